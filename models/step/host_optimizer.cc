@@ -145,25 +145,28 @@ void HostOptimizer::await_last() {
   }
 }
 
-void HostOptimizer::run() {
+OpId HostOptimizer::run() {
   take_rest();
   await_last();
   session_.host_wait(awaited_);
   awaited_.clear();
   copies_.clear();
   writes_.clear();
+  OpId last = OpId::none;
   if (setup_.delayed_update)
     update_delayed();
   else
-    update_now();
+    last = update_now();
   session_.set_layer(-1);
   gather_updated_weights(setup_, communication_, parameters_);
   if (setup_.has_main_gradients()) zero_gradients();
   for (TrainedParameter* parameter : parameters_) parameter->is_gradient_on_host = false;
+  return last;
 }
 
 // Reads are asked for two groups ahead; the buffers hold them back.
-void HostOptimizer::update_now() {
+OpId HostOptimizer::update_now() {
+  OpId last = OpId::none;
   const bool on_drives = setup_.optimizer_device == StateDevice::drives;
   for (std::size_t g = 0; on_drives && g + 1 < std::min(state_buffers, groups_.size() + 1); ++g) read_states(g);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -175,11 +178,12 @@ void HostOptimizer::update_now() {
       for (const TrainedParameter* parameter : group.parameters) weights.push_back(parameter->shard);
     else if (!weight_buffers_.empty())
       weights.push_back(weight_buffers_[g % weight_buffers]);
-    adam(g, group.gradient, weights);
+    last = adam(g, group.gradient, weights);
     if (on_drives) write_states(g);
     if (setup_.weight_device != StateDevice::cpu)
       send_weights(group, weights.empty() ? states(group, g).front() : weights.front());
   }
+  return last;
 }
 
 void HostOptimizer::update_delayed() {
@@ -220,13 +224,13 @@ void HostOptimizer::write_states(std::size_t index) {
                      .reads = states(group, index)});
 }
 
-void HostOptimizer::adam(std::size_t index, const Tensor& gradient, const std::vector<Tensor>& weights) {
+OpId HostOptimizer::adam(std::size_t index, const Tensor& gradient, const std::vector<Tensor>& weights) {
   const Group& group = groups_[index];
   std::vector<Tensor> writes = states(group, index), reads = writes;
   if (gradient) reads.push_back(gradient);
   writes.insert(writes.end(), weights.begin(), weights.end());
   const Duration time = session_.cost().host_update(adam_bytes(group), sharers_);
-  session_.host_work("cpu_adam", time.time, reads, writes, setup_.delayed_update);
+  return session_.host_work("cpu_adam", time.time, reads, writes, setup_.delayed_update);
 }
 
 void HostOptimizer::send_weights(const Group& group, const Tensor& from) {

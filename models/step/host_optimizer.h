@@ -43,8 +43,9 @@ class HostOptimizer {
   // Gradients whose copies are in flight are given up at once: for pipeline schedules, where what follows isn't known.
   void forget();
 
-  // What has not left yet leaves, then one update of every parameter.
-  void run();
+  // What has not left yet leaves, then one update of every parameter. The last call of it that the next step can't
+  // begin before, as the program makes both in turn; none where the update is delayed: it runs beside the next step.
+  OpId run();
 
  private:
   struct Group {
@@ -66,11 +67,11 @@ class HostOptimizer {
   [[nodiscard]] std::vector<Tensor> states(const Group& group, std::size_t index) const;
   void take_rest();
   void await_last();
-  void update_now();
+  OpId update_now();
   void update_delayed();
   void read_states(std::size_t index);
   void write_states(std::size_t index);
-  void adam(std::size_t index, const Tensor& gradient, const std::vector<Tensor>& weights);
+  OpId adam(std::size_t index, const Tensor& gradient, const std::vector<Tensor>& weights);
   void send_weights(const Group& group, const Tensor& from);
   void zero_gradients();
 

@@ -300,6 +300,11 @@ class StageRecorder {
   void carry(const std::vector<OpId>& awaited, OpId to) {
     for (const OpId from : awaited) program_.carried.push_back({.from = from, .to = to, .kind = EdgeKind::data});
   }
+  // An update on the host that leaves nothing to do for the GPU is part of the step all the same.
+  void carry_update(OpId last) {
+    const std::size_t first = program_.sections[program_.section(0, 0, 0, Part::forward)].begin.ops;
+    if (last != OpId::none) carry({last}, OpId(static_cast<std::uint32_t>(first)));
+  }
   [[nodiscard]] OpId first_kernel(std::int64_t index) const {
     const StageProgram::Section& section = program_.sections[program_.section(index, 0, 0, Part::forward)];
     for (std::size_t i = section.begin.ops; i < section.end.ops; ++i)
@@ -554,7 +559,7 @@ class StageRecorder {
     session_.set_phase(Phase::optimizer);
     pause_between_steps();
     if (host_optimizer_)
-      host_optimizer_->run();
+      carry_update(host_optimizer_->run());
     else if (optimizer_)
       optimizer_->run();
     for (Chunk& chunk : chunks_)

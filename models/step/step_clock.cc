@@ -48,6 +48,16 @@ std::vector<Picos> stretch(Trace& trace, std::span<const DrawingOp> drawing, dou
   return done;
 }
 
+// While the CPU updates the GPU waits, for many times the controller's window.
+Picos update_on_host(const Trace& step) {
+  Picos time{};
+  for (std::size_t i = 0; i < step.ops.size(); ++i)
+    if (step.ops.kind[i] == OpKind::host_work && step.ops.phase[i] == Phase::optimizer &&
+        step.ops.lane[i] == step.ops.lane.front())
+      time += step.ops.duration[i];
+  return time;
+}
+
 std::int64_t in_thousandths(double value) { return std::llround(value * 1e3); }
 std::int64_t in_millionths(double value) { return std::llround(value * 1e6); }
 
@@ -109,7 +119,7 @@ void settle_clock(Trace& step, std::span<const DrawingOp> drawing, const CostMod
   if (cost.power() == nullptr || step.steps.empty()) return;
   const PowerLoad load = load_of(drawing);
   Step& whole = step.steps.back();
-  const double clock = clock_of(load, to_seconds(whole.duration), cost);
+  const double clock = clock_of(load, to_seconds(whole.duration - update_on_host(step)), cost);
   DevicePower& power = step.powers.emplace_back(device_power(*cost.power(), clock));
   power.work_microjoules = in_millionths(work_joules(*cost.power(), load, clock));
   if (clock >= cost.clock_share()) return;

@@ -7,8 +7,10 @@
 #include <string>
 
 #include "base/input_error.h"
+#include "hwprofiles/profile_library.h"
 #include "models/step/parallel_trace.h"
 #include "models/step/trace_generator.h"
+#include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
 
 namespace spillway::models {
@@ -155,6 +157,24 @@ TEST(HostOptimizer, WeightsAreFetchedForEachUse) {
   const auto from_drives = bytes_by_name(generate(setup));
   EXPECT_EQ(from_drives.at("fetch_weights"), 2 * (2 * 2 * layers + 2 * rest));
   EXPECT_EQ(from_drives.at("weights_to_drives"), 2 * parameters());
+}
+
+// Nothing is left for the GPU after it, and the next step still waits for the CPU: it is part of the step's time.
+TEST(HostOptimizer, AnUpdateOfWeightsThatStayTakesTime) {
+  TrainingSetup setup = on(StateDevice::cpu, {.gradient_accumulation = 2, .zero_stage = 3});
+  setup.weight_device = StateDevice::cpu;
+  const HardwareProfile profile = ProfileLibrary::standard().load_system("h100-80gb-1gpu");
+  const Trace trace = generate_trace(gpt(4), setup, CostModel(profile), cluster());
+  const sim::Result result = sim::replay(trace, profile, {});
+  Picos adam{}, device_end{};
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+    if (trace.strings.text(trace.ops.name[i]) == "cpu_adam") adam += trace.ops.duration[i];
+    if (is_device_work(trace.ops.kind[i])) device_end = std::max(device_end, result.op_end[i]);
+  }
+  EXPECT_GT(adam, microseconds(100));
+  EXPECT_GE(result.step_time, result.steps.back().span() + adam - microseconds(100))
+      << "the last gradients' copies aside";
+  EXPECT_GT(result.op_end.back(), device_end);
 }
 
 // No transfer is asked for before the call that asks for it, in any micro-batch.

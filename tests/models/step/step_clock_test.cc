@@ -21,13 +21,14 @@ HardwareProfile with_limit(double watts) {
   return profile;
 }
 
-Trace step_on(const HardwareProfile& profile) {
+Trace step_on(const HardwareProfile& profile, StateDevice optimizer = StateDevice::gpu) {
   ModelSpec model = find_model("llama-3.2-1b");
   model.layers = 4;
   TrainingSetup setup;
   setup.micro_batch = 8;
   setup.sequence = 2048;
   setup.gradient_accumulation = 2;
+  setup.optimizer_device = optimizer;
   return generate_trace(model, setup, CostModel(profile));
 }
 
@@ -63,6 +64,14 @@ TEST(StepClock, StretchedOnceIsAsGoodAsRecordedThere) {
   HardwareProfile locked = with_limit(1e6);
   locked.gpu.locked_clock_mhz = Sourced<double>{1829.5 * share, {}};  // 989 TFLOP/s of 132 x 4,096 flops
   EXPECT_NEAR(seconds_of(step_on(locked), locked) / seconds_of(trace, profile), 1, 0.005);
+}
+
+// The GPU waits for the CPU's update long enough that the controller has forgotten it: kernels run at the same clock.
+TEST(StepClock, AnUpdateOnTheHostDoesNotRaiseIt) {
+  const HardwareProfile profile = with_limit(400);
+  const Trace on_gpu = step_on(profile), on_cpu = step_on(profile, StateDevice::cpu);
+  ASSERT_LT(share_of(on_gpu), 0.9);
+  EXPECT_LE(share_of(on_cpu), share_of(on_gpu));  // whose update, bound by memory, draws less than the passes do
 }
 
 // Starts in the generated trace are in order and apart on their stream, as before the stretch.
