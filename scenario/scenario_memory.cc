@@ -7,6 +7,7 @@
 #include "base/input_error.h"
 #include "scenario/reserve.h"
 #include "sim/replay/memory_replay.h"
+#include "sim/replay/memory_snapshot.h"
 #include "sim/replay/planned_trace.h"
 
 namespace spillway::scenario {
@@ -59,15 +60,37 @@ std::optional<MemoryPicture> step_memory(const LoadedScenario& loaded, const Sce
   return picture;
 }
 
-void take_replayed_order(ScenarioRun& run) {
-  if (!run.planned) return;
+std::vector<Picos> take_replayed_order(const LoadedScenario& loaded, ScenarioRun& run) {
+  const Result& result = run.result;
+  if (!run.planned) {
+    if (result.op_start.empty()) return std::vector<Picos>(loaded.trace.memory_events.size(), Picos(0));
+    return event_times(loaded.trace, {}, result.op_start, result.op_end);
+  }
   PlannedTrace planned;
   planned.trace = std::move(*run.planned);
   planned.gate = std::move(run.gate);
   planned.gate.resize(planned.trace.memory_events.size(), OpId::none);  // of an order alone there are none
-  order_events(planned, run.result.op_start, run.result.op_end);
+  std::vector<Picos> times = order_events(planned, result.op_start, result.op_end);
   run.planned = std::move(planned.trace);
   run.gate = std::move(planned.gate);
+  return times;
+}
+
+PlacedAllocations placed_allocations(const LoadedScenario& loaded, ScenarioRun run) {
+  const std::vector<Picos> times = take_replayed_order(loaded, run);
+  const Trace& trace = run.trace(loaded);
+  const MemoryReplayOptions memory = memory_options(loaded, run);
+  PlacedAllocations placed{.policy = memory.allocator, .setting = memory.settings};
+  std::vector<AllocationStreamResult> streams;
+  for (const auto& [device, events] : index_memory_events(trace)) {
+    if (device < 0) continue;
+    AllocationStreamOptions options = stream_options(memory, device, Bytes(0));
+    options.keep_rows = options.keep_segments = options.keep_totals = true;
+    streams.push_back(replay_allocation_stream(trace, events, options));
+    placed.stitches += streams.back().stitches;
+  }
+  placed.trace = placed_snapshot(trace, streams, times);
+  return placed;
 }
 
 std::vector<MemoryPicture> step_memory_on(const LoadedScenario& loaded, const ScenarioRun& run,

@@ -1,8 +1,10 @@
 // A scenario's allocations by themselves: for pictures and for what would have saved some.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "scenario/scenario_run.h"
@@ -22,11 +24,20 @@ ScenarioRun run_memory(const LoadedScenario& loaded);
 // Curve and map of what the step holds, on the replay's clock; runs the stream once more. None for a trace without
 // memory events. O(events log events).
 std::optional<MemoryPicture> step_memory(const LoadedScenario& loaded, const ScenarioRun& run);
-// Puts the memory events of a step that moves tensors in the order in which its replay's allocator saw them.
-void take_replayed_order(ScenarioRun& run);
+// Puts the memory events of a step that moves tensors in the order in which its replay's allocator saw them, and gives
+// their times: ascending then, elsewhere as event_times() has them.
+std::vector<Picos> take_replayed_order(const LoadedScenario& loaded, ScenarioRun& run);
+struct PlacedAllocations {
+  Trace trace;                  // see placed_snapshot()
+  std::string policy, setting;  // of the allocator, as MemoryReplayOptions has them
+  std::uint64_t stitches = 0;   // gmlake: blocks made of pieces of several segments, which lie in none of them
+};
+// A step's own allocations where the allocator placed them, of every GPU, on the replay's clock. Their peaks are those
+// of the result. Runs the streams once more. O(events log events).
+PlacedAllocations placed_allocations(const LoadedScenario& loaded, ScenarioRun run);
 // The same on other clocks, one picture for each of them, to the end of the replay. Of a trace without times one alone,
 // event by event, whatever is asked for. Runs the stream once.
-// Precondition: take_replayed_order(run).
+// Precondition: take_replayed_order(loaded, run).
 std::vector<MemoryPicture> step_memory_on(const LoadedScenario& loaded, const ScenarioRun& run,
                                           std::span<const MemoryClock> clocks);
 

@@ -24,8 +24,9 @@
 #include "reports/pictures/timeline_svg.h"
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"
+#include "sim/devices/memory/memory_policies.h"
+#include "sim/devices/memory/torch_settings.h"
 #include "sim/replay/fidelity.h"
-#include "sim/replay/memory_snapshot.h"
 #include "sim/replay/replayed_trace.h"
 #include "studies/diagnosis/step_diagnosis.h"
 #include "studies/offload/roofline.h"
@@ -60,21 +61,6 @@ void write_text(const std::string& path, const std::string& text) {
   out.commit();
 }
 
-// The step's own allocations, where the allocator placed them, on the replay's clock.
-Trace placed_allocations(const LoadedScenario& loaded, const ScenarioRun& run) {
-  const Trace& trace = run.trace(loaded);
-  AllocationStreamOptions options = allocations_of(loaded, run);
-  options.keep_rows = options.keep_segments = options.keep_totals = true;
-  std::vector<AllocationStreamResult> runs;
-  const auto by_device = index_memory_events(trace);
-  for (const auto& [device, events] : by_device) {
-    if (device < 0) continue;
-    options.device = device;
-    runs.push_back(replay_allocation_stream(trace, events, options));
-  }
-  return placed_snapshot(trace, runs, run.result.op_start);
-}
-
 void write_timeline(const LoadedScenario& loaded, const ScenarioRun& run, const std::string& path) {
   const Trace& trace = run.trace(loaded);
   if (path.ends_with(".svg")) return write_text(path, timeline_svg(trace, run.result));
@@ -83,17 +69,37 @@ void write_timeline(const LoadedScenario& loaded, const ScenarioRun& run, const 
   Trace replayed = replayed_trace(trace, run.result);
   const bool is_placed = std::any_of(trace.memory_events.begin(), trace.memory_events.end(),
                                      [](const MemoryEvent& event) { return event.address != Addr(0); });
-  if (run.result.memory.known && is_placed) replayed.memory_events = placed_allocations(loaded, run).memory_events;
+  if (run.result.memory.known && is_placed)
+    replayed.memory_events = placed_allocations(loaded, run).trace.memory_events;
   OutputFile out(path);
   write_chrome_trace(replayed, out);
   out.commit();
 }
 
+// As PyTorch calls them.
+std::vector<SnapshotSetting> snapshot_settings(const PlacedAllocations& placed) {
+  const bool expandable = placed.policy == expandable_policy;
+  if (!expandable && placed.policy != torch_policy) return {{"allocator", placed.policy}};
+  const TorchSettings settings = parse_torch_settings(placed.setting);
+  const Bytes split = settings.max_split_size;
+  return {{"PYTORCH_CUDA_ALLOC_CONF", placed.setting},
+          {"max_split_size", split == Bytes::max() ? std::int64_t{-1} : split.count()},
+          {"garbage_collection_threshold", settings.garbage_collection_threshold},
+          {"expandable_segments", expandable || settings.expandable_segments}};
+}
+
 void write_snapshot(const LoadedScenario& loaded, const ScenarioRun& run, const std::string& path) {
   constexpr std::array needed = {Capability::memory};
   run.trace(loaded).require(needed, "--memory-snapshot");
+  const PlacedAllocations placed = placed_allocations(loaded, run);
+  if (placed.stitches > 0)
+    throw InputError(path, "--memory-snapshot",
+                     fmt::format("GMLake stitched {} blocks from pieces of several segments, and a block of a memory "
+                                 "snapshot lies in one",
+                                 placed.stitches),
+                     "draw it with --map and --curve, or choose another memory.allocator");
   OutputFile out(path);
-  write_torch_snapshot(placed_allocations(loaded, run), out);
+  write_allocator_snapshot(placed.trace, out, snapshot_settings(placed));
   out.commit();
 }
 

@@ -116,7 +116,7 @@ std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange&
   go_on(progress, "replaying");
   const bool is_snapshot = !outcome->loaded.trace.has(Capability::times);
   outcome->run = is_snapshot ? run_memory(outcome->loaded) : run_traced(outcome->loaded);
-  take_replayed_order(outcome->run);
+  take_replayed_order(outcome->loaded, outcome->run);
   go_on(progress, "drawing");
   const std::array<void (*)(Outcome&), 4> parts = {
       draw_memory, draw_lanes, draw_issued, [](Outcome& made) { made.roofline = roofline(made.loaded, made.run); }};

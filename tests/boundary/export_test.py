@@ -48,6 +48,12 @@ class History:
                 assert segments.pop(address) == size
             elif action == "segment_free":
                 segments[address] = size
+            elif action == "segment_map":
+                begin = max(each for each in segments if each <= address)
+                assert begin + segments[begin] == address + size, "mapped at the end"
+                segments[begin] -= size
+                if segments[begin] == 0:
+                    del segments[begin]
         return segments, blocks
 
     def peaks(self):
@@ -75,6 +81,11 @@ class History:
                 reserved += size
             elif action == "segment_free":
                 reserved -= segments.pop(address)
+            elif action == "segment_map":
+                before_it = [each for each in segments if each + segments[each] == address and each in self.segments
+                             and address not in self.segments]
+                segments[before_it[0] if before_it else address] = size + (segments[before_it[0]] if before_it else 0)
+                reserved += size
             most_live, most_reserved = max(most_live, live), max(most_reserved, reserved)
         assert segments == self.segments
         return most_live, most_reserved, before
@@ -124,6 +135,56 @@ class ExportTest(unittest.TestCase):
             self.assertEqual(again["recorded"]["peak_reserved_bytes"], reserved)
             self.assertEqual(again["addresses"]["matched"], again["addresses"]["total"])
 
+    def test_every_rank_has_its_own_time_and_peaks(self):
+        scenario = self.scenario(model={"name": "gpt2-small", "sequence": 256, "micro_batch": 1, "pipeline_parallel": 4,
+                                        "gradient_accumulation": 4}, hardware={"profile": "dgx-a100"})
+        answer, snapshot = self.snapshot_of(scenario)
+        self.assertEqual(len(snapshot["device_traces"]), 4)
+        for device, rank in enumerate(answer["ranks"]):
+            self.assertEqual(History(snapshot, device).peaks()[1], rank["peak_reserved_bytes"], device)
+            times = [event["time_us"] for event in snapshot["device_traces"][device]]
+            self.assertEqual(times, sorted(times))
+            self.assertLess(times[0], answer["step_time_ns"] / 1000 * 0.1, device)
+            self.assertLessEqual(times[-1], answer["step_time_ns"] / 1000 * 1.2, device)
+            self.assertGreater(len(set(times)), 50, device)
+
+    def test_moved_tensors_are_there_when_the_replay_has_them(self):
+        with open(os.path.join(ROOT, "cli/scenarios/ssdtrain-gpt-h12288.json"), encoding="utf-8") as file:
+            scenario = json.load(file)
+        answer, snapshot = self.snapshot_of(self.scenario(**scenario))
+        live, reserved, _ = History(snapshot, 0).peaks()
+        self.assertEqual(reserved, answer["peak_reserved_bytes"])
+        self.assertGreater(live, answer["peak_allocated_bytes"] * 0.99)
+        timeline = self.path("t.json")
+        self.answer("run", self.path("s.json"), "--timeline", timeline)
+        with open(timeline, encoding="utf-8") as file:
+            memory = [event["args"] for event in json.load(file)["traceEvents"] if event["name"] == "[memory]"]
+        self.assertEqual(max(each["Total Reserved"] for each in memory), answer["peak_reserved_bytes"])
+
+    def test_every_allocator_can_be_looked_at(self):
+        for allocator in ("ideal", "layout", "stalloc", "gmlake"):
+            answer, snapshot = self.snapshot_of(self.scenario(memory={"allocator": allocator}))
+            live, reserved, before = History(snapshot, 0).peaks()
+            self.assertEqual((reserved, before), (answer["peak_reserved_bytes"], 0), allocator)
+            self.assertLessEqual(live, answer["peak_allocated_bytes"], allocator)
+            self.assertEqual(list(snapshot["allocator_settings"]), ["allocator"])
+
+    def test_a_block_of_several_pieces_is_refused(self):
+        scenario = self.scenario(model={"name": "gpt2-small", "sequence": 512, "micro_batch": 16},
+                                 memory={"allocator": "gmlake", "config": "fragLimit:2097152"})
+        result = subprocess.run([PROGRAM, "run", scenario, "--memory-snapshot", self.path("s.pickle")],
+                                capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("stitched", result.stderr)
+        self.assertFalse(os.path.exists(self.path("s.pickle")))
+
+    def test_settings_are_those_of_the_run(self):
+        config = "max_split_size_mb:64,garbage_collection_threshold:0.5"
+        _, snapshot = self.snapshot_of(self.scenario(memory={"allocator": "torch-expandable", "config": config}))
+        self.assertEqual(snapshot["allocator_settings"],
+                         {"PYTORCH_CUDA_ALLOC_CONF": config, "max_split_size": 64 << 20,
+                          "garbage_collection_threshold": 0.5, "expandable_segments": True})
+
     def test_frames_say_whose_a_block_is(self):
         _, snapshot = self.snapshot_of(self.scenario())
         seen = collections.defaultdict(set)
@@ -131,6 +192,16 @@ class ExportTest(unittest.TestCase):
             for frame in event["frames"]:
                 self.assertEqual(set(frame), {"name", "filename", "line"})
                 seen[frame["filename"]].add(frame["name"])
+        held = {}
+        for event in snapshot["device_traces"][0]:
+            if event["action"] in ("alloc", "segment_alloc"):
+                held[event["action"], event["addr"]] = event["frames"]
+                self.assertTrue(event["frames"])
+        for segment in snapshot["segments"]:
+            self.assertEqual(segment["frames"], held["segment_alloc", segment["address"]])
+            for block in segment["blocks"]:
+                self.assertEqual(block["frames"],
+                                 [] if block["state"] == "inactive" else held["alloc", block["address"]])
         self.assertLessEqual({"forward", "backward", "optimizer"}, seen["phase"])
         self.assertLessEqual({f"layer {i}" for i in range(12)}, seen["layer"])
         self.assertLessEqual({"weight", "gradient", "optimizer_state", "activation"}, seen["role"])

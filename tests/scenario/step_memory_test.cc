@@ -10,7 +10,7 @@ namespace {
 
 class StepMemoryOn : public testing::TestWithParam<const char*> {
  protected:
-  StepMemoryOn() { take_replayed_order(run_); }
+  StepMemoryOn() { take_replayed_order(loaded_, run_); }
   LoadedScenario loaded_ =
       load(load_scenario(std::string(std::getenv("SPILLWAY_SOURCE_ROOT")) + "/gui/scenarios/" + GetParam() + ".json"));
   ScenarioRun run_ = run_traced(loaded_);

@@ -1,6 +1,7 @@
 #include "traces/formats/torch_snapshot_writer.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <string>
 #include <utility>
@@ -34,6 +35,14 @@ class PickleWriter {
     known_.emplace(value, remember());
   }
   void integer(std::int64_t value) {
+    if (value >= 0 && value <= UINT8_MAX) {
+      text_ += 'K';
+      return little_endian(static_cast<std::uint64_t>(value), 1);
+    }
+    if (value >= 0 && value <= UINT16_MAX) {
+      text_ += 'M';
+      return little_endian(static_cast<std::uint64_t>(value), 2);
+    }
     if (value >= INT32_MIN && value <= INT32_MAX) {
       text_ += 'J';
       return little_endian(static_cast<std::uint64_t>(value), 4);
@@ -48,6 +57,11 @@ class PickleWriter {
     text_ += '\0';
   }
   void boolean(bool value) { text_ += value ? '\x88' : '\x89'; }
+  void number(double value) {
+    text_ += 'G';
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    for (int i = 7; i >= 0; --i) text_ += static_cast<char>(bits >> (8 * i) & 0xffU);
+  }
   void pool_id() {
     text_ += "K";
     text_ += '\0';
@@ -62,6 +76,10 @@ class PickleWriter {
     return remembered_++;
   }
   void recall(std::uint64_t index) {
+    if (index <= UINT8_MAX) {
+      text_ += 'h';
+      return little_endian(index, 1);
+    }
     text_ += 'j';
     little_endian(index, 4);
   }
@@ -88,8 +106,9 @@ class PickleWriter {
 
 class SnapshotWriter {
  public:
-  SnapshotWriter(const Trace& trace, OutputFile& out)
-      : trace_(trace), out_(out), work_of_(trace.ops.size(), OpId::none) {
+  SnapshotWriter(const Trace& trace, OutputFile& out, std::span<const SnapshotSetting> settings)
+      : trace_(trace), out_(out), settings_(settings), work_of_(trace.ops.size(), OpId::none) {
+    find_makers();
     for (std::size_t i = trace.ops.size(); i-- > 0;)
       if (const OpId call = trace.ops.launched_by[i]; call != OpId::none)
         work_of_[index_of(call)] = static_cast<OpId>(i);
@@ -104,8 +123,7 @@ class SnapshotWriter {
     out_.text("device_traces");
     write_traces();
     out_.text("allocator_settings");
-    out_.begin_dictionary();
-    out_.end_dictionary();
+    write_settings();
     out_.text("external_annotations");
     write_annotations();
     out_.end_dictionary();
@@ -144,6 +162,36 @@ class SnapshotWriter {
     return trace_.time_base_ns / 1000 + (time == unknown_time ? 0 : time / picos_per_microsecond);
   }
 
+  void write_settings() {
+    out_.begin_dictionary();
+    for (const auto& [name, setting] : settings_) {
+      out_.text(name);
+      if (const auto* flag = std::get_if<bool>(&setting)) out_.boolean(*flag);
+      if (const auto* whole = std::get_if<std::int64_t>(&setting)) out_.integer(*whole);
+      if (const auto* number = std::get_if<double>(&setting)) out_.number(*number);
+      if (const auto* text = std::get_if<std::string>(&setting)) out_.text(*text);
+    }
+    out_.end_dictionary();
+  }
+
+  // Which events made what is there in the end.
+  void find_makers() {
+    for (const MemoryEvent& event : trace_.memory_events) {
+      const auto place = std::pair(event.device, event.address);
+      if (event.action == MemoryAction::allocate) block_maker_[place] = &event;
+      if (event.action == MemoryAction::segment_allocate || event.action == MemoryAction::segment_map)
+        segment_maker_[place] = &event;
+    }
+  }
+
+  using Makers = std::map<std::pair<std::int16_t, Addr>, const MemoryEvent*>;
+
+  void write_frames_of_maker(const Makers& makers, std::int16_t device, Addr address) {
+    const auto maker = makers.find({device, address});
+    if (maker == makers.end()) return no_frames();
+    write_frames(*maker->second);
+  }
+
   void write_segment(const MemorySegment& segment) {
     Bytes allocated{}, active{}, requested{};
     for (std::uint32_t i = 0; i < segment.block_count; ++i) {
@@ -166,22 +214,26 @@ class SnapshotWriter {
     out_.pool_id();
     out_.text("is_expandable");
     out_.boolean(segment.expandable);
-    no_frames();
+    write_frames_of_maker(segment_maker_, segment.device, segment.address);
     out_.text("blocks");
     out_.begin_list();
-    for (std::uint32_t i = 0; i < segment.block_count; ++i) write_block(trace_.memory_blocks[segment.first_block + i]);
+    for (std::uint32_t i = 0; i < segment.block_count; ++i)
+      write_block(trace_.memory_blocks[segment.first_block + i], segment.device);
     out_.end_list();
     out_.end_dictionary();
   }
 
-  void write_block(const MemoryBlock& block) {
+  void write_block(const MemoryBlock& block, std::int16_t device) {
     constexpr std::string_view states[] = {"active_allocated", "active_pending_free", "inactive"};
     out_.begin_dictionary();
     field("address", block.address);
     field("size", block.size);
     field("requested_size", block.requested);
     field("state", states[static_cast<std::size_t>(block.state)]);
-    no_frames();
+    if (block.state == BlockState::inactive)
+      no_frames();
+    else
+      write_frames_of_maker(block_maker_, device, block.address);
     out_.end_dictionary();
   }
 
@@ -203,7 +255,7 @@ class SnapshotWriter {
     out_.begin_dictionary();
     field("action", to_string(event.action));
     const bool is_oom = event.action == MemoryAction::out_of_memory;
-    field(is_oom ? "device_free" : "addr", is_oom ? Addr{} : event.address);
+    field(is_oom ? "device_free" : "addr", event.address);
     field("size", event.bytes);
     field("stream", stream_number(event.stream));
     if (event.time != unknown_time) field("time_us", microseconds(event.time));
@@ -270,12 +322,18 @@ class SnapshotWriter {
 
   const Trace& trace_;
   PickleWriter out_;
+  std::span<const SnapshotSetting> settings_;
   std::vector<OpId> work_of_;  // by op
+  Makers block_maker_, segment_maker_;
   std::map<std::pair<TensorId, OpId>, std::uint64_t> frames_;
 };
 
 }  // namespace
 
-void write_torch_snapshot(const Trace& trace, OutputFile& out) { SnapshotWriter(trace, out).write(); }
+void write_torch_snapshot(const Trace& trace, OutputFile& out) { SnapshotWriter(trace, out, {}).write(); }
+
+void write_allocator_snapshot(const Trace& trace, OutputFile& out, std::span<const SnapshotSetting> settings) {
+  SnapshotWriter(trace, out, settings).write();
+}
 
 }  // namespace spillway::traces
