@@ -158,8 +158,22 @@ class ExportTest(unittest.TestCase):
         timeline = self.path("t.json")
         self.answer("run", self.path("s.json"), "--timeline", timeline)
         with open(timeline, encoding="utf-8") as file:
-            memory = [event["args"] for event in json.load(file)["traceEvents"] if event["name"] == "[memory]"]
+            events = json.load(file)["traceEvents"]
+        memory = [event["args"] for event in events if event["name"] == "[memory]"]
         self.assertEqual(max(each["Total Reserved"] for each in memory), answer["peak_reserved_bytes"])
+        # Several transfers are under way at a time, and slices of a thread may not cross.
+        names = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        moves = collections.defaultdict(list)
+        for event in events:
+            if event["ph"] == "X" and names[event["pid"], event["tid"]].startswith(("stores", "loads")):
+                moves[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+        self.assertEqual(sum(len(spans) for spans in moves.values()),
+                         sum(event["ph"] == "X" and event["name"].startswith("offload") for event in events))
+        self.assertGreater(len(moves), 2)
+        for spans in moves.values():
+            spans.sort()
+            for (_, end), (begin, _) in zip(spans, spans[1:]):
+                self.assertLessEqual(end, begin + 1e-6)
 
     def test_every_allocator_can_be_looked_at(self):
         for allocator in ("ideal", "layout", "stalloc", "gmlake"):

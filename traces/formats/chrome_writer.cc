@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "traces/utf8.h"
@@ -13,6 +14,7 @@ namespace spillway::traces {
 namespace {
 
 constexpr std::int64_t pids_per_rank = 1000;
+constexpr std::int64_t first_extra_row = 10'000'000;
 
 std::string quoted_text(std::string_view text) { return nlohmann::json(to_valid_utf8(text)).dump(); }
 
@@ -72,7 +74,7 @@ std::string_view call_name(OpKind kind) {
 
 class ChromeWriter {
  public:
-  ChromeWriter(const Trace& trace, OutputFile& out) : trace_(trace), out_(out) {}
+  ChromeWriter(const Trace& trace, OutputFile& out) : trace_(trace), out_(out) { find_rows(); }
 
   void write() {
     out_.write("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"baseTimeNanoseconds\": " +
@@ -101,9 +103,48 @@ class ChromeWriter {
     if (lane.kind == LaneKind::communication) return lane.number + numbers_per_kind;
     return lane.kind == LaneKind::storage ? lane.number + 2 * numbers_per_kind : lane.number;
   }
+  static std::string place(std::int64_t process, std::int64_t thread) {
+    return ", \"pid\": " + std::to_string(process) + ", \"tid\": " + std::to_string(thread);
+  }
   std::string place(LaneId id) const {
     const Lane& lane = trace_.lanes[index_of(id)];
-    return ", \"pid\": " + std::to_string(process_of(lane)) + ", \"tid\": " + std::to_string(thread_of(lane));
+    return place(process_of(lane), thread_of(lane));
+  }
+  [[nodiscard]] std::int64_t thread_of_op(std::size_t op) const {
+    const auto found = extra_row_.find(op);
+    return found == extra_row_.end() ? thread_of(trace_.lanes[index_of(trace_.ops.lane[op])]) : found->second;
+  }
+  std::string place_of_op(std::size_t op) const {
+    return place(process_of(trace_.lanes[index_of(trace_.ops.lane[op])]), thread_of_op(op));
+  }
+
+  struct Row {
+    Picos end{};
+    std::int64_t thread = 0;  // 0: the lane's own
+  };
+
+  // Slices of a thread lie in each other or apart. Lanes of several workers get more threads; a stream has one.
+  void find_rows() {
+    const Ops& ops = trace_.ops;
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      if (ops.start[i] != unknown_time && ops.duration[i] != unknown_time &&
+          trace_.lanes[index_of(ops.lane[i])].kind == LaneKind::storage)
+        order.push_back(i);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return ops.start[a] < ops.start[b]; });
+    std::vector<std::vector<Row>> rows(trace_.lanes.size());
+    for (const std::size_t i : order) {
+      std::vector<Row>& of_lane = rows[index_of(ops.lane[i])];
+      auto row = std::find_if(of_lane.begin(), of_lane.end(), [&](const Row& r) { return r.end <= ops.start[i]; });
+      if (row == of_lane.end()) {
+        if (!of_lane.empty()) row_names_.push_back({ops.lane[i], of_lane.size() + 1});
+        const auto thread = static_cast<std::int64_t>(row_names_.size()) + first_extra_row - 1;
+        row = of_lane.insert(of_lane.end(), {.thread = of_lane.empty() ? 0 : thread});
+      }
+      row->end = ops.start[i] + ops.duration[i];
+      if (row->thread != 0) extra_row_[i] = row->thread;
+    }
   }
 
   void write_names() {
@@ -116,12 +157,19 @@ class ChromeWriter {
       const std::string_view name = trace_.strings.text(lane.name);
       const std::string shown =
           name.empty() ? std::string(to_string(lane.kind)) + " " + std::to_string(lane.number) : std::string(name);
-      event("\"ph\": \"M\", \"name\": \"thread_name\"" + place(static_cast<LaneId>(i)) +
-            ", \"args\": {\"name\": " + quoted_text(shown) + "}");
+      write_thread_name(place(static_cast<LaneId>(i)), shown);
+      for (std::size_t k = 0; k < row_names_.size(); ++k)
+        if (index_of(row_names_[k].first) == i)
+          write_thread_name(place(process_of(lane), first_extra_row + static_cast<std::int64_t>(k)),
+                            shown + " (" + std::to_string(row_names_[k].second) + ")");
     }
     for (const auto& entry : processes)
       event("\"ph\": \"M\", \"name\": \"process_name\", \"pid\": " + std::to_string(entry.first) +
             ", \"args\": {\"name\": " + quoted_text(entry.second) + "}");
+  }
+
+  void write_thread_name(const std::string& where, const std::string& name) {
+    event("\"ph\": \"M\", \"name\": \"thread_name\"" + where + ", \"args\": {\"name\": " + quoted_text(name) + "}");
   }
 
   void write_span(std::size_t i) {
@@ -152,13 +200,12 @@ class ChromeWriter {
     const std::string_view own = trace_.strings.text(ops.name[i]);
     std::string arguments = "\"correlation\": " + std::to_string(correlation(i));
     if (!is_host_call(ops.kind[i]))
-      arguments += ", \"device\": " + std::to_string(lane.device) + ", \"stream\": " + std::to_string(thread_of(lane));
+      arguments += ", \"device\": " + std::to_string(lane.device) + ", \"stream\": " + std::to_string(thread_of_op(i));
     if (ops.bytes[i] > Bytes(0)) arguments += ", \"bytes\": " + std::to_string(ops.bytes[i].count());
     if (ops.phase[i] != Phase::unknown) arguments += ", \"phase\": \"" + std::string(to_string(ops.phase[i])) + "\"";
     event("\"ph\": \"X\", \"cat\": \"" + std::string(category(ops.kind[i])) +
-          "\", \"name\": " + quoted_text(own.empty() ? call_name(ops.kind[i]) : own) + place(ops.lane[i]) +
-          ", \"ts\": " + micros(ops.start[i]) + ", \"dur\": " + micros(ops.duration[i]) + ", \"args\": {" + arguments +
-          "}");
+          "\", \"name\": " + quoted_text(own.empty() ? call_name(ops.kind[i]) : own) + place_of_op(i) + ", \"ts\": " +
+          micros(ops.start[i]) + ", \"dur\": " + micros(ops.duration[i]) + ", \"args\": {" + arguments + "}");
     write_flow(i);
   }
 
@@ -166,10 +213,9 @@ class ChromeWriter {
     const OpId launch = trace_.ops.launched_by[i];
     if (launch == OpId::none || trace_.ops.start[index_of(launch)] == unknown_time) return;
     const std::string common = ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"id\": " + std::to_string(i + 1);
-    event("\"ph\": \"s\"" + common + place(trace_.ops.lane[index_of(launch)]) +
+    event("\"ph\": \"s\"" + common + place_of_op(index_of(launch)) +
           ", \"ts\": " + micros(trace_.ops.start[index_of(launch)]));
-    event("\"ph\": \"f\", \"bp\": \"e\"" + common + place(trace_.ops.lane[i]) +
-          ", \"ts\": " + micros(trace_.ops.start[i]));
+    event("\"ph\": \"f\", \"bp\": \"e\"" + common + place_of_op(i) + ", \"ts\": " + micros(trace_.ops.start[i]));
   }
 
   // The recorded total where there is one, else the running sum.
@@ -187,7 +233,7 @@ class ChromeWriter {
       if (e.time == unknown_time) continue;
       const std::string name =
           e.device < 0 ? "host allocated bytes" : "GPU " + std::to_string(e.device) + " allocated bytes";
-      event("\"ph\": \"C\", \"name\": \"" + name +
+      event("\"ph\": \"C\", \"cat\": \"memory\", \"name\": \"" + name +
             "\", \"pid\": " + std::to_string(e.device < 0 ? 999 : std::min<int>(e.device, 998)) +
             ", \"ts\": " + micros(e.time) + ", \"args\": {\"bytes\": " + std::to_string(total.count()) + "}");
     }
@@ -219,6 +265,8 @@ class ChromeWriter {
 
   const Trace& trace_;
   OutputFile& out_;
+  std::map<std::size_t, std::int64_t> extra_row_;          // thread by op, of those not in their lane's own
+  std::vector<std::pair<LaneId, std::size_t>> row_names_;  // of extra threads: lane, and which of its rows
   bool first_ = true;
 };
 
