@@ -36,9 +36,9 @@ struct Files {
   std::optional<double> from_ms, until_ms;
 };
 
-Trace read(const Context& context, const std::string& file) {
+Trace read(const Context& context, const std::string& file, bool keep_stacks = false) {
   const Progress progress(context);
-  return read_trace(file, {.progress = progress.callback("reading " + file)});
+  return read_trace(file, {.progress = progress.callback("reading " + file), .keep_stacks = keep_stacks});
 }
 
 std::string text_of(const std::vector<Capability>& capabilities, const Trace& trace) {
@@ -222,8 +222,8 @@ void check_fit(const Context& context, const Trace& trace, const Writer& writer,
 }
 
 // The part of its time that was asked for.
-Trace read_wanted(const Context& context, const Files& files) {
-  if (!files.from_ms && !files.until_ms) return read(context, files.input);
+Trace read_wanted(const Context& context, const Files& files, bool keep_stacks) {
+  if (!files.from_ms && !files.until_ms) return read(context, files.input, keep_stacks);
   constexpr double without_end_ms = 1e12;
   const Progress progress(context);
   const TracePart part{files.from_ms.value_or(0) * 1e3, files.until_ms.value_or(without_end_ms) * 1e3};
@@ -232,7 +232,7 @@ Trace read_wanted(const Context& context, const Files& files) {
 
 void run_convert(const Context& context, const Files& files) {
   const Writer& writer = writer_for(files);
-  Trace trace = read_wanted(context, files);
+  Trace trace = read_wanted(context, files, writer.write == write_torch_snapshot);
   if (!files.graph.empty()) trace = link_traces(std::move(trace), read(context, files.graph));
   check_fit(context, trace, writer, files.input);
   OutputFile out(files.output);

@@ -226,6 +226,18 @@ class ExportTest(unittest.TestCase):
         answer, snapshot = self.snapshot_of(self.scenario(memory={"capacity_bytes": 2 << 30}), codes=(1,))
         self.assertEqual(History(snapshot, 0).peaks()[1], answer["peak_reserved_bytes"])
 
+    def test_a_converted_snapshot_keeps_its_stacks(self):
+        source = os.path.join(ROOT, "traces/data/ran-out/snapshot.pickle")
+        subprocess.run([PROGRAM, "trace", "convert", source, self.path("again.pickle")], check=True, capture_output=True)
+        with open(source, "rb") as first, open(self.path("again.pickle"), "rb") as second:
+            before, after = pickle.load(first), pickle.load(second)
+        for key in ("action", "size", "stream", "frames", "device_free"):
+            self.assertEqual([event.get(key) for event in after["device_traces"][0]],
+                             [event.get(key) for event in before["device_traces"][0]], key)
+        blocks = [[block["frames"] for segment in each["segments"] for block in segment["blocks"]]
+                  for each in (before, after)]
+        self.assertEqual(*blocks)
+
     def test_a_timeline_reads_back(self):
         """Trace Event Format: complete events that do not overlap on a thread, counters, memory as torch.profiler has it."""
         timeline = self.path("t.json")

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <map>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -232,6 +235,8 @@ class SnapshotWriter {
     field("state", states[static_cast<std::size_t>(block.state)]);
     if (block.state == BlockState::inactive)
       no_frames();
+    else if (block.stack != no_stack)
+      write_stack(block.stack);
     else
       write_frames_of_maker(block_maker_, device, block.address);
     out_.end_dictionary();
@@ -265,6 +270,7 @@ class SnapshotWriter {
 
   // Not a program's stack, but what is known of the block, the innermost first: viewers group by it.
   void write_frames(const MemoryEvent& event) {
+    if (event.stack != no_stack) return write_stack(event.stack);
     const bool has_op = event.anchor != OpId::none, has_tensor = event.tensor != TensorId::none;
     if (!has_op && !has_tensor) return no_frames();
     const auto key = std::pair(event.tensor, event.anchor);
@@ -291,13 +297,37 @@ class SnapshotWriter {
     if (ops.phase[op] != Phase::unknown) frame("phase", to_string(ops.phase[op]));
   }
 
-  void frame(std::string_view what, std::string_view name) {
+  void frame(std::string_view what, std::string_view name, std::int64_t line = 0) {
     if (name.empty()) return;
     out_.begin_dictionary();
     field("name", name);
     field("filename", what);
-    field("line", std::int64_t{0});
+    field("line", line);
     out_.end_dictionary();
+  }
+
+  void write_stack(std::uint32_t innermost) {
+    out_.text("frames");
+    const auto found = stacks_.find(innermost);
+    if (found != stacks_.end()) return out_.recall(found->second);
+    out_.begin_list();
+    for (std::uint32_t at = innermost; at != no_stack; at = trace_.stack_frames[at].caller)
+      write_place(trace_.strings.text(trace_.stack_frames[at].place));
+    out_.end_list();
+    stacks_.emplace(innermost, out_.remember());
+  }
+
+  // "train.py:31 step", as the reader has it; without a line a file's name ends at its first blank.
+  void write_place(std::string_view place) {
+    for (std::size_t colon = place.find(':'); colon != std::string_view::npos; colon = place.find(':', colon + 1)) {
+      std::int64_t line = 0;
+      const auto [end, error] = std::from_chars(place.data() + colon + 1, place.data() + place.size(), line);
+      const auto behind = static_cast<std::size_t>(end - place.data());
+      if (error != std::errc{} || (behind < place.size() && place[behind] != ' ')) continue;
+      return frame(place.substr(0, colon), behind < place.size() ? place.substr(behind + 1) : "?", line);
+    }
+    const std::size_t blank = place.find(' ');
+    frame(place.substr(0, blank), blank == std::string_view::npos ? "?" : place.substr(blank + 1));
   }
 
   void write_annotations() {
@@ -325,7 +355,8 @@ class SnapshotWriter {
   std::span<const SnapshotSetting> settings_;
   std::vector<OpId> work_of_;  // by op
   Makers block_maker_, segment_maker_;
-  std::map<std::pair<TensorId, OpId>, std::uint64_t> frames_;
+  std::map<std::pair<TensorId, OpId>, std::uint64_t> frames_;  // written before
+  std::map<std::uint32_t, std::uint64_t> stacks_;              // written before
 };
 
 }  // namespace
