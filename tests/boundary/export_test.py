@@ -147,6 +147,21 @@ class ExportTest(unittest.TestCase):
             self.assertLess(times[0], answer["step_time_ns"] / 1000 * 0.1, device)
             self.assertLessEqual(times[-1], answer["step_time_ns"] / 1000 * 1.2, device)
             self.assertGreater(len(set(times)), 50, device)
+        timeline = self.path("t.json")
+        self.answer("run", scenario, "--timeline", timeline)
+        with open(timeline, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+        for device, rank in enumerate(answer["ranks"]):
+            counted = [event for event in events if event["ph"] == "C" and event["name"].startswith(f"GPU {device} ")]
+            self.assertEqual({names[event["pid"]] for event in counted}, {f"rank {device} GPU {device}"})
+            # A rank's peak may be of the iteration before, in which the optimizer's state was made.
+            peak = max(event["args"]["bytes"] for event in counted)
+            self.assertLessEqual(peak, rank["peak_allocated_bytes"])
+            self.assertGreater(peak, rank["peak_allocated_bytes"] * 0.99)
+            placed = {names[event["pid"]] for event in events
+                      if event["name"] == "[memory]" and event["args"]["Device Id"] == device}
+            self.assertEqual(placed, {f"rank {device} host"})
 
     def test_moved_tensors_are_there_when_the_replay_has_them(self):
         with open(os.path.join(ROOT, "cli/scenarios/ssdtrain-gpt-h12288.json"), encoding="utf-8") as file:

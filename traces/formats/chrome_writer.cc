@@ -218,6 +218,24 @@ class ChromeWriter {
     event("\"ph\": \"f\", \"bp\": \"e\"" + common + place_of_op(i) + ", \"ts\": " + micros(trace_.ops.start[i]));
   }
 
+  // Of several ranks the one whose GPU it is.
+  [[nodiscard]] std::int64_t process_of_memory(std::int16_t device) const {
+    if (device < 0) return 999;
+    for (const Lane& lane : trace_.lanes)
+      if (lane.kind != LaneKind::host_thread && lane.device == device) return process_of(lane);
+    return std::min<std::int64_t>(device, 998);
+  }
+  [[nodiscard]] std::string thread_of_memory(std::int16_t device) const {
+    const std::int64_t rank = process_of_memory(device) / pids_per_rank;
+    const Lane* first = nullptr;
+    for (const Lane& lane : trace_.lanes) {
+      if (lane.kind != LaneKind::host_thread) continue;
+      if (lane.rank == rank) return place(process_of(lane), thread_of(lane));
+      if (first == nullptr) first = &lane;
+    }
+    return first != nullptr ? place(process_of(*first), thread_of(*first)) : place(999, 0);
+  }
+
   // The recorded total where there is one, else the running sum.
   void write_counters() {
     std::map<std::int16_t, Bytes> allocated;
@@ -234,8 +252,8 @@ class ChromeWriter {
       const std::string name =
           e.device < 0 ? "host allocated bytes" : "GPU " + std::to_string(e.device) + " allocated bytes";
       event("\"ph\": \"C\", \"cat\": \"memory\", \"name\": \"" + name +
-            "\", \"pid\": " + std::to_string(e.device < 0 ? 999 : std::min<int>(e.device, 998)) +
-            ", \"ts\": " + micros(e.time) + ", \"args\": {\"bytes\": " + std::to_string(total.count()) + "}");
+            "\", \"pid\": " + std::to_string(process_of_memory(e.device)) + ", \"ts\": " + micros(e.time) +
+            ", \"args\": {\"bytes\": " + std::to_string(total.count()) + "}");
     }
   }
 
@@ -244,9 +262,7 @@ class ChromeWriter {
     const bool requests = std::any_of(trace_.memory_events.begin(), trace_.memory_events.end(),
                                       [](const MemoryEvent& e) { return e.action == MemoryAction::free_requested; });
     const MemoryAction freed = requests ? MemoryAction::free_requested : MemoryAction::free_completed;
-    std::string thread = ", \"pid\": 999, \"tid\": 0";
-    for (std::size_t i = trace_.lanes.size(); i-- > 0;)
-      if (trace_.lanes[i].kind == LaneKind::host_thread) thread = place(static_cast<LaneId>(i));
+    std::map<std::int16_t, std::string> threads;  // by device
     for (const MemoryEvent& e : trace_.memory_events) {
       if (e.time == unknown_time || e.address == Addr(0) || (e.action != MemoryAction::allocate && e.action != freed))
         continue;
@@ -258,7 +274,9 @@ class ChromeWriter {
         arguments += ", \"Total Allocated\": " + std::to_string(e.total_allocated.count());
       if (e.total_reserved >= Bytes(0))
         arguments += ", \"Total Reserved\": " + std::to_string(e.total_reserved.count());
-      event("\"ph\": \"i\", \"s\": \"t\", \"cat\": \"cpu_instant_event\", \"name\": \"[memory]\"" + thread +
+      const auto [thread, is_new] = threads.try_emplace(e.device);
+      if (is_new) thread->second = thread_of_memory(e.device);
+      event("\"ph\": \"i\", \"s\": \"t\", \"cat\": \"cpu_instant_event\", \"name\": \"[memory]\"" + thread->second +
             ", \"ts\": " + micros(e.time) + ", \"args\": {" + arguments + "}");
     }
   }
