@@ -6,8 +6,8 @@
 
 #include "base/input_error.h"
 #include "scenario/reserve.h"
+#include "sim/pictures/memory_snapshot.h"
 #include "sim/replay/memory_replay.h"
-#include "sim/replay/memory_snapshot.h"
 #include "sim/replay/planned_trace.h"
 
 namespace spillway::scenario {

@@ -25,7 +25,14 @@ struct Live {
 
 class Diagnosis {
  public:
-  Diagnosis(const Trace& trace, std::int16_t device) : trace_(trace), device_(device) {}
+  Diagnosis(const Trace& trace, std::int16_t device) : trace_(trace), device_(device) {
+    const auto& events = trace.memory_events;
+    // Some writers record completions alone.
+    if (std::none_of(events.begin(), events.end(), [&](const MemoryEvent& event) {
+          return ours(event) && event.action == MemoryAction::free_requested;
+        }))
+      freed_ = MemoryAction::free_completed;
+  }
 
   MemoryDiagnosis run() {
     out_.has_stacks = !trace_.stack_frames.empty();
@@ -46,8 +53,7 @@ class Diagnosis {
       if (!ours(event)) continue;
       const std::uint64_t at = event.address.count();
       if (event.action == MemoryAction::allocate) seen.try_emplace(at, true);
-      if (event.action == MemoryAction::free_requested && seen.try_emplace(at, false).second)
-        found[at] = {event.bytes, no_stack};
+      if (event.action == freed_ && seen.try_emplace(at, false).second) found[at] = {event.bytes, no_stack};
     }
     for (const MemorySegment& segment : trace_.memory_segments) {
       if (segment.device != device_) continue;
@@ -74,7 +80,7 @@ class Diagnosis {
         Live& block = live[at];
         sum += event.bytes - block.bytes;
         block = {event.bytes, event.stack};
-      } else if (event.action == MemoryAction::free_requested) {
+      } else if (event.action == freed_) {
         const auto found = live.find(at);
         if (found != live.end()) {
           sum -= found->second.bytes;
@@ -109,7 +115,21 @@ class Diagnosis {
   [[nodiscard]] static std::string own_place(const std::vector<std::string_view>& places) {
     if (places.empty()) return std::string(no_stack_text);
     const auto own = std::find_if_not(places.begin(), places.end(), is_library);
-    return std::string(own == places.end() ? places.front() : *own);
+    if (own != places.end()) return std::string(*own);
+    // A backward pass runs on a thread of its own, without Python: the node, or the operator, says most.
+    for (const auto [before, behind, what] : {std::array{"autograd::generated::", "::apply(", "in C++, backward: "},
+                                              std::array{"at::_ops::", "::", "in C++: at::"}})
+      for (const std::string_view place : places)
+        if (const std::string_view name = between(place, before, behind); !name.empty())
+          return what + std::string(name);
+    return std::string(places.front());
+  }
+  [[nodiscard]] static std::string_view between(std::string_view text, std::string_view before,
+                                                std::string_view behind) {
+    const std::size_t begin = text.find(before);
+    if (begin == std::string_view::npos) return {};
+    const std::string_view rest = text.substr(begin + before.size());
+    return rest.substr(0, rest.find(behind));
   }
   [[nodiscard]] static std::string module_of(const std::vector<std::string_view>& places) {
     for (const std::string_view place : places)
@@ -119,7 +139,8 @@ class Diagnosis {
   [[nodiscard]] static std::string phase_of(const std::vector<std::string_view>& places) {
     if (places.empty()) return std::string(no_stack_text);
     for (const std::string_view place : places) {
-      if (place.ends_with(" backward") || has(place, "autograd/graph.py")) return "backward";
+      if (place.ends_with(" backward") || has(place, "autograd/graph.py") || has(place, "torch::autograd::Engine::"))
+        return "backward";
       if (has(place, "/optim/") || place.ends_with(" zero_grad")) return "optimizer";
     }
     for (const std::string_view place : places)
@@ -220,6 +241,7 @@ class Diagnosis {
 
   const Trace& trace_;
   std::int16_t device_;
+  MemoryAction freed_ = MemoryAction::free_requested;
   std::optional<std::size_t> failed_;
   MemoryDiagnosis out_;
 };
@@ -227,10 +249,16 @@ class Diagnosis {
 }  // namespace
 
 bool is_library(std::string_view place) {
-  constexpr std::array<std::string_view, 7> parts = {"site-packages/", "dist-packages/", "/torch/", "<frozen",
-                                                     ".cpp:",          ".cc:",           ".so"};
-  return place.starts_with("??") || place.starts_with("?") || place.starts_with("torch/") ||
-         std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return has(place, part); });
+  constexpr std::array<std::string_view, 5> parts = {"site-packages/", "dist-packages/", "/torch/", "<frozen",
+                                                     "/torchinductor_"};
+  // Often without a line: "VariableType_3.cpp at::div()".
+  constexpr std::array<std::string_view, 8> endings = {".cpp", ".cc", ".cu", ".c", ".h", ".hpp", ".so", ".o"};
+  const std::string_view file = place.substr(0, place.find_first_of(": "));
+  return place.starts_with("?") || place.starts_with("torch/") ||
+         std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return has(place, part); }) ||
+         std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) {
+           return file.ends_with(ending) || has(place, std::string(ending) + ":");
+         });
 }
 
 MemoryDiagnosis diagnose_memory(const Trace& trace, std::int16_t device) { return Diagnosis(trace, device).run(); }

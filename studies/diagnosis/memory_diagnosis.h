@@ -53,11 +53,12 @@ struct MemoryDiagnosis {
   std::optional<RanOut> ran_out;      // none: no allocation failed
 };
 
-// "train.py:31 step" of torch, of an installed package or of C++: not the program's own.
+// "train.py:31 step" of torch, of an installed package, of C++ or of generated code: not the program's own.
 bool is_library(std::string_view place);
 
 // Of one device of a snapshot, read with ReadOptions::keep_stacks. Lines of torch, of installed packages and of C++
-// don't count as the program's own unless a stack has no others. O(events log events), and a replay for each allocator.
+// don't count as the program's own; of a stack without others, the backward node or the operator is told. O(events log
+// events), and a replay for each allocator.
 MemoryDiagnosis diagnose_memory(const Trace& trace, std::int16_t device);
 
 // "caller;callee bytes" a line, as flame graphs take them.

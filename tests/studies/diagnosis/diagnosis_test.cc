@@ -107,5 +107,54 @@ TEST(MemoryDiagnosis, SumsByLineAtTheFailure) {
             "train.py:1 main;model.py:7 forward;/x/site-packages/torch/nn/linear.py:9 forward 5242880\n");
 }
 
+// Stacks of C++ as torch.cuda.memory records them by default: files without lines, the recorder's own frames innermost.
+TEST(MemoryDiagnosis, TellsTheProgramFromItsLibrariesInCpp) {
+  Trace trace;
+  const auto stack = [&](const std::vector<const char*>& innermost_first) {
+    std::uint32_t at = no_stack;
+    for (std::size_t i = innermost_first.size(); i-- > 0;) {
+      trace.stack_frames.push_back({trace.strings.intern(innermost_first[i]), at});
+      at = static_cast<std::uint32_t>(trace.stack_frames.size() - 1);
+    }
+    return at;
+  };
+  const char* recorder = "memory_snapshot.cpp torch::cuda::(anonymous namespace)::gather_with_cpp()";
+  const char* allocator = "? c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)";
+  const std::uint32_t forward = stack({recorder, allocator, "RegisterCUDA.cpp at::wrapper_CUDA_bmm(at::Tensor const&)",
+                                       "/home/x/model.py:41 forward", "/home/x/train.py:3 main"});
+  const std::uint32_t backward =
+      stack({recorder, allocator, "?? at::_ops::bmm::call(at::Tensor const&)",
+             "?? torch::autograd::generated::BmmBackward0::apply(std::vector<at::Tensor>&&)",
+             "?? torch::autograd::Engine::evaluate_function(std::shared_ptr<torch::autograd::GraphTask>&)",
+             "thread48.o execute_native_thread_routine"});
+  const std::uint32_t load = stack({recorder, allocator, "?? at::_ops::empty_strided::call(c10::ArrayRef<long>)"});
+  std::uint64_t address = 0;
+  for (const auto& [bytes, at] : {std::pair{4000, forward}, {3000, backward}, {2000, load}})
+    trace.memory_events.push_back(
+        {.time = Picos(0), .address = Addr(address += 4096), .bytes = Bytes(bytes), .stack = at});
+  trace.set(Capability::memory);
+  const MemoryDiagnosis found = diagnose_memory(trace, 0);
+  ASSERT_EQ(found.places.size(), 3U);
+  EXPECT_EQ(found.places[0].name, "/home/x/model.py:41 forward");
+  EXPECT_EQ(found.places[1].name, "in C++, backward: BmmBackward0");
+  EXPECT_EQ(found.places[2].name, "in C++: at::empty_strided");
+  ASSERT_EQ(found.phases.size(), 3U);
+  EXPECT_EQ(found.phases[1].name, "backward");
+}
+
+// Some writers record completions alone.
+TEST(MemoryDiagnosis, CompletedFreesAreFrees) {
+  Trace trace;
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    trace.memory_events.push_back({.time = Picos(0), .address = Addr(4096 * (i + 1)), .bytes = Bytes(512)});
+    trace.memory_events.push_back({.time = Picos(0),
+                                   .address = Addr(4096 * (i + 1)),
+                                   .bytes = Bytes(512),
+                                   .action = MemoryAction::free_completed});
+  }
+  trace.set(Capability::memory);
+  EXPECT_EQ(diagnose_memory(trace, 0).alive, Bytes(512));
+}
+
 }  // namespace
 }  // namespace spillway::studies

@@ -1,4 +1,4 @@
-#include "sim/replay/memory_snapshot.h"
+#include "sim/pictures/memory_snapshot.h"
 
 #include <algorithm>
 #include <map>
