@@ -18,28 +18,25 @@
 #include "hwprofiles/profile_library.h"
 #include "scenario/machine_power.h"
 #include "studies/offload/storage_links.h"
+#include "studies/procurement/cost_cases.h"
 #include "studies/procurement/fleet_cost.h"
 
 namespace spillway::studies {
 namespace {
 
-FormulaInput number(double value) { return {value, {}, 1}; }
-
-std::string told(const Sourced<double>& price) {
-  return fmt::format("{}, {}: {}", price.origin.date, provenance_name(price.origin.provenance), price.origin.source);
-}
-
-double value_or(const Maybe<double>& leaf, double otherwise) { return leaf ? leaf->value : otherwise; }
-
 class Procurement {
  public:
-  Procurement(const ProcurementRequest& request, const OptionProgress& progress) : in_(request), progress_(progress) {}
+  Procurement(const ProcurementRequest& request, const OptionProgress& progress)
+      : in_(request), progress_(progress), cases_(request) {}
 
   ProcurementAnswer answer() {
     std::vector<FleetOption> fleets = find_options(in_, progress_);
-    add_inputs();
+    cases_.add_inputs(answer_.book);
     replay_all(std::move(fleets));
-    add_prices();
+    cases_.add_prices(answer_.options, answer_.book);
+    answer_.inputs = cases_.inputs();
+    answer_.machine_prices = cases_.machine_prices();
+    answer_.drive_prices = cases_.drive_prices();
     choose_drives();
     add_runs();
     price_options();
@@ -135,137 +132,16 @@ class Procurement {
 
   // ---- tables ----
 
-  void add_inputs() {
-    FormulaTable table{"Inputs", "What all options share: change a shaded cell and all sheets follow", {}, {}, {}};
-    FormulaCase shared{"value", {}, {}};
-    const auto give = [&](const std::string& name, double value, const std::string& from) {
-      const auto& fields = cost_fields();
-      const auto field =
-          std::find_if(fields.begin(), fields.end(), [&](const FormulaField& f) { return f.name == name; });
-      SPILLWAY_ASSERT(field != fields.end());
-      table.fields.push_back({name, field->label, field->unit, ""});
-      shared.given[name] = number(value);
-      shared.notes[name] = from;
-    };
-    const auto price = [&](const std::string& name, const Maybe<double>& leaf) {
-      give(name, value_or(leaf, name == "power_overhead" ? 1 : 0), leaf ? told(*leaf) : "not in the price list");
-    };
-    give("tokens", in_.tokens(), "the programme");
-    give("period_months", in_.period_months, "the programme");
-    give("utilisation", in_.utilisation, "the programme; the rest is repairs, restarts, evaluation");
-    price("electricity", in_.prices.electricity_usd_per_kwh);
-    price("power_overhead", in_.prices.power_overhead);
-    price("maintenance", in_.prices.maintenance_per_year);
-    give("write_amplification", in_.endurance.write_amplification, "the programme; 1: files written and freed whole");
-    give("retention_credit", retention_factor(in_.endurance.retention),
-         in_.endurance.retention == RetentionRelaxation::none ? "as rated" : "published, offered by no vendor");
-    give("used", in_.endurance.used_fraction, "the programme");
-    give("machine_price_factor", 1, "for what-if");
-    give("drive_price_factor", 1, "for what-if");
-    price("network_price", in_.prices.network_usd_per_gpu);
-    price("switch_price", in_.prices.pcie_switch_usd);
-    table.cases.push_back(std::move(shared));
-    answer_.inputs = answer_.book.add(std::move(table));
-  }
-
-  // A case for each machine and each drive with a price; the options refer to them.
-  void add_prices() {
-    FormulaTable machines{
-        "Machines", "Prices of machines: change a shaded cell and all sheets follow", machine_price_fields(), {}, {}};
-    for (const PricedOption& option : answer_.options) {
-      if (!machine_place_.emplace(option.fleet.machine, machines.cases.size()).second) continue;
-      const MachinePrice& price = option.price;
-      FormulaCase made{option.fleet.machine, {}, {}};
-      made.given["machine_price"] = number(value_or(price.price_usd, 0));
-      made.given["machine_rent"] = number(option.is_rented() ? price.usd_per_hour->value : 0);
-      machines.cases.push_back(std::move(made));
-    }
-    answer_.machine_prices = answer_.book.add(std::move(machines));
-    FormulaTable drives{"Drive models",
-                        "Prices and ratings of drives: change a shaded cell and all sheets follow",
-                        drive_price_fields(),
-                        {},
-                        {}};
-    for (const NvmeProfile& drive : in_.drives) {
-      const auto usd = in_.prices.drive_usd(drive);
-      if (!usd || !drive_place_.emplace(drive.name, drives.cases.size()).second) continue;
-      FormulaCase made{drive.name, {}, {}};
-      made.given["drive_price"] = number(usd->value);
-      made.given["drive_endurance_tb"] = number(drive_endurance(drive).bytes / 1e12);
-      made.given["drive_watts"] = number(value_or(drive.active_watts, 0));
-      drives.cases.push_back(std::move(made));
-    }
-    answer_.drive_prices = answer_.book.add(std::move(drives));
-  }
-
   void add_runs() {
     FormulaTable table{"Runs", "How long each run takes on each fleet", run_fields(), {}, {}};
     for (const PricedOption& option : answer_.options) {
       run_place_.emplace_back();
       for (std::size_t r = 0; r < option.runs.size(); ++r) {
         run_place_.back().push_back(table.cases.size());
-        table.cases.push_back(run_case(option.name(), option.runs[r], r));
+        table.cases.push_back(cases_.run(option.name(), option.runs[r], r));
       }
     }
     answer_.runs = answer_.book.add(std::move(table));
-  }
-
-  [[nodiscard]] FormulaCase run_case(const std::string& name, const RunReplay& run, std::size_t r) const {
-    FormulaCase made{name + (in_.runs.size() > 1 ? ": " + in_.runs[r].name : ""), {}, {}};
-    made.given = {{"tokens", number(in_.runs[r].tokens)},
-                  {"tokens_per_step", number(run.tokens_per_step)},
-                  {"step_seconds", number(run.step_seconds)},
-                  {"written_gb", number(run.written_bytes / 1e9)}};
-    return made;
-  }
-
-  // What is given of an option with `count` of a drive per GPU (null: none). Runs come from `runs`, a table of `book`.
-  [[nodiscard]] FormulaCase cost_case(const PricedOption& option, const NvmeProfile* drive, std::int64_t count,
-                                      std::size_t runs_table, const std::vector<std::size_t>& places) const {
-    FormulaCase made{option.name(), {}, {}};
-    for (const std::string& name : shared_cost_fields()) made.given[name] = {0, {{answer_.inputs, 0, name}}, 1};
-    const bool buys = !option.is_rented();
-    const auto cell = [](std::size_t table, std::size_t place, const std::string& field) {
-      return FormulaInput{0, {{table, place, field}}, 1};
-    };
-    made.given["gpus"] = number(static_cast<double>(option.fleet.gpus));
-    made.given["gpus_per_machine"] = number(static_cast<double>(option.hardware.gpu_count));
-    for (const char* field : {"machine_price", "machine_rent"})
-      made.given[field] = cell(answer_.machine_prices, machine_place_.at(option.fleet.machine), field);
-    const bool one_machine = option.fleet.gpus <= option.hardware.gpu_count;
-    made.given["network_price"] = buys && !one_machine ? cell(answer_.inputs, 0, "network_price") : number(0);
-    made.given["pays_power"] = number(buys ? 1 : 0);
-    made.given["machine_watts"] = number(option.machine_watts);
-    made.given["idle_watts"] = number(option.idle_watts);
-    FormulaInput days{0, {}, 1}, written{0, {}, 1};
-    for (const std::size_t place : places) {
-      days.cells.push_back({runs_table, place, "busy_days"});
-      written.cells.push_back({runs_table, place, "written_tb"});
-    }
-    made.given["busy_days"] = std::move(days);
-    made.given["written_tb"] = std::move(written);
-    made.given["switch_price"] = cell(answer_.inputs, 0, "switch_price");
-    if (drive == nullptr) {
-      for (const char* field : {"drives_per_gpu", "drive_price", "drive_watts", "switches_per_machine"})
-        made.given[field] = number(0);
-      made.given["drive_endurance_tb"] = number(1);
-      return made;
-    }
-    made.given["drives_per_gpu"] = number(static_cast<double>(count));
-    for (const char* field : {"drive_price", "drive_endurance_tb", "drive_watts"})
-      made.given[field] = cell(answer_.drive_prices, drive_place_.at(drive->name), field);
-    const Endurance endurance = drive_endurance(*drive);
-    if (!endurance.is_flash) made.given["retention_credit"] = number(1);
-    if (!endurance.collects_garbage) made.given["write_amplification"] = number(1);
-    made.given["switches_per_machine"] = number(static_cast<double>(switches(option, *drive, count)));
-    return made;
-  }
-
-  // Those that the replay's machine has, for drives without a slot.
-  [[nodiscard]] std::int64_t switches(const PricedOption& option, const NvmeProfile& drive, std::int64_t count) const {
-    const HardwareProfile machine = ProfileLibrary::shared().load_system(option.fleet.machine);
-    return added_switches(with_drives(machine, drive, count, std::min(option.fleet.gpus, machine.gpu_count),
-                                      switch_lanes_of(in_.prices)));
   }
 
   // ---- drives ----
@@ -287,11 +163,11 @@ class Procurement {
     for (std::size_t t = 0; t < tries.size(); ++t)
       for (std::size_t r = 0; r < tries[t].runs->size(); ++r) {
         places[t].push_back(runs.cases.size());
-        runs.cases.push_back(run_case("", (*tries[t].runs)[r], r));
+        runs.cases.push_back(cases_.run("", (*tries[t].runs)[r], r));
       }
     const std::size_t runs_table = book.add(std::move(runs));
     for (std::size_t t = 0; t < tries.size(); ++t)
-      table.cases.push_back(cost_case(option, &fits[tries[t].fit].drive, tries[t].count, runs_table, places[t]));
+      table.cases.push_back(cases_.option(option, &fits[tries[t].fit].drive, tries[t].count, runs_table, places[t]));
     const std::size_t at = book.add(std::move(table));
     std::vector<Tried> found;
     for (std::size_t t = 0; t < tries.size(); ++t) {
@@ -446,8 +322,8 @@ class Procurement {
 
   [[nodiscard]] FormulaCase case_of(std::size_t o) const {
     const PricedOption& option = answer_.options[o];
-    FormulaCase made = cost_case(option, option.drive ? &option.drive->drive : nullptr,
-                                 option.drive ? option.drive->chosen : 0, answer_.runs, run_place_[o]);
+    FormulaCase made = cases_.option(option, option.drive ? &option.drive->drive : nullptr,
+                                     option.drive ? option.drive->chosen : 0, answer_.runs, run_place_[o]);
     if (option.drive) made.name += "; " + option.drive_name();
     return made;
   }
@@ -553,7 +429,7 @@ class Procurement {
       places.emplace_back();
       for (std::size_t r = 0; r < fit.runs.size(); ++r) {
         places.back().push_back(runs.cases.size());
-        runs.cases.push_back(run_case(fmt::format("{} x {}", fit.chosen, fit.drive.name), fit.runs[r], r));
+        runs.cases.push_back(cases_.run(fmt::format("{} x {}", fit.chosen, fit.drive.name), fit.runs[r], r));
       }
     }
     answer_.drive_runs = answer_.book.add(std::move(runs));
@@ -561,7 +437,7 @@ class Procurement {
       if (fit.runs.empty()) continue;
       const std::size_t place = table.cases.size();
       answer_.drive_places.push_back(place);
-      FormulaCase made = cost_case(answer_.options[o], &fit.drive, fit.chosen, answer_.drive_runs, places[place]);
+      FormulaCase made = cases_.option(answer_.options[o], &fit.drive, fit.chosen, answer_.drive_runs, places[place]);
       made.name = fmt::format("{} x {}", fit.chosen, fit.drive.name);
       table.cases.push_back(std::move(made));
     }
@@ -717,7 +593,7 @@ class Procurement {
         which.push_back({o, &fit, {}});
         for (std::size_t r = 0; r < fit.runs.size(); ++r) {
           which.back().places.push_back(runs.cases.size());
-          runs.cases.push_back(run_case("", fit.runs[r], r));
+          runs.cases.push_back(cases_.run("", fit.runs[r], r));
         }
       }
     }
@@ -727,7 +603,7 @@ class Procurement {
       if (one.fit != nullptr) option.drive = *one.fit;
       FormulaCase moved = one.fit == nullptr
                               ? case_of(one.option)
-                              : cost_case(option, &one.fit->drive, one.fit->chosen, runs_table, one.places);
+                              : cases_.option(option, &one.fit->drive, one.fit->chosen, runs_table, one.places);
       move(moved, swing, option, low);
       table.cases.push_back(std::move(moved));
     }
@@ -752,12 +628,12 @@ class Procurement {
 
   const ProcurementRequest& in_;
   const OptionProgress& progress_;
+  CostCases cases_;
   ProcurementAnswer answer_;
-  std::vector<std::vector<DriveChoice>> fits_;                      // by option; those that write
-  std::vector<std::vector<ReplayedPlan>> replays_;                  // by option; those that write, with endless drives
-  std::vector<std::vector<std::size_t>> run_place_;                 // by option: its cases of "Runs"
-  std::map<std::string, std::size_t> machine_place_, drive_place_;  // their cases of the tables of prices
-  std::pair<bool, bool> with_drives_{};                             // of answer_.with_drives: saves memory, is in time
+  std::vector<std::vector<DriveChoice>> fits_;       // by option; those that write
+  std::vector<std::vector<ReplayedPlan>> replays_;   // by option; those that write, with endless drives
+  std::vector<std::vector<std::size_t>> run_place_;  // by option: its cases of "Runs"
+  std::pair<bool, bool> with_drives_{};              // of answer_.with_drives: saves memory, is in time
 };
 
 }  // namespace
