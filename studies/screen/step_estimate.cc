@@ -18,9 +18,8 @@ Bytes share(Bytes bytes, std::int64_t ranks) { return Bytes((bytes.count() + ran
 
 // One stage of the step.
 struct StageSum {
-  ShapeTimes times;       // of one micro-batch through all its chunks
-  ShapeTimes last_chunk;  // the chunk whose backward comes last: its first
-  Bytes kept{};           // of all micro-batches in flight
+  ShapeTimes times;  // of one micro-batch through all its chunks
+  Bytes kept{};      // of all micro-batches in flight
   Bytes transient{}, update_transient{};
   Bytes weights{}, gradients{}, states{}, buffers{};
 };
@@ -36,7 +35,6 @@ class Estimator {
         replicas_(setup.data_parallel * setup.context_parallel) {
     layer_ = layer_times();
     for (std::int64_t stage = 0; stage < layout_.stages(); ++stage) stages_.push_back(sum_of(stage));
-    if (layout_.stages() > 1) message_ = message_time();
   }
 
   // Work alone, without fill, transfers and what follows the backward.
@@ -64,7 +62,7 @@ class Estimator {
   // Of the passes alone, and of what every GPU holds at least when gradients and states are shared out.
   [[nodiscard]] StepEstimate least_sharded() const {
     StepEstimate estimate;
-    estimate.step_time = pipeline_time();
+    estimate.step_time = pipeline_ends().end;
     for (const StageSum& stage : stages_) {
       const Bytes weights = setup_.zero_stage == 3 ? stage.weights / replicas_ : stage.weights;
       const Bytes shared = (stage.gradients + stage.states) / replicas_;
@@ -76,17 +74,24 @@ class Estimator {
 
   StepEstimate run() const {
     StepEstimate estimate;
-    const Picos pipeline = pipeline_time();
-    Picos after{}, all_after{};
-    for (std::int64_t stage = 0; stage < layout_.stages(); ++stage) {
-      after = std::max(after, after_backward(stage) - head_start(stage));
-      all_after += after_backward(stage);
+    const PipelineEnds ends = pipeline_ends();
+    const Picos shared = shared_reduction();
+    Picos all_after{}, met{};  // first and last stage sum the gradients of what both have
+    const std::int64_t last = layout_.stages() - 1;
+    const auto reduced = [&](std::int64_t stage) {
+      return ends.last_backward[static_cast<std::size_t>(stage)] + reduction(stage);
+    };
+    if (shared > Picos(0)) met = std::max(reduced(0), reduced(last)) + shared;
+    for (std::int64_t stage = 0; stage <= last; ++stage) {
+      const Picos update = update_time(stage);
+      const Picos begin = stage == 0 || stage == last ? std::max(met, reduced(stage)) : reduced(stage);
+      estimate.step_time = std::max(estimate.step_time, begin + update);
+      all_after += reduction(stage) + update + (stage == 0 || stage == last ? shared : Picos(0));
     }
-    estimate.step_time = pipeline + after;
     estimate.busy = std::min(estimate.step_time, least() + all_after / layout_.stages());
     for (std::int64_t stage = 0; stage < layout_.stages(); ++stage)
       estimate.peak_allocated = std::max(estimate.peak_allocated, peak(stages_[static_cast<std::size_t>(stage)]));
-    estimate.peak_reserved = with_cached(estimate.peak_allocated);
+    estimate.peak_reserved = estimate.peak_allocated + shape_.cached;
     return estimate;
   }
 
@@ -120,7 +125,6 @@ class Estimator {
       const ChunkShape& extra = chunk_shape(stage, chunk);
       const std::int64_t layers = layout_.layers(stage, chunk).count;
       const ShapeTimes times = pass_times(extra, layers);
-      if (chunk == 0) sum.last_chunk = times;
       sum.times.forward += times.forward;
       sum.times.backward += times.backward;
       sum.kept += (extra.kept + shape_.layer_kept * layers) * in_flight(stage, chunk);
@@ -146,60 +150,78 @@ class Estimator {
     return {device.forward + lag / 2, device.backward + (lag - lag / 2)};
   }
 
-  [[nodiscard]] Picos message_time() const {
-    return machine_.cluster.timer(NetworkCollective::send_receive, shape_.message, layout_.stage_pair(0, 1));
-  }
-
-  // The time between two micro-batches at the stage that sets the pace.
-  [[nodiscard]] Picos period() const {
-    Picos longest{}, path{};
-    for (const StageSum& stage : stages_) {
-      longest = std::max(longest, stage.times.forward + stage.times.backward);
-      path += stage.times.forward + stage.times.backward;
+  // Where the host never waits, it runs ahead, and its pauses are in the device's times. Under stage 3 work and gathers
+  // overlap from layer to layer, so times are taken as measured unless the host sets the pace.
+  [[nodiscard]] PipelineWork::Pass pipeline_pass(std::int64_t stage, std::int64_t chunk) const {
+    const ChunkShape& extra = chunk_shape(stage, chunk);
+    const std::int64_t layers = layout_.layers(stage, chunk).count;
+    const bool host_leads =
+        shape_.layer_host.forward + shape_.layer_host.backward > shape_.layer_work.forward + shape_.layer_work.backward;
+    if (!is_megatron(setup_.framework) || (setup_.zero_stage == 3 && !host_leads)) {
+      const ShapeTimes times = pass_times(extra, layers);
+      return {{{times.forward}}, {{times.backward}}};
     }
-    const std::int64_t p = layout_.stages(), v = layout_.chunks();
-    if (p == 1 || is_gpipe()) return longest;
-    // Chunk passes that the first stage works ahead, and the way of one micro-batch down and up.
-    const std::int64_t lead = v == 1 ? p - 1 : 2 * (p - 1) + (v - 1) * p;
-    const Picos way = path + message_ * (2 * (p * v - 1));
-    const Picos own = (stages_[0].times.forward + stages_[0].times.backward) / v;
-    const Picos needed = (way - own) * v / lead;
-    return std::max(longest, needed);
+    const ChunkPlace place = layout_.is_first(stage, chunk)  ? ChunkPlace::first
+                             : layout_.is_last(stage, chunk) ? ChunkPlace::last
+                                                             : ChunkPlace::middle;
+    PipelineWork::Pass pass = pass_of(shape_, extra, place, layers);
+    pass.forward.rest = extra.rest.forward;
+    pass.backward.rest = extra.rest.backward;
+    // What the group's collectives take longer than in the probe is of each layer.
+    pass.forward.second.device += (layer_.forward - shape_.layer.forward) * layers;
+    pass.backward.second.device += (layer_.backward - shape_.layer.backward) * layers;
+    return pass;
   }
 
-  [[nodiscard]] Picos pipeline_time() const {
+  // The last backward of every stage, one micro-batch after the other where there is one stage.
+  [[nodiscard]] PipelineEnds pipeline_ends() const {
     const std::int64_t p = layout_.stages(), v = layout_.chunks(), m = setup_.gradient_accumulation;
-    Picos path{}, longest{};
-    for (const StageSum& stage : stages_) {
-      path += stage.times.forward + stage.times.backward;
-      longest = std::max(longest, stage.times.forward + stage.times.backward);
+    if (p == 1) {
+      const Picos end = (stages_[0].times.forward + stages_[0].times.backward) * m;
+      return {{end}, end};
     }
-    if (p == 1) return path * m;
-    // The first micro-batch's way through all other stages is filled by nothing.
-    const Picos fill = (path - longest) / v + message_ * (2 * (p - 1));
-    const std::int64_t steady = std::max<std::int64_t>(0, m - (v == 1 ? p : 0));
-    if (is_gpipe() || m < p) return longest * m + fill;
-    return longest * (m - steady) + period() * steady + fill;
+    PipelineWork work{.schedule = is_gpipe() ? std::string(all_forwards_first)
+                                             : std::string(v > 1 ? interleaved_schedule : default_schedule),
+                      .stages = p,
+                      .chunks = v,
+                      .micro_batches = m,
+                      .waits = is_megatron(setup_.framework),
+                      .passes = {},
+                      .messages = {}};
+    for (std::int64_t position = 0; position < p * v; ++position) {
+      const std::int64_t stage = position % p, chunk = position / p;
+      work.passes.push_back(pipeline_pass(stage, chunk));
+      if (position + 1 < p * v)
+        work.messages.push_back(machine_.cluster.timer(NetworkCollective::send_receive, shape_.message,
+                                                       layout_.stage_pair(stage, (stage + 1) % p)));
+    }
+    return machine_.pipelines->ends(work);
   }
 
-  // How much earlier than the first stage this one is done with its last backward.
-  [[nodiscard]] Picos head_start(std::int64_t stage) const {
-    Picos time{};
-    for (std::int64_t s = 0; s < stage; ++s)
-      time += stages_[static_cast<std::size_t>(s)].last_chunk.backward + message_;
-    return time;
-  }
-
-  [[nodiscard]] Picos after_backward(std::int64_t index) const {
+  // What a stage does when its gradients are what they are on all replicas.
+  [[nodiscard]] Picos update_time(std::int64_t index) const {
     const StageSum& stage = stages_[static_cast<std::size_t>(index)];
-    Picos time = per_bytes(shape_.tail_per_byte, stage.weights);
     const std::int64_t split = setup_.zero_stage == 1 ? replicas_ : 1;
-    time += per_bytes(shape_.update_per_byte, share(stage.weights, split));
-    if (setup_.zero_stage >= 2 || replicas_ == 1) return time;
+    const Picos time =
+        per_bytes(shape_.tail_per_byte, stage.weights) + per_bytes(shape_.update_per_byte, share(stage.weights, split));
+    const bool gathers = setup_.zero_stage == 1 && replicas_ > 1;
+    return gathers ? time + pieces_time(NetworkCollective::all_gather, stage.weights) : time;
+  }
+
+  [[nodiscard]] Picos reduction(std::int64_t index) const {
+    if (setup_.zero_stage >= 2 || replicas_ == 1) return Picos(0);
+    const StageSum& stage = stages_[static_cast<std::size_t>(index)];
     const Bytes gradients(stage.weights.count() / setup_.weight_bytes() * setup_.gradient_bytes());
-    time += reduction(gradients, stage.times.backward);
-    if (setup_.zero_stage == 1) time += pieces_time(NetworkCollective::all_gather, stage.weights);
-    return time;
+    return reduction(gradients, stage.times.backward);
+  }
+
+  // Of the embedding's gradients, which a tied head on another stage has a copy of.
+  [[nodiscard]] Picos shared_reduction() const {
+    const std::int64_t last = layout_.stages() - 1;
+    if (last == 0 || machine_.shared_parameters == 0) return Picos(0);
+    const std::int64_t parts = setup_.tensor_parallel * (setup_.zero_stage >= 2 ? replicas_ : 1);
+    const Bytes gradients(machine_.shared_parameters / parts * setup_.gradient_bytes());
+    return machine_.cluster.timer(NetworkCollective::all_reduce, gradients, layout_.stage_pair(0, last));
   }
 
   // A bucket takes whole parameters until it is full.
@@ -249,13 +271,6 @@ class Estimator {
     return std::min(count, m);
   }
 
-  // Under stage 3 what lies cached is of the buffers of a few gathered layers, however many a stage has; else of blocks
-  // of every layer.
-  [[nodiscard]] Bytes with_cached(Bytes allocated) const {
-    if (setup_.zero_stage == 3) return allocated + shape_.cached;
-    return Bytes(std::llround(static_cast<double>(allocated.count()) * shape_.reserved_per_allocated));
-  }
-
   [[nodiscard]] Bytes peak(const StageSum& stage) const {
     const std::int64_t states = setup_.zero_stage == 1 ? replicas_ : 1;
     const Bytes fixed = stage.weights + stage.gradients + stage.buffers + share(stage.states, states);
@@ -264,7 +279,7 @@ class Estimator {
       const double growth =
           static_cast<double>(stage.weights.count()) /
           std::max(1.0,
-                   static_cast<double>((shape_.middle.weights + shape_.layer_weights * shape_.probed_layers).count()));
+                   static_cast<double>((shape_.middle.weights + shape_.layer_weights * shape_.updated_layers).count()));
       update = Bytes(std::llround(static_cast<double>(update.count()) * growth));
     }
     return fixed + std::max(stage.kept + stage.transient, share(update, states));
@@ -277,7 +292,6 @@ class Estimator {
   std::int64_t replicas_;
   ShapeTimes layer_;
   std::vector<StageSum> stages_;
-  Picos message_{};
 };
 
 }  // namespace

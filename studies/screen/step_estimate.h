@@ -1,15 +1,12 @@
-// A whole step from a StepShape, in closed form: pipeline, communication over replicas, update, memory. No events.
+// A whole step from a StepShape, without its operators: pipeline, communication over replicas, update, memory.
 //
-// Time, of 1F1B, interleaved 1F1B and GPipe with stages of unequal length:
-//   period   of the slowest stage: F + B of its chunks, and what of 2 (pv - 1) transfers the schedule's lead doesn't
-//            hide: 1F1B leads by p - 1 passes, just enough for none; interleaved by p - 1 chunk passes more
-//   step     (m - 1) period + one F and B of every stage and their transfers, the interleaved ones' fill divided by v,
-//            + the last gradients' reduction as far as the last backward doesn't cover it + tail + update
-// The rules follow from the path of one micro-batch down and up the stages against the passes that the first stage
-// works in the meantime (Narayanan et al. 2021, section 2.2, with transfers added).
+// Time, of 1F1B, interleaved 1F1B and GPipe with stages of unequal length: the schedule's passes, run once with what
+// they and the messages between their stages take (pipeline_ends.h); then, stage by stage, the last gradients'
+// reduction as far as the last backward doesn't cover it, what first and last stage share summed where the head is
+// tied, tail and update. The slowest stage is the step.
 // Memory, of the fullest stage: weights, gradients, states as ZeRO splits them, activations of as many micro-batches
-// as the schedule keeps in flight, and the most held for a while in a pass or the update; in bytes allocated, times
-// what the allocator reserved of the probe's; under stage 3 with what it had cached there.
+// as the schedule keeps in flight, and the most held for a while in a pass or the update; reserved is that and the
+// bytes that the allocator had cached of the probe. Of a step on one stage the probe for these has the step's depth.
 //
 // How far it lies from replays is measured by every sweep, which prints it.
 #pragma once
@@ -29,8 +26,8 @@ struct StepEstimate {
   Bytes peak_allocated{}, peak_reserved{};
 };
 
-// `setup`: resolved, with the shape of shape_setup(setup) and a closed form. O(p v). Throws InputError for
-// other schedules than 1F1B, interleaved 1F1B and GPipe.
+// `setup`: resolved, with the shape of shape_setup(setup) and a closed form. O(p² v), and O(1) for what
+// machine.pipelines has run before. Throws InputError for other schedules than 1F1B, interleaved 1F1B and GPipe.
 StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
 
 // No schedule of the same passes, whatever its placement, is faster: all work spread evenly over the stages. O(p v).

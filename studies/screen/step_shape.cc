@@ -18,13 +18,15 @@ namespace {
 constexpr std::int64_t micro_batches = 3, stages = 3;
 constexpr std::size_t most_layers = 8;  // per stage of a probe
 constexpr std::uint16_t middle_batch = 1;
+constexpr std::int64_t most_cached_layers = 48;  // of a probe for the allocator
 
 bool is_backward(Phase phase) { return phase == Phase::backward || phase == Phase::recompute; }
 
 // Sections of a rank's work, by phase and micro-batch.
 struct Section {
   Picos begin = Picos(std::numeric_limits<std::int64_t>::max()), end{};
-  Picos free{};  // end of the section before it in program order
+  Picos free{};  // end of the section before it in program order, and of what that sent where it is waited for
+  bool computes = false;
   void take(Picos from, Picos to) {
     begin = std::min(begin, from);
     end = std::max(end, to);
@@ -44,6 +46,8 @@ struct LayerEnds {
 struct Stage {
   std::array<Section, micro_batches> forward{}, backward{};
   LayerEnds device, host;                                             // middle micro-batch
+  ShapeTimes layers_work, extra_work;                                 // its work, but for sends and receives
+  Picos covered{};                                                    // until when the device worked
   Section host_forward, host_backward;                                // its calls
   Picos forward_received = Picos(-1), backward_received = Picos(-1);  // middle micro-batch
   Picos tail{}, update{};                                             // after the backward; the optimizer
@@ -51,13 +55,20 @@ struct Stage {
   // While ops are taken, in program order.
   Phase phase = Phase::forward;
   Section* section = nullptr;
+  Picos sent{};
   Bytes message{};
 };
 
 class ProbeTimes {
  public:
-  ProbeTimes(const Trace& trace, const Result& result, std::size_t layers)
-      : trace_(trace), result_(result), layers_(layers), ranks_(trace.rank_count) {
+  // `waits`: the host for its device, before a pass that receives.
+  ProbeTimes(const Trace& trace, const Result& result, std::size_t layers, Picos kernel_gap, bool waits)
+      : trace_(trace),
+        result_(result),
+        layers_(layers),
+        kernel_gap_(kernel_gap),
+        waits_(waits),
+        ranks_(trace.rank_count) {
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
       if (!is_device_work(trace.ops.kind[i]) || result.op_end[i] == unknown_time) continue;
       take(i);
@@ -89,7 +100,10 @@ class ProbeTimes {
       return;
     }
     const std::string_view lane = trace_.strings.text(trace_.lanes[index_of(ops.lane[op])].name);
-    if (lane.find(send_lane) != std::string_view::npos) return;
+    if (lane.find(send_lane) != std::string_view::npos) {
+      stage.sent = end;
+      return;
+    }
     if (lane.find(receive_lane) != std::string_view::npos) {
       if (batch == middle_batch) (backward ? stage.backward_received : stage.forward_received) = end;
       return;
@@ -98,10 +112,26 @@ class ProbeTimes {
     Section& section = (backward ? stage.backward : stage.forward)[batch];
     if (stage.section != &section) {
       section.free = stage.section == nullptr ? begin : stage.section->end;
+      if (waits_) section.free = std::max(section.free, stage.sent);
       stage.section = &section;
     }
     section.take(begin, end);
-    if (batch == middle_batch) take_middle(stage, op, backward);
+    // Parts of what was received are gathered before the host waits; the pass begins after that.
+    section.computes = section.computes || ops.phase[op] != Phase::communication;
+    const bool counts = section.computes && batch == middle_batch;
+    add_work(stage, op, counts, backward);
+    if (counts) take_middle(stage, op, backward);
+  }
+
+  // Without pauses, but for those between queued kernels.
+  void add_work(Stage& stage, std::size_t op, bool counts, bool backward) {
+    const Picos begin = result_.op_start[op], end = result_.op_end[op];
+    const Picos pause = std::clamp(begin - stage.covered, Picos(0), kernel_gap_);
+    const Picos work = std::max(Picos(0), end - std::max(begin, stage.covered)) + pause;
+    stage.covered = std::max(stage.covered, end);
+    if (!counts) return;
+    ShapeTimes& sum = trace_.ops.layer[op] != no_index16 ? stage.layers_work : stage.extra_work;
+    (backward ? sum.backward : sum.forward) += work;
   }
 
   void take_middle(Stage& stage, std::size_t op, bool backward) {
@@ -129,16 +159,23 @@ class ProbeTimes {
   const Trace& trace_;
   const Result& result_;
   std::size_t layers_;
+  Picos kernel_gap_;
+  bool waits_;
   std::vector<Stage> ranks_;
 };
 
 // The last layer's in steady state; backwards the first layer comes last. Under ZeRO stage 2 a bucket of gradients may
-// hold several layers', and whoever ends one waits for it: the mean of them.
-ShapeTimes layer_times(const LayerEnds& ends, std::size_t layers, bool reduces) {
-  const Picos backward = reduces
-                             ? (ends.backward[0] - ends.backward[layers - 1]) / static_cast<std::int64_t>(layers - 1)
-                             : ends.backward[0] - ends.backward[1];
-  return {ends.forward[layers - 1] - ends.forward[layers - 2], backward};
+// hold several layers', and whoever ends one waits for it: the mean of them. Under stage 3 each layer but the last one
+// at work also gathers the next: the mean of those in between.
+ShapeTimes layer_times(const LayerEnds& ends, std::size_t layers, std::int64_t zero_stage) {
+  const auto mean = [](Picos first, Picos last, std::size_t count) {
+    return (last - first) / static_cast<std::int64_t>(count);
+  };
+  if (zero_stage == 3)
+    return {mean(ends.forward[1], ends.forward[layers - 2], layers - 3),
+            mean(ends.backward[layers - 2], ends.backward[1], layers - 3)};
+  const std::size_t steps = zero_stage == 2 ? layers - 1 : 1;
+  return {ends.forward[layers - 1] - ends.forward[layers - 2], mean(ends.backward[steps], ends.backward[0], steps)};
 }
 
 // When the stage is free for a section, and has what it needs from its neighbour.
@@ -233,11 +270,20 @@ class ProbeMemory {
 Bytes role_bytes(const StageMemory& memory, TensorRole role) { return memory.by_role[static_cast<std::size_t>(role)]; }
 
 // What a stage holds beyond its layers.
-ChunkShape chunk_shape(const Stage& stage, const StageMemory& memory, const StepShape& shape, std::int64_t layers) {
+ChunkShape chunk_shape(const Stage& stage, const StageMemory& memory, const StepShape& shape, ChunkPlace place,
+                       std::int64_t layers) {
   ChunkShape chunk;
   chunk.extra = extra_times(stage, shape.layer, layers);
   chunk.extra_host = {stage.host_forward.end - stage.host_forward.begin - shape.layer_host.forward * layers,
                       stage.host_backward.end - stage.host_backward.begin - shape.layer_host.backward * layers};
+  chunk.extra_work = {stage.extra_work.forward + stage.layers_work.forward - shape.layer_work.forward * layers,
+                      stage.extra_work.backward + stage.layers_work.backward - shape.layer_work.backward * layers};
+  const PipelineWork::Pass pass = pass_of(shape, chunk, place, layers);
+  const Picos forward = chunk.extra.forward + shape.layer.forward * layers;
+  const Picos backward = chunk.extra.backward + shape.layer.backward * layers;
+  // The last stage's backward follows its forward, and waits for nothing.
+  const Picos launched = place == ChunkPlace::last ? pass.forward.host() - forward : Picos(0);
+  chunk.rest = {forward - pass.forward.end(Picos(0), Picos(0)), backward - pass.backward.end(Picos(0), launched)};
   chunk.kept = memory.kept - shape.layer_kept * layers;
   chunk.transient = memory.transient;
   chunk.update_transient = memory.update_transient;
@@ -297,8 +343,8 @@ Trace probe_trace(const StepMachine& machine, const TrainingSetup& setup, std::i
   return generate_trace(model, setup, *machine.cost, machine.cluster);
 }
 
-// What the allocator reserves over what it hands out, on the device where it reserves most.
-void run_allocator(const Trace& trace, const MemoryReplayOptions& options, StepShape& shape) {
+// What the allocator reserves over what it hands out at the peaks, on the device where it reserves most.
+Bytes cached_bytes(const Trace& trace, const MemoryReplayOptions& options) {
   Bytes allocated{}, reserved{};
   for (const auto& [device, events] : index_memory_events(trace)) {
     const AllocationStreamResult run =
@@ -307,22 +353,14 @@ void run_allocator(const Trace& trace, const MemoryReplayOptions& options, StepS
     reserved = Bytes(run.statistics.all().reserved_bytes.peak);
     allocated = Bytes(run.statistics.all().allocated_bytes.peak);
   }
-  if (allocated <= Bytes(0)) return;
-  shape.cached = reserved - allocated;
-  shape.reserved_per_allocated = static_cast<double>(reserved.count()) / static_cast<double>(allocated.count());
+  return reserved - allocated;
 }
 
-// What one layer's parameters hold: of a stage of nothing but layers a share, else what one more layer adds.
-StageMemory layer_roles(const StepMachine& machine, const TrainingSetup& setup, const StageMemory& middle,
-                        std::int64_t layers) {
-  StageMemory layer = middle;
-  if (setup.pipeline_parallel > 1) {
-    for (Bytes& bytes : layer.by_role) bytes = bytes / layers;
-    return layer;
-  }
-  layer = ProbeMemory(probe_trace(machine, setup, layers + 1), 0).memory();
+// What one layer's parameters hold, of what one stage more layers hold more of.
+StageMemory layer_roles(const StageMemory& few, std::int64_t layers, const StageMemory& many, std::int64_t more) {
+  StageMemory layer;
   for (std::size_t role = 0; role < layer.by_role.size(); ++role)
-    layer.by_role[role] = layer.by_role[role] - middle.by_role[role];
+    layer.by_role[role] = (many.by_role[role] - few.by_role[role]) / (more - layers);
   return layer;
 }
 
@@ -330,8 +368,20 @@ StageMemory layer_roles(const StepMachine& machine, const TrainingSetup& setup, 
 
 StepMachine::StepMachine(const ModelSpec& spec, const HardwareProfile& profile, const CostModel& cost_model)
     : model(&spec), hardware(profile), cost(&cost_model), cluster(cluster_of(profile)) {
-  for (const Parameter& parameter : parameters(spec))
+  for (const Parameter& parameter : parameters(spec)) {
     if (parameter.layer == 0) layer_parameters.push_back(parameter.elements());
+    if (spec.tied_embeddings && parameter.name == "embedding.weight") shared_parameters += parameter.elements();
+  }
+}
+
+PipelineWork::Pass pass_of(const StepShape& shape, const ChunkShape& chunk, ChunkPlace place, std::int64_t layers) {
+  const auto turn = [&](Picos ShapeTimes::*way, bool layers_first) {
+    const PipelineWork::Part of_layers{shape.layer_work.*way * layers, shape.layer_host.*way * layers};
+    const PipelineWork::Part beside{chunk.extra_work.*way, chunk.extra_host.*way};
+    return layers_first ? PipelineWork::Turn{of_layers, beside} : PipelineWork::Turn{beside, of_layers};
+  };
+  return {turn(&ShapeTimes::forward, place == ChunkPlace::last),
+          turn(&ShapeTimes::backward, place != ChunkPlace::last)};
 }
 
 bool has_alike_layers(const ModelSpec& model, const TrainingSetup& setup) {
@@ -381,19 +431,29 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
   const std::int64_t layers = probe_layers(machine, wanted, plain);
   Trace trace = probe_trace(machine, setup, layers * setup.pipeline_parallel);
   const std::size_t middle = single ? 0 : 1;
-  const StageMemory memory = ProbeMemory(trace, static_cast<std::int16_t>(middle)).memory();
-  const StageMemory layer = layer_roles(machine, setup, memory, layers);
+  StageMemory memory = ProbeMemory(trace, static_cast<std::int16_t>(middle)).memory();
   std::array<StageMemory, 2> ends;  // first and last stage
-  if (!single) ends = {ProbeMemory(trace, 0).memory(), ProbeMemory(trace, 2).memory()};
+  StageMemory layer;
   StepShape shape;
-  const bool is_as_plain = plain != nullptr && wanted.zero_stage < 3;  // gathered weights come and go
-  if (is_as_plain)
-    shape.reserved_per_allocated = plain->reserved_per_allocated;
-  else
-    run_allocator(trace, machine.options.memory, shape);
+  shape.updated_layers = layers;
+  if (single) {
+    // Of a step on one stage the depth is known, and with it what the allocator does.
+    const std::int64_t deep = std::max(layers + 1, std::min(machine.model->layers, most_cached_layers));
+    const Trace whole = probe_trace(machine, setup, deep);
+    const StageMemory held = ProbeMemory(whole, 0).memory();
+    layer = layer_roles(memory, layers, held, deep);
+    memory.update_transient = held.update_transient;
+    shape.updated_layers = deep;
+    shape.cached = cached_bytes(whole, machine.options.memory);
+  } else {
+    ends = {ProbeMemory(trace, 0).memory(), ProbeMemory(trace, 2).memory()};
+    layer = layer_roles({}, 0, memory, layers);  // nothing but layers
+    shape.cached = cached_bytes(trace, machine.options.memory);
+  }
   trace.memory_events.clear();  // nothing that follows asks for memory
   const Result result = replay(trace, machine.hardware, machine.options);
-  const ProbeTimes times(trace, result, static_cast<std::size_t>(layers));
+  const ProbeTimes times(trace, result, static_cast<std::size_t>(layers), machine.hardware.gpu.kernel_gap.value,
+                         is_megatron(setup.framework));
   const Stage& stage = times.stage(middle);
 
   if (layers < 3) {  // too few for differences of layers
@@ -401,8 +461,8 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
     shape.layer_host = plain->layer_host;
     shape.layer_kept = plain->layer_kept;
   } else {
-    shape.layer = layer_times(stage.device, static_cast<std::size_t>(layers), setup.zero_stage == 2);
-    shape.layer_host = layer_times(stage.host, static_cast<std::size_t>(layers), setup.zero_stage == 2);
+    shape.layer = layer_times(stage.device, static_cast<std::size_t>(layers), setup.zero_stage);
+    shape.layer_host = layer_times(stage.host, static_cast<std::size_t>(layers), setup.zero_stage);
     shape.layer_kept = memory.layer_kept;
   }
   shape.layer_weights = role_bytes(layer, TensorRole::weight);
@@ -412,13 +472,13 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
   shape.update_per_byte = per_byte(stage.update, weights);
   shape.tail_per_byte = per_byte(stage.tail, weights);
   shape.message = stage.message;
-  shape.probed_layers = layers;
   shape.update_scales = is_megatron(setup.framework);
-  shape.middle = chunk_shape(stage, memory, shape, layers);
+  shape.layer_work = {stage.layers_work.forward / layers, stage.layers_work.backward / layers};
+  shape.middle = chunk_shape(stage, memory, shape, ChunkPlace::middle, layers);
   shape.first = shape.last = shape.only = shape.middle;
   if (!single) {
-    shape.first = chunk_shape(times.stage(0), ends[0], shape, layers);
-    shape.last = chunk_shape(times.stage(2), ends[1], shape, layers);
+    shape.first = chunk_shape(times.stage(0), ends[0], shape, ChunkPlace::first, layers);
+    shape.last = chunk_shape(times.stage(2), ends[1], shape, ChunkPlace::last, layers);
   }
   return shape;
 }

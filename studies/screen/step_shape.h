@@ -7,17 +7,19 @@
 // the generator and of the replay (host-bound stretches, collectives of the tensor group, recomputation, fused kernels)
 // is in it. A probe takes a few milliseconds and serves all depths, micro-batch counts, schedules, and, below ZeRO
 // stage 2, numbers of replicas; under stage 2 it is of one number of layers per chunk. Sizes of buckets are the
-// default's in it. The allocator is run once over the probe's allocations, for its share of cached memory; under ZeRO
-// stage 2 that of the plain step stands for it.
+// default's in it. The allocator is run once over the probe's allocations, for what it keeps cached; where there is one
+// stage, over those of a probe with the step's own layers: how cached blocks are used again depends on their number.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "models/spec/model_spec.h"
 #include "models/step/parallel_trace.h"
 #include "sim/replay/replay.h"
+#include "studies/screen/pipeline_ends.h"
 
 namespace spillway::studies {
 
@@ -29,6 +31,8 @@ struct StepMachine {
   Cluster cluster;
   ReplayOptions options;
   std::vector<std::int64_t> layer_parameters;  // elements of one layer's, in order
+  std::int64_t shared_parameters = 0;          // elements of the embedding, where the head is tied to it
+  std::shared_ptr<PipelineRuns> pipelines = std::make_shared<PipelineRuns>();
 
   StepMachine(const ModelSpec& model, const HardwareProfile& hardware, const CostModel& cost);
 };
@@ -41,6 +45,8 @@ struct ShapeTimes {
 struct ChunkShape {
   ShapeTimes extra;          // beyond its layers
   ShapeTimes extra_host;     // the same of the host's calls
+  ShapeTimes extra_work;     // the same of the device's work without pauses
+  ShapeTimes rest;           // of a pass of a pipeline that waits, beyond the slower of host and device
   Bytes kept{};              // per micro-batch in flight, beyond its layers
   Bytes transient{};         // most held for a while during a pass
   Bytes update_transient{};  // most held for a while during the update
@@ -51,19 +57,22 @@ struct ChunkShape {
 struct StepShape {
   ShapeTimes layer;
   ShapeTimes layer_host;  // of the host's calls, which set the pace where they take longer
+  ShapeTimes layer_work;  // of the device's work without pauses
   Bytes layer_kept{};
   Bytes layer_weights{}, layer_gradients{}, layer_states{};
   // With the embedding, with neither, with the head; without a pipeline `only` has both.
   ChunkShape first, middle, last, only;
-  std::int64_t probed_layers = 0;  // per stage of the probe
-  Bytes message{};                 // from stage to stage
-  double update_per_byte = 0;      // seconds of the optimizer per byte of weights, one rank holding all states
-  double tail_per_byte = 0;        // seconds per byte of weights of what else follows the backward
-  // What the allocator reserved of the probe beyond what it handed out, at the peaks: bytes, and the share of the two.
-  Bytes cached{};
-  double reserved_per_allocated = 1;
-  bool update_scales = false;  // update_transient grows with all weights (one parameter group)
+  std::int64_t updated_layers = 0;  // per stage, of which update_transient is
+  Bytes message{};                  // from stage to stage
+  double update_per_byte = 0;       // seconds of the optimizer per byte of weights, one rank holding all states
+  double tail_per_byte = 0;         // seconds per byte of weights of what else follows the backward
+  Bytes cached{};                   // what the allocator reserved of it beyond what it handed out, at the peaks
+  bool update_scales = false;       // update_transient grows with all weights (one parameter group)
 };
+
+// A pass of a pipeline's stage, without `rest`: the embedding comes before its layers, the head after them.
+enum class ChunkPlace : std::uint8_t { first, middle, last };
+PipelineWork::Pass pass_of(const StepShape& shape, const ChunkShape& chunk, ChunkPlace place, std::int64_t layers);
 
 // Whether steps of this model can be put together from a layer's: all layers are alike, and none recomputed alone.
 bool has_alike_layers(const ModelSpec& model, const TrainingSetup& setup = {});
@@ -77,9 +86,9 @@ std::string shape_key(const TrainingSetup& shape);
 // gradients and weights, and what these hold.
 TrainingSetup plain_setup(const TrainingSetup& shape);
 
-// `shape`: as shape_setup() gave it. Precondition: has_alike_layers(). `plain`: the shape of plain_setup(shape),
-// whose share of cached memory is taken under ZeRO stage 2, and by which chunks of one or two layers are measured;
-// null: the allocator is run, and the probe has three layers at least. Throws what the generator throws.
+// `shape`: as shape_setup() gave it. Precondition: has_alike_layers(). `plain`: the shape of plain_setup(shape), by
+// which chunks of one or two layers are measured under ZeRO stage 2; null: the probe has three layers at least. Throws
+// what the generator throws.
 StepShape measure_shape(const StepMachine& machine, const TrainingSetup& shape, const StepShape* plain = nullptr);
 
 }  // namespace spillway::studies

@@ -22,7 +22,7 @@
 namespace spillway::studies {
 namespace {
 
-constexpr int record_version = 6;  // of what records hold and how points are estimated
+constexpr int record_version = 7;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {

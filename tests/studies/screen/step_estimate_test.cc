@@ -47,23 +47,51 @@ TEST_P(StepEstimateTest, StandsForTheReplay) {
   EXPECT_NEAR(to_seconds(estimate.step_time) / to_seconds(result.step_time), 1, 0.03);
   EXPECT_NEAR(
       static_cast<double>(estimate.peak_allocated.count()) / static_cast<double>(result.memory.peak_allocated.count()),
-      1, 0.02);
+      1, c.zero == 3 ? 0.05 : 0.02);  // gathers of more layers lie in the probe
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, StepEstimateTest,
-                         testing::Values(Case{"one_gpu", 1, 1, 1, 1, 4, 1, 0, false, true, Recompute::none},
-                                         Case{"tensor", 8, 1, 1, 1, 4, 2, 0, true, true, Recompute::selective},
-                                         Case{"pipeline", 2, 8, 1, 1, 16, 1, 0, false, true, Recompute::none},
-                                         Case{"interleaved", 2, 4, 4, 1, 16, 1, 0, true, true, Recompute::full},
-                                         Case{"gpipe", 1, 4, 1, 1, 8, 1, 0, false, true, Recompute::full, "gpipe"},
-                                         Case{"replicas", 1, 1, 1, 16, 2, 1, 0, false, false, Recompute::full},
-                                         Case{"distributed_optimizer", 2, 2, 1, 16, 8, 2, 1, true, true,
-                                              Recompute::none},
-                                         Case{"split_gradients", 1, 1, 1, 16, 4, 1, 2, false, true, Recompute::none}),
-                         [](const auto& one) { return std::string(one.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, StepEstimateTest,
+    testing::Values(Case{"one_gpu", 1, 1, 1, 1, 4, 1, 0, false, true, Recompute::none},
+                    Case{"tensor", 8, 1, 1, 1, 4, 2, 0, true, true, Recompute::selective},
+                    Case{"pipeline", 2, 8, 1, 1, 16, 1, 0, false, true, Recompute::none},
+                    Case{"interleaved", 2, 4, 4, 1, 16, 1, 0, true, true, Recompute::full},
+                    Case{"gpipe", 1, 4, 1, 1, 8, 1, 0, false, true, Recompute::full, "gpipe"},
+                    Case{"replicas", 1, 1, 1, 16, 2, 1, 0, false, false, Recompute::full},
+                    Case{"distributed_optimizer", 2, 2, 1, 16, 8, 2, 1, true, true, Recompute::none},
+                    Case{"shared_embedding", 1, 4, 1, 8, 8, 1, 0, false, false, Recompute::none},
+                    Case{"gathered_chunks_of_a_layer", 1, 8, 4, 16, 16, 1, 3, false, true, Recompute::none},
+                    Case{"split_gradients", 1, 1, 1, 16, 4, 1, 2, false, true, Recompute::none}),
+    [](const auto& one) { return std::string(one.param.name); });
 
-// Gathered layers leave as much cached in a deep step as in a probe's: a share of what is allocated would be 21 % off.
-TEST(StepEstimate, WhatIsCachedUnderStageThreeIsThatOfAFewLayers) {
+// On one stage the allocator is run at the step's own depth, so nothing is left to guess: a share of what a shallow
+// probe has cached would be 8 % and more off.
+TEST(StepEstimate, PeaksOfOneStageAreThoseOfItsDepth) {
+  const ModelSpec model = find_model("gpt2-small");
+  const HardwareProfile hardware = ProfileLibrary::standard().load_system("workstation-4090");
+  const CostModel cost(hardware);
+  const StepMachine machine(model, hardware, cost);
+  for (const Framework framework : {Framework::eager, Framework::megatron, Framework::nanotron})
+    for (const std::int64_t micro_batch : {1, 4, 16})
+      for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+        TrainingSetup wanted;
+        wanted.framework = framework;
+        wanted.sequence = 1024;
+        wanted.micro_batch = micro_batch;
+        wanted.gradient_accumulation = 4;
+        wanted.recompute = recompute;
+        const TrainingSetup setup = resolve(wanted, model);
+        const StepEstimate estimate = estimate_step(machine, measure_shape(machine, shape_setup(setup)), setup);
+        const Result result = replay(generate_trace(model, setup, cost, machine.cluster), hardware, machine.options);
+        EXPECT_NEAR(static_cast<double>(estimate.peak_reserved.count()) /
+                        static_cast<double>(result.memory.peak_reserved.count()),
+                    1, 0.02)
+            << "framework " << static_cast<int>(framework) << " b " << micro_batch << " " << to_string(recompute);
+      }
+}
+
+// What is cached of gathered layers is added as bytes: a share of what is allocated would be 21 % off.
+TEST(StepEstimate, WhatIsCachedUnderStageThreeIsAdded) {
   const ModelSpec model = find_model("llama-2-7b");
   const HardwareProfile hardware = ProfileLibrary::standard().load_system("dgx-a100");
   const CostModel cost(hardware);
