@@ -21,9 +21,14 @@ std::string shortened(const std::string& name) { return name.size() <= 90 ? name
 
 std::string recorded_text(const StepDiagnosis& d) {
   const std::string steps = d.steps == 0 ? "" : fmt::format(" of {} step{}", d.steps, d.steps == 1 ? "" : "s");
-  return fmt::format("\n  recorded     {} ms{}: host calls or GPU work in {}, the GPU busy in {} ({})\n",
-                     milliseconds(d.recorded), steps, milliseconds(d.active), milliseconds(d.gpu_busy),
-                     percent_text(share(d.gpu_busy, d.recorded)));
+  std::string text = fmt::format("\n  recorded     {} ms{}: host calls or GPU work in {}, the GPU busy in {} ({})\n",
+                                 milliseconds(d.recorded), steps, milliseconds(d.active), milliseconds(d.gpu_busy),
+                                 percent_text(share(d.gpu_busy, d.recorded)));
+  if (d.recorded_reserved > Bytes(0))
+    text +=
+        fmt::format("               {} reserved at most, replayed {}: what was cached before is not in the capture\n",
+                    gib_text(d.recorded_reserved), gib_text(d.replayed_reserved));
+  return text;
 }
 
 // The rows that matter, without the columns of the long form.
@@ -148,11 +153,13 @@ std::string diagnosis_text(const StepDiagnosis& d) {
 
 Json diagnosis_json(const StepDiagnosis& d) {
   const bool is_full = d.depth == DiagnosisDepth::full;
-  Json document = {{"steps", d.steps},
-                   {"recorded_ns", whole_nanoseconds(d.recorded)},
-                   {"active_ns", whole_nanoseconds(d.active)},
-                   {"gpu_busy_ns", whole_nanoseconds(d.gpu_busy)},
-                   {"host", rows_json(d.host, true)}};
+  Json document = {
+      {"steps", d.steps},
+      {"recorded_ns", whole_nanoseconds(d.recorded)},
+      {"active_ns", whole_nanoseconds(d.active)},
+      {"gpu_busy_ns", whole_nanoseconds(d.gpu_busy)},
+      {"recorded_peak_reserved_bytes", d.recorded_reserved > Bytes(0) ? Json(d.recorded_reserved.count()) : Json()},
+      {"host", rows_json(d.host, true)}};
   if (is_full) document["python_frames"] = rows_json(d.frames, true);
   document["kernels"] = rows_json(d.kernels, false);
   document["operators"] = rows_json(d.operators, false);

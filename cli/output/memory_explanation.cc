@@ -63,10 +63,12 @@ std::string explanation_text(const MemoryExplanation& explanation) {
                           part.words);
   text += "\n  what would save some\n";
   for (const MemoryKnob& knob : explanation.knobs)
-    text += fmt::format(
-        "    {:>12} {:>12}  {}\n", bytes_text(knob.peak_reserved),
-        (knob.gain < Bytes(0) ? "+" : "-") + bytes_text(knob.gain < Bytes(0) ? Bytes(0) - knob.gain : knob.gain),
-        knob.name);
+    text += fmt::format("    {:>12} {:>12}  {}\n", bytes_text(knob.peak_reserved),
+                        (knob.gain < Bytes(0)   ? "+"
+                         : knob.gain > Bytes(0) ? "-"
+                                                : "") +
+                            bytes_text(knob.gain < Bytes(0) ? Bytes(0) - knob.gain : knob.gain),
+                        knob.name);
   return text;
 }
 

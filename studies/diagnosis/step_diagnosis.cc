@@ -379,11 +379,20 @@ StepDiagnosis diagnose_step(const LoadedScenario& loaded, const Result& result, 
 std::optional<StepDiagnosis> diagnose_capture(const LoadedScenario& loaded, const ScenarioRun& run,
                                               DiagnosisDepth depth) {
   if (!loaded.scenario.model.empty() || run.planned || !run.result.fidelity) return std::nullopt;
-  if (depth == DiagnosisDepth::short_form) return diagnose_step(loaded, run.result, nullptr, short_rows, depth);
+  const auto with_memory = [&](StepDiagnosis found) {
+    if (!run.result.memory.known) return found;
+    for (const MemoryEvent& event : loaded.trace.memory_events)
+      if (event.device == run.result.memory.device)
+        found.recorded_reserved = std::max(found.recorded_reserved, event.total_reserved);
+    found.replayed_reserved = run.result.memory.peak_reserved;
+    return found;
+  };
+  if (depth == DiagnosisDepth::short_form)
+    return with_memory(diagnose_step(loaded, run.result, nullptr, short_rows, depth));
   const bool kineto = !loaded.trace.provenance.empty() && loaded.trace.provenance.front().format == "kineto";
   const std::optional<Trace> python =
       kineto ? std::optional(read_captured(loaded.scenario, {.keep_python = true})) : std::nullopt;
-  return diagnose_step(loaded, run.result, python ? &*python : nullptr);
+  return with_memory(diagnose_step(loaded, run.result, python ? &*python : nullptr));
 }
 
 }  // namespace spillway::studies

@@ -55,9 +55,12 @@ enum class DiagnosisDepth { short_form, full };
 
 struct StepDiagnosis {
   DiagnosisDepth depth = DiagnosisDepth::full;
-  Picos recorded{};                              // what shares are of
-  Picos active{};                                // of that, in host calls, operators or device work
-  Picos gpu_busy{};                              // of that, in device work
+  Picos recorded{};  // what shares are of
+  Picos active{};    // of that, in host calls, operators or device work
+  Picos gpu_busy{};  // of that, in device work
+  // By the recorded allocator on the device that the result is about; -1 where the capture doesn't say. A replay begins
+  // with what was alive then, not with what was cached.
+  Bytes recorded_reserved{-1}, replayed_reserved{-1};
   std::uint64_t steps = 0;                       // annotated
   std::vector<DiagnosisRow> kernels, operators;  // most time first
   std::vector<DiagnosisRow> host;                // most GPU idle first

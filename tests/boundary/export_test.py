@@ -286,6 +286,7 @@ class ExportTest(unittest.TestCase):
         again = self.answer("run", timeline)
         for key in ("step_time_ns", "binding_resource"):
             self.assertEqual(again[key], answer[key], key)
+        self.assertEqual(again["diagnosis"]["recorded_peak_reserved_bytes"], answer["peak_reserved_bytes"])
         info = self.answer("trace", "info", timeline)
         for key in ("peak_allocated_bytes", "peak_reserved_bytes"):
             self.assertEqual(info[key], answer[key], key)
