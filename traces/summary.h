@@ -27,8 +27,8 @@ struct TraceSummary {
   std::uint64_t tensors = 0;
   std::uint64_t memory_events = 0;
   std::uint64_t device_memory_events = 0;
-  Bytes peak_allocated_bytes{};   // of the GPU that reaches most: as recorded, else summed from the events
-  Bytes peak_reserved_bytes{-1};  // -1: not recorded
+  Bytes peak_allocated_bytes{-1};  // of the GPU that reaches most: as recorded, else summed from the events; -1: none
+  Bytes peak_reserved_bytes{-1};   // -1: not recorded
   std::vector<StepSummary> steps;
   std::vector<Finding> findings;
 };

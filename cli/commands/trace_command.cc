@@ -68,7 +68,8 @@ Json info_document(const Trace& trace, const TraceSummary& summary) {
   document["tensors"] = summary.tensors;
   document["memory_events"] = summary.memory_events;
   document["device_memory_events"] = summary.device_memory_events;
-  document["peak_allocated_bytes"] = summary.peak_allocated_bytes.count();
+  document["peak_allocated_bytes"] =
+      summary.peak_allocated_bytes < Bytes(0) ? Json() : Json(summary.peak_allocated_bytes.count());
   if (summary.peak_reserved_bytes >= Bytes(0)) document["peak_reserved_bytes"] = summary.peak_reserved_bytes.count();
   document["ranks"] = trace.rank_count;
   document["devices"] = Json::array();

@@ -253,6 +253,18 @@ class ExportTest(unittest.TestCase):
                   for each in (before, after)]
         self.assertEqual(*blocks)
 
+    def test_without_memory_no_peak_is_known(self):
+        timeline = self.path("t.json")
+        self.answer("run", self.scenario(), "--timeline", timeline)
+        with open(timeline, encoding="utf-8") as file:
+            document = json.load(file)
+        document["traceEvents"] = [event for event in document["traceEvents"] if event["name"] != "[memory]"]
+        with open(timeline, "w", encoding="utf-8") as out:
+            json.dump(document, out)
+        info = self.answer("trace", "info", timeline)
+        self.assertEqual(info["device_memory_events"], 0)
+        self.assertIsNone(info["peak_allocated_bytes"])
+
     def test_a_timeline_reads_back(self):
         """Trace Event Format: complete events that do not overlap on a thread, counters, memory as torch.profiler has it."""
         timeline = self.path("t.json")
