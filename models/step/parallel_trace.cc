@@ -1,12 +1,15 @@
 #include "models/step/parallel_trace.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/input_error.h"
 #include "models/spec/pipeline_setup.h"
 #include "models/step/generatable.h"
+#include "models/step/plan_fold.h"
 #include "models/step/stage_program.h"
 #include "models/step/trace_assembly.h"
 
@@ -89,42 +92,154 @@ PipelineMeasures measures_of(const std::vector<StageProgram>& programs, const Pi
   return measures;
 }
 
+// What is known of a step before it is put together.
+class StepPrograms {
+ public:
+  StepPrograms(const ModelSpec& model, const TrainingSetup& wanted, const CostModel& cost, const Cluster& cluster)
+      : model_(generatable(model)), setup_(resolve(wanted, model)), cost_(cost) {
+    if (!cluster.timer && setup_.gpus() > 1)
+      throw InputError("", "hardware", "several GPUs, but nothing tells how long their collectives take",
+                       "name a system with networks");
+    plan_ = plan_of(setup_);
+    require_steps(plan_);
+    if (model.has_encoder() && plan_.chunks_of_device() > 1)
+      throw InputError("", "pipeline_schedule", "an encoder beside the decoder goes through one chunk per stage",
+                       "use 1f1b, gpipe, eager-1f1b or a zb-h1, zb-h2, zb-1p, zb-2p");
+    const ParallelLayout layout(setup_, model, cluster.gpus_per_machine, plan_, cluster.gpus_per_host);
+    for (std::int64_t stage = 0; stage < layout.stages(); ++stage)
+      programs_.push_back(record_stage(model, setup_, cost, layout, cluster.timer, stage, plan_));
+    if (orders_by_measures(setup_)) {
+      measures_ = measures_of(programs_, plan_, cost.gpu());
+      plan_ = plan_of(setup_, measures_);
+    }
+  }
+
+  [[nodiscard]] const TrainingSetup& setup() const { return setup_; }
+  [[nodiscard]] const PipelinePlan& plan() const { return plan_; }
+  [[nodiscard]] const std::vector<StageProgram>& programs() const { return programs_; }
+  // Of another number of micro-batches, as these stages order it.
+  [[nodiscard]] PipelinePlan plan_of_batches(std::int64_t micro_batches) const {
+    TrainingSetup other = setup_;
+    other.gradient_accumulation = micro_batches;
+    return plan_of(other, measures_);
+  }
+
+  // The trace of `scope`'s ranks.
+  Trace assemble(TraceAssembly& assembly, RankScope scope) const {
+    const RankGrid grid(setup_, scope);
+    std::vector<const StageProgram*> ranks;
+    for (const StageProgram& program : programs_)
+      for (std::int64_t peer = 0; peer < grid.peers(); ++peer) ranks.push_back(&program);
+    assembly.reserve(ranks);
+    for (const StageProgram* program : ranks) assembly.add_rank(*program, "stage " + std::to_string(program->stage));
+    connect_stages(plan_, grid, assembly);
+    grid.meet(assembly);
+    Trace trace = assembly.finish();
+    trace.provenance.push_back(
+        {.file = model_.name,
+         .format = "generated",
+         .producer = "spillway: " + model_.title + " on " + std::to_string(setup_.gpus()) + " x " + cost_.gpu().title,
+         .world_size = setup_.gpus()});
+    return trace;
+  }
+
+ private:
+  static const ModelSpec& generatable(const ModelSpec& model) {
+    require_generatable(model);
+    return model;
+  }
+
+  const ModelSpec& model_;
+  TrainingSetup setup_;
+  const CostModel& cost_;
+  PipelinePlan plan_;
+  PipelineMeasures measures_;
+  std::vector<StageProgram> programs_;
+};
+
+// All chunks recorded in full, with the same passes in both plans.
+bool are_alike(const std::vector<StageProgram>& programs, const PipelinePlan& whole) {
+  for (const StageProgram& program : programs) {
+    const std::vector<ChunkPasses> passes = chunk_passes(whole, program.stage);
+    if (program.most_recorded != StageProgram::usually_recorded) return false;
+    for (std::size_t c = 0; c < passes.size(); ++c) {
+      const StageProgram::Chunk& chunk = program.chunks[c];
+      if (chunk.recorded != StageProgram::usually_recorded || chunk.passes.splits != passes[c].splits ||
+          chunk.passes.recomputes != passes[c].recomputes || chunk.passes.slices != passes[c].slices)
+        return false;
+    }
+  }
+  return true;
+}
+
+// None where a rank's periods are not alike.
+std::optional<StepFold::Rank> rank_fold(const PlanFold::Device& device, const std::vector<TraceAssembly::Mark>& marks) {
+  const TraceAssembly::Mark& first = marks[device.first];
+  const TraceAssembly::Mark& second = marks[device.first + device.length];
+  const StepFold::Rank rank{.periods = device.periods,
+                            .op = first.ops,
+                            .ops = second.ops - first.ops,
+                            .event = first.memory_events,
+                            .events = second.memory_events - first.memory_events,
+                            .address = first.address,
+                            .bytes = second.address - first.address};
+  for (std::uint32_t k = 0; k <= device.periods; ++k) {
+    const TraceAssembly::Mark& mark = marks[device.first + k * device.length];
+    if (mark.ops != rank.op + k * rank.ops || mark.memory_events != rank.event + k * rank.events ||
+        mark.address != rank.address + k * rank.bytes)
+      return std::nullopt;
+  }
+  return rank;
+}
+
 }  // namespace
 
-Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& wanted, const CostModel& cost,
+Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                               const Cluster& cluster, RankScope scope) {
-  require_generatable(model);
-  const TrainingSetup setup = resolve(wanted, model);
-  if (!cluster.timer && setup.gpus() > 1)
-    throw InputError("", "hardware", "several GPUs, but nothing tells how long their collectives take",
-                     "name a system with networks");
-  PipelinePlan plan = plan_of(setup);
-  require_steps(plan);
-  if (model.has_encoder() && plan.chunks_of_device() > 1)
-    throw InputError("", "pipeline_schedule", "an encoder beside the decoder goes through one chunk per stage",
-                     "use 1f1b, gpipe, eager-1f1b or a zb-h1, zb-h2, zb-1p, zb-2p");
-  const ParallelLayout layout(setup, model, cluster.gpus_per_machine, plan, cluster.gpus_per_host);
-  const RankGrid grid(setup, scope);
-  std::vector<StageProgram> programs;
-  for (std::int64_t stage = 0; stage < layout.stages(); ++stage)
-    programs.push_back(record_stage(model, setup, cost, layout, cluster.timer, stage, plan));
-  if (orders_by_measures(setup)) plan = plan_of(setup, measures_of(programs, plan, cost.gpu()));
+  const StepPrograms step(model, setup, cost, cluster);
+  TraceAssembly assembly(step.plan());
+  return step.assemble(assembly, scope);
+}
 
-  TraceAssembly assembly(plan);
-  std::vector<const StageProgram*> ranks;
-  for (const StageProgram& program : programs)
-    for (std::int64_t peer = 0; peer < grid.peers(); ++peer) ranks.push_back(&program);
-  assembly.reserve(ranks);
-  for (const StageProgram* program : ranks) assembly.add_rank(*program, "stage " + std::to_string(program->stage));
-  connect_stages(plan, grid, assembly);
-  grid.meet(assembly);
-  Trace trace = assembly.finish();
-  trace.provenance.push_back(
-      {.file = model.name,
-       .format = "generated",
-       .producer = "spillway: " + model.title + " on " + std::to_string(setup.gpus()) + " x " + cost.gpu().title,
-       .world_size = setup.gpus()});
-  return trace;
+bool has_stages(const TrainingSetup& setup) {
+  return is_megatron_core(setup.framework) || setup.framework == Framework::nanotron || setup.gpus() > 1 ||
+         setup.weight_device != StateDevice::gpu || setup.zero_stage == 3;
+}
+
+std::optional<FoldedTrace> generate_folded_trace(const ModelSpec& model, const TrainingSetup& wanted,
+                                                 const CostModel& cost, const Cluster& cluster, std::int64_t shown) {
+  require_generatable(model);
+  const TrainingSetup whole = resolve(wanted, model);
+  require_generatable(model, whole);
+  require_precision(whole, cost.gpu());
+  if (!has_stages(whole) || whole.has_expert_loads() || whole.pipeline_plan || whole.evaluate_every > 0)
+    return std::nullopt;
+  for (const std::int64_t period : std::array<std::int64_t, 2>{1, whole.pipeline_parallel}) {
+    TrainingSetup part = whole;
+    part.global_batch = 0;
+    part.gradient_accumulation = shown + (whole.gradient_accumulation - shown) % period;
+    if (part.gradient_accumulation < shown) part.gradient_accumulation += period;
+    if (part.gradient_accumulation >= whole.gradient_accumulation) continue;
+    if (!orders_by_measures(whole)) {  // tell at once
+      const PipelinePlan few = plan_of(part), many = plan_of(whole);
+      if (!fold_of(many, few, period, micro_batches_apart)) continue;
+    }
+    const StepPrograms step(model, part, cost, cluster);
+    const PipelinePlan plan = step.plan_of_batches(whole.gradient_accumulation);
+    const std::optional<PlanFold> found = fold_of(plan, step.plan(), period, micro_batches_apart);
+    if (!found || !are_alike(step.programs(), plan)) continue;
+    TraceAssembly assembly(step.plan());
+    assembly.count_energy_of(plan);
+    FoldedTrace folded{step.assemble(assembly, RankScope::representative), {.times = found->times}};
+    bool is_regular = true;
+    for (std::size_t stage = 0; stage < found->devices.size() && is_regular; ++stage) {
+      const std::optional<StepFold::Rank> rank = rank_fold(found->devices[stage], assembly.marks(stage));
+      is_regular = rank.has_value();
+      if (rank) folded.fold.ranks.push_back(*rank);
+    }
+    if (is_regular) return folded;
+  }
+  return std::nullopt;
 }
 
 }  // namespace spillway::models

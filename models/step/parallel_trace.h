@@ -10,11 +10,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "models/cost/cost_model.h"
 #include "models/session/communication.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
+#include "traces/step_fold.h"
 #include "traces/trace.h"
 
 namespace spillway::models {
@@ -31,5 +33,19 @@ struct Cluster {
 // per stage.
 Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                               const Cluster& cluster, RankScope scope = RankScope::representative);
+
+// Whether a step of this (resolved) set-up is made of stage programs, on one GPU too: its framework's buffers and loop,
+// or weights that are gathered, are the stage's.
+bool has_stages(const TrainingSetup& setup);
+
+// The same step, showing `shown` of its micro-batches or a few more.
+struct FoldedTrace {
+  Trace trace;
+  StepFold fold;
+};
+// None where the step has no such form: too few micro-batches for `shown`, a schedule that doesn't repeat,
+// micro-batches that differ (experts' drawn loads). Throws as above.
+std::optional<FoldedTrace> generate_folded_trace(const ModelSpec& model, const TrainingSetup& setup,
+                                                 const CostModel& cost, const Cluster& cluster, std::int64_t shown);
 
 }  // namespace spillway::models

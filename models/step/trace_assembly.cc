@@ -24,6 +24,39 @@ void append_range(std::vector<T>& into, const std::vector<T>& from, std::size_t 
 
 }  // namespace
 
+namespace {
+
+// visit(pass, part): the recorded parts that an operation runs, in their order.
+template <class Visit>
+void for_each_pass(const PipelineOp& op, const StageProgram& program, const Visit& visit) {
+  using Part = StageProgram::Part;
+  const auto backward = [&](const PipelinePass& pass) {
+    visit(pass, Part::backward);
+    if (program.chunks[static_cast<std::size_t>(pass.chunk)].passes.splits) visit(pass, Part::weights);
+  };
+  switch (op.kind) {
+    case PipelineOpKind::forward:
+      return visit(op.pass, Part::forward);
+    case PipelineOpKind::recompute:
+      return visit(op.pass, Part::recompute);
+    case PipelineOpKind::input_gradient:
+      return visit(op.pass, Part::backward);
+    case PipelineOpKind::weight_gradient:
+      return visit(op.pass, Part::weights);
+    case PipelineOpKind::backward:
+      return backward(op.pass);
+    case PipelineOpKind::paired:
+      visit(op.pass, Part::forward);
+      return backward(op.second);
+    case PipelineOpKind::offload:
+    case PipelineOpKind::reload:
+      break;
+  }
+  SPILLWAY_ASSERT(false);
+}
+
+}  // namespace
+
 // Copies the sections of one program into the trace.
 class TraceAssembly::Stamper {
  public:
@@ -41,7 +74,7 @@ class TraceAssembly::Stamper {
     address_ = 0x7000'0000'0000;
   }
 
-  void run(const std::vector<PipelineOp>& order) {
+  void run(const std::vector<PipelineOp>& order, double joules) {
     stamp(0, no_index16);
     for (StartUpEvent event : program_.start_up) {
       event.device = static_cast<std::int16_t>(number_);
@@ -49,7 +82,12 @@ class TraceAssembly::Stamper {
       if (event.tensor != TensorId::none) event.tensor = shifted(event.tensor, deltas_[0].tensor);
       out_.start_up.push_back(event);
     }
-    for (const PipelineOp& op : order) stamp_op(op);
+    rank_.marks.reserve(order.size() + 1);
+    for (const PipelineOp& op : order) {
+      rank_.marks.push_back(mark());
+      stamp_op(op);
+    }
+    rank_.marks.push_back(mark());
     for (std::int64_t chunk = 0; chunk < static_cast<std::int64_t>(program_.chunks.size()); ++chunk) {
       const StageProgram::Chunk& shape = chunk_of(chunk);
       for (std::int64_t recorded = 0; recorded < shape.recorded; ++recorded)
@@ -59,7 +97,7 @@ class TraceAssembly::Stamper {
     if (program_.power) {
       DevicePower& power = out_.powers.emplace_back(*program_.power);
       power.rank = number_;
-      power.work_microjoules = std::llround(joules_ * 1e6);
+      power.work_microjoules = std::llround(joules * 1e6);
     }
     for (Edge edge : program_.carried) {
       edge.from = mapped(edge.from);
@@ -72,31 +110,13 @@ class TraceAssembly::Stamper {
   [[nodiscard]] const StageProgram::Chunk& chunk_of(std::int64_t chunk) const {
     return program_.chunks[static_cast<std::size_t>(chunk)];
   }
+  [[nodiscard]] Mark mark() const {
+    return {static_cast<std::uint32_t>(out_.ops.size()), static_cast<std::uint32_t>(out_.memory_events.size()),
+            static_cast<std::uint64_t>(address_)};
+  }
 
   void stamp_op(const PipelineOp& op) {
-    switch (op.kind) {
-      case PipelineOpKind::forward:
-        return stamp_pass(op.pass, Part::forward);
-      case PipelineOpKind::recompute:
-        return stamp_pass(op.pass, Part::recompute);
-      case PipelineOpKind::input_gradient:
-        return stamp_pass(op.pass, Part::backward);
-      case PipelineOpKind::weight_gradient:
-        return stamp_pass(op.pass, Part::weights);
-      case PipelineOpKind::backward:
-        return stamp_backward(op.pass);
-      case PipelineOpKind::paired:
-        stamp_pass(op.pass, Part::forward);
-        return stamp_backward(op.second);
-      case PipelineOpKind::offload:
-      case PipelineOpKind::reload:
-        break;
-    }
-    SPILLWAY_ASSERT(false);
-  }
-  void stamp_backward(const PipelinePass& pass) {
-    stamp_pass(pass, Part::backward);
-    if (chunk_of(pass.chunk).passes.splits) stamp_pass(pass, Part::weights);
+    for_each_pass(op, program_, [this](const PipelinePass& pass, Part part) { stamp_pass(pass, part); });
   }
 
   void map_names() {
@@ -170,7 +190,6 @@ class TraceAssembly::Stamper {
   void stamp(std::size_t index, std::uint16_t micro_batch) {
     const Section& section = program_.sections[index];
     Deltas& deltas = deltas_[index];
-    joules_ += section.joules;
     deltas.is_there = true;
     deltas.op = static_cast<std::int64_t>(out_.ops.size()) - static_cast<std::int64_t>(section.begin.ops);
     deltas.tensor = static_cast<std::int64_t>(out_.tensors.size()) - static_cast<std::int64_t>(section.begin.tensors);
@@ -285,7 +304,6 @@ class TraceAssembly::Stamper {
   const StageProgram& program_;
   const Trace& from_;
   std::uint16_t number_;
-  double joules_ = 0;  // of the sections copied
   std::vector<StringId> names_, op_names_, tensor_names_, tensor_types_;
   std::vector<LaneId> lanes_, op_lanes_;
   std::vector<std::uint32_t> op_section_, tensor_section_;
@@ -296,7 +314,25 @@ class TraceAssembly::Stamper {
   OpId last_call_ = OpId::none, call_before_ = OpId::none;
 };
 
-TraceAssembly::TraceAssembly(const PipelinePlan& plan) : plan_(plan), turns_(turns_of(plan)) {}
+TraceAssembly::TraceAssembly(const PipelinePlan& plan) : plan_(plan), energy_plan_(&plan), turns_(turns_of(plan)) {}
+
+// In the order of the step, so that sums are the same however many of its micro-batches the trace has.
+double TraceAssembly::joules_of(const StageProgram& program) const {
+  const std::vector<std::int32_t> turns = turns_of(*energy_plan_);
+  std::vector<StageProgram::Chunk> chunks = program.chunks;
+  const std::vector<ChunkPasses> passes = chunk_passes(*energy_plan_, program.stage);
+  for (std::size_t c = 0; c < chunks.size(); ++c) chunks[c].passes.turns = passes[c].turns;
+  double joules = 0;
+  joules += program.sections.front().joules;
+  for (const PipelineOp& op : energy_plan_->compute[static_cast<std::size_t>(program.stage)])
+    for_each_pass(op, program, [&](const PipelinePass& pass, Part part) {
+      const std::int64_t recorded =
+          chunks[static_cast<std::size_t>(pass.chunk)].recording_of(turns[static_cast<std::size_t>(pass.micro_batch)]);
+      joules += program.sections[program.section(pass.chunk, recorded, pass.slice, part)].joules;
+    });
+  joules += program.sections.back().joules;
+  return joules;
+}
 
 std::size_t TraceAssembly::add_rank(const StageProgram& program, const std::string& name) {
   const std::size_t number = ranks_.size();
@@ -304,7 +340,7 @@ std::size_t TraceAssembly::add_rank(const StageProgram& program, const std::stri
   Rank& rank = ranks_.emplace_back();
   rank.program = &program;
   Stamper(out_, rank, turns_, static_cast<std::uint16_t>(number))
-      .run(plan_.compute[static_cast<std::size_t>(program.stage)]);
+      .run(plan_.compute[static_cast<std::size_t>(program.stage)], joules_of(program));
   for (Device device : program.trace.devices) {
     device.name = out_.strings.intern(program.trace.strings.text(device.name));
     device.rank = static_cast<std::uint16_t>(number);

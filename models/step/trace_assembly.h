@@ -40,6 +40,14 @@ class TraceAssembly {
 
   // Room for all rows, to be called before the first rank.
   void reserve(const std::vector<const StageProgram*>& programs);
+  // Energies are those of this plan's step, which must outlive the object: of one with more micro-batches.
+  void count_energy_of(const PipelinePlan& plan) { energy_plan_ = &plan; }
+  // How much of the trace there is before each operation of the rank's order, and behind the last one.
+  struct Mark {
+    std::uint32_t ops = 0, memory_events = 0;
+    std::uint64_t address = 0;  // of its next allocation
+  };
+  [[nodiscard]] const std::vector<Mark>& marks(std::size_t rank) const { return ranks_[rank].marks; }
   Trace finish();
 
  private:
@@ -53,6 +61,7 @@ class TraceAssembly {
     std::vector<std::size_t> first_copy;                                     // by chunk, into copies
     std::vector<Deltas> copies;                                              // by chunk, turn, slice and part
     std::map<std::pair<StringId, StringId>, std::vector<OpId>> collectives;  // by lane's and own name
+    std::vector<Mark> marks;
   };
   class Stamper;
 
@@ -66,7 +75,11 @@ class TraceAssembly {
   // What an op waits for: its launch and its edges, those between ranks not counted.
   [[nodiscard]] std::vector<OpId> waits_of(OpId op) const;
 
+  // Of the kernels of a rank's step under the plan counted.
+  [[nodiscard]] double joules_of(const StageProgram& program) const;
+
   const PipelinePlan& plan_;
+  const PipelinePlan* energy_plan_;
   std::vector<std::int32_t> turns_;  // by micro-batch
   Trace out_;
   std::vector<Rank> ranks_;

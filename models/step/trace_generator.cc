@@ -47,10 +47,7 @@ void run_micro_batch(EagerSession& session, Autograd& autograd, Transformer& tra
 
 static Trace generate_step(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                            const Cluster& cluster) {
-  // Whose buffers and loop are the stage's (models/step/stage_program.h), on one GPU too.
-  const bool has_stage = is_megatron_core(setup.framework) || setup.framework == Framework::nanotron;
-  if (has_stage || setup.gpus() > 1 || setup.weight_device != StateDevice::gpu || setup.zero_stage == 3)
-    return generate_parallel_trace(model, setup, cost, cluster);
+  if (has_stages(setup)) return generate_parallel_trace(model, setup, cost, cluster);
   EagerSession session(cost, cost.gpu().title);
   set_host_times(session, setup);
   session.set_graph_pool(setup.graph_pool && !setup.captures("full_iteration"));
