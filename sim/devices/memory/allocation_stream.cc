@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/input_error.h"
 #include "base/stop.h"
 #include "sim/devices/memory/address_map.h"
@@ -16,6 +17,22 @@
 
 namespace spillway::sim {
 namespace {
+
+// The places of a device's events where the shown periods of a folded step end.
+struct FoldedEvents {
+  const StepFold::Rank* rank = nullptr;
+  std::size_t period = 0, end = 0;  // the last one's first event, and the event behind it, in the device's index
+  std::int64_t times = 0;
+};
+
+FoldedEvents folded_events(const StepFold* fold, std::int16_t device, const EventIndex& events) {
+  if (fold == nullptr || device < 0) return {};
+  const StepFold::Rank& rank = fold->ranks.at(static_cast<std::size_t>(device));
+  const auto place = [&](std::uint32_t event) {
+    return static_cast<std::size_t>(std::lower_bound(events.begin(), events.end(), event) - events.begin());
+  };
+  return {&rank, place(rank.events_end() - rank.events), place(rank.events_end()), fold->times};
+}
 
 // Stands for the streams whose use of a block the record shows only by a late free_completed.
 constexpr std::int64_t unnamed_stream = std::numeric_limits<std::int64_t>::max();
@@ -26,8 +43,11 @@ class StreamReplay {
       : trace_(trace),
         options_(options),
         events_(events),
+        fold_(folded_events(options.fold, options.device, events)),
         pool_(make_memory_pool(options.pool)),
-        torch_(pool_.as<TorchPool>()) {}
+        torch_(pool_.as<TorchPool>()) {
+    if (fold_.rank != nullptr) check_policy();
+  }
 
   // Takes nothing to be there before the first event. No result if a block is freed that was never allocated.
   std::optional<AllocationStreamResult> run_from_nothing() {
@@ -50,6 +70,8 @@ class StreamReplay {
     BlockId block = BlockId::none;
     Bytes bytes{};
     std::int64_t stream = 0;
+    Addr place{};  // of a block that an event of the stream allocated
+    Bytes size{};
   };
 
   static constexpr std::size_t between_checks = 1024;
@@ -59,32 +81,48 @@ class StreamReplay {
     if (options_.state_after == AllocationStreamOptions::before_all) result_.wanted_state = pool_.state();
     if (options_.keep_totals) result_.held.reserve(events_.size());
     if (options_.keep_segments) segments_ = segments_of(pool_.state());
+    begin_pass();
+    is_told_ = true;
+    const Moment at_start = may_settle() ? moment() : Moment{};
     for (std::size_t i = 0; i < events_.size() && !met_unknown_; ++i) {
       if (i % between_checks == 0) check_stop();
+      fold_before(i);
       step(i);
       if (options_.keep_segments && may_change_segments(i)) note_segments(events_[i]);
       if (options_.state_after == events_[i]) result_.wanted_state = pool_.state();
       if (options_.keep_totals) result_.held.push_back(held(i));
       if (result_.out_of_memory > 0 && options_.stop_when_out_of_memory) break;
     }
+    check_curve();
     AllocationStreamResult result = finish();
     const Bytes reserved(result.statistics.all().reserved_bytes.peak);
     if (!options_.repeat || result.out_of_memory > 0 || reserved > options_.repeat_up_to || met_unknown_) return result;
-    result.repeated_costs = run_again();
+    rewind();
+    // From the same state, with nothing asked of the driver, it does the same again.
+    const bool settled = may_settle() && result.costs.empty() && same(moment(), at_start);
+    if (!settled) result.repeated_costs = run_again();
     result.repeated_peak_reserved = Bytes(pool_.statistics().all().reserved_bytes.peak);
     return result;
   }
 
-  std::vector<EventCost> run_again() {
+  void rewind() {
     pool_.keep_rows(false);
     for (const auto& [address, block] : pending_) pool_.complete_event(block, unnamed_stream);
     pending_.clear();
     pool_.process_events(Picos{});
     rewind_live();
+    moved_ = 0;
+  }
+
+  std::vector<EventCost> run_again() {
     result_ = {};
     allocation_ = 0;
+    begin_pass();
     for (std::size_t i = 0; i < events_.size(); ++i) {
       if (i % between_checks == 0) check_stop();
+      const std::size_t costs = result_.costs.size();
+      fold_before(i);
+      if (result_.costs.size() != costs) throw NotFolded("repeated micro-batches wait for the driver");
       step(i);
     }
     return std::move(result_.costs);
@@ -288,12 +326,15 @@ class StreamReplay {
       ++late;
     };
     pool_.keep_rows(false);
+    begin_pass();
     for (std::size_t i = 0; i < events_.size(); ++i) {
       if (i % between_checks == 0) check_stop();
+      fold_before(i);
       if (is_initial_[i]) continue;
       const OpId anchor = at(i).anchor;
       while (late != late_.end() && anchor != OpId::none && late->launch <= index_of(anchor)) make_late();
       step(i);
+      if (result_.out_of_memory > 0 && options_.stop_when_out_of_memory && !options_.keep_totals) break;
     }
     while (late != late_.end()) make_late();
     pool_.keep_rows(options_.keep_rows);
@@ -416,7 +457,7 @@ class StreamReplay {
   void allocate(std::size_t i) {
     const MemoryEvent& event = at(i);
     if (event.bytes == Bytes::zero()) return;
-    Held* old = live_.find(event.address.count());
+    Held* old = live_.find(label(event));
     if (old != nullptr) {
       ++result_.repeated_addresses;
       if (old->block != BlockId::none) pool_.free(old->block, time(i));
@@ -427,14 +468,16 @@ class StreamReplay {
     request.stream = stream_number(trace_, event.stream);
     request.private_pool = graph_pool_of(event.stream);
     request.time = time(i);
-    request.tag = events_[i];
+    request.tag = beyond_ ? no_tag : events_[i];
     if (allocation_ < options_.spaces.size()) request.space = options_.spaces[allocation_];
     ++allocation_;
     const Allocation made = pool_.allocate(request);
     result_.cost.add(made.cost);
     if (!made.cost.empty()) result_.costs.push_back({events_[i], made.cost});
     note_failure(made, events_[i]);
-    live_[event.address.count()] = {made.block, event.bytes, request.stream};
+    live_[label(event)] = {made.block, event.bytes, request.stream, made.address, made.size};
+    if (fold_.rank != nullptr) behaviour_.add(made.address.count());
+    if (beyond_) most_beyond_ = std::max(most_beyond_, Bytes(pool_.statistics().all().allocated_bytes.current));
     ++result_.allocations;
     ++result_.addresses.total;
     if (!made.out_of_memory && made.address == event.address) ++result_.addresses.matched;
@@ -447,22 +490,152 @@ class StreamReplay {
       result_.recorded.peak_requested = std::max(result_.recorded.peak_requested, requested_);
   }
 
+  // Blocks of shown periods and of what follows are known by other addresses once periods were put between.
+  [[nodiscard]] std::uint64_t label(const MemoryEvent& event) const { return shifted(event.address.count(), moved_); }
+  [[nodiscard]] std::uint64_t shifted(std::uint64_t address, std::int64_t periods) const {
+    if (periods == 0 || address < fold_.rank->address) return address;
+    return address + static_cast<std::uint64_t>(periods) * fold_.rank->bytes;
+  }
+
+  // What the allocator goes by is its policy's settings and state: what is where, and whose it is.
+  void check_policy() const {
+    const bool is_torch = torch_ != nullptr && torch_->settings().garbage_collection_threshold == 0;
+    if (!is_torch && pool_.as<IdealPool>() == nullptr) throw NotFolded("an allocator with a memory of its own");
+    if (fold_.period >= fold_.end || options_.keep_segments || options_.state_after || !options_.spaces.empty())
+      throw NotFolded("allocations are asked for one by one");
+  }
+  // Whether moments are all there is to know of it, for a second run.
+  [[nodiscard]] bool may_settle() const {
+    return options_.repeat && torch_ != nullptr && torch_->settings().garbage_collection_threshold == 0 &&
+           options_.spaces.empty();
+  }
+  void begin_pass() {
+    moved_ = 0;
+    if (has_completions_ && fold_.rank != nullptr) throw NotFolded("blocks are given back late");
+  }
+  void fold_before(std::size_t i) {
+    if (fold_.rank == nullptr) return;
+    if (i == fold_.period) behaviour_ = {};
+    if (i == fold_.end) pass_fold();
+  }
+
+  // All that decides what the policy does from here on. Blocks are named as if so many periods had not been.
+  struct Moment {
+    std::vector<std::pair<std::uint64_t, Held>> live;
+    PoolState state;
+  };
+  [[nodiscard]] Moment moment() const {
+    Moment now{.live = live_.sorted()};
+    for (auto& [address, held] : now.live) {
+      if (moved_ != 0 && address >= fold_.rank->address)
+        address -= static_cast<std::uint64_t>(moved_) * fold_.rank->bytes;
+      if (torch_ == nullptr) held.place = {};  // ideal places are never taken twice, and mean nothing
+    }
+    if (torch_ != nullptr) now.state = pool_.state();
+    return now;
+  }
+  [[nodiscard]] static bool same(const Moment& a, const Moment& b) {
+    const auto of_block = [](const MemoryBlock& x, const MemoryBlock& y) {
+      return x.address == y.address && x.size == y.size && x.requested == y.requested && x.state == y.state;
+    };
+    const auto of_segment = [](const SegmentState& x, const SegmentState& y) {
+      return x.address == y.address && x.total == y.total && x.stream == y.stream && x.large == y.large &&
+             x.private_pool == y.private_pool && x.expandable == y.expandable;
+    };
+    const auto of_live = [](const auto& x, const auto& y) {
+      return x.first == y.first && x.second.bytes == y.second.bytes && x.second.stream == y.second.stream &&
+             x.second.place == y.second.place && x.second.size == y.second.size &&
+             (x.second.place != Addr(0) || x.second.block == y.second.block || x.second.size > Bytes(0));
+    };
+    return std::equal(a.live.begin(), a.live.end(), b.live.begin(), b.live.end(), of_live) &&
+           std::equal(a.state.segments.begin(), a.state.segments.end(), b.state.segments.begin(),
+                      b.state.segments.end(), of_segment) &&
+           std::equal(a.state.blocks.begin(), a.state.blocks.end(), b.state.blocks.begin(), b.state.blocks.end(),
+                      of_block);
+  }
+
+  // Behind the last period shown: those that are not, until the policy is as it was some periods before; from there on
+  // it does the same again.
+  void pass_fold() {
+    const std::size_t allocation = allocation_;
+    const Moment first = moment();
+    Moment base = first;
+    DriverCost cost = result_.cost;
+    most_beyond_ = Bytes(0);
+    Digest behaviour = behaviour_;
+    std::int64_t based_at = 0, patience = 32;
+    beyond_ = true;
+    for (std::int64_t k = 0; k < fold_.times;) {
+      check_stop();
+      moved_ = ++k;
+      behaviour_ = {};
+      for (std::size_t i = fold_.period; i < fold_.end; ++i) step(i);
+      if (result_.out_of_memory > 0 && options_.stop_when_out_of_memory && !options_.keep_totals) break;
+      if (behaviour_ == behaviour || torch_ == nullptr) {
+        const Moment now = moment();
+        const std::int64_t period = k - based_at;
+        if (same(now, base) && cost == result_.cost && fold_.times - k >= period) {
+          const std::int64_t skipped = (fold_.times - k) / period * period;
+          rename(skipped);
+          k += skipped;
+          moved_ = k;
+        }
+      }
+      if (k - based_at == patience && k < fold_.times) {  // it may have begun to repeat since
+        base = moment();
+        cost = result_.cost;
+        behaviour = behaviour_;
+        based_at = k;
+        patience *= 2;
+      }
+    }
+    beyond_ = false;
+    allocation_ = allocation;
+    const Moment last = moment();
+    const auto as_large = [](const auto& x, const auto& y) {
+      return x.first == y.first && x.second.size == y.second.size;
+    };
+    sizes_differ_ = !std::equal(first.live.begin(), first.live.end(), last.live.begin(), last.live.end(), as_large);
+  }
+
+  // Live blocks of shown periods belong to as many periods later.
+  void rename(std::int64_t periods) {
+    const auto live = live_.sorted();
+    live_.clear();
+    for (const auto& [address, held] : live) live_[shifted(address, periods)] = held;
+  }
+
+  // The curve of what is held shows the peak, and the sizes of blocks that are shown are those of its owners.
+  void check_curve() const {
+    if (fold_.rank == nullptr || !options_.keep_totals || result_.held.size() <= fold_.end) return;
+    const auto smaller = [](const HeldMemory& a, const HeldMemory& b) { return a.allocated < b.allocated; };
+    const auto peak = std::max_element(result_.held.begin(), result_.held.end(), smaller);
+    const auto at = static_cast<std::size_t>(peak - result_.held.begin());
+    const auto before =
+        std::max_element(result_.held.begin(), result_.held.begin() + static_cast<std::ptrdiff_t>(fold_.end), smaller);
+    if (most_beyond_ > std::max(before->allocated, result_.initial.allocated) && most_beyond_ >= peak->allocated)
+      throw NotFolded("the peak lies in a repeated micro-batch");
+    if (at >= fold_.end && sizes_differ_) throw NotFolded("blocks of repeated micro-batches differ in size");
+  }
+
   void note_failure(const Allocation& made, std::uint32_t event) {
     if (!made.out_of_memory || result_.out_of_memory++ > 0) return;
+    if (beyond_ && options_.keep_totals && is_told_) throw NotFolded("a repeated micro-batch runs out of memory");
     result_.first_out_of_memory = pool_.last_out_of_memory();
     result_.first_failed_event = event;
   }
 
   void free_requested(std::size_t i) {
     const MemoryEvent& event = at(i);
-    const Held* found = live_.find(event.address.count());
+    const Held* found = live_.find(label(event));
     if (found == nullptr) {
+      if (beyond_) throw NotFolded("a repeated micro-batch frees what is not its own");
       ++result_.ignored_frees;
       met_unknown_ = stops_at_unknown_;
       return;
     }
     const BlockId block = found->block;
-    live_.erase(event.address.count());
+    live_.erase(label(event));
     ++result_.frees;
     requested_ -= event.bytes;
     if (block == BlockId::none) return;
@@ -572,11 +745,18 @@ class StreamReplay {
   const Trace& trace_;
   const AllocationStreamOptions& options_;
   const EventIndex& events_;
+  FoldedEvents fold_;  // rank null: every event is there
   MemoryPool pool_;
   TorchPool* torch_;  // null for other policies
   bool has_completions_ = false;
   bool has_segments_ = false;
   bool stops_at_unknown_ = false, met_unknown_ = false;
+  std::int64_t moved_ = 0;                  // periods between the shown ones and the present
+  bool beyond_ = false;                     // in one that the trace doesn't have
+  bool is_told_ = false;                    // event by event: no longer the start-up
+  Digest behaviour_;                        // where the period's blocks were placed
+  Bytes most_beyond_{};                     // held in such periods
+  bool sizes_differ_ = false;               // blocks that live behind them are not as large as those shown
   std::vector<std::size_t> initial_;        // with a start-up: events before the step
   std::vector<bool> is_initial_, late_of_;  // by event, by tensor; empty without a start-up
   std::vector<Late> late_;                  // in the order of their first uses

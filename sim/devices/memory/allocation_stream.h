@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "sim/devices/memory/memory_pool.h"
+#include "traces/step_fold.h"
 #include "traces/trace.h"
 
 namespace spillway::sim {
@@ -44,6 +45,11 @@ struct AllocationStreamOptions {
   std::optional<std::int64_t>
       state_after{};                     // this event (in Trace::memory_events), or before all of them: wanted_state
   bool stop_when_out_of_memory = false;  // at the first allocation that fails; statistics are those until then
+  // The trace shows fewer micro-batches than its step has; null: all of them. Of the torch and ideal policies. Must
+  // outlive the replay. Statistics, costs and failures are of the whole step; rows, totals and counts of the events
+  // that the trace has. NotFolded where the peak lies in a micro-batch it does not have, or such a one asks the driver
+  // for anything in a second run.
+  const StepFold* fold = nullptr;
 };
 
 // What an allocation asked of the driver, if anything.
