@@ -1,6 +1,7 @@
 #include "sim/replay/critical_path.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,8 +32,8 @@ Binding binding_of(WorkClass work) {
 class Walk {
  public:
   Walk(const Trace& trace, const LoweredTrace& lowered, const ActivityGraph& graph, std::span<const Picos> start,
-       std::span<const Picos> end)
-      : trace_(trace), lowered_(lowered), graph_(graph), start_(start), end_(end) {
+       std::span<const Picos> end, const PeriodicRun* whole)
+      : trace_(trace), lowered_(lowered), graph_(graph), start_(start), end_(end), whole_(whole) {
     index_predecessors();
   }
 
@@ -41,13 +42,21 @@ class Walk {
     const auto last = std::max_element(end_.begin(), end_.end());
     auto at = static_cast<std::uint32_t>(last - end_.begin());
     reached_ = *last;
+    if (whole_ != nullptr) {
+      if (whole_->shift_of(op(at)) != whole_->longer()) throw NotFolded("the last work is none of the last");
+      reached_ += whole_->longer();
+      later_ = whole_->times();
+      tell(at);
+    }
     bool from_end = true;
     while (at != none) {
+      if (from_end && whole_ != nullptr) skip_repetitions(at);
       if (from_end) add_own(at);
       step_back(at, from_end);
+      if (at != none && whole_ != nullptr) tell(at);
     }
     std::reverse(path_.begin(), path_.end());
-    return {std::move(path_), std::move(unexplained_)};
+    return {std::move(path_), std::move(unexplained_), repeated_};
   }
 
  private:
@@ -56,6 +65,29 @@ class Walk {
     std::uint32_t source;
     ActivityGraph::Edge edge;
   };
+
+  // Of a folded step `at` stands for what it is `later_` periods later.
+  void tell(std::uint32_t& at) {
+    const PeriodicRun::Place place = whole_->told({at, later_});
+    at = place.activity;
+    later_ = place.later;
+  }
+  [[nodiscard]] bool may_hold(std::uint32_t source) const {
+    return whole_ == nullptr || whole_->moves_along(source, later_);
+  }
+
+  // Where the path was a number of periods later, it takes the same way again and again.
+  void skip_repetitions(std::uint32_t at) {
+    if (skipped_ || !whole_->is_inserted({at, later_})) return;
+    const auto [seen, is_new] = seen_.try_emplace(at, Seen{later_, reached_, parts_});
+    if (is_new) return;
+    const std::int64_t periods = seen->second.later - later_, rounds = (later_ - 1) / periods;
+    SPILLWAY_ASSERT(periods > 0 && seen->second.reached - reached_ == whole_->period() * periods);
+    for (std::size_t i = 0; i < parts_.size(); ++i) repeated_[i] = (parts_[i] - seen->second.parts[i]) * rounds;
+    later_ -= rounds * periods;
+    reached_ -= whole_->period() * (rounds * periods);
+    skipped_ = true;
+  }
 
   void index_predecessors() {
     const std::uint32_t n = graph_.size();
@@ -77,6 +109,7 @@ class Walk {
   void add(std::uint32_t at, Binding binding, Picos time, bool waits) {
     if (time == Picos(0)) return;
     const Picos begin = reached_ - time;
+    parts_[static_cast<std::size_t>(binding)] += time;
     const bool goes_on = !path_.empty() && path_.back().op == op(at) && path_.back().binding == binding &&
                          path_.back().waits == waits && path_.back().begin == reached_;
     if (goes_on)
@@ -124,7 +157,7 @@ class Walk {
     const Picos start = start_[at];
     const Binding pause = on_host(at) ? Binding::host : Binding::launch_latency;
     const std::uint32_t before = lane_before_[at];
-    if (before != none && end_[before] + graph_.gap(at) == start) {
+    if (before != none && may_hold(before) && end_[before] + graph_.gap(at) == start) {
       add(at, pause, graph_.gap(at), true);
       at = before;
       from_end = true;
@@ -133,7 +166,7 @@ class Walk {
     for (std::uint32_t p = first_[at]; p < first_[at + 1]; ++p) {
       const auto& [source, edge] = predecessors_[p];
       const bool ends = edge.type == EdgeType::end_to_start;
-      if ((ends ? end_[source] : start_[source]) + edge.lag != start) continue;
+      if ((ends ? end_[source] : start_[source]) + edge.lag != start || !may_hold(source)) continue;
       const Picos unexplained = unexplained_of(at, source, edge.lag);
       add_unexplained(at, unexplained, true);
       add(at, unexplained > Picos(0) && edge.type == EdgeType::start_to_start ? Binding::host : pause,
@@ -172,14 +205,26 @@ class Walk {
   std::vector<PathStep> path_;  // backwards
   std::vector<std::pair<OpId, Picos>> unexplained_;
   Picos reached_{};
+  // Of a folded step.
+  using Parts = std::array<Picos, binding_count>;
+  struct Seen {
+    std::int64_t later = 0;
+    Picos reached{};
+    Parts parts{};
+  };
+  const PeriodicRun* whole_;
+  std::int64_t later_ = 0;
+  bool skipped_ = false;
+  std::unordered_map<std::uint32_t, Seen> seen_;
+  Parts parts_{}, repeated_{};
 };
 
 }  // namespace
 
 CriticalPath critical_path(const Trace& trace, const LoweredTrace& lowered, const ActivityGraph& graph,
-                           std::span<const Picos> start, std::span<const Picos> end) {
+                           std::span<const Picos> start, std::span<const Picos> end, const PeriodicRun* whole) {
   check_stop();
-  return Walk(trace, lowered, graph, start, end).run();
+  return Walk(trace, lowered, graph, start, end, whole).run();
 }
 
 std::array<Picos, binding_count> sum_by_binding(std::span<const PathStep> path) {

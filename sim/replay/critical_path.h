@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/fold/periodic_run.h"
 #include "sim/replay/lowering.h"
 #include "sim/replay/result.h"
 
@@ -22,11 +23,14 @@ struct CriticalPath {
   std::vector<PathStep> steps;
   // Of Binding::idle: kept time on the way that nothing in the capture explains, by the op that waited for it.
   std::vector<std::pair<OpId, Picos>> unexplained;
+  // Of a folded step: what of the whole one's path is a repetition and not among the steps.
+  std::array<Picos, binding_count> repeated{};
 };
 
-// start, end: by activity, as the executor recorded them.
+// start, end: by activity, as the executor recorded them. whole: of a folded step, whose path is that of the whole one.
 CriticalPath critical_path(const Trace& trace, const LoweredTrace& lowered, const ActivityGraph& graph,
-                           std::span<const Picos> start, std::span<const Picos> end);
+                           std::span<const Picos> start, std::span<const Picos> end,
+                           const PeriodicRun* whole = nullptr);
 std::array<Picos, binding_count> sum_by_binding(std::span<const PathStep> path);
 
 }  // namespace spillway::sim

@@ -180,6 +180,7 @@ AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::
   if (capacity > Bytes(0)) stream.pool.device_memory = capacity;
   stream.device = device;
   stream.use_recorded_segments = false;
+  stream.fold = options.fold.get();
   return stream;
 }
 

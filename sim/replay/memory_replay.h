@@ -18,6 +18,7 @@
 #include "sim/devices/memory/memory_policies.h"
 #include "sim/replay/driver_times.h"
 #include "sim/replay/result.h"
+#include "traces/step_fold.h"
 #include "traces/trace.h"
 
 namespace spillway::sim {
@@ -31,6 +32,8 @@ struct MemoryReplayOptions {
   std::optional<std::int16_t> device{};                             // of several; not given: the one that reserves most
   // The curve, the owners of the peak, why it failed. Planners that ask for nothing but peaks leave them out.
   bool details = true;
+  // The trace is a folded step: replays are of the whole one, or throw NotFolded. Null: it has all of its step.
+  std::shared_ptr<const StepFold> fold;
 };
 
 // Peaks of one device.

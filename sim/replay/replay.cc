@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/input_error.h"
 #include "base/stop.h"
 #include "sim/engine/executor.h"
+#include "sim/engine/wide.h"
+#include "sim/fold/periodic_run.h"
 #include "sim/replay/critical_path.h"
 #include "sim/replay/fidelity.h"
 #include "sim/replay/host_memory.h"
@@ -27,22 +30,32 @@ struct Interval {
   Picos begin{}, end{};
 };
 
-// Length of the union. Sorts its argument.
-Picos covered(std::vector<Interval>& intervals) {
+// Length of the union, as far as it is within a time. Sorts its argument.
+Picos covered(std::vector<Interval>& intervals, Interval within = {Picos(0), Picos::max()}) {
   std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
-  Picos total{}, reached{};
+  Picos total{}, reached = within.begin;
   for (const Interval& i : intervals) {
-    if (i.end <= reached) continue;
-    total += i.end - std::max(i.begin, reached);
-    reached = i.end;
+    const Picos end = std::min(i.end, within.end);
+    if (end <= reached || i.begin >= end) continue;
+    total += end - std::max(i.begin, reached);
+    reached = end;
   }
   return total;
+}
+
+std::int64_t runs_of(const PeriodicRun* whole, std::size_t op) {
+  return whole == nullptr ? 1 : whole->runs_of(OpId(static_cast<std::uint32_t>(op)));
+}
+Picos shift_of(const PeriodicRun* whole, std::size_t op) {
+  return whole == nullptr ? Picos(0) : whole->shift_of(OpId(static_cast<std::uint32_t>(op)));
 }
 
 // From its first launch to the end of the last work launched in it.
 class StepClock {
  public:
-  StepClock(const Trace& trace, const Result& result) : trace_(trace), result_(result) {}
+  // whole: of a folded step; else null.
+  StepClock(const Trace& trace, const Result& result, const PeriodicRun* whole)
+      : trace_(trace), result_(result), whole_(whole) {}
 
   [[nodiscard]] std::vector<StepResult> run() const {
     std::vector<StepResult> steps;
@@ -71,7 +84,8 @@ class StepClock {
       const std::size_t first = by == OpId::none ? i : index_of(by);
       begin = std::min(begin, result_.op_start[first]);
       end = std::max(end, result_.op_end[i]);
-      if (is_device_work(ops.kind[i])) step.device_busy += result_.op_end[i] - result_.op_start[i];
+      if (is_device_work(ops.kind[i]))
+        step.device_busy += (result_.op_end[i] - result_.op_start[i]) * runs_of(whole_, i);
       timed &= ops.start[i] != unknown_time && ops.duration[i] != unknown_time && ops.start[first] != unknown_time;
       if (!timed) continue;
       recorded_begin = std::min(recorded_begin, ops.start[first]);
@@ -92,6 +106,7 @@ class StepClock {
 
   const Trace& trace_;
   const Result& result_;
+  const PeriodicRun* whole_;
 };
 
 // Of several steps the median period, from one's end to the next one's; of one its span.
@@ -133,29 +148,33 @@ struct RankWork {
   Picos compute_busy{};
 };
 
-std::vector<RankWork> work_by_rank(const Trace& trace, const Result& result) {
+// As replayed; busy times are the whole step's.
+std::vector<RankWork> work_by_rank(const Trace& trace, const Result& result, const PeriodicRun* whole) {
   std::vector<RankWork> ranks(std::max<std::size_t>(trace.rank_count, 1));
   for (std::size_t i = 0; i < trace.ops.size(); ++i) {
     const OpKind kind = trace.ops.kind[i];
     if (!is_device_work(kind) || result.op_start[i] == unknown_time) continue;
     const std::size_t number = trace.lanes[index_of(trace.ops.lane[i])].rank;
     RankWork& rank = ranks[number < ranks.size() ? number : 0];
-    const Interval interval{result.op_start[i], result.op_end[i]};
+    const Picos shift = shift_of(whole, i);
+    const Interval interval{result.op_start[i] - shift, result.op_end[i] - shift};
     if (kind == OpKind::collective) {
       rank.communication.push_back(interval);
     } else {
       rank.compute.push_back(interval);
-      rank.compute_busy += interval.end - interval.begin;
+      rank.compute_busy += (interval.end - interval.begin) * runs_of(whole, i);
     }
   }
   return ranks;
 }
 
-// Leaves rank.communication merged into rank.compute.
-double idle_fraction(RankWork& rank, Picos replayed) {
+// Leaves rank.communication merged into rank.compute. usual_time: of a folded step, see PeriodicRun.
+double idle_fraction(RankWork& rank, Picos replayed, const PeriodicRun* whole, Picos usual_time) {
   if (rank.compute.empty() && rank.communication.empty()) return 0;
   rank.compute.insert(rank.compute.end(), rank.communication.begin(), rank.communication.end());
-  return 1 - to_seconds(covered(rank.compute)) / to_seconds(replayed);
+  Picos busy = covered(rank.compute);
+  if (whole != nullptr) busy += covered(rank.compute, {usual_time - whole->period(), usual_time}) * whole->times();
+  return 1 - to_seconds(busy) / to_seconds(replayed);
 }
 
 std::string rank_name(const Trace& trace, std::size_t rank) {
@@ -168,12 +187,25 @@ std::string rank_name(const Trace& trace, std::size_t rank) {
   return "rank " + std::to_string(rank);
 }
 
-void record_ranks(const Trace& trace, const std::vector<DevicePeaks>& peaks, Result& result) {
+// The times of a folded step's ops before those behind the cut were moved.
+std::vector<Picos> as_replayed(std::vector<Picos> of_op, const PeriodicRun& whole) {
+  for (std::size_t i = 0; i < of_op.size(); ++i)
+    if (of_op[i] != unknown_time) of_op[i] -= shift_of(&whole, i);
+  return of_op;
+}
+
+void record_ranks(const Trace& trace, const std::vector<DevicePeaks>& peaks, const PeriodicRun* whole, Result& result) {
   if (result.replayed <= Picos(0)) return;
-  std::vector<RankWork> ranks = work_by_rank(trace, result);
+  std::vector<Picos> start, end;
+  if (whole != nullptr) {
+    start = as_replayed(result.op_start, *whole);
+    end = as_replayed(result.op_end, *whole);
+  }
+  std::vector<RankWork> ranks = work_by_rank(trace, result, whole);
   double idle = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const double bubble = idle_fraction(ranks[r], result.replayed);
+    const Picos usual = whole == nullptr ? Picos(0) : whole->usual_time(r, start, end);
+    const double bubble = idle_fraction(ranks[r], result.replayed, whole, usual);
     idle += bubble;
     if (ranks.size() == 1) continue;
     RankResult& rank = result.ranks.emplace_back();
@@ -229,7 +261,12 @@ class Run {
         outcome_(executor_.run()) {
     if (!outcome_.ok()) explain_failure(trace, lowered_, outcome_);
     SPILLWAY_ASSERT(executor_.check_conservation().empty());
+    if (options.memory.fold == nullptr) return;
+    if (planned != nullptr || !transfer_lanes(trace).empty()) throw NotFolded("transfers");
+    whole_.emplace(trace, *options.memory.fold, executor_.graph(), lowered_.op, executor_.starts(), executor_.ends());
   }
+  // Of a folded step; else null.
+  [[nodiscard]] const PeriodicRun* whole() const { return whole_ ? &*whole_ : nullptr; }
 
   [[nodiscard]] std::vector<std::int64_t> cache_levels() const { return links_.cache_levels(executor_); }
   [[nodiscard]] std::vector<std::int64_t> cache_sizes() const { return links_.cache_sizes(); }
@@ -238,22 +275,31 @@ class Run {
   [[nodiscard]] Result times() const {
     Result result;
     record_times(trace_, lowered_, executor_, result);
+    if (!whole_) return result;
+    for (std::size_t i = 0; i < trace_.ops.size(); ++i) {
+      if (result.op_start[i] == unknown_time) continue;
+      result.op_start[i] += shift_of(whole(), i);
+      result.op_end[i] += shift_of(whole(), i);
+    }
     return result;
   }
   // All but memory and rates. `times`: of this run.
   [[nodiscard]] Result result(Result times) const {
     Result result = std::move(times);
-    result.replayed = outcome_.end_time;
-    result.fingerprint = outcome_.fingerprint;
+    result.replayed = outcome_.end_time + (whole_ ? whole_->longer() : Picos(0));
+    result.fingerprint = whole_ ? whole_->fingerprint() : outcome_.fingerprint;
     check_stop();
-    result.steps = StepClock(trace_, result).run();
+    result.steps = StepClock(trace_, result, whole()).run();
     result.step_time = step_time(result.steps);
-    CriticalPath path = critical_path(trace_, lowered_, executor_.graph(), executor_.starts(), executor_.ends());
+    CriticalPath path =
+        critical_path(trace_, lowered_, executor_.graph(), executor_.starts(), executor_.ends(), whole());
     result.path = std::move(path.steps);
     result.breakdown = sum_by_binding(result.path);
+    for (std::size_t i = 0; i < result.breakdown.size(); ++i) result.breakdown[i] += path.repeated[i];
+    if (whole_) result.path.clear();
     result.kept_idle = kept_idle(trace_, path.unexplained);
     result.binding = largest(result.breakdown);
-    links_.record(executor_, result.replayed, result);
+    links_.record(executor_, result.replayed, whole_ ? carried() : std::vector<std::int64_t>(), result);
     return result;
   }
 
@@ -266,21 +312,36 @@ class Run {
     return lower(trace_, lowering, links_.copies(), std::move(graph_));
   }
 
+  // By link, in the whole of a folded step.
+  [[nodiscard]] std::vector<std::int64_t> carried() const {
+    const ActivityGraph& graph = executor_.graph();
+    std::vector<Wide> sums(graph.link_count(), 0);
+    for (std::uint32_t a = 0; a < graph.size(); ++a) {
+      if (graph.kind(a) != ActivityKind::flow) continue;
+      for (const PathEntry& entry : graph.network().path(graph.flow(a).path))
+        sums[index(entry.link)] += static_cast<Wide>(graph.work(a)) * entry.usage * whole_->runs_of(lowered_.op[a]);
+    }
+    std::vector<std::int64_t> units;
+    for (const Wide sum : sums) units.push_back(static_cast<std::int64_t>(sum / full_usage));
+    return units;
+  }
+
   const Trace& trace_;
   ActivityGraph graph_;
   TransferLinks links_;
   LoweredTrace lowered_;
   Executor<> executor_;
   Outcome outcome_;
+  std::optional<PeriodicRun> whole_;
 };
 
 void record_memory(const Trace& trace, const MemoryReplay& memory, const std::vector<Picos>& event_time,
-                   const AllocatorTime& allocator, const DriverTimes& times, Result& result) {
+                   const AllocatorTime& allocator, const DriverTimes& times, const PeriodicRun* whole, Result& result) {
   result.memory = memory.result(event_time);
   result.memory.driver_time = allocator.step;
   result.memory.first_driver_time = allocator.first_step;
   if (allocator.step > Picos(0)) name_driver_times(times, result);
-  record_ranks(trace, memory.peaks(), result);
+  record_ranks(trace, memory.peaks(), whole, result);
 }
 
 std::optional<PowerResult> power_of(const Trace& trace, double step_seconds) {
@@ -343,8 +404,14 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   const std::unique_ptr<Run> run = with_used_caches(run_from({}), run_from);
   Result result = run->result(run->times());
   check_stop();
-  const std::vector<Picos> event_time = event_times(trace, {}, result.op_start, result.op_end);
-  record_memory(trace, memory, event_time, allocator, times, result);
+  const PeriodicRun* const whole = run->whole();
+  for (const HostDelay& delay : allocator.delays)
+    if (whole != nullptr && whole->is_moved(delay.after)) throw NotFolded("the driver is asked among equal periods");
+  const std::vector<Picos> event_time =
+      whole == nullptr ? event_times(trace, {}, result.op_start, result.op_end)
+                       : event_times(trace, {}, whole->first_times(as_replayed(result.op_start, *whole)),
+                                     whole->first_times(as_replayed(result.op_end, *whole)));
+  record_memory(trace, memory, event_time, allocator, times, whole, result);
   record_host_memory(trace, nullptr, event_time, hardware, options, result);
   rate_the_step(trace, options, result);
   return result;
@@ -373,7 +440,7 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
     allocator = memory->allocator_time(times);
   }
   result = run->result(std::move(result));
-  record_memory(trace, *memory, event_time, allocator, times, result);
+  record_memory(trace, *memory, event_time, allocator, times, nullptr, result);
   record_host_memory(trace, &planned, event_time, hardware, options, result);
   rate_the_step(trace, options, result);
   return result;

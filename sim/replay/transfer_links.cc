@@ -120,16 +120,17 @@ void TransferLinks::add_lane(const TransferLane& lane, ActivityGraph& graph) {
   lanes_.push_back(transfer);
 }
 
-void TransferLinks::record(const ExecutorState& run, Picos replayed, Result& result) const {
+void TransferLinks::record(const ExecutorState& run, Picos replayed, std::span<const std::int64_t> units,
+                           Result& result) const {
   const double seconds = to_seconds(replayed);
   for (std::size_t m = 0; m < machines_.size(); ++m) {
     const RankMachine& own = machines_[m];
     for (const Machine::NamedLink& named : own.machine.links()) {
-      const FluidNetwork::LinkTotals totals = run.link_totals(named.link);
-      if (totals.units == 0) continue;
+      const std::int64_t carried = units.empty() ? run.link_totals(named.link).units : units[index(named.link)];
+      if (carried == 0) continue;
       const double possible = to_bytes_per_second(named.capacity) * seconds;
-      result.links.push_back({own.prefix + named.name, Bytes(totals.units), named.capacity,
-                              possible > 0 ? static_cast<double>(totals.units) / possible : 0});
+      result.links.push_back({own.prefix + named.name, Bytes(carried), named.capacity,
+                              possible > 0 ? static_cast<double>(carried) / possible : 0});
     }
     if (!own.drive_set) continue;
     const Machine::DriveSet& set = own.machine.drive_sets()[*own.drive_set];

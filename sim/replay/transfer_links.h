@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ class TransferLinks {
   // Of the GPUs simulated, where their profile says that kernels and copies share device memory.
   [[nodiscard]] const std::vector<SharedMemory>& shared_memory() const { return shared_memory_; }
 
-  // Links that carried anything; drives that were written or read.
-  void record(const ExecutorState& run, Picos replayed, Result& result) const;
+  // Links that carried anything; drives that were written or read. units: by link, in place of what the run carried;
+  // empty: that.
+  void record(const ExecutorState& run, Picos replayed, std::span<const std::int64_t> units, Result& result) const;
   [[nodiscard]] std::vector<std::int64_t> cache_levels(const ExecutorState& run) const;
   // Sizes of the write caches, in the same order; 0: none.
   [[nodiscard]] std::vector<std::int64_t> cache_sizes() const;

@@ -1,0 +1,131 @@
+// PeriodicRun: what a replay of a folded step (traces/step_fold.h) says of the whole one, exactly.
+//
+//   shown   | before | period | period | period | after |
+//                    '- every time T later than the one before: the window -'
+//   whole   | before | period | period | period | period x times | after, times x T later |
+//                                             ^ the cut, one place in the order of each rank
+//
+// Activities that last a given time start when the last of what they wait for lets them, so a step without cycles has
+// one solution, and times that satisfy every constraint are it. Those of the whole step are written down as above, and
+// the constraints are gone through: of what follows the cut, or is repeated, each source must move along (be in a
+// window, or follow its cut) or be one that everything has long passed (setup, the first micro-batches), and may then
+// not be what the start was waiting for. Copies over links last as their shares make it: they must run alone, or among
+// those that move with them. Where any of that does not hold, the constructor throws NotFolded. A period may be up to
+// four of those that the fold names, where the replay takes turns.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/floors.h"
+#include "base/units.h"
+#include "sim/engine/activity_graph.h"
+#include "traces/step_fold.h"
+#include "traces/trace.h"
+
+namespace spillway::sim {
+
+class PeriodicRun {
+ public:
+  // By activity: the op it is part of, and when it ran. All are kept by reference. O(activities + edges).
+  PeriodicRun(const Trace& trace, const StepFold& fold, const ActivityGraph& graph, std::span<const OpId> op,
+              std::span<const Picos> start, std::span<const Picos> end);
+
+  [[nodiscard]] std::int64_t times() const { return times_; }
+  [[nodiscard]] Picos period() const { return period_; }
+  [[nodiscard]] Picos longer() const { return period_ * times_; }
+  // How much later the op runs in the whole step.
+  [[nodiscard]] Picos shift_of(OpId op) const { return is_after(op) ? longer() : Picos(0); }
+  // How often it runs there.
+  [[nodiscard]] std::int64_t runs_of(OpId op) const { return is_repeated(op) ? 1 + times_ : 1; }
+  // Of a shown period behind the cut: the op is one of the last in the whole step, but of a period that comes earlier
+  // in a stream of events that is repeated behind the last one shown.
+  [[nodiscard]] bool is_moved(OpId op) const {
+    return is_after(op) && static_cast<std::uint32_t>(op) < ranks_[rank_of(op)].shown.end();
+  }
+  // When ops run in the whole step, by those of the replay: of shown periods behind the cut, the first time they do, in
+  // the place among all periods that they have among those shown.
+  [[nodiscard]] std::vector<Picos> first_times(std::span<const Picos> of_op) const;
+  // Of the whole step (sim/engine/fingerprint.h).
+  [[nodiscard]] std::uint64_t fingerprint() const;
+
+  // A time of the replay at which only periods of the window are at work on the rank's devices, and were for a period
+  // before. By op, as replayed.
+  [[nodiscard]] Picos usual_time(std::size_t rank, std::span<const Picos> op_start,
+                                 std::span<const Picos> op_end) const;
+
+  // An activity of the whole step: `later` periods behind one of the replay.
+  struct Place {
+    std::uint32_t activity = 0;
+    std::int64_t later = 0;
+  };
+  // The same, told from the last period before the cut if it is one of the repeated, with later = 0 if it is before
+  // them, and times() if after.
+  [[nodiscard]] Place told(Place place) const;
+  [[nodiscard]] bool is_inserted(Place place) const { return place.later > 0 && !is_after(op_[place.activity]); }
+  // Whether `source` is waited for by an activity that is told as `later`, not only by the shown one.
+  [[nodiscard]] bool moves_along(std::uint32_t source, std::int64_t later) const {
+    return later == 0 || is_after(op_[source]) || in_window(source);
+  }
+
+ private:
+  struct Rank {
+    StepFold::Rank shown;  // with periods of the run
+    std::uint32_t first_op = 0, end_op = 0;
+    std::uint32_t first = 0, last = 0, cut = 0;  // window's periods, both within; the first behind the cut
+    [[nodiscard]] std::uint32_t cut_op() const { return shown.op + cut * shown.ops; }
+  };
+  static constexpr std::uint32_t none = 0xffffffffU;
+  static constexpr int most_turns = 4;
+
+  void group(const StepFold& fold, int turns);
+  void index_lanes();
+  [[nodiscard]] bool find_windows();
+  void find_cut();
+  void cut(std::int64_t before_the_end);
+  void check_edges();
+  void check_one(std::uint32_t source, std::uint32_t target, Picos ready);
+  void check_periods() const;
+  void check_flows() const;
+
+  [[nodiscard]] std::size_t rank_of(OpId op) const;
+  [[nodiscard]] std::uint32_t period_of(OpId op, const Rank& rank) const {  // none: not in one
+    const auto i = static_cast<std::uint32_t>(op);
+    return i < rank.shown.op || i >= rank.shown.end() ? none : (i - rank.shown.op) / rank.shown.ops;
+  }
+  [[nodiscard]] bool is_after(OpId op) const { return static_cast<std::uint32_t>(op) >= ranks_[rank_of(op)].cut_op(); }
+  [[nodiscard]] bool is_repeated(OpId op) const {
+    const Rank& rank = ranks_[rank_of(op)];
+    return period_of(op, rank) == rank.cut - 1;
+  }
+  [[nodiscard]] bool in_window(std::uint32_t activity) const {
+    const Rank& rank = ranks_[rank_of(op_[activity])];
+    const std::uint32_t k = period_of(op_[activity], rank);
+    return k != none && k >= rank.first && k <= rank.last;
+  }
+  // Never a copy of another micro-batch's.
+  [[nodiscard]] bool stands_alone(OpId op) const {
+    const std::uint16_t micro_batch = trace_.ops.micro_batch[index_of(op)];
+    return micro_batch == no_index16 || micro_batch < micro_batches_apart;
+  }
+
+  const Trace& trace_;
+  const ActivityGraph& graph_;
+  std::span<const OpId> op_;
+  std::span<const Picos> start_, end_;
+  std::vector<Rank> ranks_;
+  std::vector<std::uint32_t> rank_ends_;  // first op behind each
+  struct LaneOrder {
+    std::size_t rank = 0;
+    std::vector<std::uint32_t> activities;
+    std::vector<std::uint32_t> period_first;  // places of the periods' first activities, and behind the last
+  };
+  std::vector<LaneOrder> lanes_;
+  std::vector<std::uint32_t> place_;  // on its lane, by activity
+  std::vector<bool> held_by_old_, held_by_moving_;
+  Picos period_{};
+  std::int64_t times_ = 0;
+};
+
+}  // namespace spillway::sim
