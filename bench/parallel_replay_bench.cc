@@ -1,9 +1,11 @@
 // How long a step on many GPUs takes from its description to its result: generating one rank per pipeline stage, and
-// replaying it with its memory. The two sizes are promises: under 1 s, and under 5 s in less than 2 GB.
+// replaying it with its memory. The two sizes are promises: under 1 s, and under 5 s in less than 2 GB. Then figures
+// alone, for which equal micro-batches are replayed once where that is exact; linear in them is the allocator alone.
 #include <benchmark/benchmark.h>
 
 #include <sys/resource.h>
 
+#include "scenario/brief_run.h"
 #include "scenario/scenario_run.h"
 
 namespace spillway::bench {
@@ -41,6 +43,24 @@ BENCHMARK_CAPTURE(generate_and_replay, gpt3_175b_64, "gpt3-175b", 2048, 64, "dgx
 BENCHMARK_CAPTURE(generate_and_replay, llama_405b_512, "llama-3.1-405b", 8192, 512, "dgx-h100")
     ->Unit(benchmark::kMillisecond)
     ->Iterations(1);
+
+void figures_alone(benchmark::State& state) {
+  Scenario wanted = scenario("llama-3.1-405b", 8192, state.range(0), "dgx-h100");
+  wanted.training.data_parallel = 8;
+  wanted.training.zero_stage = 1;
+  wanted.training.recompute = Recompute::full;
+  std::int64_t ops = 0;
+  for (auto _ : state) {
+    const BriefRun brief = run_briefly(wanted);
+    ops = static_cast<std::int64_t>(brief.loaded.trace.ops.size());
+    benchmark::DoNotOptimize(brief.run.result.step_time);
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  state.counters["peak_MiB"] = static_cast<double>(usage.ru_maxrss) / 1024;
+  state.counters["ops_generated"] = static_cast<double>(ops);
+}
+BENCHMARK(figures_alone)->Arg(64)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
 }  // namespace spillway::bench

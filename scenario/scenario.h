@@ -69,6 +69,7 @@ struct Scenario {
   std::string order{program_order_word};  // a word of planners/technique/technique_table.h's order_words()
 
   std::string tie_order = "fifo";
+  bool fold = true;  // equal micro-batches replayed once where nobody asks for each (brief_run.h)
 
   // JSON, its keys checked; empty: none. Read by studies/capacity/capacity_request.h and
   // studies/procurement.

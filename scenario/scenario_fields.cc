@@ -315,6 +315,11 @@ void describe(Scenario& scenario, FieldVisitor& visitor) {
                            "finding results that depend on it.",
                   .pattern = "^(fifo|reverse|shuffle:[0-9]+)$"},
                  scenario.tie_order);
+    fields::flag(visitor,
+                 {.key = "fold",
+                  .about = "Replay equal micro-batches of a generated step once where that is exact; false: each of "
+                           "them, for finding out whether it is."},
+                 scenario.fold);
   });
   for (const Section& section : sections()) {
     std::optional<std::string> text;

@@ -44,15 +44,18 @@ struct RunArguments {
   PictureFiles pictures;
 };
 
-LoadedScenario load_with(const std::string& path, const RunArguments& arguments,
-                         const std::vector<std::string>& what_if) {
+std::vector<std::string> settings_of(const RunArguments& arguments, const std::vector<std::string>& what_if) {
   std::vector<std::string> settings = with_reserve(what_if, arguments.reserve);
   if (!arguments.tie_order.empty()) settings.push_back("replay.tie_order=" + arguments.tie_order);
-  return load_argument(path, settings);
+  return settings;
 }
 
 LoadedScenario load_with(const std::string& path, const RunArguments& arguments) {
-  return load_with(path, arguments, arguments.settings);
+  return load_argument(path, settings_of(arguments, arguments.settings));
+}
+
+Result figures_of(const std::string& path, const RunArguments& arguments, const std::vector<std::string>& what_if) {
+  return run_argument_briefly(path, settings_of(arguments, what_if)).run.result;
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -107,9 +110,21 @@ void print_warnings(const Context& context, const Result& result) {
   for (const std::string& warning : result.warnings) warn(context, warning);
 }
 
+// Whether the run is asked for more than its figures: for what goes op by op.
+bool wants_trace(const RunArguments& arguments) {
+  return !arguments.range.empty() || !arguments.timeline.empty() || !arguments.plan_output.empty() ||
+         !arguments.memory_snapshot.empty() || arguments.pictures.wanted();
+}
+
+BriefRun run_argument(const RunArguments& arguments) {
+  if (!wants_trace(arguments)) return run_argument_briefly(arguments.first, settings_of(arguments, arguments.settings));
+  LoadedScenario loaded = load_with(arguments.first, arguments);
+  ScenarioRun run = run_traced(loaded);
+  return {std::move(loaded), std::move(run)};
+}
+
 void run_scenario(const RunArguments& arguments, Context& context) {
-  const LoadedScenario loaded = load_with(arguments.first, arguments);
-  const ScenarioRun run = run_traced(loaded);
+  const auto [loaded, run] = run_argument(arguments);
   const Result& result = run.result;
   std::optional<StretchReport> stretch;
   if (!arguments.range.empty()) stretch = stretch_report(run.trace(loaded), result, arguments.range);
@@ -146,8 +161,8 @@ void run_scenario(const RunArguments& arguments, Context& context) {
 void compare_scenarios(const RunArguments& arguments, Context& context) {
   const bool is_what_if = arguments.second.empty();
   if (is_what_if && arguments.settings.empty()) throw missing_argument("B, or --set for a what-if on A");
-  const Result a = run(is_what_if ? load_with(arguments.first, arguments, {}) : load_with(arguments.first, arguments));
-  Result b = run(load_with(is_what_if ? arguments.first : arguments.second, arguments));
+  const Result a = figures_of(arguments.first, arguments, is_what_if ? std::vector<std::string>() : arguments.settings);
+  Result b = figures_of(is_what_if ? arguments.first : arguments.second, arguments, arguments.settings);
   if (is_what_if) b.title = fmt::format("{} with {}", b.title, fmt::join(arguments.settings, ", "));
   for (const Result* result : {&a, static_cast<const Result*>(&b)}) {
     warn_of_verdict(context, *result);

@@ -5,11 +5,26 @@
 
 namespace spillway::cli {
 
-LoadedScenario load_argument(const std::string& path, const std::vector<std::string>& settings) {
-  const Scenario scenario = is_scenario_file(path) ? load_scenario(path, settings) : scenario_for_trace(path, settings);
+namespace {
+
+Scenario scenario_of(const std::string& path, const std::vector<std::string>& settings) {
+  return is_scenario_file(path) ? load_scenario(path, settings) : scenario_for_trace(path, settings);
+}
+
+ReadOptions interruptible() {
   ReadOptions read;
   read.progress = [](std::uint64_t, std::uint64_t) { return !is_interrupted(); };
-  return load(scenario, read);
+  return read;
+}
+
+}  // namespace
+
+LoadedScenario load_argument(const std::string& path, const std::vector<std::string>& settings) {
+  return load(scenario_of(path, settings), interruptible());
+}
+
+BriefRun run_argument_briefly(const std::string& path, const std::vector<std::string>& settings) {
+  return run_briefly(scenario_of(path, settings), true, interruptible());
 }
 
 std::function<LoadedScenario(std::span<const std::string>)> with_settings(const std::string& path,

@@ -7,12 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "scenario/brief_run.h"
 #include "scenario/scenario_run.h"
 
 namespace spillway::cli {
 
 // Reading can be interrupted. Throws InputError.
 LoadedScenario load_argument(const std::string& path, const std::vector<std::string>& settings);
+
+// Its figures, see scenario/brief_run.h.
+BriefRun run_argument_briefly(const std::string& path, const std::vector<std::string>& settings);
 
 // Loads the same with more settings on top of these.
 std::function<LoadedScenario(std::span<const std::string>)> with_settings(const std::string& path,

@@ -15,6 +15,7 @@
 #include "base/input_error.h"
 #include "base/version.h"
 #include "planners/offload/drive_life.h"
+#include "scenario/brief_run.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
 #include "studies/sweep/sweep_front.h"
@@ -150,10 +151,11 @@ SweepBlock parse_sweep_block(const std::string& record) { return record_of<Block
 
 SweepReplay parse_sweep_replay(const std::string& record) { return record_of<ReplayRecord>(record).row; }
 
-LoadedScenario SweepWorker::load_point(const Scenario& scenario) {
-  if (scenario.model.empty()) return load(scenario);
+BriefRun SweepWorker::run_point(const Scenario& scenario) {
+  if (scenario.model.empty()) return run_briefly(scenario, false);
   const auto own = file_.models.find(scenario.model);
-  return load(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second, *machines_.of(scenario));
+  const ModelSpec model = own == file_.models.end() ? find_model(scenario.model) : own->second;
+  return run_briefly(scenario, model, *machines_.of(scenario), false);
 }
 
 SweepReplay SweepWorker::replay(const SweepSettings& settings) {
@@ -161,9 +163,9 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
   std::vector<std::string> assignments;
   for (const auto& [name, value] : settings) assignments.push_back(name + "=" + value);
   try {
-    LoadedScenario loaded = load_point(parse_scenario(file_.base, file_.path, file_.folder, assignments));
-    loaded.options.memory.details = false;
-    const Result result = spillway::scenario::run(loaded);
+    const BriefRun brief = run_point(parse_scenario(file_.base, file_.path, file_.folder, assignments));
+    const LoadedScenario& loaded = brief.loaded;
+    const Result& result = brief.run.result;
     row.replayed.step_seconds = to_seconds(result.step_time);
     row.step_time_range = result.step_time_range;
     row.peak_range = result.peak_range;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "scenario/brief_run.h"
 #include "scenario/scenario_run.h"
 #include "scenario/shared_machines.h"
 #include "studies/sweep/sweep_file.h"
@@ -71,7 +72,7 @@ class SweepWorker {
 
  private:
   [[nodiscard]] SweepBlock screen_block(std::int64_t number);
-  LoadedScenario load_point(const Scenario& scenario);
+  BriefRun run_point(const Scenario& scenario);
 
   const SweepFile& file_;
   SweepScreen screen_;

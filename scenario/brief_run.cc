@@ -1,0 +1,66 @@
+#include "scenario/brief_run.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "models/step/parallel_trace.h"
+#include "planners/technique/technique_table.h"
+
+namespace spillway::scenario {
+namespace {
+
+// Of a pipeline of p stages: its warm-up and its end take p micro-batches each, and periods come to be alike in some
+// more.
+constexpr std::int64_t first_shown(const TrainingSetup& setup) { return 2 * setup.pipeline_parallel + 16; }
+
+// What a plan, a technique or jitter does to a step, it does op by op.
+bool is_plain(const Scenario& scenario) {
+  const Technique* const places = technique_said(allocator_key, scenario.allocator);
+  return scenario.fold && scenario.plan.empty() && scenario.memory_plan.empty() && !scenario.offload.moves() &&
+         scenario.order == program_order_word && !scenario.jitter.is_used() &&
+         (places == nullptr || places->make == nullptr);
+}
+
+BriefRun run_loaded(LoadedScenario loaded, bool details) {
+  loaded.options.memory.details = details;
+  ScenarioRun run = run_traced(loaded);
+  return {std::move(loaded), std::move(run)};
+}
+
+std::optional<BriefRun> run_folded(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
+                                   bool details) {
+  if (!is_plain(scenario)) return std::nullopt;
+  const ModelSpec layered = with_layers(scenario, model);
+  const TrainingSetup setup = resolve(scenario.training, layered);
+  for (std::int64_t shown = first_shown(setup); 2 * shown <= setup.gradient_accumulation; shown *= 2) {
+    std::optional<FoldedTrace> step = generate_folded_trace(layered, setup, machine.cost, machine.cluster, shown);
+    if (!step) return std::nullopt;
+    const std::int64_t times = step->fold.times;
+    try {
+      LoadedScenario loaded = load(scenario, model, machine, std::move(step->trace));
+      loaded.options.memory.fold = std::make_shared<const StepFold>(std::move(step->fold));
+      return run_loaded(std::move(loaded), details);
+    } catch (const NotFolded& refused) {
+      if (is_verbose())
+        log_choice("fold", std::to_string(shown) + " micro-batches don't tell the other " + std::to_string(times) +
+                               ": " + refused.what());
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, bool details) {
+  if (std::optional<BriefRun> folded = run_folded(scenario, model, machine, details)) return std::move(*folded);
+  return run_loaded(load(scenario, model, machine), details);
+}
+
+BriefRun run_briefly(const Scenario& scenario, bool details, const ReadOptions& read) {
+  if (scenario.model.empty()) return run_loaded(load(scenario, read), details);
+  return run_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware_of(scenario)), details);
+}
+
+}  // namespace spillway::scenario

@@ -1,0 +1,22 @@
+// A scenario's figures, without the trace they come from: what sweeps, searches and a plain `spillway run` ask for.
+//
+// A generated step of many equal micro-batches is then made, lowered and replayed from few of them and told as the
+// whole (traces/step_fold.h), where that is exact; else whole. The result is the same (docs/engine.md), but for what
+// goes op by op: Result::path is empty, and op_start, op_end and the memory's timeline are those of the ops that were
+// generated.
+#pragma once
+
+#include "scenario/scenario_run.h"
+
+namespace spillway::scenario {
+
+struct BriefRun {
+  LoadedScenario loaded;  // its trace may lack micro-batches: options.memory.fold says so
+  ScenarioRun run;
+};
+
+// As load() and Evaluator::run() do, with its errors. details: see MemoryReplayOptions.
+BriefRun run_briefly(const Scenario& scenario, bool details = true, const ReadOptions& read = {});
+BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, bool details);
+
+}  // namespace spillway::scenario

@@ -1,0 +1,183 @@
+// A folded step comes to what the whole one comes to, in every figure a face shows.
+#include "scenario/brief_run.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "base/input_error.h"
+#include "scenario/evaluator.h"
+#include "tests/test_size.h"
+
+namespace spillway::scenario {
+namespace {
+
+void expect_same_memory(const MemoryResult& a, const MemoryResult& b) {
+  EXPECT_EQ(a.known, b.known);
+  EXPECT_EQ(a.peak_allocated, b.peak_allocated);
+  EXPECT_EQ(a.peak_reserved, b.peak_reserved);
+  EXPECT_EQ(a.peak_time, b.peak_time);
+  EXPECT_EQ(a.out_of_memory, b.out_of_memory);
+  EXPECT_EQ(a.explanation, b.explanation);
+  EXPECT_EQ(a.segments_allocated, b.segments_allocated);
+  EXPECT_EQ(a.driver_time, b.driver_time);
+  EXPECT_EQ(a.first_driver_time, b.first_driver_time);
+  EXPECT_EQ(a.short_of, b.short_of);
+  EXPECT_EQ(a.is_tight, b.is_tight);
+  EXPECT_EQ(a.device, b.device);
+  const auto expect_same_owners = [](const std::vector<PeakOwner>& one, const std::vector<PeakOwner>& other) {
+    ASSERT_EQ(one.size(), other.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      EXPECT_EQ(one[i].name, other[i].name);
+      EXPECT_EQ(one[i].bytes, other[i].bytes);
+    }
+  };
+  expect_same_owners(a.owners, b.owners);
+  expect_same_owners(a.owners_by_layer, b.owners_by_layer);
+  expect_same_owners(a.owners_by_phase, b.owners_by_phase);
+}
+
+void expect_same(const Result& a, const Result& b) {
+  EXPECT_EQ(a.fingerprint, b.fingerprint);
+  EXPECT_EQ(a.step_time, b.step_time);
+  EXPECT_EQ(a.replayed, b.replayed);
+  EXPECT_EQ(a.breakdown, b.breakdown);
+  EXPECT_EQ(a.binding, b.binding);
+  EXPECT_EQ(a.bubble, b.bubble);
+  EXPECT_EQ(a.tokens_per_second, b.tokens_per_second);
+  EXPECT_EQ(a.mfu, b.mfu);
+  EXPECT_EQ(a.warnings, b.warnings);
+  EXPECT_EQ(a.verdict(), b.verdict());
+  ASSERT_EQ(a.steps.size(), b.steps.size());
+  for (std::size_t i = 0; i < a.steps.size(); ++i) {
+    EXPECT_EQ(a.steps[i].begin, b.steps[i].begin);
+    EXPECT_EQ(a.steps[i].end, b.steps[i].end);
+    EXPECT_EQ(a.steps[i].device_busy, b.steps[i].device_busy);
+  }
+  ASSERT_EQ(a.ranks.size(), b.ranks.size());
+  for (std::size_t i = 0; i < a.ranks.size(); ++i) {
+    EXPECT_EQ(a.ranks[i].bubble, b.ranks[i].bubble) << i;
+    EXPECT_EQ(a.ranks[i].compute_busy, b.ranks[i].compute_busy) << i;
+    EXPECT_EQ(a.ranks[i].peak_allocated, b.ranks[i].peak_allocated) << i;
+    EXPECT_EQ(a.ranks[i].peak_reserved, b.ranks[i].peak_reserved) << i;
+    EXPECT_EQ(a.ranks[i].verdict, b.ranks[i].verdict) << i;
+  }
+  ASSERT_EQ(a.links.size(), b.links.size());
+  for (std::size_t i = 0; i < a.links.size(); ++i) {
+    EXPECT_EQ(a.links[i].bytes, b.links[i].bytes);
+    EXPECT_EQ(a.links[i].busy_fraction, b.links[i].busy_fraction);
+  }
+  ASSERT_EQ(a.power.has_value(), b.power.has_value());
+  if (a.power) {
+    EXPECT_EQ(a.power->joules, b.power->joules);
+    EXPECT_EQ(a.power->watts, b.power->watts);
+  }
+  EXPECT_EQ(a.step_time_range.low, b.step_time_range.low);
+  EXPECT_EQ(a.step_time_range.high, b.step_time_range.high);
+  expect_same_memory(a.memory, b.memory);
+}
+
+// Whether it was folded.
+bool folds_exactly(const Scenario& scenario, std::size_t* whole_ops = nullptr, std::size_t* shown_ops = nullptr) {
+  const BriefRun brief = run_briefly(scenario);
+  const LoadedScenario whole = load(scenario);
+  expect_same(brief.run.result, run(whole));
+  if (whole_ops != nullptr) *whole_ops = whole.trace.ops.size();
+  if (shown_ops != nullptr) *shown_ops = brief.loaded.trace.ops.size();
+  return brief.loaded.options.memory.fold != nullptr;
+}
+
+Scenario scenario_of(const std::string& model, const std::string& settings) {
+  return parse_scenario(R"({"schema": "spillway-scenario", "version": 1, "model": {"name": ")" + model + "\", " +
+                            settings + R"(}, "hardware": {"profile": "dgx-h100"}})",
+                        "test", ".");
+}
+
+TEST(BriefRun, AManyStagedStepIsToldByAPartOfItsMicroBatches) {
+  std::size_t whole = 0, shown = 0;
+  EXPECT_TRUE(
+      folds_exactly(scenario_of("llama-3.1-8b",
+                                R"("gradient_accumulation": 200, "tensor_parallel": 2, "sequence_parallel": true,
+                     "pipeline_parallel": 4, "framework": "megatron_2022", "recompute": "selective")"),
+                    &whole, &shown));
+  EXPECT_LT(4 * shown, whole);
+}
+
+TEST(BriefRun, OneStageAndManyReplicas) {
+  EXPECT_TRUE(folds_exactly(scenario_of("gpt2-small", R"("gradient_accumulation": 96, "data_parallel": 4,
+                                                        "framework": "megatron")")));
+}
+
+TEST(BriefRun, WhatItSaysIsWholeWhereSomebodyAsks) {
+  Scenario scenario = scenario_of("gpt2-small", R"("gradient_accumulation": 96, "data_parallel": 4)");
+  scenario.fold = false;
+  EXPECT_EQ(run_briefly(scenario).loaded.options.memory.fold, nullptr);
+}
+
+TEST(BriefRun, FewMicroBatchesAreReplayedOneByOne) {
+  EXPECT_FALSE(folds_exactly(scenario_of("gpt2-small", R"("gradient_accumulation": 8, "data_parallel": 4)")));
+}
+
+TEST(BriefRun, DrawnLoadsOfExpertsAreReplayedOneByOne) {
+  EXPECT_FALSE(folds_exactly(scenario_of("mixtral-8x7b", R"("layers": 2, "gradient_accumulation": 60,
+      "data_parallel": 2, "framework": "megatron", "sequence": 256, "expert_load": "lognormal")")));
+}
+
+TEST(BriefRun, BundledScenarios) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(std::getenv("SPILLWAY_SOURCE_ROOT")) + "/cli/scenarios")) {
+    SCOPED_TRACE(entry.path().string());
+    const Scenario scenario = load_scenario(entry.path().string());
+    if (scenario.model.empty() || scenario.offload.moves()) continue;
+    if (!test::is_full_size() && scenario.training.gradient_accumulation < 32) continue;  // replayed whole both times
+    folds_exactly(scenario);
+  }
+}
+
+// Of random set-ups, 50 here and 1,000 at full size.
+TEST(BriefRun, RandomScenarios) {
+  std::mt19937_64 random(20261);
+  const auto one_of = [&random](const std::vector<std::string>& words) { return words[random() % words.size()]; };
+  const int cases = test::cases(50, 1000);
+  int folded = 0, tried = 0;
+  while (tried < cases) {
+    const std::int64_t stages = std::int64_t{1} << random() % 4;
+    const std::string schedule =
+        stages == 1 ? "1f1b"
+                    : one_of({"1f1b", "1f1b", "eager-1f1b", "interleaved", "zb-h1", "zb-h2", "gpipe", "zb-1p"});
+    std::string settings = "\"layers\": " + std::to_string(stages * (schedule == "interleaved" ? 2 : 1) *
+                                                           (1 + static_cast<std::int64_t>(random() % 2)));
+    settings +=
+        ", \"gradient_accumulation\": " +
+        std::to_string(stages * static_cast<std::int64_t>(4 + random() % (240 / static_cast<std::uint64_t>(stages))));
+    settings += ", \"sequence\": " + one_of({"128", "256", "512"}) + ", \"micro_batch\": " + one_of({"1", "2", "3"});
+    settings += ", \"framework\": \"" +
+                one_of({"megatron", "megatron", "megatron_2022", "megatron_2021", "eager", "nanotron"}) + "\"";
+    settings += ", \"data_parallel\": " + one_of({"1", "2", "4"}) + ", \"tensor_parallel\": " + one_of({"1", "2"});
+    settings +=
+        ", \"recompute\": \"" + one_of({"none", "full", "selective"}) + "\", \"zero_stage\": " + one_of({"0", "1"});
+    if (stages > 1)
+      settings += ", \"pipeline_parallel\": " + std::to_string(stages) + ", \"pipeline_schedule\": \"" + schedule +
+                  "\"" + (schedule == "interleaved" ? ", \"pipeline_chunks\": 2" : "");
+    const std::string model = one_of({"gpt2-small", "llama-3-8b", "qwen3-30b-a3b"});
+    SCOPED_TRACE(model + " " + settings);
+    Scenario scenario = scenario_of(model, settings);
+    scenario.allocator = one_of({"torch", "torch", "torch-expandable", "ideal"});
+    if (random() % 4 == 0) scenario.capacity_bytes = std::int64_t{1} << (30 + random() % 6);
+    try {
+      static_cast<void>(load(scenario));
+    } catch (const InputError&) {
+      continue;  // no such set-up
+    }
+    ++tried;
+    folded += folds_exactly(scenario) ? 1 : 0;
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(5 * folded, cases);
+  RecordProperty("folded", folded);
+}
+
+}  // namespace
+}  // namespace spillway::scenario
