@@ -11,6 +11,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
+#include "cli/options/store_option.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
@@ -23,6 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct CapacityCall {
+  std::string store;  // of replays
   std::string path;
   std::vector<std::string> settings;
   std::string reserve;
@@ -206,6 +208,7 @@ void run_capacity(Context& context, const CapacityCall& call) {
   const CapacityRequest request =
       read_capacity_request(call.path, with_reserve(call.settings, call.reserve), call.flags);
   const Progress progress(context);
+  const StoreInUse store(context, call.store);
   std::size_t tried = 0;
   const CapacityOutcome outcome = find_capacity(request, [&](const std::string& technique, std::int64_t value) {
     return progress.show(fmt::format("{} values tried; {}: {} = {}", tried++, technique, request.axis.name,
@@ -300,6 +303,7 @@ void add_capacity_command(Command& app, Context& context) {
       ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  add_store_option(*command, call->store);
   command->callback([call, &context] { run_capacity(context, *call); });
 }
 

@@ -22,6 +22,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
+#include "cli/options/store_option.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
@@ -37,6 +38,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t shown_ways = 10;
 
 struct FitCall {
+  std::string store;  // of replays
   FitQuestion question;
   std::string goal, output, reserve;
   std::size_t jobs = 0;
@@ -233,6 +235,7 @@ void run_fit(Context& context, FitCall& call) {
   std::optional<oneapi::tbb::global_control> jobs;
   if (call.jobs > 0) jobs.emplace(oneapi::tbb::global_control::max_allowed_parallelism, call.jobs);
   call.question.settings = with_reserve(call.question.settings, call.reserve);
+  const StoreInUse store(context, call.store);
   const Deadline deadline(call.seconds);
   const FitSubject subject = fit_subject(call.question);
   FitOutcome outcome;
@@ -293,6 +296,7 @@ void add_fit_command(Command& app, Context& context) {
       ->type_name("N");
   add_reserve_option(*command, call->reserve);
   command->add_option("--output", call->output, "write the best way as a scenario")->type_name("FILE");
+  add_store_option(*command, call->store);
   command->add_option("--jobs", call->jobs, "threads (default: one per core)")->range(1, 1024)->type_name("N");
   command->add_option("--budget", call->seconds, "stop after so long with the best so far (50)")
       ->check(positive_number())

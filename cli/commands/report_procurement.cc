@@ -10,6 +10,7 @@
 
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
+#include "cli/options/store_option.h"
 #include "cli/output/progress.h"
 #include "cli/output/report_output.h"
 #include "cli/output/result_report.h"
@@ -23,6 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ProcurementCall {
+  std::string store;  // of replays
   std::string path;
   std::vector<std::string> settings, outputs;
   ProcurementFlags flags;
@@ -164,6 +166,7 @@ void run(Context& context, const ProcurementCall& call) {
   check_report_paths(call.outputs);
   const ProcurementRequest request = read_procurement_request(call.path, call.settings, call.flags);
   const Progress progress(context);
+  const StoreInUse store(context, call.store);
   std::string last;
   const ProcurementAnswer answer =
       answer_procurement(request, [&](const std::string& what, std::size_t done, std::size_t all) {
@@ -234,6 +237,7 @@ void add_procurement_report(Command& group, Context& context) {
       ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  add_store_option(*command, call->store);
   command->callback([&context, call] { run(context, *call); });
 }
 

@@ -21,6 +21,7 @@
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/mpi_launch.h"
+#include "cli/options/store_option.h"
 #include "cli/output/progress.h"
 #include "cli/output/sweep_plot.h"
 #include "cli/output/table.h"
@@ -41,6 +42,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t many_points = 100'000'000;
 
 struct SweepCall {
+  std::string kept;  // of replays
   std::string file, output, shard, database;
   std::vector<std::string> stores, plots;
   bool resumes = false, explains = false, all = false;
@@ -291,6 +293,7 @@ SweepOptions options_of(const SweepCall& call, SweepWorkers& workers, const Prog
 
 void run(Context& context, const SweepCall& call, const SweepFile& file, SweepStore& store) {
   const Progress progress(context);
+  const StoreInUse kept(context, call.kept);
   Pace pace;
   std::vector<SweepPlot> plots;
   for (const std::string& text : call.plots) plots.push_back(parse_plot(text, file));
@@ -413,6 +416,7 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
       app.add_subcommand("sweep", "Search a space of scenarios: screened in closed form, the best replayed");
   sweep->add_option("FILE", call->file, "sweep file (docs/sweep.md)")->required();
   sweep->add_option("--output", call->output, "keep what is found in this store")->type_name("STORE");
+  add_store_option(*sweep, call->kept);
   sweep->add_flag("--resume", call->resumes, "go on with a store that is there");
   sweep->add_option("--shard", call->shard, "screen and replay part i of N only; `spillway merge` joins them")
       ->type_name("i/N");

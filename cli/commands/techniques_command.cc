@@ -12,6 +12,7 @@
 #include "base/number_text.h"
 #include "base/output_file.h"
 #include "cli/options/interrupt.h"
+#include "cli/options/store_option.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
@@ -26,6 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct TechniquesCall {
+  std::string store;  // of replays
   std::string scenario, output;
   std::vector<std::string> settings, techniques;
 };
@@ -121,6 +123,7 @@ void run_techniques(Context& context, const TechniquesCall& call) {
   for (const std::string& setting : call.settings) scenario.text = with_setting(scenario.text, setting);
   const std::vector<Way> ways = technique_ways_of(scenario, call.techniques);
   const Progress progress(context);
+  const StoreInUse store(context, call.store);
   const TechniqueComparison comparison = compare_techniques(
       scenario, ways, {.details = true, .progress = [&](const WayRow& row, std::size_t done, std::size_t all) {
                          return progress.show(fmt::format("{} of {}: {}", done, all, row.way.name)) &&
@@ -170,6 +173,7 @@ void add_techniques_command(Command& app, Context& context) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command->add_option("--output", call->output, "write a picture of the rows (.svg)")->type_name("FILE");
+  add_store_option(*command, call->store);
   command->callback([&context, call] { run_techniques(context, *call); });
 }
 

@@ -22,7 +22,7 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json traffic_json(const WayTraffic& traffic) {
+Json traffic_json(const MovedBytes& traffic) {
   return {{"to_host", traffic.to_host.count()},
           {"from_host", traffic.from_host.count()},
           {"to_drives", traffic.to_drives.count()},

@@ -13,6 +13,7 @@
 #include "models/spec/model_spec.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/machine_power.h"
+#include "scenario/replay_store.h"
 #include "scenario/reserve.h"
 #include "scenario/scenario_run.h"
 #include "studies/capacity/capacity_trial.h"
@@ -52,9 +53,8 @@ class Judge {
       trial.parameters = parameter_count(model);
       if (!is_planned_ && state_is_too_much(scenario, model, trial)) return;
     }
-    LoadedScenario loaded = load(scenario);
-    loaded.options.memory.details = is_shown_ || is_planned_;
-    const Result result = is_planned_ ? run_planned(loaded, trial) : run(loaded);
+    HardwareProfile hardware;
+    const Result result = replayed(scenario, trial, hardware);
     trial.replayed = true;
     trial.step_time = result.step_time;
     trial.step_time_range = result.step_time_range;
@@ -68,14 +68,13 @@ class Judge {
     trial.binding = result.binding;
     trial.allocated = result.memory.peak_allocated;
     trial.needed = result.memory.peak_reserved;
-    trial.gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
     for (const DriveTraffic& drive : result.drives)
       if (drive.life && (!trial.life_years || drive.life->years < *trial.life_years)) {
         trial.life_years = drive.life->years;
         trial.rated_years = drive.life->low_years;
       }
     count_owners(result, trial);
-    add_price(loaded, result, trial);
+    add_price(scenario, hardware, result, trial);
     trial.verdict = result.verdict();
     trial.why_not = what_fails(result, trial);
     trial.holds = trial.why_not.empty();
@@ -86,6 +85,31 @@ class Judge {
   }
 
  private:
+  // Sets the machine it ran on, and its GPUs. Kept replays know no drives of the scenario's own, which are priced.
+  Result replayed(const Scenario& scenario, CapacityTrial& trial, HardwareProfile& hardware) const {
+    const auto loaded = [&] {
+      LoadedScenario made = load(scenario);
+      hardware = made.hardware;
+      return made;
+    };
+    if (is_planned_) {
+      LoadedScenario made = loaded();
+      made.options.memory.details = true;
+      trial.gpus = made.scenario.model.empty() ? 1 : made.setup.gpus();
+      return run_planned(made, trial);
+    }
+    if (!scenario.model.empty()) hardware = hardware_of(scenario);
+    if (!scenario.offload.drives.empty()) {
+      LoadedScenario made = loaded();
+      made.options.memory.details = is_shown_;
+      trial.gpus = made.scenario.model.empty() ? 1 : made.setup.gpus();
+      return run(made);
+    }
+    KeptReplay replay = kept_replay(scenario, is_shown_, loaded);
+    trial.gpus = replay.gpus;
+    return std::move(replay.result);
+  }
+
   static bool state_is_too_much(const Scenario& scenario, const ModelSpec& model, CapacityTrial& trial) {
     if (!keeps_state(scenario)) return false;
     TrainingSetup setup = scenario.training;
@@ -225,8 +249,8 @@ class Judge {
     trial.verdict = std::min(trial.verdict, row.verdict);
   }
 
-  void add_price(const LoadedScenario& loaded, const Result& result, CapacityTrial& trial) const {
-    const HardwareProfile& hardware = loaded.hardware;
+  void add_price(const Scenario& scenario, const HardwareProfile& hardware, const Result& result,
+                 CapacityTrial& trial) const {
     const std::int64_t machines = (std::max<std::int64_t>(1, trial.gpus) + hardware.gpu_count - 1) / hardware.gpu_count;
     const MachinePower power = machine_power(hardware, request_.prices, 1 - result.bubble);
     double watts = power.training_watts;
@@ -234,7 +258,7 @@ class Judge {
     std::optional<double> usd;
     if (price.price_usd) usd = price.price_usd->value;
     if (price.usd_per_hour) trial.usd_per_hour = price.usd_per_hour->value * static_cast<double>(machines);
-    const OffloadSettings& offload = loaded.scenario.offload;
+    const OffloadSettings& offload = scenario.offload;
     if (!offload.drives.empty() && !result.drives.empty()) {
       const NvmeProfile& drive = hardware.drives.front().drive;
       const auto count = static_cast<double>(offload.drives_per_machine);

@@ -151,11 +151,19 @@ SweepBlock parse_sweep_block(const std::string& record) { return record_of<Block
 
 SweepReplay parse_sweep_replay(const std::string& record) { return record_of<ReplayRecord>(record).row; }
 
-BriefRun SweepWorker::run_point(const Scenario& scenario) {
-  if (scenario.model.empty()) return run_briefly(scenario, false);
+KeptReplay SweepWorker::kept_point(const Scenario& scenario, HardwareProfile& hardware) {
+  if (scenario.model.empty())
+    return kept_brief_replay(scenario, false, [&] {
+      BriefRun brief = run_briefly(scenario, false);
+      hardware = brief.loaded.hardware;
+      return brief;
+    });
   const auto own = file_.models.find(scenario.model);
-  const ModelSpec model = own == file_.models.end() ? find_model(scenario.model) : own->second;
-  return run_briefly(scenario, model, *machines_.of(scenario), false);
+  const auto machine = machines_.of(scenario);
+  hardware = machine->hardware;
+  return kept_brief_replay(scenario, false, [&] {
+    return run_briefly(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second, *machine, false);
+  });
 }
 
 SweepReplay SweepWorker::replay(const SweepSettings& settings) {
@@ -163,17 +171,18 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
   std::vector<std::string> assignments;
   for (const auto& [name, value] : settings) assignments.push_back(name + "=" + value);
   try {
-    const BriefRun brief = run_point(parse_scenario(file_.base, file_.path, file_.folder, assignments));
-    const LoadedScenario& loaded = brief.loaded;
-    const Result& result = brief.run.result;
+    const Scenario scenario = parse_scenario(file_.base, file_.path, file_.folder, assignments);
+    HardwareProfile hardware;
+    const KeptReplay replay = kept_point(scenario, hardware);
+    const Result& result = replay.result;
     row.replayed.step_seconds = to_seconds(result.step_time);
     row.step_time_range = result.step_time_range;
     row.peak_range = result.peak_range;
     row.replayed.peak_bytes = static_cast<double>(result.memory.peak_reserved.count());
-    row.replayed.gpus = static_cast<double>(std::max<std::int64_t>(1, loaded.setup.gpus()));
-    row.replayed.tokens_per_step = static_cast<double>(loaded.options.tokens_per_step);
+    row.replayed.gpus = static_cast<double>(std::max<std::int64_t>(1, replay.gpus));
+    row.replayed.tokens_per_step = static_cast<double>(replay.tokens_per_step);
     row.replayed.busy_seconds = row.replayed.step_seconds * (1 - result.bubble);
-    set_rates(row.replayed, gpu_rates(loaded.hardware));
+    set_rates(row.replayed, gpu_rates(hardware));
     row.replayed.life_years = shortest_life_years(result);
     row.replayed.rated_years = shortest_rated_years(result);
     row.verdict = result.verdict();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scenario/brief_run.h"
+#include "scenario/replay_store.h"
 #include "scenario/scenario_run.h"
 #include "scenario/shared_machines.h"
 #include "studies/sweep/sweep_file.h"
@@ -72,7 +73,8 @@ class SweepWorker {
 
  private:
   [[nodiscard]] SweepBlock screen_block(std::int64_t number);
-  BriefRun run_point(const Scenario& scenario);
+  // And the machine it ran on.
+  KeptReplay kept_point(const Scenario& scenario, HardwareProfile& hardware);
 
   const SweepFile& file_;
   SweepScreen screen_;

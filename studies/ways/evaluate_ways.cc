@@ -70,23 +70,53 @@ class Evaluation {
     }
   }
 
+  // The step of a group: made by the first way whose replay isn't kept.
+  class Step {
+   public:
+    template <class Make>
+    const Trace& get(const Make& make) {
+      const std::lock_guard lock(mutex_);
+      if (!step_ && !failure_) {
+        try {
+          step_ = make();
+        } catch (const InputError&) {
+          failure_ = std::current_exception();
+        }
+      }
+      if (failure_) std::rethrow_exception(failure_);
+      return *step_;
+    }
+
+   private:
+    std::mutex mutex_;
+    std::optional<Trace> step_;
+    std::exception_ptr failure_;
+  };
+
   void run_group(const Group& group) {
     const StopScope scope(outer_);
     if (stopped_) return;
-    Trace step;
-    try {
-      step = step_of(scenarios_[group.rows.front()]);
-    } catch (const Cancelled&) {
-      stopped_ = true;
+    Step step;
+    // What all share is made before its ways are spread: a thread that waited for it within would take up others.
+    if (const auto first = group.rows.front(); !is_kept(scenarios_[first], options_.details) && !make(step, group))
       return;
-    } catch (const InputError& error) {
-      for (const std::size_t row : group.rows) refuse(row, error);
-      return;
-    }
     oneapi::tbb::parallel_for(std::size_t{0}, group.rows.size(), [&](std::size_t i) {
       // A thread that waits inside a planner takes up no other way, whose time would count as this one's.
       oneapi::tbb::this_task_arena::isolate([&] { run_row(group.rows[i], step); });
     });
+  }
+
+  // False: it can't be, or it was stopped.
+  bool make(Step& step, const Group& group) {
+    try {
+      step.get([&] { return step_of(scenarios_[group.rows.front()]); });
+      return true;
+    } catch (const Cancelled&) {
+      stopped_ = true;
+    } catch (const InputError& error) {
+      for (const std::size_t row : group.rows) refuse(row, error);
+    }
+    return false;
   }
 
   Trace step_of(const Scenario& scenario) {
@@ -94,20 +124,23 @@ class Evaluation {
     return generated_step(scenario, find_model(scenario.model), *machines_.of(scenario));
   }
 
-  void run_row(std::size_t index, const Trace& step) {
+  void run_row(std::size_t index, Step& step) {
     const StopScope scope(outer_);
     if (stopped_) return;
     const Scenario& scenario = scenarios_[index];
     WayRow& row = rows_[index];
     try {
       const double begin = cpu_seconds();
-      LoadedScenario loaded = scenario.model.empty()
-                                  ? load_captured(scenario, step)
-                                  : load(scenario, find_model(scenario.model), *machines_.of(scenario), step);
-      loaded.options.memory.details = options_.details;
-      ScenarioRun run = run_traced(loaded);
+      HardwareProfile hardware = scenario.model.empty() ? HardwareProfile() : machines_.of(scenario)->hardware;
+      KeptReplay replay = kept_replay(scenario, options_.details, [&] {
+        const Trace& made = step.get([&] { return step_of(scenario); });
+        if (!scenario.model.empty()) return load(scenario, find_model(scenario.model), *machines_.of(scenario), made);
+        LoadedScenario loaded = load_captured(scenario, made);
+        hardware = loaded.hardware;
+        return loaded;
+      });
       const double seconds = cpu_seconds() - begin;
-      row = row_of(std::move(row.way), loaded, std::move(run));
+      row = row_of(std::move(row.way), hardware, std::move(replay));
       row.planning_seconds = seconds;
     } catch (const Cancelled&) {
       stopped_ = true;

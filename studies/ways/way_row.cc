@@ -1,7 +1,6 @@
 #include "studies/ways/way_row.h"
 
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "base/number_text.h"
@@ -9,31 +8,6 @@
 #include "scenario/machine_power.h"
 
 namespace spillway::studies {
-namespace {
-
-void add(WayTraffic& traffic, OpKind kind, Bytes bytes) {
-  if (kind == OpKind::copy_device_to_host) traffic.to_host += bytes;
-  if (kind == OpKind::copy_host_to_device) traffic.from_host += bytes;
-  if (kind == OpKind::storage_write) traffic.to_drives += bytes;
-  if (kind == OpKind::storage_read) traffic.from_drives += bytes;
-}
-
-WayTraffic traffic_of(const Trace& trace, const Result& result) {
-  if (result.steps.empty()) return {};
-  const StepResult& step = result.steps.back();
-  std::map<std::uint16_t, WayTraffic> ranks;
-  for (std::size_t op = 0; op < trace.ops.size(); ++op) {
-    const Picos start = result.op_start[op];
-    if (start == unknown_time || start < step.begin || start >= step.end) continue;
-    add(ranks[trace.lanes[index_of(trace.ops.lane[op])].rank], trace.ops.kind[op], trace.ops.bytes[op]);
-  }
-  WayTraffic most;
-  for (const auto& [rank, traffic] : ranks)
-    if (traffic.all() > most.all()) most = traffic;
-  return most;
-}
-
-}  // namespace
 
 double WayRow::allocator_efficiency() const {
   const MemoryResult& memory = result.memory;
@@ -57,21 +31,18 @@ std::string WayRow::shortage() const {
   return "memory";
 }
 
-WayRow row_of(Way way, const LoadedScenario& loaded, ScenarioRun run) {
+WayRow row_of(Way way, const HardwareProfile& hardware, KeptReplay replay) {
   WayRow row;
   row.way = std::move(way);
   row.is_done = true;
-  row.traffic = traffic_of(run.trace(loaded), run.result);
-  row.result = std::move(run.result);
-  row.result.path = {};
-  row.result.op_start = {};
-  row.result.op_end = {};
-  row.tokens_per_step = loaded.options.tokens_per_step;
-  if (!loaded.scenario.model.empty()) row.gpus = loaded.setup.gpus();
+  row.traffic = replay.moved;
+  row.result = std::move(replay.result);
+  row.tokens_per_step = replay.tokens_per_step;
+  row.gpus = replay.gpus;
   const double years = shortest_life_years(row.result);
   if (std::isfinite(years)) row.life_years = years;
   static const PriceList prices = PriceList::bundled();
-  const double usd = gpu_usd_per_hour(loaded.hardware, prices) * static_cast<double>(row.gpus);
+  const double usd = gpu_usd_per_hour(hardware, prices) * static_cast<double>(row.gpus);
   if (usd > 0) row.usd_per_hour = usd;
   return row;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scenario/scenario_run.h"
+#include "scenario/replay_store.h"
 
 namespace spillway::studies {
 
@@ -16,19 +16,12 @@ struct Way {
   std::vector<std::string> settings;  // as from --set, in turn
 };
 
-// What one GPU moves in a step, of the rank that moves most.
-struct WayTraffic {
-  Bytes to_host{}, from_host{};
-  Bytes to_drives{}, from_drives{};
-  [[nodiscard]] Bytes all() const { return to_host + from_host + to_drives + from_drives; }
-};
-
 struct WayRow {
   Way way;
   bool is_done = false;  // false: stopped before its turn, or in the midst of it
   std::string error;     // why it can't be run: the place and the cause; empty: the figures below are its replay's
   Result result;         // without times by op; without MemoryReplayOptions::details unless they were asked for
-  WayTraffic traffic;
+  MovedBytes traffic;
   std::int64_t gpus = 1;             // 1 for a capture
   std::int64_t tokens_per_step = 0;  // 0: unknown
   std::optional<double> life_years;  // of the drive set that wears first; none: nothing rated is written
@@ -50,7 +43,7 @@ struct WayRow {
   [[nodiscard]] std::string shortage() const;
 };
 
-// `run` is of `loaded`. O(ops).
-WayRow row_of(Way way, const LoadedScenario& loaded, ScenarioRun run);
+// `hardware`: what it ran on.
+WayRow row_of(Way way, const HardwareProfile& hardware, KeptReplay replay);
 
 }  // namespace spillway::studies

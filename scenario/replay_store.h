@@ -1,0 +1,80 @@
+// ReplayStore: results of replays in a file, by what they are results of, shared by all commands that replay many
+// scenarios (`--store FILE`): sweeps, capacity, fit, techniques, reports.
+//
+// An SQLite database in WAL mode: several programs may use it at once, a program that is killed leaves it whole. A key
+// is a digest of the program's version and commit, of the scenario (all its fields but the title), of every
+// profile and model there is, and of the files that the scenario names, so nothing stale is taken for a result. Replays
+// of captured traces are not kept.
+//
+//   const ReplayStoreScope scope(store);                       // for all threads of the program, one at a time
+//   KeptReplay replay = kept_replay(scenario, [&] { return load(scenario); });
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "scenario/scenario_run.h"
+
+namespace spillway::scenario {
+
+// What one GPU moves in a step, of the rank that moves most.
+struct MovedBytes {
+  Bytes to_host{}, from_host{};
+  Bytes to_drives{}, from_drives{};
+  [[nodiscard]] Bytes all() const { return to_host + from_host + to_drives + from_drives; }
+};
+
+struct KeptReplay {
+  Result result;  // without path and times by op
+  MovedBytes moved;
+  std::int64_t gpus = 1;             // 1 for a capture
+  std::int64_t tokens_per_step = 0;  // 0: unknown
+};
+
+class ReplayStore {
+ public:
+  // Opens or creates. Throws InputError where it can't be, or is no store of results: it is then left as it is.
+  explicit ReplayStore(const std::string& path);
+  ~ReplayStore();
+  ReplayStore(const ReplayStore&) = delete;
+  ReplayStore& operator=(const ReplayStore&) = delete;
+
+  // For any thread. A record that is broken is as if it weren't there. Nothing is kept when the disk is full or another
+  // program holds the file for too long: what is asked is then replayed again next time.
+  [[nodiscard]] std::optional<KeptReplay> find(std::uint64_t key);
+  [[nodiscard]] bool has(std::uint64_t key) const;
+  void keep(std::uint64_t key, const KeptReplay& replay);
+
+  // Replays that were asked for, and those of them that the store had.
+  [[nodiscard]] std::int64_t asked() const { return asked_; }
+  [[nodiscard]] std::int64_t found() const { return found_; }
+
+ private:
+  struct Base;
+  std::unique_ptr<Base> base_;
+  std::atomic<std::int64_t> asked_ = 0, found_ = 0;
+};
+
+class ReplayStoreScope {
+ public:
+  explicit ReplayStoreScope(ReplayStore& store);
+  ~ReplayStoreScope();
+  ReplayStoreScope(const ReplayStoreScope&) = delete;
+  ReplayStoreScope& operator=(const ReplayStoreScope&) = delete;
+};
+
+// By what a replay is kept, with MemoryReplayOptions::details or without; none: it is not kept.
+std::optional<std::uint64_t> replay_key(const Scenario& scenario, bool details);
+
+// Whether the store of the scope has it. Counts as no question.
+bool is_kept(const Scenario& scenario, bool details);
+
+// From the store of the scope, else replayed and kept there. `loaded`: the scenario, loaded; not called for what is
+// there. Throws as load() and run_traced() do.
+KeptReplay kept_replay(const Scenario& scenario, bool details, const std::function<LoadedScenario()>& loaded);
+
+}  // namespace spillway::scenario

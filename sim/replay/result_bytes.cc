@@ -1,0 +1,215 @@
+#include "sim/replay/result_bytes.h"
+
+#include <cstring>
+#include <type_traits>
+
+namespace spillway::sim {
+namespace {
+
+// Writes what it is handed, or reads it back: each struct is described once.
+class Writer {
+ public:
+  template <class T>
+  void plain(T& value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  void text(std::string& value) {
+    std::uint64_t size = value.size();
+    plain(size);
+    bytes_ += value;
+  }
+  template <class List>
+  std::uint64_t count(List& list) {
+    std::uint64_t size = list.size();
+    plain(size);
+    return size;
+  }
+  template <class T>
+  bool has(std::optional<T>& value) {
+    bool is_there = value.has_value();
+    plain(is_there);
+    return is_there;
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+  template <class T>
+  void plain(T& value) {
+    if (!fits(sizeof value)) return;
+    std::memcpy(&value, rest_.data(), sizeof value);
+    rest_.remove_prefix(sizeof value);
+  }
+  void text(std::string& value) {
+    std::uint64_t size = 0;
+    plain(size);
+    if (!fits(size)) return;
+    value = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+  }
+  template <class List>
+  std::uint64_t count(List& list) {
+    std::uint64_t size = 0;
+    plain(size);
+    if (!fits(size)) return 0;  // an entry has a byte at least
+    list.resize(size);
+    return size;
+  }
+  template <class T>
+  bool has(std::optional<T>& value) {
+    bool is_there = false;
+    plain(is_there);
+    if (is_there) value.emplace();
+    return is_there;
+  }
+  [[nodiscard]] bool is_whole() const { return is_good_ && rest_.empty(); }
+
+ private:
+  bool fits(std::uint64_t size) {
+    is_good_ = is_good_ && size <= rest_.size();
+    return is_good_;
+  }
+  std::string_view rest_;
+  bool is_good_ = true;
+};
+
+// What is a number is written as it lies in memory.
+template <class Archive, class T>
+requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void put(Archive& archive, T& value) { archive.plain(value); }
+template <class Archive, class Tag, class T>
+void put(Archive& archive, Quantity<Tag, T>& value) {
+  archive.plain(value);
+}
+template <class Archive>
+void put(Archive& archive, std::string& value) {
+  archive.text(value);
+}
+
+template <class Archive, class... Fields>
+void all(Archive& archive, Fields&... fields);
+
+template <class Archive, class T>
+void put(Archive& archive, std::vector<T>& list) {
+  archive.count(list);
+  for (T& one : list) put(archive, one);
+}
+template <class Archive, class T, std::size_t n>
+void put(Archive& archive, std::array<T, n>& list) {
+  for (T& one : list) put(archive, one);
+}
+template <class Archive, class T>
+void put(Archive& archive, std::optional<T>& value) {
+  if (archive.has(value)) put(archive, *value);
+}
+
+template <class Archive>
+void put(Archive& a, StepResult& v) {
+  all(a, v.name, v.begin, v.end, v.recorded_span, v.device_busy);
+}
+template <class Archive>
+void put(Archive& a, KeptIdle& v) {
+  all(a, v.name, v.in_call, v.count, v.total, v.longest, v.on_path);
+}
+template <class Archive>
+void put(Archive& a, Fidelity& v) {
+  all(a, v.recorded, v.replayed, v.error, v.unexplained, v.unexplained_share, v.cause);
+}
+template <class Archive>
+void put(Archive& a, LinkResult& v) {
+  all(a, v.name, v.bytes, v.capacity, v.busy_fraction);
+}
+template <class Archive>
+void put(Archive& a, DriveLife& v) {
+  all(a, v.years, v.low_years, v.high_years, v.basis, v.assumptions);
+}
+template <class Archive>
+void put(Archive& a, DriveTraffic& v) {
+  all(a, v.name, v.set, v.drives, v.written, v.read, v.sharing, v.cache_was_full, v.held, v.model, v.life);
+}
+template <class Archive>
+void put(Archive& a, OffloadResult& v) {
+  all(a, v.technique, v.candidates, v.stored, v.loaded, v.forwarded, v.kept, v.recomputed, v.store_bytes_per_second,
+      v.in_flight, v.plain_peak, v.settled);
+}
+template <class Archive>
+void put(Archive& a, MemoryPoint& v) {
+  all(a, v.time, v.allocated, v.reserved);
+}
+template <class Archive>
+void put(Archive& a, PeakOwner& v) {
+  all(a, v.name, v.bytes, v.known);
+}
+template <class Archive>
+void put(Archive& a, MemoryResult& v) {
+  all(a, v.known, v.on_host, v.allocator, v.peak_allocated, v.peak_reserved, v.capacity, v.limit, v.peak_time,
+      v.out_of_memory, v.explanation, v.segments_allocated, v.driver_time, v.first_driver_time, v.is_tight, v.short_of,
+      v.timeline, v.owners, v.owners_by_layer, v.owners_by_phase, v.device);
+}
+template <class Archive>
+void put(Archive& a, ReservePart& v) {
+  all(a, v.name, v.bytes, v.is_margin, v.in_capacity, v.provenance, v.source);
+}
+template <class Archive>
+void put(Archive& a, Reserve& v) {
+  all(a, v.parts, v.taken, v.margin);
+}
+template <class Archive>
+void put(Archive& a, HostMemoryResult& v) {
+  all(a, v.known, v.peak, v.capacity);
+}
+template <class Archive>
+void put(Archive& a, RankResult& v) {
+  all(a, v.name, v.bubble, v.compute_busy, v.peak_allocated, v.peak_reserved, v.verdict);
+}
+template <class Archive>
+void put(Archive& a, PowerResult& v) {
+  all(a, v.clock_share, v.watts, v.limit_watts, v.joules);
+}
+template <class Archive>
+void put(Archive& a, EvaluationResult& v) {
+  all(a, v.time, v.every_steps, v.batches, v.simulated_batches, v.tokens, v.time_share, v.tokens_per_second, v.peak);
+}
+template <class Archive>
+void put(Archive& a, FigureRange& v) {
+  all(a, v.known, v.low, v.high, v.basis);
+}
+template <class Archive>
+void put(Archive& a, InputProvenance& v) {
+  all(a, v.name, v.value, v.provenance, v.source);
+}
+template <class Archive>
+void put(Archive& a, Result& v) {
+  all(a, v.title, v.step_time, v.step_time_range, v.peak_range, v.steps, v.breakdown, v.binding, v.replayed, v.bubble,
+      v.tokens_per_second, v.mfu, v.mfu_basis, v.evaluation, v.power, v.memory, v.reserve, v.host_memory, v.ranks,
+      v.links, v.drives, v.kept_idle, v.fidelity, v.drives_refuse, v.offload, v.fingerprint, v.warnings, v.provenance);
+}
+
+template <class Archive, class... Fields>
+void all(Archive& archive, Fields&... fields) {
+  (put(archive, fields), ...);
+}
+
+}  // namespace
+
+std::string bytes_of(const Result& result) {
+  Result copy = result;  // archives may change what they are handed; this one does not
+  copy.path = {};
+  copy.op_start = copy.op_end = {};
+  Writer writer;
+  put(writer, copy);
+  return writer.take();
+}
+
+std::optional<Result> result_of(std::string_view bytes) {
+  Result result;
+  Reader reader(bytes);
+  put(reader, result);
+  return reader.is_whole() ? std::optional(std::move(result)) : std::nullopt;
+}
+
+}  // namespace spillway::sim

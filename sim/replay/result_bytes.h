@@ -1,0 +1,18 @@
+// A Result as bytes and back, exactly: what a store of results keeps (scenario/replay_store.h). Without what is as long
+// as the replayed trace: path, op_start, op_end. Little-endian; no format for others: whoever keeps bytes names the
+// program's version beside them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/replay/result.h"
+
+namespace spillway::sim {
+
+std::string bytes_of(const Result& result);
+// None: the bytes are no result, or cut short, or more than one.
+std::optional<Result> result_of(std::string_view bytes);
+
+}  // namespace spillway::sim

@@ -1,0 +1,87 @@
+#include "scenario/replay_store.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/input_error.h"
+#include "base/read_file.h"
+#include "sim/replay/result_bytes.h"
+
+namespace spillway::scenario {
+namespace {
+
+Scenario small(const std::string& more = "") {
+  return parse_scenario(
+      R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "sequence": 256)" + more +
+          R"(}, "hardware": {"profile": "dgx-a100"}})",
+      "small.json", "");
+}
+
+std::string path_of(const std::string& name) {
+  const std::string path = testing::TempDir() + "spillway-" + name;
+  for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path + end);
+  return path;
+}
+
+KeptReplay ask(const Scenario& scenario, int& loads) {
+  return kept_replay(scenario, false, [&] {
+    ++loads;
+    return load(scenario);
+  });
+}
+
+// What is read back is written as the same bytes again, so nothing is lost or made.
+TEST(ReplayStore, ResultsComeBackAsTheyWere) {
+  Scenario scenario = small(R"(, "recompute": "full", "micro_batch": 2)");
+  const Result result = run(load(scenario));
+  const std::string bytes = sim::bytes_of(result);
+  const std::optional<Result> back = sim::result_of(bytes);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(sim::bytes_of(*back), bytes);
+  EXPECT_EQ(back->fingerprint, result.fingerprint);
+  EXPECT_EQ(back->memory.timeline.size(), result.memory.timeline.size());
+  EXPECT_FALSE(sim::result_of(bytes.substr(0, bytes.size() - 1)));
+  EXPECT_FALSE(sim::result_of(bytes + "x"));
+}
+
+TEST(ReplayStore, ReplaysOnceAndTellsScenariosApart) {
+  const std::string path = path_of("store");
+  int loads = 0;
+  const KeptReplay plain = ask(small(), loads);  // without a store
+  {
+    ReplayStore store(path);
+    const ReplayStoreScope scope(store);
+    EXPECT_EQ(sim::bytes_of(ask(small(), loads).result), sim::bytes_of(plain.result));
+    static_cast<void>(ask(small(R"(, "micro_batch": 2)"), loads));
+    EXPECT_EQ(loads, 3);
+  }
+  ReplayStore store(path), other(path);  // two at once
+  const ReplayStoreScope scope(store);
+  Scenario named = small();
+  named.title = "another title";
+  const KeptReplay again = ask(named, loads);
+  EXPECT_EQ(loads, 3);
+  EXPECT_EQ(again.result.title, "another title");
+  EXPECT_EQ(again.result.fingerprint, plain.result.fingerprint);
+  EXPECT_EQ(again.gpus, plain.gpus);
+  EXPECT_EQ(again.tokens_per_step, plain.tokens_per_step);
+  EXPECT_EQ(store.asked(), 1);
+  EXPECT_EQ(store.found(), 1);
+  EXPECT_TRUE(other.find(*replay_key(small(), false)));
+  EXPECT_FALSE(other.find(*replay_key(small(), true)));
+}
+
+TEST(ReplayStore, LeavesForeignFilesAsTheyAre) {
+  const std::string path = path_of("foreign");
+  const std::string text = "no store, but the only copy of something else, longer than any header of a database is";
+  std::ofstream(path) << text;
+  EXPECT_THROW(ReplayStore store(path), InputError);
+  EXPECT_EQ(read_file_as_it_is(path), text);
+  EXPECT_THROW(ReplayStore store(testing::TempDir()), InputError);
+  EXPECT_THROW(ReplayStore store(testing::TempDir() + "no/such/folder/store"), InputError);
+}
+
+}  // namespace
+}  // namespace spillway::scenario
