@@ -16,8 +16,8 @@
 #include "base/input_error.h"
 #include "base/read_file.h"
 #include "base/version.h"
+#include "scenario/result_bytes.h"
 #include "scenario/scenario_fields.h"
-#include "sim/replay/result_bytes.h"
 
 namespace spillway::scenario {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 #include "base/read_file.h"
-#include "sim/replay/result_bytes.h"
+#include "scenario/result_bytes.h"
 
 namespace spillway::scenario {
 namespace {
@@ -36,14 +36,14 @@ KeptReplay ask(const Scenario& scenario, int& loads) {
 TEST(ReplayStore, ResultsComeBackAsTheyWere) {
   Scenario scenario = small(R"(, "recompute": "full", "micro_batch": 2)");
   const Result result = run(load(scenario));
-  const std::string bytes = sim::bytes_of(result);
-  const std::optional<Result> back = sim::result_of(bytes);
+  const std::string bytes = bytes_of(result);
+  const std::optional<Result> back = result_of(bytes);
   ASSERT_TRUE(back);
-  EXPECT_EQ(sim::bytes_of(*back), bytes);
+  EXPECT_EQ(bytes_of(*back), bytes);
   EXPECT_EQ(back->fingerprint, result.fingerprint);
   EXPECT_EQ(back->memory.timeline.size(), result.memory.timeline.size());
-  EXPECT_FALSE(sim::result_of(bytes.substr(0, bytes.size() - 1)));
-  EXPECT_FALSE(sim::result_of(bytes + "x"));
+  EXPECT_FALSE(result_of(bytes.substr(0, bytes.size() - 1)));
+  EXPECT_FALSE(result_of(bytes + "x"));
 }
 
 TEST(ReplayStore, ReplaysOnceAndTellsScenariosApart) {
@@ -53,7 +53,7 @@ TEST(ReplayStore, ReplaysOnceAndTellsScenariosApart) {
   {
     ReplayStore store(path);
     const ReplayStoreScope scope(store);
-    EXPECT_EQ(sim::bytes_of(ask(small(), loads).result), sim::bytes_of(plain.result));
+    EXPECT_EQ(bytes_of(ask(small(), loads).result), bytes_of(plain.result));
     static_cast<void>(ask(small(R"(, "micro_batch": 2)"), loads));
     EXPECT_EQ(loads, 3);
   }

@@ -1,9 +1,9 @@
-#include "sim/replay/result_bytes.h"
+#include "scenario/result_bytes.h"
 
 #include <cstring>
 #include <type_traits>
 
-namespace spillway::sim {
+namespace spillway::scenario {
 namespace {
 
 // Writes what it is handed, or reads it back: each struct is described once.
@@ -212,4 +212,4 @@ std::optional<Result> result_of(std::string_view bytes) {
   return reader.is_whole() ? std::optional(std::move(result)) : std::nullopt;
 }
 
-}  // namespace spillway::sim
+}  // namespace spillway::scenario

@@ -9,10 +9,10 @@
 
 #include "sim/replay/result.h"
 
-namespace spillway::sim {
+namespace spillway::scenario {
 
 std::string bytes_of(const Result& result);
 // None: the bytes are no result, or cut short, or more than one.
 std::optional<Result> result_of(std::string_view bytes);
 
-}  // namespace spillway::sim
+}  // namespace spillway::scenario
