@@ -43,14 +43,22 @@ void add(MovedBytes& moved, OpKind kind, Bytes bytes) {
   if (kind == OpKind::storage_read) moved.from_drives += bytes;
 }
 
-MovedBytes moved_of(const Trace& trace, const Result& result) {
+// Of a folded step an op of its first period counts for those of the periods that are not there.
+std::int64_t times_of(const StepFold* fold, std::size_t rank, std::size_t op) {
+  if (fold == nullptr) return 1;
+  const StepFold::Rank& periods = fold->ranks[rank];
+  return op >= periods.op && op < periods.op + periods.ops ? 1 + fold->times : 1;
+}
+
+MovedBytes moved_of(const Trace& trace, const Result& result, const StepFold* fold) {
   if (result.steps.empty()) return {};
   const StepResult& step = result.steps.back();
   std::map<std::uint16_t, MovedBytes> ranks;
   for (std::size_t op = 0; op < trace.ops.size(); ++op) {
     const Picos start = result.op_start[op];
     if (start == unknown_time || start < step.begin || start >= step.end) continue;
-    add(ranks[trace.lanes[index_of(trace.ops.lane[op])].rank], trace.ops.kind[op], trace.ops.bytes[op]);
+    const std::uint16_t rank = trace.lanes[index_of(trace.ops.lane[op])].rank;
+    add(ranks[rank], trace.ops.kind[op], trace.ops.bytes[op] * times_of(fold, rank, op));
   }
   MovedBytes most;
   for (const auto& [rank, moved] : ranks)
@@ -270,7 +278,7 @@ bool is_kept(const Scenario& scenario, bool details) {
   return key && store->has(*key);
 }
 
-KeptReplay kept_replay(const Scenario& scenario, bool details, const std::function<LoadedScenario()>& loaded) {
+KeptReplay kept_brief_replay(const Scenario& scenario, bool details, const std::function<BriefRun()>& run) {
   ReplayStore* const store = current;
   const std::optional<std::uint64_t> key = store != nullptr ? replay_key(scenario, details) : std::nullopt;
   if (key) {
@@ -279,18 +287,26 @@ KeptReplay kept_replay(const Scenario& scenario, bool details, const std::functi
       return *std::move(known);
     }
   }
-  LoadedScenario made = loaded();
-  made.options.memory.details = details;
-  ScenarioRun run = run_traced(made);
+  BriefRun brief = run();
+  const LoadedScenario& made = brief.loaded;
   KeptReplay replay;
-  replay.moved = moved_of(run.trace(made), run.result);
-  replay.result = std::move(run.result);
+  replay.moved = moved_of(brief.run.trace(made), brief.run.result, made.options.memory.fold.get());
+  replay.result = std::move(brief.run.result);
   replay.result.path = {};
   replay.result.op_start = replay.result.op_end = {};
   replay.gpus = made.scenario.model.empty() ? 1 : made.setup.gpus();
   replay.tokens_per_step = made.options.tokens_per_step;
   if (key) store->keep(*key, replay);
   return replay;
+}
+
+KeptReplay kept_replay(const Scenario& scenario, bool details, const std::function<LoadedScenario()>& loaded) {
+  return kept_brief_replay(scenario, details, [&] {
+    LoadedScenario made = loaded();
+    made.options.memory.details = details;
+    ScenarioRun run = run_traced(made);
+    return BriefRun{std::move(made), std::move(run)};
+  });
 }
 
 }  // namespace spillway::scenario

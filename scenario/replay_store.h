@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include "scenario/brief_run.h"
 #include "scenario/scenario_run.h"
 
 namespace spillway::scenario {
@@ -76,5 +77,7 @@ bool is_kept(const Scenario& scenario, bool details);
 // From the store of the scope, else replayed and kept there. `loaded`: the scenario, loaded; not called for what is
 // there. Throws as load() and run_traced() do.
 KeptReplay kept_replay(const Scenario& scenario, bool details, const std::function<LoadedScenario()>& loaded);
+// The same of a replay that may be folded; `run`: the scenario, replayed with these details.
+KeptReplay kept_brief_replay(const Scenario& scenario, bool details, const std::function<BriefRun()>& run);
 
 }  // namespace spillway::scenario

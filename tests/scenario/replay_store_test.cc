@@ -46,6 +46,24 @@ TEST(ReplayStore, ResultsComeBackAsTheyWere) {
   EXPECT_FALSE(result_of(bytes + "x"));
 }
 
+// A folded step is kept as the whole one, with what all of its micro-batches move.
+TEST(ReplayStore, FoldedStepsAreKeptWhole) {
+  const Scenario scenario = small(R"(, "pipeline_parallel": 4, "gradient_accumulation": 96)");
+  bool is_folded = false;
+  const KeptReplay brief = kept_brief_replay(scenario, false, [&] {
+    BriefRun run = run_briefly(scenario, false);
+    is_folded = run.loaded.options.memory.fold != nullptr;
+    return run;
+  });
+  int loads = 0;
+  const KeptReplay whole = ask(scenario, loads);
+  EXPECT_TRUE(is_folded);
+  EXPECT_EQ(brief.result.step_time, whole.result.step_time);
+  EXPECT_EQ(brief.result.fingerprint, whole.result.fingerprint);
+  EXPECT_EQ(brief.moved.all(), whole.moved.all());
+  EXPECT_GT(whole.moved.all(), Bytes(0));
+}
+
 TEST(ReplayStore, ReplaysOnceAndTellsScenariosApart) {
   const std::string path = path_of("store");
   int loads = 0;
