@@ -67,7 +67,7 @@ void describe(ProcurementSection& section, FieldVisitor& visitor) {
   describe_choices(section, visitor);
   fields::part(
       visitor, {.key = "today", .about = "The fleet that is there; the report compares with it."}, section.today,
-      [&](ProcurementSection::Fleet& fleet) {
+      [&](ProcurementFleet& fleet) {
         fields::text(visitor, {.key = "machine", .about = "Its system profile.", .required = true}, fleet.machine);
         fields::integer(visitor, {.key = "gpus", .min = 1, .max = most_gpus, .about = "Of it.", .required = true},
                         fleet.gpus);

@@ -12,6 +12,12 @@
 
 namespace spillway::studies {
 
+// Of its own: clang 14 makes no optional of a nested type with default values.
+struct ProcurementFleet {
+  std::string machine, technique;
+  std::int64_t gpus = 0;
+};
+
 // Empty and nullopt: not said.
 struct ProcurementSection {
   struct Run {
@@ -19,12 +25,8 @@ struct ProcurementSection {
     std::optional<double> tokens;
     std::optional<std::string> set;  // JSON
   };
-  struct Fleet {
-    std::string machine, technique;
-    std::int64_t gpus = 0;
-  };
   std::optional<double> tokens, deadline_days, least_life_years;
-  std::optional<Fleet> today;
+  std::optional<ProcurementFleet> today;
   std::vector<Run> runs;
   std::vector<std::string> machines, techniques, drives;
   std::vector<std::int64_t> gpus, tensor_parallel, pipeline_parallel, micro_batch;
