@@ -12,27 +12,15 @@
 #include "base/input_error.h"
 #include "base/stop.h"
 #include "sim/devices/memory/address_map.h"
+#include "sim/devices/memory/folded_events.h"
 #include "sim/devices/memory/recorded_state.h"
+#include "sim/devices/memory/segment_changes.h"
+#include "sim/devices/memory/start_up_order.h"
+#include "sim/devices/memory/stream_moment.h"
 #include "traces/graph_pool.h"
 
 namespace spillway::sim {
 namespace {
-
-// The places of a device's events where the shown periods of a folded step end.
-struct FoldedEvents {
-  const StepFold::Rank* rank = nullptr;
-  std::size_t period = 0, end = 0;  // the last one's first event, and the event behind it, in the device's index
-  std::int64_t times = 0;
-};
-
-FoldedEvents folded_events(const StepFold* fold, std::int16_t device, const EventIndex& events) {
-  if (fold == nullptr || device < 0) return {};
-  const StepFold::Rank& rank = fold->ranks.at(static_cast<std::size_t>(device));
-  const auto place = [&](std::uint32_t event) {
-    return static_cast<std::size_t>(std::lower_bound(events.begin(), events.end(), event) - events.begin());
-  };
-  return {&rank, place(rank.events_end() - rank.events), place(rank.events_end()), fold->times};
-}
 
 // Stands for the streams whose use of a block the record shows only by a late free_completed.
 constexpr std::int64_t unnamed_stream = std::numeric_limits<std::int64_t>::max();
@@ -65,15 +53,6 @@ class StreamReplay {
   }
 
  private:
-  // A block and what was asked for it.
-  struct Held {
-    BlockId block = BlockId::none;
-    Bytes bytes{};
-    std::int64_t stream = 0;
-    Addr place{};  // of a block that an event of the stream allocated
-    Bytes size{};
-  };
-
   static constexpr std::size_t between_checks = 1024;
 
   AllocationStreamResult run() {
@@ -83,7 +62,7 @@ class StreamReplay {
     if (options_.keep_segments) segments_ = segments_of(pool_.state());
     begin_pass();
     is_told_ = true;
-    const Moment at_start = may_settle() ? moment() : Moment{};
+    const StreamMoment at_start = may_settle() ? moment() : StreamMoment{};
     for (std::size_t i = 0; i < events_.size() && !met_unknown_; ++i) {
       if (i % between_checks == 0) check_stop();
       fold_before(i);
@@ -99,7 +78,7 @@ class StreamReplay {
     if (!options_.repeat || result.out_of_memory > 0 || reserved > options_.repeat_up_to || met_unknown_) return result;
     rewind();
     // From the same state, with nothing asked of the driver, it does the same again.
-    const bool settled = may_settle() && result.costs.empty() && same(moment(), at_start);
+    const bool settled = may_settle() && result.costs.empty() && moment() == at_start;
     if (!settled) result.repeated_costs = run_again();
     result.repeated_peak_reserved = Bytes(pool_.statistics().all().reserved_bytes.peak);
     return result;
@@ -130,10 +109,10 @@ class StreamReplay {
 
   // See AllocationStreamResult::repeated_costs.
   void rewind_live() {
-    std::map<std::uint64_t, Held> left;
+    std::map<std::uint64_t, HeldBlock> left;
     for (const auto& [address, held] : live_.sorted()) left.emplace(address, held);
     live_.clear();
-    std::vector<std::pair<std::uint64_t, Held>> lost;
+    std::vector<std::pair<std::uint64_t, HeldBlock>> lost;
     for (const auto& [address, held] : initial_live_) {
       const auto found = left.find(address);
       if (found != left.end() && found->second.block == held.block) {
@@ -159,7 +138,7 @@ class StreamReplay {
       if (live_.find(address) == nullptr) live_[address] = allocate_before(held.bytes, held.stream);
   }
 
-  Held allocate_before(Bytes bytes, std::int64_t stream) {
+  HeldBlock allocate_before(Bytes bytes, std::int64_t stream) {
     AllocationRequest request;
     request.bytes = bytes;
     request.stream = stream;
@@ -235,29 +214,12 @@ class StreamReplay {
     result_.first_failed_event = events_.front();
   }
 
-  // Whether there is anything to run, and the initial tensors stay where they are. What a program allocates before its
-  // first call, and gives back, is part of the step.
+  // Whether there is anything to run, and the initial tensors stay where they are.
   bool knows_start_up() {
-    if (std::none_of(trace_.start_up.begin(), trace_.start_up.end(),
-                     [this](const StartUpEvent& event) { return event.device == options_.device; }))
-      return false;
-    std::map<std::uint64_t, std::size_t> first;
-    is_initial_.assign(events_.size(), false);
-    for (std::size_t i = 0; i < events_.size(); ++i) {
-      const MemoryEvent& event = at(i);
-      if (event.anchor == OpId::none && event.action == MemoryAction::allocate && event.tensor != TensorId::none) {
-        first[event.address.count()] = i;
-        is_initial_[i] = true;
-        continue;
-      }
-      const auto found = first.find(event.address.count());
-      if (found == first.end()) continue;
-      const TensorRole role = trace_.tensors.role[index_of(at(found->second).tensor)];
-      const bool of_step = role == TensorRole::input || role == TensorRole::activation || role == TensorRole::temporary;
-      if (!of_step) return false;
-      is_initial_[found->second] = false;
-      first.erase(found);
-    }
+    if (!has_start_up(trace_, options_.device)) return false;
+    std::optional<std::vector<bool>> initial = initial_events(trace_, events_);
+    if (!initial) return false;
+    is_initial_ = std::move(*initial);
     for (std::size_t i = 0; i < events_.size(); ++i)
       if (is_initial_[i]) initial_.push_back(i);
     return true;
@@ -285,37 +247,10 @@ class StreamReplay {
         pool_.free(std::exchange(block, BlockId::none), Picos{});
       }
     }
-    find_first_uses();
+    late_of_ = order_late_events(trace_, late_);
     return built;
   }
 
-  struct Late {
-    const StartUpEvent* event = nullptr;
-    std::size_t launch = 0;  // of the first op that uses its tensor
-    std::uint32_t tag = no_tag;
-  };
-
-  void find_first_uses() {
-    if (late_.empty()) return;
-    late_of_.assign(trace_.tensors.size(), false);
-    for (const Late& late : late_) late_of_[index_of(late.event->tensor)] = true;
-    std::vector<std::size_t> launch(trace_.tensors.size(), trace_.ops.size());
-    for (const Use& use : trace_.uses) {
-      if (!is_late(use.tensor)) continue;
-      const OpId by = trace_.ops.launched_by[index_of(use.op)];
-      std::size_t& first = launch[index_of(use.tensor)];
-      first = std::min(first, index_of(by == OpId::none ? use.op : by));
-    }
-    for (Late& late : late_) late.launch = call_before(launch[index_of(late.event->tensor)]);
-    std::stable_sort(late_.begin(), late_.end(), [](const Late& a, const Late& b) { return a.launch < b.launch; });
-  }
-  // What a program makes for an op is behind the call before that op's.
-  [[nodiscard]] std::size_t call_before(std::size_t call) const {
-    if (call >= trace_.ops.size()) return call;
-    for (std::size_t i = call; i-- > 0;)
-      if (trace_.ops.lane[i] == trace_.ops.lane[call]) return i;
-    return call;
-  }
   [[nodiscard]] bool is_late(TensorId tensor) const { return !late_of_.empty() && late_of_[index_of(tensor)]; }
 
   void first_iteration() {
@@ -343,9 +278,6 @@ class StreamReplay {
   }
 
   // Between the first iteration and the step.
-  [[nodiscard]] static bool is_between(const StartUpEvent& event) {
-    return event.late && event.tensor == TensorId::none;
-  }
   void interlude() {
     std::vector<BlockId> blocks(trace_.start_up.size(), BlockId::none);
     pool_.keep_rows(false);
@@ -416,14 +348,6 @@ class StreamReplay {
     }
   }
 
-  using Segments = std::map<Addr, std::pair<Bytes, bool>>;  // bytes, expandable
-
-  static Segments segments_of(const PoolState& state) {
-    Segments segments;
-    for (const SegmentState& segment : state.segments) segments[segment.address] = {segment.total, segment.expandable};
-    return segments;
-  }
-
   // Behind it: only then is the state looked at, which takes a while.
   [[nodiscard]] bool may_change_segments(std::size_t i) const {
     const MemoryAction action = at(i).action;
@@ -432,32 +356,15 @@ class StreamReplay {
   }
 
   void note_segments(std::uint32_t event) {
-    Segments now = segments_of(pool_.state());
-    const auto note = [&](bool taken, bool expandable, Addr address, Bytes bytes) {
-      const MemoryAction action = expandable ? (taken ? MemoryAction::segment_map : MemoryAction::segment_unmap)
-                                             : (taken ? MemoryAction::segment_allocate : MemoryAction::segment_free);
-      result_.segment_changes.push_back({event, action, address, bytes});
-    };
-    const auto total_in = [](const Segments& segments, Addr address) {
-      const auto found = segments.find(address);
-      return found == segments.end() ? Bytes(0) : found->second.first;
-    };
-    const auto behind = [](Addr address, Bytes bytes) {
-      return Addr(address.count() + static_cast<std::uint64_t>(bytes.count()));
-    };
-    for (const auto& [address, segment] : segments_)
-      if (const Bytes left = total_in(now, address); left < segment.first)
-        note(false, segment.second, behind(address, left), segment.first - left);
-    for (const auto& [address, segment] : now)
-      if (const Bytes before = total_in(segments_, address); before < segment.first)
-        note(true, segment.second, behind(address, before), segment.first - before);
+    HeldSegments now = segments_of(pool_.state());
+    note_segment_changes(event, segments_, now, result_.segment_changes);
     segments_ = std::move(now);
   }
 
   void allocate(std::size_t i) {
     const MemoryEvent& event = at(i);
     if (event.bytes == Bytes::zero()) return;
-    Held* old = live_.find(label(event));
+    HeldBlock* old = live_.find(label(event));
     if (old != nullptr) {
       ++result_.repeated_addresses;
       if (old->block != BlockId::none) pool_.free(old->block, time(i));
@@ -519,13 +426,9 @@ class StreamReplay {
     if (i == fold_.end) pass_fold();
   }
 
-  // All that decides what the policy does from here on. Blocks are named as if so many periods had not been.
-  struct Moment {
-    std::vector<std::pair<std::uint64_t, Held>> live;
-    PoolState state;
-  };
-  [[nodiscard]] Moment moment() const {
-    Moment now{.live = live_.sorted()};
+  // As if so many periods had not been.
+  [[nodiscard]] StreamMoment moment() const {
+    StreamMoment now{.live = live_.sorted()};
     for (auto& [address, held] : now.live) {
       if (moved_ != 0 && address >= fold_.rank->address)
         address -= static_cast<std::uint64_t>(moved_) * fold_.rank->bytes;
@@ -534,32 +437,13 @@ class StreamReplay {
     if (torch_ != nullptr) now.state = pool_.state();
     return now;
   }
-  [[nodiscard]] static bool same(const Moment& a, const Moment& b) {
-    const auto of_block = [](const MemoryBlock& x, const MemoryBlock& y) {
-      return x.address == y.address && x.size == y.size && x.requested == y.requested && x.state == y.state;
-    };
-    const auto of_segment = [](const SegmentState& x, const SegmentState& y) {
-      return x.address == y.address && x.total == y.total && x.stream == y.stream && x.large == y.large &&
-             x.private_pool == y.private_pool && x.expandable == y.expandable;
-    };
-    const auto of_live = [](const auto& x, const auto& y) {
-      return x.first == y.first && x.second.bytes == y.second.bytes && x.second.stream == y.second.stream &&
-             x.second.place == y.second.place && x.second.size == y.second.size &&
-             (x.second.place != Addr(0) || x.second.block == y.second.block || x.second.size > Bytes(0));
-    };
-    return std::equal(a.live.begin(), a.live.end(), b.live.begin(), b.live.end(), of_live) &&
-           std::equal(a.state.segments.begin(), a.state.segments.end(), b.state.segments.begin(),
-                      b.state.segments.end(), of_segment) &&
-           std::equal(a.state.blocks.begin(), a.state.blocks.end(), b.state.blocks.begin(), b.state.blocks.end(),
-                      of_block);
-  }
 
   // Behind the last period shown: those that are not, until the policy is as it was some periods before; from there on
   // it does the same again.
   void pass_fold() {
     const std::size_t allocation = allocation_;
-    const Moment first = moment();
-    Moment base = first;
+    const StreamMoment first = moment();
+    StreamMoment base = first;
     DriverCost cost = result_.cost;
     most_beyond_ = Bytes(0);
     Digest behaviour = behaviour_;
@@ -572,9 +456,9 @@ class StreamReplay {
       for (std::size_t i = fold_.period; i < fold_.end; ++i) step(i);
       if (result_.out_of_memory > 0 && options_.stop_when_out_of_memory && !options_.keep_totals) break;
       if (behaviour_ == behaviour || torch_ == nullptr) {
-        const Moment now = moment();
+        const StreamMoment now = moment();
         const std::int64_t period = k - based_at;
-        if (same(now, base) && cost == result_.cost && fold_.times - k >= period) {
+        if (now == base && cost == result_.cost && fold_.times - k >= period) {
           const std::int64_t skipped = (fold_.times - k) / period * period;
           rename(skipped);
           k += skipped;
@@ -591,7 +475,7 @@ class StreamReplay {
     }
     beyond_ = false;
     allocation_ = allocation;
-    const Moment last = moment();
+    const StreamMoment last = moment();
     const auto as_large = [](const auto& x, const auto& y) {
       return x.first == y.first && x.second.size == y.second.size;
     };
@@ -627,7 +511,7 @@ class StreamReplay {
 
   void free_requested(std::size_t i) {
     const MemoryEvent& event = at(i);
-    const Held* found = live_.find(label(event));
+    const HeldBlock* found = live_.find(label(event));
     if (found == nullptr) {
       if (beyond_) throw NotFolded("a repeated micro-batch frees what is not its own");
       ++result_.ignored_frees;
@@ -665,7 +549,7 @@ class StreamReplay {
     const bool requested_before =
         i > 0 && at(i - 1).address == event.address && at(i - 1).action == MemoryAction::free_requested;
     if (requested_before) return;
-    const Held* found = live_.find(event.address.count());
+    const HeldBlock* found = live_.find(event.address.count());
     if (found == nullptr) {
       met_unknown_ = stops_at_unknown_;
       return;
@@ -709,27 +593,9 @@ class StreamReplay {
     if (has_segments_) result_.recorded.final_reserved = reserved_;
     result_.final_state = pool_.state();
     result_.rows = pool_.rows();
-    compare_final_blocks();
+    const LiveBlocks alive = compare_live_blocks(trace_, options_.device, result_.final_state);
+    result_.final_blocks = {alive.matched, alive.recorded};
     return std::move(result_);
-  }
-
-  void compare_final_blocks() {
-    std::map<Addr, Bytes> simulated;
-    for (const MemoryBlock& block : result_.final_state.blocks) {
-      if (block.state != BlockState::inactive) simulated[block.address] = block.size;
-    }
-    for (const MemorySegment& segment : trace_.memory_segments) {
-      if (segment.device != options_.device) continue;
-      const std::size_t end =
-          std::min<std::size_t>(trace_.memory_blocks.size(), std::size_t{segment.first_block} + segment.block_count);
-      for (std::size_t i = segment.first_block; i < end; ++i) {
-        const MemoryBlock& block = trace_.memory_blocks[i];
-        if (block.state == BlockState::inactive) continue;
-        ++result_.final_blocks.total;
-        const auto found = simulated.find(block.address);
-        if (found != simulated.end() && found->second == block.size) ++result_.final_blocks.matched;
-      }
-    }
   }
 
   [[nodiscard]] HeldMemory held(std::size_t i) const {
@@ -745,7 +611,7 @@ class StreamReplay {
   const Trace& trace_;
   const AllocationStreamOptions& options_;
   const EventIndex& events_;
-  FoldedEvents fold_;  // rank null: every event is there
+  FoldedEvents fold_;
   MemoryPool pool_;
   TorchPool* torch_;  // null for other policies
   bool has_completions_ = false;
@@ -759,32 +625,20 @@ class StreamReplay {
   bool sizes_differ_ = false;               // blocks that live behind them are not as large as those shown
   std::vector<std::size_t> initial_;        // with a start-up: events before the step
   std::vector<bool> is_initial_, late_of_;  // by event, by tensor; empty without a start-up
-  std::vector<Late> late_;                  // in the order of their first uses
+  std::vector<LateEvent> late_;             // in the order of their first uses
   bool started_up_ = false;
   std::uint64_t failures_before_ = 0;  // of the start-up
   std::optional<OutOfMemory> first_failure_;
-  AddressMap<Held> live_;  // by recorded address
-  std::vector<std::pair<std::uint64_t, Held>> initial_live_;
+  AddressMap<HeldBlock> live_;  // by recorded address
+  std::vector<std::pair<std::uint64_t, HeldBlock>> initial_live_;
   std::map<std::uint64_t, BlockId> pending_;
   std::size_t allocation_ = 0;       // ordinal of the next one
   std::int64_t mallocs_before_ = 0;  // by the driver, for what was there already
   Bytes reserved_{};                 // recorded
   Bytes requested_{};                // recorded
-  Segments segments_;                // of the policy, with keep_segments
+  HeldSegments segments_;            // of the policy, with keep_segments
   AllocationStreamResult result_;
 };
-
-// Whether the record can say anything of the time before its first event, but by freeing what it never allocated.
-bool may_begin_empty(const Trace& trace, std::int16_t device, const EventIndex& events) {
-  for (const MemorySegment& segment : trace.memory_segments)
-    if (segment.device == device) return false;
-  return std::all_of(events.begin(), events.end(), [&trace](std::uint32_t index) {
-    const MemoryEvent& event = trace.memory_events[index];
-    const bool is_block = event.action == MemoryAction::allocate || event.action == MemoryAction::free_requested ||
-                          event.action == MemoryAction::free_completed;
-    return is_block && event.total_allocated < Bytes::zero() && event.bytes > Bytes::zero();
-  });
-}
 
 }  // namespace
 

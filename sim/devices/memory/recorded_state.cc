@@ -283,6 +283,37 @@ std::vector<BlockBefore> blocks_before(const Trace& trace, std::int16_t device) 
   return blocks;
 }
 
+bool may_begin_empty(const Trace& trace, std::int16_t device, const std::vector<std::uint32_t>& events) {
+  for (const MemorySegment& segment : trace.memory_segments)
+    if (segment.device == device) return false;
+  return std::all_of(events.begin(), events.end(), [&trace](std::uint32_t index) {
+    const MemoryEvent& event = trace.memory_events[index];
+    const bool is_block = event.action == MemoryAction::allocate || event.action == MemoryAction::free_requested ||
+                          event.action == MemoryAction::free_completed;
+    return is_block && event.total_allocated < Bytes::zero() && event.bytes > Bytes::zero();
+  });
+}
+
+LiveBlocks compare_live_blocks(const Trace& trace, std::int16_t device, const PoolState& state) {
+  std::map<Addr, Bytes> simulated;
+  for (const MemoryBlock& block : state.blocks)
+    if (block.state != BlockState::inactive) simulated[block.address] = block.size;
+  LiveBlocks blocks;
+  for (const MemorySegment& segment : trace.memory_segments) {
+    if (segment.device != device) continue;
+    const std::size_t end =
+        std::min<std::size_t>(trace.memory_blocks.size(), std::size_t{segment.first_block} + segment.block_count);
+    for (std::size_t i = segment.first_block; i < end; ++i) {
+      const MemoryBlock& block = trace.memory_blocks[i];
+      if (block.state == BlockState::inactive) continue;
+      ++blocks.recorded;
+      const auto found = simulated.find(block.address);
+      if (found != simulated.end() && found->second == block.size) ++blocks.matched;
+    }
+  }
+  return blocks;
+}
+
 RecordedState recorded_state(const Trace& trace, std::int16_t device, const TorchSettings& settings) {
   return Rewinder(trace, device, settings).rewind();
 }

@@ -38,6 +38,16 @@ struct RecordedState {
 // Events of other devices are skipped. O(events + blocks log blocks).
 RecordedState recorded_state(const Trace& trace, std::int16_t device, const TorchSettings& settings);
 
+// Whether the record can say anything of the time before a device's first event (`events`: indices in
+// Trace::memory_events), but by freeing what it never allocated. O(events).
+bool may_begin_empty(const Trace& trace, std::int16_t device, const std::vector<std::uint32_t>& events);
+
+// Blocks alive at the record's end, and how many of them lie in `state` where they lay. O(blocks log blocks).
+struct LiveBlocks {
+  std::uint64_t recorded = 0, matched = 0;
+};
+LiveBlocks compare_live_blocks(const Trace& trace, std::int16_t device, const PoolState& state);
+
 // A block from before the first event, as a policy that starts from live blocks alone is asked for it
 // (AllocationRequest::before).
 struct BlockBefore {

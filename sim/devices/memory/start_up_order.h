@@ -1,0 +1,33 @@
+// Which of a step's blocks its program makes before the step (Trace::start_up), and when in the first iteration it
+// makes those it needs only at their first use (optimizer states, say).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/devices/memory/allocation_stream.h"
+#include "sim/devices/memory/memory_pool.h"
+#include "traces/trace.h"
+
+namespace spillway::sim {
+
+struct LateEvent {
+  const StartUpEvent* event = nullptr;
+  std::size_t launch = 0;  // of the first op that uses its tensor
+  std::uint32_t tag = no_tag;
+};
+
+[[nodiscard]] bool has_start_up(const Trace& trace, std::int16_t device);
+// Made between the first iteration and the step.
+[[nodiscard]] bool is_between(const StartUpEvent& event);
+
+// Of a device's events, those that make what is there before the step. Nothing if such a tensor moves. What a program
+// allocates before its first call, and gives back, is part of the step. O(events * log).
+[[nodiscard]] std::optional<std::vector<bool>> initial_events(const Trace& trace, const EventIndex& events);
+
+// Sorts late events by their first uses, and says which tensors they are of (empty without any). O(uses + ops).
+[[nodiscard]] std::vector<bool> order_late_events(const Trace& trace, std::vector<LateEvent>& late);
+
+}  // namespace spillway::sim
