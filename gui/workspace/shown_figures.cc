@@ -109,29 +109,6 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   return figure;
 }
 
-// describe(), as a narrow cell has room for it.
-const char* binding_in_short(Binding binding) {
-  switch (binding) {
-    case Binding::compute:
-      return "GPU arithmetic";
-    case Binding::hbm:
-      return "GPU memory rate";
-    case Binding::pcie:
-      return "PCIe copies";
-    case Binding::network:
-      return "communication";
-    case Binding::storage:
-      return "drives";
-    case Binding::host:
-      return "the host";
-    case Binding::launch_latency:
-      return "launch latency";
-    case Binding::idle:
-      return "unexplained waits";
-  }
-  return "";
-}
-
 ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
   ShownFigure figure{.id = "binding", .title = "binds"};
@@ -141,7 +118,7 @@ ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
     return figure;
   }
   figure.value = std::string(describe(result.binding));
-  figure.short_value = binding_in_short(result.binding);
+  figure.short_value = std::string(describe_shortly(result.binding));
   figure.detail = percent_text(binding_share(result, result.binding)) + " of the step";
   if (baseline != nullptr && baseline->result().binding != result.binding) {
     figure.change = "was " + std::string(describe(baseline->result().binding));

@@ -4,23 +4,26 @@ namespace spillway::sim {
 namespace {
 
 struct BindingName {
-  std::string_view key, words;
+  std::string_view key, words, few_words;
 };
 constexpr std::array<BindingName, binding_count> binding_names = {{
-    {"compute", "GPU arithmetic"},
-    {"hbm", "GPU memory bandwidth"},
-    {"pcie", "PCIe copies between host and GPU"},
-    {"network", "communication between GPUs"},
-    {"storage", "drives"},
-    {"host", "the host: launching work and the pauses between calls"},
-    {"launch_latency", "launch latency and pauses between kernels"},
-    {"idle", "waiting for nothing the trace explains"},
+    {"compute", "GPU arithmetic", "GPU arithmetic"},
+    {"hbm", "GPU memory bandwidth", "GPU memory rate"},
+    {"pcie", "PCIe copies between host and GPU", "PCIe copies"},
+    {"network", "communication between GPUs", "communication"},
+    {"storage", "drives", "drives"},
+    {"host", "the host: launching work and the pauses between calls", "the host"},
+    {"launch_latency", "launch latency and pauses between kernels", "launch latency"},
+    {"idle", "waiting for nothing the trace explains", "unexplained waits"},
 }};
 
 }  // namespace
 
 std::string_view to_string(Binding binding) { return binding_names[static_cast<std::size_t>(binding)].key; }
 std::string_view describe(Binding binding) { return binding_names[static_cast<std::size_t>(binding)].words; }
+std::string_view describe_shortly(Binding binding) {
+  return binding_names[static_cast<std::size_t>(binding)].few_words;
+}
 
 Verdict MemoryResult::verdict() const {
   if (out_of_memory) return Verdict::does_not_fit;

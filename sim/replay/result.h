@@ -38,6 +38,8 @@ constexpr int binding_count = static_cast<int>(Binding::idle) + 1;
 std::string_view to_string(Binding binding);
 // "PCIe copies between host and GPU", for people.
 std::string_view describe(Binding binding);
+// The same for a narrow cell.
+std::string_view describe_shortly(Binding binding);
 
 // Time of a capture that nothing in it explains and that the replay keeps as it was: before a GPU operation, or in a
 // host call that waited for GPU work nobody recorded. One row for all of one name.
