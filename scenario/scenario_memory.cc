@@ -1,6 +1,7 @@
 #include "scenario/scenario_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -38,26 +39,6 @@ ScenarioRun run_memory(const LoadedScenario& loaded) {
   result.provenance = loaded.provenance;
   result.memory.timeline.clear();  // on no clock
   return run;
-}
-
-std::optional<MemoryPicture> step_memory(const LoadedScenario& loaded, const ScenarioRun& run) {
-  if (!run.result.memory.known) return std::nullopt;
-  AllocationStreamOptions options = allocations_of(loaded, run);
-  options.keep_rows = options.keep_totals = true;
-  options.repeat = false;
-  const Trace& trace = run.trace(loaded);
-  MemoryPicture picture = memory_picture(trace, replay_allocation_stream(trace, options), run.result.op_start);
-  // Steps that offload take events in another order than the program's: the replay's own curve is the one that counts.
-  if (picture.timed && !run.result.memory.timeline.empty()) {
-    picture.curve.clear();
-    for (const MemoryPoint& point : run.result.memory.timeline)
-      picture.curve.push_back({point.time.count(), point.allocated, point.reserved});
-    picture.begin = std::min(picture.begin, picture.curve.front().at);
-    picture.end = std::max(picture.end, picture.curve.back().at + 1);
-  }
-  picture.title = run.result.title;
-  picture.capacity = run.result.memory.capacity;
-  return picture;
 }
 
 std::vector<Picos> take_replayed_order(const LoadedScenario& loaded, ScenarioRun& run) {
@@ -114,6 +95,26 @@ std::vector<MemoryPicture> step_memory_on(const LoadedScenario& loaded, const Sc
     picture.capacity = run.result.memory.capacity;
   }
   return pictures;
+}
+
+Result result_on_gpu_clock(const LoadedScenario& loaded, ScenarioRun run) {
+  if (run.result.memory.timeline.empty()) return std::move(run.result);
+  take_replayed_order(loaded, run);
+  const std::vector<MemoryPicture> pictures = step_memory_on(loaded, run, std::array{MemoryClock::gpu});
+  MemoryResult& memory = run.result.memory;
+  memory.timeline.clear();
+  Bytes peak{};
+  for (const MemoryPicture::Point& point : pictures.front().curve) {
+    const Picos at(point.at);
+    if (memory.timeline.empty() || memory.timeline.back().time != at) memory.timeline.push_back({at, {}, {}});
+    MemoryPoint& most = memory.timeline.back();  // within an instant
+    most.allocated = std::max(most.allocated, point.allocated);
+    most.reserved = std::max(most.reserved, point.reserved);
+    if (point.allocated <= peak) continue;
+    peak = point.allocated;
+    memory.peak_time = at;
+  }
+  return std::move(run.result);
 }
 
 }  // namespace spillway::scenario

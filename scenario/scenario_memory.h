@@ -21,9 +21,6 @@ AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const Scena
 // Throws InputError where the events have no addresses, so that nobody knows which blocks come back.
 ScenarioRun run_memory(const LoadedScenario& loaded);
 
-// Curve and map of what the step holds, on the replay's clock; runs the stream once more. None for a trace without
-// memory events. O(events log events).
-std::optional<MemoryPicture> step_memory(const LoadedScenario& loaded, const ScenarioRun& run);
 // Puts the memory events of a step that moves tensors in the order in which its replay's allocator saw them, and gives
 // their times: ascending then, elsewhere as event_times() has them.
 std::vector<Picos> take_replayed_order(const LoadedScenario& loaded, ScenarioRun& run);
@@ -40,5 +37,8 @@ PlacedAllocations placed_allocations(const LoadedScenario& loaded, ScenarioRun r
 // Precondition: take_replayed_order(loaded, run).
 std::vector<MemoryPicture> step_memory_on(const LoadedScenario& loaded, const ScenarioRun& run,
                                           std::span<const MemoryClock> clocks);
+// The result with its memory curve where the GPU has got to, not where the host is that asks far ahead of it: what
+// pictures and reports of a step show. Peaks don't change. Runs the stream once more.
+Result result_on_gpu_clock(const LoadedScenario& loaded, ScenarioRun run);
 
 }  // namespace spillway::scenario

@@ -150,7 +150,7 @@ Answer replay(const Context& context, const Request& request) {
     options.device = device;
     if (pools[i].plan != nullptr) options.spaces = request_spaces(*pools[i].plan);
     if (i == 0) {
-      write_pictures(request.pictures, trace, options, {}, request.file, Bytes(request.capacity_bytes));
+      write_pictures(request.pictures, trace, options, request.file, Bytes(request.capacity_bytes));
       if (request.explain) answer.explanation = explain_memory(trace, options);
       if (request.explain) answer.owners = owners_of(trace, options);
     }

@@ -26,6 +26,7 @@
 #include "reports/pcie_report.h"
 #include "reports/ssd_report.h"
 #include "reports/step_report.h"
+#include "scenario/scenario_memory.h"
 #include "sim/replay/fidelity.h"
 
 namespace spillway::cli {
@@ -215,7 +216,7 @@ void report_step(Context& context, const ReportArguments& arguments) {
   for (const std::string& warning : fidelity_warnings(result)) warn(context, warning);
   warn_of_verdict(context, result);
   Json json = baseline ? comparison_json(*baseline, result) : result_json(result);
-  ReportDocument document = step_report(result, baseline ? &*baseline : nullptr);
+  ReportDocument document = step_report(result_on_gpu_clock(loaded, ran), baseline ? &*baseline : nullptr);
   if (const std::optional<StepDiagnosis> diagnosis = diagnose_capture(loaded, ran)) {
     document.sections.insert(document.sections.begin() + 1, diagnosis_section(*diagnosis));
     json["diagnosis"] = diagnosis_json(*diagnosis);

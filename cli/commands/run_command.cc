@@ -66,7 +66,7 @@ void write_text(const std::string& path, const std::string& text) {
 
 void write_timeline(const LoadedScenario& loaded, const ScenarioRun& run, const std::string& path) {
   const Trace& trace = run.trace(loaded);
-  if (path.ends_with(".svg")) return write_text(path, timeline_svg(trace, run.result));
+  if (path.ends_with(".svg")) return write_text(path, timeline_svg(trace, result_on_gpu_clock(loaded, run)));
   if (!path.ends_with(".json"))
     throw InputError(path, "--timeline", "neither .svg nor .json", "name a picture (.svg) or a Perfetto file (.json)");
   Trace replayed = replayed_trace(trace, run.result);
@@ -134,8 +134,7 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   if (arguments.pictures.wanted()) {
     constexpr std::array needed = {Capability::memory};
     run.trace(loaded).require(needed, "--curve and --map");
-    write_pictures(arguments.pictures, run.trace(loaded), allocations_of(loaded, run), result.op_start, result.title,
-                   result.memory.capacity);
+    write_pictures(arguments.pictures, loaded, run);
   }
   if (context.rows_only()) {
     print_warnings(context, result);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -116,14 +117,19 @@ void add_picture_options(Command& command, PictureFiles& files) {
       ->type_name("FILE");
 }
 
+void write_pictures(const PictureFiles& files, const MemoryPicture& picture) {
+  if (!files.curve.empty()) write_svg(files.curve, memory_curve_svg(picture));
+  if (!files.map.empty()) write_svg(files.map, address_map_svg(picture));
+}
+
 void write_pictures(const PictureFiles& files, const Trace& trace, const AllocationStreamOptions& options,
-                    std::span<const Picos> op_start, const std::string& title, Bytes capacity) {
+                    const std::string& title, Bytes capacity) {
   if (!files.wanted()) return;
   AllocationStreamOptions run = options;
   run.keep_rows = run.keep_totals = true;
   run.repeat = false;
   const AllocationStreamResult result = replay_allocation_stream(trace, run);
-  MemoryPicture picture = memory_picture(trace, result, op_start);
+  MemoryPicture picture = memory_picture(trace, result);
   const PoolStatistics& all = result.statistics.all();
   picture.title = title;
   picture.capacity = capacity;
@@ -131,8 +137,16 @@ void write_pictures(const PictureFiles& files, const Trace& trace, const Allocat
                                  run.pool.settings.empty() ? "" : " with " + run.pool.settings,
                                  bytes_text(Bytes(all.allocated_bytes.peak)),
                                  bytes_text(Bytes(all.reserved_bytes.peak)), result.allocations);
-  if (!files.curve.empty()) write_svg(files.curve, memory_curve_svg(picture));
-  if (!files.map.empty()) write_svg(files.map, address_map_svg(picture));
+  write_pictures(files, picture);
+}
+
+void write_pictures(const PictureFiles& files, const LoadedScenario& loaded, ScenarioRun run) {
+  take_replayed_order(loaded, run);
+  MemoryPicture picture = step_memory_on(loaded, run, std::array{MemoryClock::gpu}).front();
+  const MemoryResult& memory = run.result.memory;
+  picture.subtitle = fmt::format("{} allocator: peak allocated {}, peak reserved {}", memory.allocator,
+                                 bytes_text(memory.peak_allocated), bytes_text(memory.peak_reserved));
+  write_pictures(files, picture);
 }
 
 }  // namespace spillway::cli

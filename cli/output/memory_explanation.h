@@ -2,11 +2,11 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "scenario/memory_knobs.h"
+#include "scenario/scenario_memory.h"
 #include "sim/devices/memory/reserved_parts.h"
 #include "sim/replay/result.h"
 
@@ -32,8 +32,11 @@ struct PictureFiles {
 };
 // --curve and --map. `files` must outlive the command.
 void add_picture_options(Command& command, PictureFiles& files);
-// Runs the stream once more. op_start: a replay's, by op; empty: the record's times.
+void write_pictures(const PictureFiles& files, const MemoryPicture& picture);
+// Of a record, at its own times. Runs the stream once more.
 void write_pictures(const PictureFiles& files, const Trace& trace, const AllocationStreamOptions& options,
-                    std::span<const Picos> op_start, const std::string& title, Bytes capacity);
+                    const std::string& title, Bytes capacity);
+// Of a step on the replay's clock, where the GPU has got to. Runs the stream once more.
+void write_pictures(const PictureFiles& files, const LoadedScenario& loaded, ScenarioRun run);
 
 }  // namespace spillway::cli

@@ -40,6 +40,7 @@
 #include "reports/step_report.h"
 #include "scenario/relaxation_setting.h"
 #include "scenario/scenario.h"
+#include "scenario/scenario_memory.h"
 
 namespace spillway::gui {
 namespace {
@@ -358,7 +359,7 @@ bool MainWindow::export_report(const QString& file) {
   try {
     const Result* const baseline =
         drawn_baseline_ == nullptr || drawn_baseline_ == drawn_ ? nullptr : &drawn_baseline_->result();
-    write_report(step_report(drawn_->result(), baseline), file.toStdString());
+    write_report(step_report(result_on_gpu_clock(drawn_->loaded, drawn_->run), baseline), file.toStdString());
     message_->show_note(tr("The report is in %1").arg(file));
     return true;
   } catch (const std::exception& error) {

@@ -342,7 +342,7 @@ void Picture::memory_curve(double bottom, double scale, bool allocated) {
 void Picture::memory_labels(double bottom, double scale, bool with_capacity) {
   const MemoryResult& m = result_.memory;
   const bool peak_shown = m.peak_time >= Picos(0) && m.peak_time <= span_;
-  const std::string peak = fmt::format("peak {} at {}", bytes_text(m.peak_allocated), duration_text(m.peak_time));
+  const std::string peak = fmt::format("peak {}", bytes_text(m.peak_allocated));
   const std::string capacity = fmt::format("capacity {}", bytes_text(m.capacity));
   const double width = text_width(peak, small), x = peak_shown ? x_of(m.peak_time) : left_;
   const double y = bottom - scale * static_cast<double>(m.peak_allocated.count());

@@ -2,7 +2,7 @@
 //
 //   title, verdict             fits or not and by how much, step time, what binds it in words
 //   lanes                      host threads, streams, communication and storage lanes over time, coloured by phase
-//   memory                     allocated and reserved over time, capacity, the peak with value and time
+//   memory                     allocated and reserved over time, capacity, the peak
 //   breakdown                  what the replayed time is made of, as a stacked bar with labels
 //
 // Work shorter than a pixel is folded: a pixel column takes the colour of the class that fills most of it, and is the
@@ -22,10 +22,10 @@ struct SvgOptions {
   int most_lanes = 12;  // >= 1; where there are more, the busiest are drawn and the others named in a note
 };
 
-// The trace that was replayed and what the replay found. Ops that were not replayed, or lie outside [0, replayed], are
-// not drawn. Equal inputs give equal bytes. O(ops log ops + memory points); the size depends on the width, not on the
-// number of ops: under 2 MB at the default width unless names are mostly characters to be escaped. Throws nothing of
-// its own.
+// The trace that was replayed and what the replay found, its memory on the GPU's clock (result_on_gpu_clock()) as the
+// lanes are. Ops that were not replayed, or lie outside [0, replayed], are not drawn. Equal inputs give equal bytes.
+// O(ops log ops + memory points); the size depends on the width, not on the number of ops: under 2 MB at the default
+// width unless names are mostly characters to be escaped. Throws nothing of its own.
 std::string timeline_svg(const Trace& trace, const Result& result, const SvgOptions& options = {});
 
 }  // namespace spillway::reports

@@ -14,26 +14,13 @@ constexpr std::string_view held_before = "held before";
 // Where an event lies on the axis; never before the one ahead of it.
 class Axis {
  public:
-  Axis(const Trace& trace, const AllocationStreamResult& run, std::span<const Picos> op_start)
-      : at_(trace.memory_events.size(), 0) {
-    const bool recorded = std::all_of(run.held.begin(), run.held.end(), [&](const HeldMemory& held) {
-      return trace.memory_events[held.event].time != unknown_time;
-    });
-    timed_ = !op_start.empty() || recorded;
-    std::int64_t reached = op_start.empty() && recorded && !run.held.empty()
-                               ? trace.memory_events[run.held.front().event].time.count()
-                               : 0;
+  Axis(const Trace& trace, const AllocationStreamResult& run) : at_(trace.memory_events.size(), 0) {
+    timed_ = std::all_of(run.held.begin(), run.held.end(),
+                         [&](const HeldMemory& held) { return trace.memory_events[held.event].time != unknown_time; });
+    std::int64_t reached = timed_ && !run.held.empty() ? trace.memory_events[run.held.front().event].time.count() : 0;
     std::int64_t count = 0;
-    for (const HeldMemory& held : run.held) {
-      const MemoryEvent& event = trace.memory_events[held.event];
-      if (!op_start.empty()) {
-        if (event.anchor != OpId::none && op_start[index_of(event.anchor)] != unknown_time)
-          reached = std::max(reached, op_start[index_of(event.anchor)].count());
-      } else {
-        reached = recorded ? std::max(reached, event.time.count()) : count++;
-      }
-      at_[held.event] = reached;
-    }
+    for (const HeldMemory& held : run.held)
+      at_[held.event] = reached = timed_ ? std::max(reached, trace.memory_events[held.event].time.count()) : count++;
   }
   Axis(std::span<const std::int64_t> places, bool timed) : at_(places.begin(), places.end()), timed_(timed) {}
   [[nodiscard]] bool timed() const { return timed_; }
@@ -228,13 +215,13 @@ MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, 
 
 }  // namespace
 
-MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& run, std::span<const Picos> op_start) {
-  return picture_on(trace, run, Axis(trace, run, op_start), false);
+MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& run) {
+  return picture_on(trace, run, Axis(trace, run), false);
 }
 
 MemoryPicture memory_picture_on(const Trace& trace, const AllocationStreamResult& run,
                                 std::span<const std::int64_t> places, bool timed, std::int64_t end) {
-  if (places.empty()) return picture_on(trace, run, Axis(trace, run, {}), true);
+  if (places.empty()) return picture_on(trace, run, Axis(trace, run), true);
   MemoryPicture picture = picture_on(trace, run, Axis(places, timed), true);
   picture.begin = std::min<std::int64_t>(picture.begin, 0);
   picture.curve.front().at = picture.begin;

@@ -40,9 +40,9 @@ struct MemoryPicture {
   Bytes capacity{};                 // 0: none
 };
 
-// From a run with keep_rows and keep_totals. With op_start (a replay's, by op) on the replay's clock; without, on the
-// record's, or event by event where events have no times. O(events log events).
-MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& run, std::span<const Picos> op_start);
+// From a run with keep_rows and keep_totals, on the record's clock, or event by event where events have no times.
+// O(events log events).
+MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& run);
 
 // With `changes`, on a clock of the caller's own, to `end` at least. places: by memory event, ascending
 // (memory_clock.h); none: as the record has them. What nobody is known to hold is a kind of its own, "held before".

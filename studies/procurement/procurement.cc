@@ -17,6 +17,7 @@
 #include "base/stop.h"
 #include "hwprofiles/profile_library.h"
 #include "scenario/machine_power.h"
+#include "scenario/scenario_memory.h"
 #include "studies/offload/storage_links.h"
 #include "studies/procurement/cost_cases.h"
 #include "studies/procurement/fleet_cost.h"
@@ -59,7 +60,8 @@ class Procurement {
     const PricedOption& option = answer_.options[answer_.chosen.value_or(0)];
     const NvmeProfile* drive = option.drive ? &option.drive->drive : nullptr;
     const std::int64_t count = option.drive ? option.drive->chosen : 0;
-    answer_.step = replay_plan_of(option.fleet.plans.front(), drive, count, switch_lanes_of(in_.prices)).ran.result;
+    ReplayedPlan plan = replay_plan_of(option.fleet.plans.front(), drive, count, switch_lanes_of(in_.prices));
+    answer_.step = result_on_gpu_clock(plan.loaded, std::move(plan.ran));
   }
 
   // What is done does not depend on how many threads do it.

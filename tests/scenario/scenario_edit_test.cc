@@ -108,17 +108,6 @@ TEST(Relaxation, IsASettingOfTheScenario) {
   EXPECT_EQ(setting_of_relaxation("drives infinitely fast"), "");
 }
 
-// The curve's peak is the result's.
-TEST(StepMemory, CurveHasTheResultsPeak) {
-  const Replayed step;
-  const auto picture = step_memory(step.loaded, step.run);
-  ASSERT_TRUE(picture);
-  Bytes most{};
-  for (const MemoryPicture::Point& point : picture->curve) most = std::max(most, point.allocated);
-  EXPECT_EQ(most, step.run.result.memory.peak_allocated);
-  EXPECT_EQ(picture->capacity, step.run.result.memory.capacity);
-}
-
 // The report begins with the answer, and has every figure of the comparison with its change.
 TEST(StepReport, SaysTheAnswerAndTheChanges) {
   const Replayed step;

@@ -56,6 +56,22 @@ TEST_P(StepMemoryOn, TheGpusClockIsTheTimelines) {
   }));
 }
 
+// What pictures and reports draw is the window's curve, and the figures beside it stay.
+TEST_P(StepMemoryOn, ReportsDrawTheGpusClock) {
+  const std::array clocks = {sim::MemoryClock::gpu};
+  const MemoryPicture picture = step_memory_on(loaded_, run_, clocks).front();
+  const MemoryResult memory = result_on_gpu_clock(loaded_, run_).memory;
+  EXPECT_EQ(memory.peak_allocated, run_.result.memory.peak_allocated);
+  const auto less = [](const auto& a, const auto& b) { return a.allocated < b.allocated; };
+  const auto drawn = std::max_element(memory.timeline.begin(), memory.timeline.end(), less);
+  const auto wanted = std::max_element(picture.curve.begin(), picture.curve.end(), less);
+  EXPECT_EQ(drawn->allocated, memory.peak_allocated);
+  EXPECT_EQ(drawn->time.count(), wanted->at);
+  EXPECT_EQ(memory.peak_time, drawn->time);
+  EXPECT_TRUE(std::is_sorted(memory.timeline.begin(), memory.timeline.end(),
+                             [](const MemoryPoint& a, const MemoryPoint& b) { return a.time < b.time; }));
+}
+
 TEST_P(StepMemoryOn, TheCriticalPathIsTheWholeStep) {
   Picos reached{};
   for (const PathStep& piece : run_.result.path) {

@@ -80,7 +80,7 @@ TEST(MemoryPicture, BlocksLieWhereTheAllocatorPutThem) {
   const Trace trace = three_requests();
   AllocationStreamOptions options;
   options.keep_rows = options.keep_totals = true;
-  MemoryPicture picture = memory_picture(trace, replay_allocation_stream(trace, options), {});
+  MemoryPicture picture = memory_picture(trace, replay_allocation_stream(trace, options));
   EXPECT_TRUE(picture.timed);
   ASSERT_EQ(picture.blocks.size(), 3U);
   // The second lies at the beginning of the first's segment, after it.

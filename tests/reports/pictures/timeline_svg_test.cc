@@ -143,7 +143,7 @@ TEST(TimelineSvg, ShowsLanesStepsMemoryAndBreakdownOfATrainingStep) {
   for (const Lane& lane : replay.trace.lanes)
     EXPECT_TRUE(has(svg, "<title>" + std::string(replay.trace.strings.text(lane.name)) + "</title>"));
   EXPECT_TRUE(has(svg, ">capacity 10.00 GiB<"));
-  EXPECT_TRUE(has(svg, ">peak 8.32 GiB at "));  // 1 GiB + 500 * 15 MiB
+  EXPECT_TRUE(has(svg, ">peak 8.32 GiB<"));  // 1 GiB + 500 * 15 MiB
   EXPECT_TRUE(has(svg, "Fits: peak 8.62 GiB of 10.00 GiB, 1.38 GiB to spare."));
   EXPECT_TRUE(has(svg, "Bound by GPU arithmetic (60% of the time)."));
   EXPECT_TRUE(has(svg, ">step 1<"));
