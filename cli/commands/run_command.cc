@@ -15,12 +15,14 @@
 #include "base/output_file.h"
 #include "cli/commands/memory_command.h"
 #include "cli/options/command_options.h"
+#include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
 #include "cli/output/diagnosis_report.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/result_report.h"
 #include "cli/output/stretch_report.h"
+#include "cli/output/training_run_report.h"
 #include "reports/pictures/timeline_svg.h"
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"
@@ -30,6 +32,7 @@
 #include "sim/replay/replayed_trace.h"
 #include "studies/diagnosis/step_diagnosis.h"
 #include "studies/offload/roofline.h"
+#include "studies/training_run/training_run.h"
 #include "traces/formats/chrome_writer.h"
 #include "traces/formats/read.h"
 #include "traces/formats/torch_snapshot_writer.h"
@@ -41,6 +44,8 @@ struct RunArguments {
   std::string first, second;
   std::vector<std::string> settings;
   std::string tie_order, reserve, timeline, memory_snapshot, plan_output, stacks, range;
+  std::optional<std::int64_t> steps;
+  std::optional<double> tokens;
   PictureFiles pictures;
 };
 
@@ -123,9 +128,30 @@ BriefRun run_argument(const RunArguments& arguments) {
   return {std::move(loaded), std::move(run)};
 }
 
+bool wants_training_run(const RunArguments& arguments) { return arguments.steps || arguments.tokens; }
+
+// None: not asked for, or there is none, since the step does not fit.
+std::optional<TrainingRun> asked_training_run(const RunArguments& arguments, const LoadedScenario& loaded,
+                                              const Result& result) {
+  if (!wants_training_run(arguments)) return std::nullopt;
+  if (result.step_time <= Picos(0))
+    throw InputError(arguments.first, arguments.steps ? "--steps" : "--tokens", "no step time is known of it",
+                     "run a scenario, or a capture of torch.profiler");
+  const std::int64_t steps =
+      arguments.steps ? *arguments.steps : steps_for_tokens(loaded, *arguments.tokens, "--tokens");
+  if (!result.may_fit()) return std::nullopt;
+  return training_run(loaded, result, steps);
+}
+
 void run_scenario(const RunArguments& arguments, Context& context) {
+  if (arguments.steps && arguments.tokens)
+    throw InputError("", "--steps", "given beside --tokens", "give one of the two");
+  if (wants_training_run(arguments) && context.rows_only())
+    throw InputError("", arguments.steps ? "--steps" : "--tokens", "a row of figures has none of a training run",
+                     "take --format json, or the text");
   const auto [loaded, run] = run_argument(arguments);
   const Result& result = run.result;
+  const std::optional<TrainingRun> training = asked_training_run(arguments, loaded, result);
   std::optional<StretchReport> stretch;
   if (!arguments.range.empty()) stretch = stretch_report(run.trace(loaded), result, arguments.range);
   if (!arguments.timeline.empty()) write_timeline(loaded, run, arguments.timeline);
@@ -148,13 +174,19 @@ void run_scenario(const RunArguments& arguments, Context& context) {
       nlohmann::ordered_json document = result_json(result);
       if (diagnosis) document["diagnosis"] = diagnosis_json(*diagnosis);
       if (stretch) document["range"] = stretch_json(*stretch);
+      if (wants_training_run(arguments))
+        document["training_run"] = training ? training_run_json(*training) : nlohmann::ordered_json();
       print_json(document);
     } else {
       print(result_text(result) + (diagnosis ? diagnosis_text(*diagnosis) : "") +
-            (stretch ? stretch_text(*stretch) : ""));
+            (stretch ? stretch_text(*stretch) : "") +
+            (training                        ? training_run_text(*training, result)
+             : wants_training_run(arguments) ? "\n  training run   none: the step does not fit\n"
+                                             : ""));
     }
   }
-  if (!result.may_fit() || !result.drives_refuse.empty()) context.exit_code = exit_answer_is_no;
+  const bool is_worn = training && training->wears_out();
+  if (!result.may_fit() || !result.drives_refuse.empty() || is_worn) context.exit_code = exit_answer_is_no;
 }
 
 void compare_scenarios(const RunArguments& arguments, Context& context) {
@@ -269,6 +301,14 @@ void add_run_commands(Command& app, Context& context) {
                    "sum up what lies in this time of the replay, milliseconds: work by kind and name, passes, how busy "
                    "the GPU, PCIe and the drives are")
       ->type_name("FROM..TO");
+  run_app
+      ->add_option("--steps", arguments->steps,
+                   "of a training run of so many steps like this one: time, tokens, energy, wear of the drives")
+      ->check(positive_number())
+      ->type_name("N");
+  run_app->add_option("--tokens", arguments->tokens, "the same, of the steps that train so many tokens, e.g. 1e12")
+      ->check(positive_number())
+      ->type_name("N");
   add_picture_options(*run_app, arguments->pictures);
   add_common(*run_app, *arguments);
   run_app->callback([arguments, &context] { run_scenario(*arguments, context); });
