@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <numeric>
 #include <tuple>
@@ -13,7 +14,8 @@ namespace spillway::planners {
 namespace {
 
 constexpr std::size_t racer_count = 4;
-constexpr std::int64_t first_limit = 2500, limit_unit = 500;  // nodes
+constexpr std::int64_t first_limit = 2500, limit_unit = 500, between_looks = 128;  // nodes
+constexpr std::int64_t first_slices = 16;  // the first slice is so much smaller: easy searches end soon
 
 // 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ..., from 1.
 std::int64_t luby(std::uint64_t i) {
@@ -109,14 +111,20 @@ void LayoutRace::restart(std::size_t number, std::int64_t capacity) {
                        number % 2 == 0 ? LayoutChoice::tightest : LayoutChoice::narrowest);
 }
 
-// One slice of a racer's work.
-void LayoutRace::advance(std::size_t number, std::int64_t capacity) {
+// One slice of a racer's work, unless one ahead of it in the order has finished: that one's answer counts, however many
+// threads there are.
+void LayoutRace::advance(std::size_t number, std::int64_t capacity, std::int64_t slice,
+                         std::atomic<std::size_t>& finished) {
   Racer& racer = racers_[number];
-  for (std::int64_t left = slice_; left > 0;) {
+  for (std::int64_t left = slice; left > 0 && number < finished.load(std::memory_order_relaxed);) {
     if (racer.left <= 0) restart(number, capacity);
-    const std::int64_t nodes = std::min(left, racer.left);
+    const std::int64_t nodes = std::min({left, racer.left, between_looks});
     const std::int64_t before = racer.search.effort();
-    if (racer.search.run(nodes) != LayoutSearch::State::running) return;
+    if (racer.search.run(nodes) != LayoutSearch::State::running) {
+      for (std::size_t seen = finished.load(); number < seen && !finished.compare_exchange_weak(seen, number);) {
+      }
+      return;
+    }
     racer.left -= racer.search.effort() - before;
     left -= nodes;
   }
@@ -128,15 +136,18 @@ LayoutSearch::State LayoutRace::run(std::int64_t capacity, std::int64_t effort, 
     racer.run = 0;
     racer.left = 0;
   }
+  std::int64_t slice = std::max<std::int64_t>(1, slice_ / first_slices);
   for (const std::int64_t end = budget.spent() + effort; budget.spent() < end && budget.goes_on(height, lower_bound);) {
+    std::atomic<std::size_t> finished{racer_count};
     run_in_parallel(static_cast<int>(racer_count), options_.threads,
-                    [&](int racer) { advance(static_cast<std::size_t>(racer), capacity); });
-    budget.spend(static_cast<std::int64_t>(racer_count) * slice_ * node_effort_);
-    for (const Racer& racer : racers_) {
-      if (racer.search.state() == LayoutSearch::State::running) continue;
-      if (racer.search.state() == LayoutSearch::State::found) offsets_ = racer.search.offsets();
-      return racer.search.state();
+                    [&](int racer) { advance(static_cast<std::size_t>(racer), capacity, slice, finished); });
+    budget.spend(static_cast<std::int64_t>(racer_count) * slice * node_effort_);
+    if (finished < racer_count) {
+      const LayoutSearch& search = racers_[finished].search;
+      if (search.state() == LayoutSearch::State::found) offsets_ = search.offsets();
+      return search.state();
     }
+    slice = std::min(2 * slice, slice_);
   }
   return LayoutSearch::State::running;
 }

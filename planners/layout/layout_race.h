@@ -7,6 +7,7 @@
 // Source of the limits: Luby, Sinclair and Zuckerman, Information Processing Letters 47(4), 1993.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -38,7 +39,7 @@ class LayoutRace {
     std::vector<std::int32_t> rank;
   };
 
-  void advance(std::size_t racer, std::int64_t capacity);
+  void advance(std::size_t racer, std::int64_t capacity, std::int64_t slice, std::atomic<std::size_t>& finished);
   void restart(std::size_t racer, std::int64_t capacity);
   [[nodiscard]] std::vector<std::int32_t> static_order(std::size_t which) const;
   [[nodiscard]] std::vector<std::int32_t> drawn_order(std::uint64_t seed) const;
@@ -46,7 +47,7 @@ class LayoutRace {
   std::span<const LayoutBuffer> buffers_;
   const LayoutSections& sections_;
   const LayoutOptions& options_;
-  std::int64_t slice_ = 0, node_effort_ = 1;
+  std::int64_t slice_ = 0, node_effort_ = 1;  // nodes between the ends of a race; effort of one
   std::vector<Racer> racers_;
   std::vector<std::int64_t> offsets_;
 };
