@@ -209,7 +209,8 @@ QWidget* MainWindow::make_canvas() {
   hidden_lanes_->setVisible(false);
   QObject::connect(hidden_lanes_, &QPushButton::clicked, this, [this] { canvas_->show_all_lanes(); });
   search_ = new QLineEdit;
-  search_->setPlaceholderText(tr("Find work by name (Ctrl+F)"));
+  search_->setPlaceholderText(tr("Find work"));
+  search_->setToolTip(tr("Find work by name (Ctrl+F)"));
   search_->setMinimumWidth(120);
   search_->setMaximumWidth(240);
   search_->setClearButtonEnabled(true);

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int label_size = 11;      // pixels: labels and heads
 constexpr double span_size = 10.5;  // on spans
-constexpr int indent = 18;          // of a track's label under its heading
+constexpr int least_label_size = 9;
+constexpr int indent = 18;  // of a track's label under its heading
 
 QString words(const std::string& text) { return QString::fromStdString(text); }
 
@@ -22,6 +23,14 @@ QFont sized(const QPainter& painter, double pixels, bool bold = false) {
   QFont font = painter.font();
   font.setPixelSize(static_cast<int>(pixels + 0.5));
   font.setBold(bold);
+  return font;
+}
+
+// The painter's font, or as much smaller as still can be read, for a text that would not fit.
+QFont narrowed(const QPainter& painter, const QString& text, double width) {
+  QFont font = painter.font();
+  for (int size = font.pixelSize(); size > least_label_size && QFontMetrics(font).horizontalAdvance(text) > width;)
+    font.setPixelSize(--size);
   return font;
 }
 
@@ -500,7 +509,10 @@ class Picture {
       const bool beside = !track.detail.empty() && height < 2 * line;
       const bool below = !track.detail.empty() && !beside && height >= 2 * line;
       const QRectF box(indent, top, gutter - indent - 6, below ? height / 2.0 : height);
+      const QFont plain = painter.font();
+      painter.setFont(narrowed(painter, words(track.label), box.width()));
       paint_elided(painter, box, (below ? Qt::AlignBottom : Qt::AlignVCenter) | Qt::AlignLeft, words(track.label));
+      painter.setFont(plain);
       if (track.detail.empty()) continue;
       const int both = painter.fontMetrics().horizontalAdvance(words(track.label + "  " + track.detail));
       if (beside && both > box.width()) continue;  // the label alone

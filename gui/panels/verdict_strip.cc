@@ -32,7 +32,7 @@ class CutLabel : public QLabel {
 
  private:
   void cut() {
-    static const QRegularExpression last_part("(; |, )(?!.*(; |, ))");
+    static const QRegularExpression last_part("(; |, | \\()(?!.*(; |, | \\())");
     QString part = words_;
     while (fontMetrics().horizontalAdvance(part) > width()) {
       const auto end = part.indexOf(last_part);
