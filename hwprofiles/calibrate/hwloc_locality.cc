@@ -21,6 +21,10 @@ std::map<std::string, std::int64_t> hwloc_numa_nodes() {
   hwloc_topology_t made = nullptr;
   if (hwloc_topology_init(&made) != 0) return nodes;
   const std::unique_ptr<hwloc_topology, DestroyTopology> topology(made);
+  // What sysfs shows of PCI is enough; the others load whole driver stacks (OpenCL's brings LLVM), and libpciaccess
+  // leaks.
+  for (const char* const component : {"pci", "opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"})
+    hwloc_topology_set_components(made, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   hwloc_topology_set_io_types_filter(made, HWLOC_TYPE_FILTER_KEEP_ALL);
   if (hwloc_topology_load(made) != 0) return nodes;
   for (hwloc_obj_t device = hwloc_get_next_pcidev(made, nullptr); device != nullptr;

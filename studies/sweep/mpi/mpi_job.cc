@@ -19,12 +19,18 @@ namespace {
 
 namespace mpi = boost::mpi;
 
-// Each worker sends one greeting and gets, in the end, an empty batch; in between each batch is answered.
+// Each worker sends one greeting and gets, in the end, a batch that dismisses it; in between each batch is answered.
 constexpr int greeting_tag = 1;  // digest and threads; nothing from one that has no sweep to do; or an error
 constexpr int batch_tag = 2;     // kinds and numbers of tasks
 constexpr int records_tag = 3;   // as many records; or an error
 using Batch = std::vector<std::int64_t>;
 using Texts = std::vector<std::string>;
+
+// Not an empty one: Boost.MPI forms a reference to the first element of what it sends.
+const Batch& dismissal() {
+  static const Batch batch = {-1};
+  return batch;
+}
 
 constexpr const char* error_mark = "error";
 
@@ -139,13 +145,13 @@ MpiJob::~MpiJob() {
   if (leads()) {
     for (int rank = 1; rank < world.size(); ++rank) {
       if (!state_->has_met) receive<Texts>(world, rank, greeting_tag);
-      world.send(rank, batch_tag, Batch());
+      world.send(rank, batch_tag, dismissal());
     }
     return;
   }
   if (!state_->has_met) world.send(0, greeting_tag, Texts());
   while (!state_->is_dismissed) {
-    state_->is_dismissed = receive<Batch>(world, 0, batch_tag).empty();
+    state_->is_dismissed = receive<Batch>(world, 0, batch_tag) == dismissal();
   }
 }
 
@@ -168,7 +174,7 @@ void MpiJob::serve(const std::function<SweepFile()>& load, std::size_t threads) 
   LocalWorkers workers(*file);
   for (;;) {
     const Batch batch = receive<Batch>(world, 0, batch_tag);
-    state_->is_dismissed = batch.empty();
+    state_->is_dismissed = batch == dismissal();
     if (state_->is_dismissed) return;
     Texts records;
     try {
