@@ -607,6 +607,24 @@ class OffloadTest(ProgramTest):
         self.assertEqual(worn.returncode, 1, worn.stderr)
         self.assertIn("no: nothing is left of its rated life", worn.stdout)
 
+    def test_a_training_run_wears_its_drives(self):
+        one = self.verdict_of_run(0)
+        few = json.loads(self.run_of_steps(0, "--steps", "1000", "--format", "json"))["training_run"]
+        self.assertAlmostEqual(few["seconds"], 1000 * one["step_time_ns"] / 1e9 + few["first_step_extra_seconds"], 3)
+        self.assertTrue(few["drives_last"])
+        last = few["drives"][0]["rated_steps"]
+        self.assertNotIn("worn out", self.run_of_steps(0, "--steps", str(last)))
+        self.assertIn("worn out by step", self.run_of_steps(1, "--steps", str(last + 1)))
+        tokens = json.loads(self.run_of_steps(0, "--tokens", str(few["tokens"]), "--format", "json"))["training_run"]
+        self.assertEqual(tokens, few)
+        for wrong in (["--steps", "0"], ["--steps", "5", "--tokens", "5"], ["--steps", "5", "--format", "csv"]):
+            self.assertEqual(spillway("run", self.scenario(), *wrong).returncode, 2)
+
+    def run_of_steps(self, code, *options):
+        result = spillway("run", self.scenario(offload=self.ALL_OUT), *options)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result.stdout
+
     def test_drives_slower_than_the_link_bind(self):
         found = self.verdict_of_run(0)
         self.assertEqual(found["binding_resource"], "storage")
