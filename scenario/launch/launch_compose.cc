@@ -119,16 +119,27 @@ void compose_fsdp_words(LaunchLedger& ledger) {
   ledger.set("model.zero_stage", stage, "");
 }
 
+void check_degrees(const LaunchLedger& ledger) {
+  for (const std::string_view key : {"model.tensor_parallel", "model.context_parallel", "model.pipeline_parallel"}) {
+    const std::int64_t degree = ledger.number_or(key, 1);
+    if (degree >= 1) continue;
+    const LaunchSetting& setting = ledger.setting_of(key);
+    throw InputError(setting.file, setting.place + " (" + setting.shown + ")",
+                     fmt::format("a model can't be split into {} parts", degree), "give 1 or more");
+  }
+}
+
 std::int64_t divisor_of(const LaunchLedger& ledger) {
-  return ledger.number_or("model.tensor_parallel", 1) * ledger.number_or("model.context_parallel", 1) *
-         ledger.number_or("model.pipeline_parallel", 1);
+  check_degrees(ledger);
+  return times(times(ledger.number_or("model.tensor_parallel", 1), ledger.number_or("model.context_parallel", 1)),
+               ledger.number_or("model.pipeline_parallel", 1));
 }
 
 // GPUs as the launch counts them; 0: it doesn't.
 std::int64_t gpus_of(const LaunchLedger& ledger) {
   if (const auto all = ledger.number(facts::gpus)) return *all;
   if (!ledger.says(facts::nodes) && !ledger.says(facts::gpus_per_node)) return 0;
-  return ledger.number_or(facts::nodes, 1) * ledger.number_or(facts::gpus_per_node, 1);
+  return times(ledger.number_or(facts::nodes, 1), ledger.number_or(facts::gpus_per_node, 1));
 }
 
 [[noreturn]] void refuse_gpus(const LaunchLedger& ledger, std::int64_t gpus, std::int64_t parts) {
@@ -146,16 +157,16 @@ std::int64_t gpus_of(const LaunchLedger& ledger) {
 std::int64_t replicas_of(LaunchLedger& ledger, std::int64_t machine_gpus, std::int64_t parts) {
   std::int64_t gpus = gpus_of(ledger);
   if (gpus == 0) gpus = machine_gpus > 0 && machine_gpus % parts == 0 ? machine_gpus : parts;
-  if (parts < 1 || gpus < 1 || gpus % parts != 0) refuse_gpus(ledger, gpus, parts);
+  if (gpus < 1 || gpus % parts != 0) refuse_gpus(ledger, gpus, parts);
   return gpus / parts;
 }
 
 // Of DeepSpeed's three sizes of a batch the launch may say all, and thereby the replicas.
 std::optional<std::int64_t> replicas_by_batches(const LaunchLedger& ledger) {
   const auto all = ledger.number("model.global_batch"), each = ledger.number("model.micro_batch"),
-             times = ledger.number("model.gradient_accumulation");
-  if (gpus_of(ledger) > 0 || !all || !each || !times || *each < 1 || *times < 1) return std::nullopt;
-  const std::int64_t at_once = *each * *times;
+             several = ledger.number("model.gradient_accumulation");
+  if (gpus_of(ledger) > 0 || !all || !each || !several || *each < 1 || *several < 1) return std::nullopt;
+  const std::int64_t at_once = times(*each, *several);
   return *all % at_once == 0 && *all >= at_once ? std::optional(*all / at_once) : std::nullopt;
 }
 
@@ -164,7 +175,7 @@ void compose_replicas(LaunchLedger& ledger, std::int64_t machine_gpus) {
     return ledger.set("model.data_parallel", std::to_string(*replicas),
                       "the batch over micro-batches and accumulation");
   const bool has_mesh = ledger.says(facts::replicas) || ledger.says(facts::shards);
-  const std::int64_t mesh = ledger.number_or(facts::replicas, 1) * ledger.number_or(facts::shards, 1);
+  const std::int64_t mesh = times(ledger.number_or(facts::replicas, 1), ledger.number_or(facts::shards, 1));
   const std::int64_t replicas = has_mesh ? mesh : replicas_of(ledger, machine_gpus, divisor_of(ledger));
   ledger.set("model.data_parallel", std::to_string(replicas),
              gpus_of(ledger) > 0 ? by_layout : "the launch doesn't say how many GPUs there are");
@@ -174,11 +185,11 @@ void compose_titan_replicas(LaunchLedger& ledger, std::int64_t machine_gpus) {
   const std::int64_t replicas = ledger.number_or(facts::replicas, 1);
   std::int64_t shards = ledger.number_or(facts::shards, -1);
   if (shards < 1) {
-    shards = replicas_of(ledger, machine_gpus > 0 ? machine_gpus : usual_gpus, divisor_of(ledger) * replicas);
+    shards = replicas_of(ledger, machine_gpus > 0 ? machine_gpus : usual_gpus, times(divisor_of(ledger), replicas));
     if (gpus_of(ledger) == 0)
       ledger.warn(fmt::format("how many GPUs shard is what is left over: reckoned with are {}", shards));
   }
-  ledger.set("model.data_parallel", std::to_string(replicas * shards), by_layout);
+  ledger.set("model.data_parallel", std::to_string(times(replicas, shards)), by_layout);
   const bool is_sharded = shards > 1 || ledger.number_or("model.context_parallel", 1) > 1;
   const bool has_stages = ledger.number_or("model.pipeline_parallel", 1) > 1;
   const std::string stage = ledger.text(facts::reshard).value_or(has_stages ? "2" : "3");
@@ -247,7 +258,7 @@ void compose_pipeline(LaunchLedger& ledger, std::int64_t layers) {
   }
   const auto per_chunk = ledger.number(facts::layers_per_chunk);
   if (!per_chunk || *per_chunk < 1) return;
-  const std::int64_t chunks = (layers + stages * *per_chunk - 1) / (stages * *per_chunk);
+  const std::int64_t chunks = (layers - 1) / times(stages, *per_chunk) + 1;
   ledger.set("model.pipeline_chunks", std::to_string(std::max<std::int64_t>(chunks, 1)), "");
 }
 
@@ -262,8 +273,8 @@ void compose_titan_batches(LaunchLedger& ledger) {
   const std::int64_t global = ledger.number_or("model.global_batch", -1);
   if (global < 1) {
     ledger.leave_out("model.global_batch", IgnoreReason::as_modelled, "-1: local_batch_size x replicas");
-    ledger.set("model.global_batch", std::to_string(local * replicas), "local_batch_size x replicas");
-  } else if (has_stages && global != local * replicas) {
+    ledger.set("model.global_batch", std::to_string(times(local, replicas)), "local_batch_size x replicas");
+  } else if (has_stages && global != times(local, replicas)) {
     ledger.warn("micro-batches of several passes through the pipeline are reckoned as one pass");
   }
 }
@@ -285,10 +296,10 @@ void compose_megatron_evaluation(LaunchLedger& ledger) {
     return whole_number(ledger.chosen(key).value_or("")).value_or(otherwise);
   };
   const std::int64_t at_once =
-      std::max<std::int64_t>(1, chosen("model.micro_batch", 1) * chosen("model.data_parallel", 1));
+      std::max<std::int64_t>(1, times(chosen("model.micro_batch", 1), chosen("model.data_parallel", 1)));
   const std::int64_t batches = std::max<std::int64_t>(1, chosen("model.global_batch", at_once) / at_once);
   ledger.set("model.evaluate_every", std::to_string(every), "Megatron-LM's default");
-  ledger.set("model.evaluation_batches", std::to_string(std::min(most_micro_batches, iterations * batches)),
+  ledger.set("model.evaluation_batches", std::to_string(std::min(most_micro_batches, times(iterations, batches))),
              "global batches of as many micro-batches as a step has");
 }
 

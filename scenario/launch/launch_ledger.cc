@@ -98,7 +98,12 @@ std::optional<std::string> LaunchLedger::text(std::string_view fact) const {
 
 std::optional<std::int64_t> LaunchLedger::number(std::string_view fact) const {
   const auto value = text(fact);
-  return value ? whole_number(*value) : std::nullopt;
+  const auto number = value ? whole_number(*value) : std::nullopt;
+  constexpr std::int64_t most = std::int64_t{1} << 42;
+  if (!number || (*number <= most && *number >= -most)) return number;
+  if (!says(fact)) return std::nullopt;
+  const LaunchSetting& setting = setting_of(fact);
+  throw InputError(setting.file, setting.place + " (" + setting.shown + ")", "too large a number", "correct it");
 }
 
 std::int64_t LaunchLedger::number_or(std::string_view fact, std::int64_t otherwise) const {

@@ -1,6 +1,7 @@
 // The account of an import: what each setting came to, the facts that they say, and the scenario made of them.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,13 @@
 #include "scenario/launch/launch_table.h"
 
 namespace spillway::scenario {
+
+// Of numbers that a launch says, which may be anything: no more than can be counted.
+constexpr std::int64_t times(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  return (a < 0) == (b < 0) ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
 
 class LaunchLedger {
  public:
@@ -26,6 +34,7 @@ class LaunchLedger {
   // Whether a setting does.
   [[nodiscard]] bool says(std::string_view fact) const;
   [[nodiscard]] std::optional<std::string> text(std::string_view fact) const;
+  // None where the text is no whole number. Throws InputError for one beyond 4e12, which counts nothing of a training.
   [[nodiscard]] std::optional<std::int64_t> number(std::string_view fact) const;
   [[nodiscard]] std::int64_t number_or(std::string_view fact, std::int64_t otherwise) const;
   [[nodiscard]] bool is_on(std::string_view fact) const { return text(fact) == "true"; }

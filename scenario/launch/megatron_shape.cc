@@ -13,7 +13,7 @@ namespace spillway::scenario {
 namespace {
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t multiple) {
-  return multiple <= 0 ? count : (count + multiple - 1) / multiple * multiple;
+  return multiple <= 0 || count <= 0 ? count : times((count - 1) / multiple + 1, multiple);
 }
 
 std::int64_t needed(const LaunchLedger& ledger, std::string_view fact, std::string_view flag) {
@@ -164,7 +164,7 @@ bool MegatronVocabulary::is_of(std::int64_t rows) const {
 
 MegatronVocabulary megatron_vocabulary(const LaunchLedger& ledger, std::int64_t tensor_parallel) {
   MegatronVocabulary made;
-  made.multiple = ledger.number_or(facts::vocabulary_multiple, 128) * tensor_parallel;
+  made.multiple = times(ledger.number_or(facts::vocabulary_multiple, 128), tensor_parallel);
   made.given = ledger.number_or(facts::vocabulary, 0);
   const std::string tokenizer = ledger.text(facts::tokenizer).value_or("");
   if (made.given == 0 && tokenizer.find("GPT2BPE") != std::string::npos) made.given = 50257;

@@ -297,6 +297,8 @@ TEST(LaunchImport, WhatCannotBeIsRefusedAtItsPlace) {
   EXPECT_THAT(refused(sizes + "--micro-batch-size many"), AllOf(HasSubstr("line 1"), HasSubstr("many")));
   EXPECT_THAT(refused(sizes + "--tensor-model-parallel-size 3"), HasSubstr("--tensor-model-parallel-size"));
   EXPECT_THAT(refused(sizes + "--world-size 3 --tensor-model-parallel-size 2"), HasSubstr("3 GPUs"));
+  EXPECT_THAT(refused(sizes + "--tensor-model-parallel-size 0"), HasSubstr("0 parts"));
+  EXPECT_THAT(refused(sizes + "--pipeline-model-parallel-size 9000000000000000000"), HasSubstr("too large"));
   EXPECT_THAT(refused(sizes + "--hidden-dropout 2"), HasSubstr("probability"));
   EXPECT_THAT(refused("--num-layers 2 --hidden-size 64 --micro-batch-size 1"), HasSubstr("--num-attention-heads"));
   EXPECT_THAT(refused("--micro-batch-size 1 --bf16"), HasSubstr("--model"));

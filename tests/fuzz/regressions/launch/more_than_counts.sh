@@ -1,0 +1,1 @@
+torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 512 --num-attention-heads 8 --tensor-model-parallel-size 4000000000000 --pipeline-model-parallel-size 4000000000000 --make-vocab-size-divisible-by 4000000000000
