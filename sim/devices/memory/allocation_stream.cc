@@ -14,6 +14,7 @@
 #include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/folded_events.h"
 #include "sim/devices/memory/recorded_state.h"
+#include "sim/devices/memory/recurrence.h"
 #include "sim/devices/memory/segment_changes.h"
 #include "sim/devices/memory/start_up_order.h"
 #include "sim/devices/memory/stream_moment.h"
@@ -383,7 +384,7 @@ class StreamReplay {
     if (!made.cost.empty()) result_.costs.push_back({events_[i], made.cost});
     note_failure(made, events_[i]);
     live_[label(event)] = {made.block, event.bytes, request.stream, made.address, made.size};
-    if (fold_.rank != nullptr) behaviour_.add(made.address.count());
+    if (fold_.rank != nullptr && torch_ != nullptr) behaviour_.add(made.address.count());
     if (beyond_) most_beyond_ = std::max(most_beyond_, Bytes(pool_.statistics().all().allocated_bytes.current));
     ++result_.allocations;
     ++result_.addresses.total;
@@ -443,11 +444,10 @@ class StreamReplay {
   void pass_fold() {
     const std::size_t allocation = allocation_;
     const StreamMoment first = moment();
-    StreamMoment base = first;
-    DriverCost cost = result_.cost;
+    StreamMoment base;
+    DriverCost cost;
+    Recurrence recurrence(behaviour_.value());
     most_beyond_ = Bytes(0);
-    Digest behaviour = behaviour_;
-    std::int64_t based_at = 0, patience = 32;
     beyond_ = true;
     for (std::int64_t k = 0; k < fold_.times;) {
       check_stop();
@@ -455,23 +455,20 @@ class StreamReplay {
       behaviour_ = {};
       for (std::size_t i = fold_.period; i < fold_.end; ++i) step(i);
       if (result_.out_of_memory > 0 && options_.stop_when_out_of_memory && !options_.keep_totals) break;
-      if (behaviour_ == behaviour || torch_ == nullptr) {
-        const StreamMoment now = moment();
-        const std::int64_t period = k - based_at;
-        if (now == base && cost == result_.cost && fold_.times - k >= period) {
-          const std::int64_t skipped = (fold_.times - k) / period * period;
-          rename(skipped);
-          k += skipped;
-          moved_ = k;
-        }
-      }
-      if (k - based_at == patience && k < fold_.times) {  // it may have begun to repeat since
-        base = moment();
+      const Recurrence::Look look = recurrence.next(behaviour_.value());
+      if (look == Recurrence::Look::none) continue;
+      StreamMoment now = moment();
+      if (look == Recurrence::Look::remember) {
+        base = std::move(now);
         cost = result_.cost;
-        behaviour = behaviour_;
-        based_at = k;
-        patience *= 2;
+        continue;
       }
+      const std::int64_t period = recurrence.distance();
+      if (now != base || cost != result_.cost || fold_.times - k < period) continue;
+      const std::int64_t skipped = (fold_.times - k) / period * period;
+      rename(skipped);
+      k += skipped;
+      moved_ = k;
     }
     beyond_ = false;
     allocation_ = allocation;
