@@ -29,8 +29,8 @@ QFont sized(const QPainter& painter, double pixels, bool bold = false) {
 // The painter's font, or as much smaller as still can be read, for a text that would not fit.
 QFont narrowed(const QPainter& painter, const QString& text, double width) {
   QFont font = painter.font();
-  for (int size = font.pixelSize(); size > least_label_size && QFontMetrics(font).horizontalAdvance(text) > width;)
-    font.setPixelSize(--size);
+  const auto too_wide = [&] { return QFontMetrics(font, painter.device()).horizontalAdvance(text) > width; };
+  for (int size = font.pixelSize(); size > least_label_size && too_wide();) font.setPixelSize(--size);
   return font;
 }
 
@@ -508,7 +508,7 @@ class Picture {
       const int height = track.height() - track.gap;
       const bool beside = !track.detail.empty() && height < 2 * line;
       const bool below = !track.detail.empty() && !beside && height >= 2 * line;
-      const QRectF box(indent, top, gutter - indent - 6, below ? height / 2.0 : height);
+      const QRectF box(indent, top, gutter - indent - 2, below ? height / 2.0 : height);
       const QFont plain = painter.font();
       painter.setFont(narrowed(painter, words(track.label), box.width()));
       paint_elided(painter, box, (below ? Qt::AlignBottom : Qt::AlignVCenter) | Qt::AlignLeft, words(track.label));
