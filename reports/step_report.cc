@@ -64,6 +64,22 @@ ReportTable reserve_table(const Reserve& reserve) {
   return table;
 }
 
+// The largest, and the sum of the others: layers are many, and alike.
+ReportTable owners_table(const std::string& caption, const std::vector<PeakOwner>& owners) {
+  constexpr std::size_t most = 14;
+  ReportTable table{caption, {"held by", "GiB"}, {}};
+  Bytes rest{};
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (i < most || owners.size() == most + 1)
+      table.rows.push_back({text_cell(owners[i].name), number_cell(gibibytes(owners[i].bytes))});
+    else
+      rest += owners[i].bytes;
+  }
+  if (owners.size() > most + 1)
+    table.rows.push_back({text_cell(fmt::format("{} others", owners.size() - most)), number_cell(gibibytes(rest))});
+  return table;
+}
+
 ReportSection memory_section(const Result& result) {
   const MemoryResult& memory = result.memory;
   ReportSection section;
@@ -75,10 +91,7 @@ ReportSection memory_section(const Result& result) {
                                         std::pair("At the peak, by phase", &memory.owners_by_phase),
                                         std::pair("At the peak, by layer", &memory.owners_by_layer)}) {
     if (owners->empty()) continue;
-    ReportTable table{caption, {"held by", "GiB"}, {}};
-    for (const PeakOwner& owner : *owners)
-      table.rows.push_back({text_cell(owner.name), number_cell(gibibytes(owner.bytes))});
-    section.tables.push_back(std::move(table));
+    section.tables.push_back(owners_table(caption, *owners));
   }
   return section;
 }
@@ -102,6 +115,12 @@ ReportSection machine_section(const Result& result) {
                            text_cell(drive.life ? drive.life->basis : "")});
   section.tables.push_back(std::move(drives));
   return section;
+}
+
+// Of drives that refuse, the verdict says "no: " itself.
+std::string without_no(const std::string& words) {
+  constexpr std::string_view no = "no: ";
+  return words.starts_with(no) ? words.substr(no.size()) : words;
 }
 
 ReportSection grounds_section(const Result& result) {
@@ -153,7 +172,7 @@ ReportDocument step_report(const Result& result, const Result* baseline) {
   const std::string answer = document.is_yes       ? "Yes: " + verdict(result)
                              : document.is_tight   ? "T" + verdict(result).substr(1)
                              : document.is_unknown ? "Unknown: " + result.why_unknown()
-                                                   : "No: " + verdict(result);
+                                                   : "No: " + without_no(verdict(result));
   document.verdict = fmt::format("{}. A step takes {:.1f} ms; {} binds it ({:.0f} % of the time).", answer,
                                  to_seconds(result.step_time) * 1e3, describe(result.binding),
                                  binding_share(result, result.binding) * 100);

@@ -141,6 +141,25 @@ TEST(StepReport, UnknownPeaksHaveNoFigure) {
   EXPECT_EQ(report.sections.front().tables.front().rows[1][2].text, "not known");
 }
 
+// No is said once, and of many layers the largest and what the others hold.
+TEST(StepReport, SaysNoOnceAndManyLayersInShort) {
+  const Replayed step;
+  Result refused = step.run.result;
+  refused.drives_refuse = "the drives wear out";
+  refused.memory.owners_by_layer.clear();
+  for (int layer = 0; layer < 40; ++layer)
+    refused.memory.owners_by_layer.push_back({"layer " + std::to_string(layer), Bytes(std::int64_t{1} << 30), true});
+  const ReportDocument report = step_report(refused, nullptr);
+  EXPECT_EQ(report.verdict.rfind("No: the drives wear out. ", 0), 0U) << report.verdict;
+  for (const ReportSection& section : report.sections)
+    for (const ReportTable& table : section.tables)
+      if (table.caption == "At the peak, by layer") {
+        ASSERT_EQ(table.rows.size(), 15U);
+        EXPECT_EQ(table.rows.back().front().text, "26 others");
+        EXPECT_DOUBLE_EQ(table.rows.back().back().number.value_or(0), 26);
+      }
+}
+
 TEST(ResultFigures, BusiestSlotAndShortestLife) {
   Result result;
   EXPECT_EQ(pcie_busy(result), std::nullopt);
