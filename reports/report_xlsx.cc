@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <clocale>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -55,6 +56,28 @@ std::string sheet_name(std::string name, std::size_t number) {
   return fmt::format("{} {}", number, name).substr(0, 31);
 }
 
+constexpr double line_height = 15, widest_column = 60, page_width = 150;  // points; widths in characters
+
+// That a text takes in a column, wrapped at words.
+std::size_t lines_in(const std::string& text, double width) {
+  const auto letters = std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+  return static_cast<std::size_t>(std::ceil(static_cast<double>(letters) / (0.92 * width)));
+}
+
+void set_lines(lxw_worksheet* sheet, lxw_row_t row, std::size_t lines) {
+  if (lines > 1) worksheet_set_row(sheet, row, line_height * static_cast<double>(lines), nullptr);
+}
+
+// A4, as many pages beside each other as can still be read, with the heading on each.
+void set_print(lxw_worksheet* sheet, double width, lxw_row_t heading_row) {
+  constexpr std::uint8_t a4 = 9;
+  worksheet_set_paper(sheet, a4);
+  worksheet_set_landscape(sheet);
+  worksheet_fit_to_pages(sheet, static_cast<std::uint16_t>(std::max(1.0, std::ceil(width / page_width))), 0);
+  worksheet_repeat_rows(sheet, 0, heading_row);
+  worksheet_set_footer(sheet, "&L&A&R&P / &N");
+}
+
 class Book {
  public:
   Book(const std::string& path, std::string folder) : folder_(std::move(folder)) {
@@ -79,9 +102,11 @@ class Book {
 
   void summary(const ReportDocument& document) {
     lxw_worksheet* sheet = workbook_add_worksheet(book_, "Summary");
-    worksheet_set_column(sheet, 0, 0, 110, nullptr);
+    constexpr double width = 110;
+    worksheet_set_column(sheet, 0, 0, width, nullptr);
     lxw_row_t row = 0;
     const auto line = [&](const std::string& text, lxw_format* format) {
+      set_lines(sheet, row, lines_in(text, width));
       worksheet_write_string(sheet, row++, 0, text.c_str(), format);
     };
     line(document.title, bold_);
@@ -93,11 +118,14 @@ class Book {
       for (const std::string& text : section.paragraphs) line(text, wrapped_);
       for (const std::string& text : section.items) line(text, wrapped_);
     }
+    set_print(sheet, width, 0);
   }
 
   void table(const ReportTable& what, const std::string& heading, std::size_t number) {
     const std::string name = sheet_name(what.caption.empty() ? heading : what.caption, number);
     lxw_worksheet* sheet = workbook_add_worksheet(book_, name.c_str());
+    std::vector<std::size_t> lines(what.rows.size(), 1);
+    double all = 0;
     for (std::size_t c = 0; c < what.columns.size(); ++c) {
       const auto column = static_cast<lxw_col_t>(c);
       std::size_t widest = what.columns[c].size();
@@ -109,11 +137,18 @@ class Book {
         if (cell.number)
           worksheet_write_number(sheet, row, column, *cell.number, nullptr);
         else
-          worksheet_write_string(sheet, row, column, cell.text.c_str(), nullptr);
+          worksheet_write_string(sheet, row, column, cell.text.c_str(), wrapped_);
       }
-      worksheet_set_column(sheet, column, column, std::min<double>(60, static_cast<double>(widest) + 2), nullptr);
+      const double width = std::min(widest_column, static_cast<double>(widest) + 2);
+      worksheet_set_column(sheet, column, column, width, nullptr);
+      all += width;
+      for (std::size_t r = 0; r < what.rows.size(); ++r)
+        if (!what.rows[r][c].number && static_cast<double>(what.rows[r][c].text.size()) > width)
+          lines[r] = std::max(lines[r], lines_in(what.rows[r][c].text, width));
     }
+    for (std::size_t r = 0; r < lines.size(); ++r) set_lines(sheet, static_cast<lxw_row_t>(r + 1), lines[r]);
     worksheet_freeze_panes(sheet, 1, 0);
+    set_print(sheet, all, 0);
   }
 
   // A row for each field, a column for each case; what is worked out is a formula with our value as its cached one.
@@ -125,6 +160,7 @@ class Book {
     worksheet_write_string(sheet, heading_row, 0, "figure", bold_);
     worksheet_write_string(sheet, heading_row, 1, "unit", bold_);
     const std::size_t notes = first_case_column + what.cases.size();
+    constexpr double case_width = 18, note_width = 90;
     for (std::size_t c = 0; c < what.cases.size(); ++c)
       worksheet_write_string(sheet, heading_row, static_cast<lxw_col_t>(first_case_column + c),
                              what.cases[c].name.c_str(), heading_);
@@ -144,15 +180,22 @@ class Book {
         const auto note = what.cases[c].notes.find(what.fields[f].name);
         if (note == what.cases[c].notes.end() || c > 0) continue;
         has_notes = true;
-        worksheet_write_string(sheet, row, static_cast<lxw_col_t>(notes), note->second.c_str(), nullptr);
+        worksheet_write_string(sheet, row, static_cast<lxw_col_t>(notes), note->second.c_str(), wrapped_);
+        set_lines(sheet, row, lines_in(note->second, note_width));
       }
     }
     if (has_notes) worksheet_write_string(sheet, heading_row, static_cast<lxw_col_t>(notes), "from", bold_);
     worksheet_set_column(sheet, 0, 0, 52, nullptr);
     worksheet_set_column(sheet, 1, 1, 14, nullptr);
-    worksheet_set_column(sheet, first_case_column, static_cast<lxw_col_t>(notes - 1), 18, nullptr);
+    worksheet_set_column(sheet, first_case_column, static_cast<lxw_col_t>(notes - 1), case_width, nullptr);
     if (has_notes)
-      worksheet_set_column(sheet, static_cast<lxw_col_t>(notes), static_cast<lxw_col_t>(notes), 90, nullptr);
+      worksheet_set_column(sheet, static_cast<lxw_col_t>(notes), static_cast<lxw_col_t>(notes), note_width, nullptr);
+    std::size_t heading_lines = 1;
+    for (const FormulaCase& one : what.cases) heading_lines = std::max(heading_lines, lines_in(one.name, case_width));
+    set_lines(sheet, heading_row, heading_lines);
+    worksheet_repeat_columns(sheet, 0, 1);
+    set_print(sheet, 66 + case_width * static_cast<double>(what.cases.size()) + (has_notes ? note_width : 0),
+              heading_row);
     worksheet_freeze_panes(sheet, static_cast<lxw_row_t>(first_case_row), static_cast<lxw_col_t>(first_case_column));
   }
 
