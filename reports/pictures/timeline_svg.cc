@@ -177,6 +177,7 @@ void Picture::timeline() {
   section("What runs when");
   if (rows.empty()) return paragraph("No op was replayed.", normal, faint, 1);
   std::vector<Picos> busy;
+  busy.reserve(rows.size());
   for (const LaneRow& row : rows) busy.push_back(row.busy);
   std::sort(busy.begin(), busy.end(), std::greater<>());
   std::string left_out;

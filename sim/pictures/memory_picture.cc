@@ -75,6 +75,7 @@ void sort_kinds(MemoryPicture& picture, const std::map<std::string, std::size_t>
   for (const MemoryPicture::Block& block : picture.blocks)
     area[block.kind] += static_cast<double>(block.size.count()) * static_cast<double>(block.end - block.begin);
   std::vector<std::pair<double, std::string>> order;
+  order.reserve(index.size());
   for (const auto& [name, kind] : index) order.emplace_back(-area[kind], name);
   std::sort(order.begin(), order.end());
   std::vector<std::size_t> place(index.size());

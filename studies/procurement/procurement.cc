@@ -242,6 +242,7 @@ class Procurement {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cost[a] < cost[b]; });
     std::vector<DriveChoice> sorted;
+    sorted.reserve(fits.size());
     for (const std::size_t i : order) sorted.push_back(std::move(fits[i]));
     fits = std::move(sorted);
   }

@@ -211,7 +211,7 @@ class StreamReplay {
     started_up_ = result_.started_up = true;
     result_.out_of_memory = failures_before_;
     if (failures_before_ == 0) return;
-    result_.first_out_of_memory = std::move(first_failure_);
+    result_.first_out_of_memory = first_failure_;
     result_.first_failed_event = events_.front();
   }
 
