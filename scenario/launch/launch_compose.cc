@@ -120,17 +120,18 @@ void compose_fsdp_words(LaunchLedger& ledger) {
 }
 
 void check_degrees(const LaunchLedger& ledger) {
-  for (const std::string_view key : {"model.tensor_parallel", "model.context_parallel", "model.pipeline_parallel"}) {
-    const std::int64_t degree = ledger.number_or(key, 1);
+  for (const std::string_view fact :
+       {std::string_view("model.tensor_parallel"), std::string_view("model.context_parallel"),
+        std::string_view("model.pipeline_parallel"), facts::replicas}) {
+    const std::int64_t degree = ledger.number_or(fact, 1);
     if (degree >= 1) continue;
-    const LaunchSetting& setting = ledger.setting_of(key);
+    const LaunchSetting& setting = ledger.setting_of(fact);
     throw InputError(setting.file, setting.place + " (" + setting.shown + ")",
-                     fmt::format("a model can't be split into {} parts", degree), "give 1 or more");
+                     fmt::format("GPUs can't be split into {} parts", degree), "give 1 or more");
   }
 }
 
 std::int64_t divisor_of(const LaunchLedger& ledger) {
-  check_degrees(ledger);
   return times(times(ledger.number_or("model.tensor_parallel", 1), ledger.number_or("model.context_parallel", 1)),
                ledger.number_or("model.pipeline_parallel", 1));
 }
@@ -154,6 +155,7 @@ std::int64_t gpus_of(const LaunchLedger& ledger) {
                    "let tensor x context x pipeline parallel divide them");
 }
 
+// parts >= 1: check_degrees().
 std::int64_t replicas_of(LaunchLedger& ledger, std::int64_t machine_gpus, std::int64_t parts) {
   std::int64_t gpus = gpus_of(ledger);
   if (gpus == 0) gpus = machine_gpus > 0 && machine_gpus % parts == 0 ? machine_gpus : parts;
@@ -331,6 +333,7 @@ void compose_kernels(LaunchLedger& ledger) {
 }
 
 void compose_layout(LaunchLedger& ledger, std::int64_t machine_gpus) {
+  check_degrees(ledger);
   if (ledger.program() == LaunchFormat::torchtitan)
     compose_titan_replicas(ledger, machine_gpus);
   else if (!ledger.says("model.data_parallel"))
