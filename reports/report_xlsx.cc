@@ -160,7 +160,7 @@ class Book {
     worksheet_write_string(sheet, heading_row, 0, "figure", bold_);
     worksheet_write_string(sheet, heading_row, 1, "unit", bold_);
     const std::size_t notes = first_case_column + what.cases.size();
-    constexpr double case_width = 18, note_width = 90;
+    constexpr double label_width = 52, unit_width = 14, case_width = 18, note_width = 90;
     for (std::size_t c = 0; c < what.cases.size(); ++c)
       worksheet_write_string(sheet, heading_row, static_cast<lxw_col_t>(first_case_column + c),
                              what.cases[c].name.c_str(), heading_);
@@ -185,8 +185,8 @@ class Book {
       }
     }
     if (has_notes) worksheet_write_string(sheet, heading_row, static_cast<lxw_col_t>(notes), "from", bold_);
-    worksheet_set_column(sheet, 0, 0, 52, nullptr);
-    worksheet_set_column(sheet, 1, 1, 14, nullptr);
+    worksheet_set_column(sheet, 0, 0, label_width, nullptr);
+    worksheet_set_column(sheet, 1, 1, unit_width, nullptr);
     worksheet_set_column(sheet, first_case_column, static_cast<lxw_col_t>(notes - 1), case_width, nullptr);
     if (has_notes)
       worksheet_set_column(sheet, static_cast<lxw_col_t>(notes), static_cast<lxw_col_t>(notes), note_width, nullptr);
@@ -194,8 +194,8 @@ class Book {
     for (const FormulaCase& one : what.cases) heading_lines = std::max(heading_lines, lines_in(one.name, case_width));
     set_lines(sheet, heading_row, heading_lines);
     worksheet_repeat_columns(sheet, 0, 1);
-    set_print(sheet, 66 + case_width * static_cast<double>(what.cases.size()) + (has_notes ? note_width : 0),
-              heading_row);
+    const double cases_width = case_width * static_cast<double>(what.cases.size());
+    set_print(sheet, label_width + unit_width + cases_width + (has_notes ? note_width : 0), heading_row);
     worksheet_freeze_panes(sheet, static_cast<lxw_row_t>(first_case_row), static_cast<lxw_col_t>(first_case_column));
   }
 
