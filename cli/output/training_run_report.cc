@@ -4,59 +4,19 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/number_text.h"
+#include "studies/training_run/training_run_words.h"
 
 namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string long_time_text(double seconds) {
-  if (seconds < 120) return fmt::format("{:.3g} s", seconds);
-  if (seconds < 7'200) return fmt::format("{:.3g} min", seconds / 60);
-  if (seconds < 172'800) return fmt::format("{:.3g} h", seconds / 3'600);
-  if (seconds < 2 * 365 * 86'400.0) return fmt::format("{:.3g} days", seconds / 86'400);
-  return fmt::format("{:.3g} years", seconds / (365 * 86'400.0));
-}
-
-std::string energy_text(double joules) {
-  const double kwh = joules / 3.6e6;
-  return kwh < 1'000 ? fmt::format("{:.3g} kWh", kwh) : fmt::format("{} MWh", number_text(kwh / 1'000));
-}
-
-std::string share_text(double share) { return fmt::format("{:.3g} %", share * 100); }
-
-std::string wear_text(const studies::DriveWear& wear, const studies::TrainingRun& run) {
-  std::string text =
-      fmt::format("{}: {:.4g} TB written to {} drives", wear.name, wear.written_bytes / 1e12, wear.drives);
-  if (!wear.rated_share) return text + "; not rated, so how far that wears them is unknown";
-  text += fmt::format(", {} of their rating ({} expected)", share_text(*wear.rated_share),
-                      share_text(*wear.expected_share));
-  if (wear.wears_out())
-    text += fmt::format("; worn out by step {} of {}", grouped_text(*wear.rated_steps), grouped_text(run.steps));
-  return text;
-}
-
 }  // namespace
 
 std::string training_run_text(const studies::TrainingRun& run, const Result& result) {
-  std::string text =
-      fmt::format("\n  training run   {} steps in {}", grouped_text(run.steps), long_time_text(run.seconds));
-  if (result.step_time_range.known)
-    text += fmt::format(" ({} to {} in 80 % of runs like it)", long_time_text(run.seconds * result.step_time_range.low),
-                        long_time_text(run.seconds * result.step_time_range.high));
-  if (run.tokens) text += fmt::format(", {} tokens", number_text(*run.tokens));
-  text += "\n";
-  if (run.first_step_seconds > 0)
-    text += fmt::format("    first step   {} longer: the allocator asks the driver for its segments\n",
-                        long_time_text(run.first_step_seconds));
-  if (run.evaluations > 0)
-    text += fmt::format("    evaluations  {}, {} in all\n", grouped_text(run.evaluations),
-                        long_time_text(run.evaluation_seconds));
-  if (run.joules)
-    text += fmt::format("    energy       {} of {} GPU{}\n", energy_text(*run.joules), grouped_text(run.gpus),
-                        run.gpus == 1 ? "" : "s");
-  for (const studies::DriveWear& wear : run.drives) text += "    drives       " + wear_text(wear, run) + "\n";
+  std::string text;
+  for (const auto& [name, words] : training_run_rows(run, result))
+    text += text.empty() ? fmt::format("\n  {:<14} {}\n", name, words) : fmt::format("    {:<12} {}\n", name, words);
   return text;
 }
 
@@ -68,9 +28,9 @@ Json training_run_json(const studies::TrainingRun& run) {
                       {"model", wear.model},
                       {"drives_per_machine", wear.drives},
                       {"bytes_written", wear.written_bytes},
-                      {"rated_share", maybe(wear.rated_share)},
+                      {"life_share", maybe(wear.share)},
                       {"expected_share", maybe(wear.expected_share)},
-                      {"rated_steps", maybe(wear.rated_steps)},
+                      {"steps_they_take", maybe(wear.steps)},
                       {"wears_out", wear.wears_out()}});
   return {{"steps", run.steps},
           {"seconds", run.seconds},
@@ -80,8 +40,9 @@ Json training_run_json(const studies::TrainingRun& run) {
           {"tokens", maybe(run.tokens)},
           {"joules", maybe(run.joules)},
           {"gpus", run.gpus},
+          {"life_bound", told(run.bound)},
           {"drives", drives},
-          {"drives_last", !run.wears_out()}};
+          {"drives_last", run.is_life_known() || run.wears_out() ? Json(!run.wears_out()) : Json()}};
 }
 
 }  // namespace spillway::cli

@@ -4,29 +4,30 @@
 #include <cmath>
 
 #include "base/input_error.h"
-#include "planners/offload/drive_life.h"
 #include "sim/devices/endurance.h"
 
 namespace spillway::studies {
 namespace {
 
-constexpr double seconds_a_year = 365.0 * 86'400;
-
-DriveWear wear_of(const DriveTraffic& traffic, const Result& result, std::int64_t steps) {
+DriveWear wear_of(const DriveTraffic& traffic, const Result& result, const TrainingRun& run) {
   DriveWear wear{.name = traffic.name, .model = traffic.model, .drives = traffic.drives};
-  const double step = to_seconds(result.step_time);
-  wear.written_bytes = planners::write_rate(traffic, result) * step * static_cast<double>(steps);
+  const double rate = planners::write_rate(traffic, result), of_step = rate * to_seconds(result.step_time);
+  const auto steps = static_cast<double>(run.steps);
+  wear.written_bytes = of_step * steps;
   if (!traffic.life) return wear;
-  const auto steps_in = [step](double years) { return years * seconds_a_year / step; };
-  const auto share_of = [&](double years) { return static_cast<double>(steps) / steps_in(years); };
-  wear.rated_share = share_of(traffic.life->low_years);
-  wear.expected_share = share_of(traffic.life->years);
-  const double last = std::floor(steps_in(traffic.life->low_years));
-  if (last < 9e18) wear.rated_steps = static_cast<std::int64_t>(last);
+  const double years = years_to_write(of_step, rate);  // of a step
+  const double life = planners::years_by(*traffic.life, run.bound);
+  wear.share = steps * years / life;
+  wear.expected_share = steps * years / traffic.life->years;
+  if (const double last = std::floor(life / years); last < 9e18) wear.steps = static_cast<std::int64_t>(last);
   return wear;
 }
 
 }  // namespace
+
+bool TrainingRun::is_life_known() const {
+  return std::all_of(drives.begin(), drives.end(), [](const DriveWear& wear) { return wear.share.has_value(); });
+}
 
 bool TrainingRun::wears_out() const {
   return std::any_of(drives.begin(), drives.end(), [](const DriveWear& wear) { return wear.wears_out(); });
@@ -35,6 +36,7 @@ bool TrainingRun::wears_out() const {
 TrainingRun training_run(const LoadedScenario& loaded, const Result& result, std::int64_t steps) {
   const auto count = static_cast<double>(steps);
   TrainingRun run{.steps = steps, .first_step_seconds = to_seconds(result.memory.first_driver_time)};
+  run.bound = loaded.scenario.offload.demands.bound;
   run.gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
   if (result.evaluation && result.evaluation->every_steps > 0) {
     run.evaluations = steps / result.evaluation->every_steps;
@@ -44,7 +46,7 @@ TrainingRun training_run(const LoadedScenario& loaded, const Result& result, std
   if (loaded.options.tokens_per_step > 0) run.tokens = count * static_cast<double>(loaded.options.tokens_per_step);
   if (result.power) run.joules = count * result.power->joules * static_cast<double>(run.gpus);
   for (const DriveTraffic& traffic : result.drives)
-    if (traffic.written > Bytes(0)) run.drives.push_back(wear_of(traffic, result, steps));
+    if (traffic.written > Bytes(0)) run.drives.push_back(wear_of(traffic, result, run));
   return run;
 }
 

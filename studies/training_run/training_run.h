@@ -13,19 +13,20 @@
 #include <string>
 #include <vector>
 
+#include "planners/offload/drive_life.h"
 #include "scenario/scenario_run.h"
 
 namespace spillway::studies {
 
-// Of a set of drives, by all GPUs that share it; shares of what a drive's rating has left at the start of the run.
+// Of a set of drives, by all GPUs that share it. Shares are of the life left at the start of the run.
 struct DriveWear {
   std::string name;   // "rank 3 scratch"
   std::string model;  // drive profile; empty: unknown
   std::int64_t drives = 1;
   double written_bytes = 0;
-  std::optional<double> rated_share, expected_share;  // of the life by the rating as it stands; not rated: none
-  std::optional<std::int64_t> rated_steps;            // whole steps that the rating takes; none: no end, or not rated
-  [[nodiscard]] bool wears_out() const { return rated_share && *rated_share > 1; }
+  std::optional<double> share, expected_share;  // share: by the bound that verdicts go by; none: not rated
+  std::optional<std::int64_t> steps;            // whole steps that they take by that bound; none: no end, or not rated
+  [[nodiscard]] bool wears_out() const { return share && *share > 1; }
 };
 
 struct TrainingRun {
@@ -37,7 +38,9 @@ struct TrainingRun {
   std::optional<double> tokens;   // trained; not of a capture
   std::optional<double> joules;   // of all GPUs, while they step; where their power is known
   std::int64_t gpus = 1;
-  std::vector<DriveWear> drives;  // those written to
+  planners::LifeBound bound = planners::LifeBound::rated;  // offload.life_bound
+  std::vector<DriveWear> drives;                           // those written to
+  [[nodiscard]] bool is_life_known() const;  // of every drive set written to
   [[nodiscard]] bool wears_out() const;
 };
 

@@ -51,18 +51,30 @@ TEST(TrainingRun, DrivesWearByTheirLife) {
   const Result result = with_drive(0.5, from_seconds(10), Bytes(std::int64_t{1} << 30));
   const auto last = static_cast<std::int64_t>(std::floor(0.5 * year / 10));
   const TrainingRun before = training_run({}, result, last), behind = training_run({}, result, last + 1);
-  EXPECT_EQ(before.drives[0].rated_steps, last);
+  EXPECT_EQ(before.drives[0].steps, last);
   EXPECT_FALSE(before.wears_out());
   EXPECT_TRUE(behind.wears_out());
   EXPECT_NEAR(*behind.drives[0].expected_share, 0.5, 1e-6);
 }
 
+// The bound that verdicts go by is the scenario's.
+TEST(TrainingRun, WearIsJudgedByTheBoundAskedFor) {
+  const Result result = with_drive(0.5, from_seconds(10), Bytes(std::int64_t{1} << 30));
+  const std::int64_t steps = 3 * *training_run({}, result, 1).drives[0].steps / 2;
+  EXPECT_TRUE(training_run({}, result, steps).wears_out());
+  LoadedScenario expected;
+  expected.scenario.offload.demands.bound = planners::LifeBound::expected;
+  EXPECT_FALSE(training_run(expected, result, steps).wears_out());
+}
+
 TEST(TrainingRun, WhatIsNotRatedIsNotKnownToLast) {
   Result result = with_drive(1, from_seconds(1), Bytes(std::int64_t{1} << 30));
   result.drives[0].life.reset();
-  EXPECT_FALSE(training_run({}, result, 5).drives[0].rated_share);
+  EXPECT_FALSE(training_run({}, result, 5).drives[0].share);
+  EXPECT_FALSE(training_run({}, result, 5).is_life_known());
   result.drives[0].written = Bytes(0);
   EXPECT_TRUE(training_run({}, result, 5).drives.empty());
+  EXPECT_TRUE(training_run({}, result, 5).is_life_known());
 }
 
 TEST(TrainingRun, TokensAreWholeSteps) {
@@ -82,7 +94,7 @@ TEST(TrainingRun, AgreesWithTheStepsOwnLife) {
   const TrainingRun run = training_run(loaded, result, 10'000);
   ASSERT_FALSE(run.drives.empty());
   const double years = 1e4 * to_seconds(result.step_time) / (365 * 86'400.0);
-  EXPECT_NEAR(*run.drives[0].rated_share * planners::shortest_rated_years(result), years, 1e-9 * years);
+  EXPECT_NEAR(*run.drives[0].share * planners::shortest_rated_years(result), years, 1e-9 * years);
   EXPECT_NEAR(*run.drives[0].expected_share * planners::shortest_life_years(result), years, 1e-9 * years);
 }
 
