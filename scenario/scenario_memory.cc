@@ -12,12 +12,18 @@
 #include "sim/replay/planned_trace.h"
 
 namespace spillway::scenario {
+namespace {
+
+// What the run that the result shows was held to; 0: nothing.
+Bytes replayed_limit(const MemoryResult& memory) { return memory.gives_back ? memory.limit : Bytes(0); }
+
+}  // namespace
 
 AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const ScenarioRun& run) {
   const Result& result = run.result;
   MemoryReplayOptions memory = memory_options(loaded, run);
   if (result.memory.on_host) memory = {.allocator = std::string(ideal_policy)};
-  return stream_options(memory, result.memory.device, Bytes(0));
+  return stream_options(memory, result.memory.device, replayed_limit(result.memory));
 }
 
 ScenarioRun run_memory(const LoadedScenario& loaded) {
@@ -65,7 +71,7 @@ PlacedAllocations placed_allocations(const LoadedScenario& loaded, ScenarioRun r
   std::vector<AllocationStreamResult> streams;
   for (const auto& [device, events] : index_memory_events(trace)) {
     if (device < 0) continue;
-    AllocationStreamOptions options = stream_options(memory, device, Bytes(0));
+    AllocationStreamOptions options = stream_options(memory, device, replayed_limit(run.result.memory));
     options.keep_rows = options.keep_segments = options.keep_totals = true;
     streams.push_back(replay_allocation_stream(trace, events, options));
     placed.stitches += streams.back().stitches;

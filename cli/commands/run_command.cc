@@ -160,6 +160,9 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   if (arguments.pictures.wanted()) {
     constexpr std::array needed = {Capability::memory};
     run.trace(loaded).require(needed, "--curve and --map");
+    if (!result.memory.known)
+      throw InputError(arguments.first, "--curve and --map", "its memory events tell no block from another",
+                       "take a memory snapshot, or a profile with addresses");
     write_pictures(arguments.pictures, loaded, run);
   }
   if (context.rows_only()) {

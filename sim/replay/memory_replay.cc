@@ -236,17 +236,23 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   peaks.reserved = Bytes(needed.statistics.all().reserved_bytes.peak);
 
   DeviceRun& run = runs_.emplace_back();
+  bool gives_back = false;
   const bool ran_twice = needed.repeated_peak_reserved > Bytes(0);
   if (capacity > Bytes(0)) peaks.verdict = Verdict::fits;
   if (capacity > Bytes(0) && (!ran_twice || needed.repeated_peak_reserved > capacity)) {
     stream = stream_options(options_, device, capacity);
     stream.repeat = stream.stop_when_out_of_memory = true;
+    stream.keep_rows = stream.keep_totals = options_.details && peaks.reserved > capacity;
     AllocationStreamResult limited = replay_allocation_stream(trace_, events, stream);
+    run = {limited.costs, limited.repeated_costs};
     if (peaks.reserved > capacity && limited.out_of_memory > 0) peaks.verdict = Verdict::does_not_fit;
-    run = {std::move(limited.costs), std::move(limited.repeated_costs),
-           Bytes(limited.statistics.all().reserved_bytes.peak), limited.segments_allocated};
+    gives_back = peaks.reserved > capacity && limited.out_of_memory == 0;
+    if (gives_back) {
+      needed = std::move(limited);
+      peaks.reserved = Bytes(needed.statistics.all().reserved_bytes.peak);
+    }
   } else {
-    run = {needed.costs, needed.repeated_costs, peaks.reserved, needed.segments_allocated};
+    run = {needed.costs, needed.repeated_costs};
   }
   const bool is_wanted =
       options_.device ? device == *options_.device : peaks_.size() == 1 || peaks.reserved > peaks_[shown_].reserved;
@@ -254,6 +260,7 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   shown_ = peaks_.size() - 1;
   shown_device_ = device;
   shown_events_ = events;
+  gives_back_ = gives_back;
   shown_run_ = std::move(needed);
 }
 
@@ -310,16 +317,10 @@ MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
   result.peak_allocated = Bytes(shown_run_.statistics.all().allocated_bytes.peak);
   result.peak_reserved = Bytes(shown_run_.statistics.all().reserved_bytes.peak);
   result.segments_allocated = shown_run_.segments_allocated;
-  if (options_.capacity > Bytes(0) && result.peak_reserved > options_.capacity) {
-    result.out_of_memory = peaks_[shown_].verdict == Verdict::does_not_fit;
-    if (result.out_of_memory) {
-      if (options_.details) result.explanation = why_it_failed(event_time);
-    } else {
-      result.peak_reserved = runs_[shown_].reserved;
-      result.segments_allocated = runs_[shown_].segments_allocated;
-      result.explanation = "fits because the allocator gives cached segments back and retries";
-    }
-  }
+  result.gives_back = gives_back_;
+  result.out_of_memory = !on_host_ && peaks_[shown_].verdict == Verdict::does_not_fit;
+  if (result.gives_back) result.explanation = "fits because the allocator gives cached segments back and retries";
+  if (result.out_of_memory && options_.details) result.explanation = why_it_failed(event_time);
   if (options_.details) HeldCurve(trace_, event_time, shown_run_).fill(result);
   return result;
 }

@@ -75,8 +75,6 @@ class MemoryReplay {
  private:
   struct DeviceRun {
     std::vector<EventCost> first, second;  // costs
-    Bytes reserved{};                      // at most, as it ran within the capacity
-    std::uint64_t segments_allocated = 0;
   };
 
   void run_device(std::int16_t device, const EventIndex& events);
@@ -92,7 +90,9 @@ class MemoryReplay {
   std::size_t shown_ = 0;  // in peaks_; not for host memory
   std::int16_t shown_device_ = -1;
   EventIndex shown_events_;
-  AllocationStreamResult shown_run_;  // without a limit, with rows and totals
+  // With rows and totals; without a limit unless it fits only by what is given back at that limit.
+  bool gives_back_ = false;
+  AllocationStreamResult shown_run_;
 };
 
 }  // namespace spillway::sim

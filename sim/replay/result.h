@@ -132,6 +132,8 @@ struct MemoryResult {
   Bytes limit{};     // what the allocator was held to: the capacity less what is kept free of it; 0 none
   Picos peak_time{};
   bool out_of_memory = false;
+  // Fits because the allocator gives cached segments back at the limit: peaks and curve are of the run that does.
+  bool gives_back = false;
   std::string explanation;  // what was asked, what was held, what would have had to give
   std::uint64_t segments_allocated = 0;
   Picos driver_time{};        // the host's in the allocator's calls of the driver, within the replayed time

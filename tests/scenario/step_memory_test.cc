@@ -82,6 +82,25 @@ TEST_P(StepMemoryOn, TheCriticalPathIsTheWholeStep) {
   EXPECT_EQ(reached, run_.result.replayed);
 }
 
+// It fits because the allocator gives segments back at the limit: no picture shows more than the step reserves.
+TEST(StepMemory, IsOfTheRunUnderTheLimit) {
+  const std::vector<std::string> mixed{"offload.technique=mix", "offload.drives=samsung-990-pro-2tb"};
+  const LoadedScenario loaded = load(load_scenario(
+      std::string(std::getenv("SPILLWAY_SOURCE_ROOT")) + "/gui/scenarios/fits-after-one-toggle.json", mixed));
+  ScenarioRun run = run_traced(loaded);
+  take_replayed_order(loaded, run);
+  const MemoryResult& memory = run.result.memory;
+  ASSERT_TRUE(memory.gives_back) << "what this is about";
+  const auto reserved_most = [](const auto& points) {
+    return std::max_element(points.begin(), points.end(),
+                            [](const auto& a, const auto& b) { return a.reserved < b.reserved; })
+        ->reserved;
+  };
+  EXPECT_EQ(reserved_most(memory.timeline), memory.peak_reserved);
+  const std::array clocks = {MemoryClock::gpu};
+  EXPECT_EQ(reserved_most(step_memory_on(loaded, run, clocks).front().curve), memory.peak_reserved);
+}
+
 INSTANTIATE_TEST_SUITE_P(Bundled, StepMemoryOn,
                          testing::Values("bound-by-pcie", "fits-after-one-toggle", "wears-out-its-drives"),
                          [](const auto& one) {

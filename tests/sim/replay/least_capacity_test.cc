@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace spillway::sim {
 namespace {
 
@@ -45,6 +47,23 @@ TEST(LeastCapacity, CountsOnTheCacheGivingSegmentsBack) {
   const MemoryReplayOptions options = within(mebibytes(20));
   ASSERT_EQ(MemoryReplay(trace, options).peaks().front().reserved, mebibytes(90));
   EXPECT_EQ(least_capacity(trace, options), mebibytes(60));
+}
+
+// Where a step fits by what the allocator gives back, its peaks and its curve are those of the run that does.
+TEST(MemoryReplay, ShowsTheRunThatGivesSegmentsBack) {
+  const Trace trace = stream({{take, 1, 30}, {give, 1, 30}, {take, 2, 60}});
+  const std::vector<Picos> unknown(trace.memory_events.size(), Picos(0));
+  const MemoryReplay replay(trace, within(mebibytes(64)));
+  const MemoryResult memory = replay.result(unknown);
+  EXPECT_TRUE(memory.gives_back);
+  EXPECT_FALSE(memory.out_of_memory);
+  EXPECT_EQ(memory.peak_reserved, mebibytes(60));
+  EXPECT_EQ(replay.peaks().front().reserved, mebibytes(60));
+  const auto most = std::max_element(memory.timeline.begin(), memory.timeline.end(),
+                                     [](const auto& a, const auto& b) { return a.reserved < b.reserved; });
+  ASSERT_NE(most, memory.timeline.end());
+  EXPECT_EQ(most->reserved, mebibytes(60));
+  EXPECT_FALSE(MemoryReplay(trace, within(mebibytes(90))).result(unknown).gives_back);
 }
 
 // Exact to the torch allocator's 2 MiB: the stream runs within it, and not within 2 MiB less.
