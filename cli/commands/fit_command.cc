@@ -27,6 +27,7 @@
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "cli/output/way_report.h"
+#include "planners/offload/drive_life.h"
 #include "studies/fit/fit_search.h"
 #include "studies/fit/other_training.h"
 
@@ -125,7 +126,7 @@ std::vector<std::string> figures_of(const WayRow& row) {
           or_dash(result.mfu > 0, fmt::format("{:.1f}", result.mfu * 100)),
           or_dash(row.ran() && result.memory.known, gib(result.memory.peak_reserved)),
           room_of(row),
-          or_dash(row.life_years.has_value(), fmt::format("{:.3g}", row.life_years.value_or(0))),
+          life_cell(result),
           or_dash(cost.has_value(), fmt::format("{:.3g}", cost.value_or(0))),
           or_dash(row.ran(), std::string(to_string(result.binding)))};
 }

@@ -25,6 +25,7 @@
 #include "cli/output/progress.h"
 #include "cli/output/sweep_plot.h"
 #include "cli/output/table.h"
+#include "planners/offload/drive_life.h"
 #include "reports/sweep_database.h"
 #include "reports/sweep_report.h"
 #include "studies/offload/result_figures.h"
@@ -124,7 +125,7 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
       cells.push_back(fmt::format("{:.1f}", row.mfu * 100));
       cells.push_back(
           metrics.busy_watts > 0 ? fmt::format("{:.4g}", metrics.value(SweepObjective::energy_per_token) / 3.6) : "-");
-      cells.push_back(std::isfinite(metrics.life_years) ? fmt::format("{:.3g}", metrics.life_years) : "-");
+      cells.push_back(life_cell(metrics.rated_years, metrics.life_years));
       cells.push_back(row.verdict == Verdict::fits           ? row.binding
                       : row.verdict == Verdict::tight        ? row.binding + " (tight)"
                       : row.verdict == Verdict::does_not_fit ? "does not fit"

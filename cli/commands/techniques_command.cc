@@ -17,6 +17,7 @@
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "cli/output/way_report.h"
+#include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
 #include "reports/pictures/bars_svg.h"
 #include "studies/techniques/compare_techniques.h"
@@ -87,7 +88,7 @@ void add_row(Table& table, const TechniqueRow& each) {
              known ? fmt::format("{:.1f}", row.allocator_efficiency() * 100) : "-",
              gigabytes(row.traffic.to_host + row.traffic.from_host),
              gigabytes(row.traffic.to_drives + row.traffic.from_drives),
-             row.life_years ? fmt::format("{:.1f}", *row.life_years) : "-", std::string(to_string(result.binding)),
+             life_cell(result), std::string(to_string(result.binding)),
              fmt::format("{:.1f}", row.planning_seconds)});
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output/table.h"
+#include "planners/offload/drive_life.h"
 
 namespace spillway::cli {
 namespace {
@@ -60,6 +61,7 @@ Json way_json(const WayRow& row) {
   json["allocator_efficiency"] = has_memory ? number_or_null(row.allocator_efficiency()) : Json();
   json["bytes_per_step"] = ran ? traffic_json(row.traffic) : Json();
   json["life_years"] = or_null(row.life_years);
+  json["life_low_years"] = row.life_years ? number_or_null(shortest_rated_years(result)) : Json();
   json["cost_per_million_tokens"] = ran ? or_null(row.cost_per_million_tokens()) : Json();
   json["binding_resource"] = if_ran(std::string(to_string(result.binding)));
   json["gpus"] = row.gpus;

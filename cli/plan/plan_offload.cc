@@ -20,6 +20,7 @@
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
+#include "planners/offload/drive_life.h"
 #include "planners/offload/hybrid_search.h"
 #include "scenario/reserve.h"
 #include "studies/offload/best_offload.h"
@@ -72,8 +73,7 @@ void add_case(Table& table, const HybridCase& one) {
   for (const DriveTraffic& drive : one.result.drives) written += drive.written;
   table.add({one.name, std::string(yes_or_no(one.verdict)),
              fmt::format("{:.3f}", to_seconds(one.result.step_time) * 1e3), gib(one.result.memory.peak_allocated),
-             gib(one.result.memory.peak_reserved), gib(written),
-             std::isfinite(one.life_years) ? fmt::format("{:.3g}", one.life_years) : "-"});
+             gib(one.result.memory.peak_reserved), gib(written), life_cell(one.result)});
 }
 
 Json variant_json(const VariantCase& one) {

@@ -48,7 +48,8 @@ void WaysModel::clear(const Outcome& now) {
   now_.result.path.clear();
   now_.result.op_start.clear();
   now_.result.op_end.clear();
-  if (const double years = shortest_life_years(now_.result); std::isfinite(years)) now_.life_years = years;
+  if (const double years = shortest_life_years(now_.result); std::isfinite(years) && !unrated_writes(now_.result))
+    now_.life_years = years;
   now_text_ = now.scenario.text;
   seen_.clear();
   endResetModel();
@@ -147,9 +148,9 @@ QString WaysModel::text(const studies::WayRow& row, bool changes_maths, int colu
     case reserved:
       return known ? gib_words(result.memory.peak_reserved) : QString("not known");
     case life:
-      return row.life_years ? QString("%1 y").arg(*row.life_years, 0, 'g', 3)
-             : row.ran()    ? QString("no wear")
-                            : QString();
+      if (!row.ran()) return {};
+      if (unrated_writes(result) != nullptr) return QString("not rated");
+      return row.life_years ? QString::fromStdString(life_cell(result)) + " y" : QString("no wear");
     case cost: {
       const auto usd = row.ran() ? row.cost_per_million_tokens() : std::nullopt;
       return usd ? QString::number(*usd, 'g', 3) : QString("not known");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <string>
@@ -138,6 +139,28 @@ double shortest_rated_years(const Result& result) {
   for (const DriveTraffic& traffic : result.drives)
     if (traffic.life) shortest = std::min(shortest, traffic.life->low_years);
   return shortest;
+}
+
+const DriveTraffic* unrated_writes(const Result& result) {
+  const auto found = std::find_if(result.drives.begin(), result.drives.end(), [](const DriveTraffic& traffic) {
+    return !traffic.life && traffic.written > Bytes(0);
+  });
+  return found == result.drives.end() ? nullptr : &*found;
+}
+
+std::string told_unrated(const DriveTraffic& drive) {
+  return (drive.model.empty() ? drive.name : drive.model) + " is not rated: how long it lasts is unknown";
+}
+
+std::string life_cell(double rated_years, double years) {
+  if (!std::isfinite(years)) return "-";
+  const std::string rated = fmt::format("{:.3g}", rated_years), expected = fmt::format("{:.3g}", years);
+  return rated == expected ? expected : rated + "-" + expected;
+}
+
+std::string life_cell(const Result& result) {
+  return unrated_writes(result) != nullptr ? "not rated"
+                                           : life_cell(shortest_rated_years(result), shortest_life_years(result));
 }
 
 }  // namespace spillway::planners

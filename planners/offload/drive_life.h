@@ -44,9 +44,14 @@ double write_rate(const DriveTraffic& traffic, const Result& result);
 void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, const OffloadPlan& plan,
                  const PlannedTrace& planned, Result& result);
 
-// The shortest of the drive sets' lives, in years: expected, and by the rating as it stands; infinity when nothing is
-// written or nothing is rated.
+// The shortest of the rated drive sets' lives, in years: expected, and by the rating as it stands; infinity when nothing
+// is written to them. Where a set that nobody rates is written to, how long the drives last is unknown.
 double shortest_life_years(const Result& result);
 double shortest_rated_years(const Result& result);
+const DriveTraffic* unrated_writes(const Result& result);  // the first such set; null: none
+std::string told_unrated(const DriveTraffic& drive);       // "crucial-t705-2tb is not rated: how long it lasts ..."
+// For a table's cell: "3.38-5.2", by the rating and expected; "5.2" where they are one; "-" where there is no end.
+std::string life_cell(double rated_years, double years);
+std::string life_cell(const Result& result);  // the same, or "not rated"
 
 }  // namespace spillway::planners

@@ -11,6 +11,7 @@
 #include "hwprofiles/profile_library.h"
 #include "models/pipeline/named_schedules.h"
 #include "models/spec/model_spec.h"
+#include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/machine_power.h"
 #include "scenario/replay_store.h"
@@ -193,6 +194,8 @@ class Judge {
       return fmt::format("{:.4g} tokens/s are fewer than {:.4g}", trial.tokens_per_second,
                          asked.least_tokens_per_second);
     if (trial.mfu < asked.least_mfu) return fmt::format("an MFU of {:.3f} is below {:.3f}", trial.mfu, asked.least_mfu);
+    const DriveTraffic* const unrated = unrated_writes(result);
+    if (asked.least_life_years > 0 && unrated != nullptr) return told_unrated(*unrated);
     if (asked.least_life_years > 0 && trial.life_years && trial.rated_years < asked.least_life_years)
       return fmt::format("drives last {:.3g} years by their rating as it stands, not {:.3g}", trial.rated_years,
                          asked.least_life_years);

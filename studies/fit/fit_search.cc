@@ -15,6 +15,7 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/log.h"
+#include "planners/offload/drive_life.h"
 #include "scenario/machine_power.h"
 #include "studies/fit/fit_layouts.h"
 #include "studies/fit/fit_screen.h"
@@ -48,6 +49,7 @@ double figure_of(FitGoal goal, const WayRow& row) {
     case FitGoal::cost:
       return row.cost_per_million_tokens().value_or(to_seconds(row.result.step_time) * static_cast<double>(row.gpus));
     case FitGoal::life:
+      if (unrated_writes(row.result) != nullptr) return 0;  // unknown: behind every life
       return row.life_years ? -*row.life_years : -std::numeric_limits<double>::infinity();
     case FitGoal::memory:
       return static_cast<double>(row.result.memory.peak_reserved.count());

@@ -145,6 +145,11 @@ Record record_of(const std::string& line) {
   return record;
 }
 
+bool asks_life(const SweepFile& file) {
+  return file.least_life_years || std::find(file.objectives.begin(), file.objectives.end(), SweepObjective::ssd_life) !=
+                                      file.objectives.end();
+}
+
 }  // namespace
 
 SweepBlock parse_sweep_block(const std::string& record) { return record_of<BlockRecord>(record).block; }
@@ -188,6 +193,8 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
     row.verdict = result.verdict();
     row.binding = to_string(result.binding);
     row.mfu = result.mfu;
+    if (const DriveTraffic* const unrated = unrated_writes(result); unrated != nullptr && asks_life(file_))
+      row.failure = told_unrated(*unrated);
     row.fingerprint = fmt::format("{:016x}", result.fingerprint);
   } catch (const InputError& error) {
     row.failure = error.cause();

@@ -24,7 +24,7 @@ struct WayRow {
   MovedBytes traffic;
   std::int64_t gpus = 1;             // 1 for a capture
   std::int64_t tokens_per_step = 0;  // 0: unknown
-  std::optional<double> life_years;  // of the drive set that wears first; none: nothing rated is written
+  std::optional<double> life_years;  // of the drive set that wears first; none: nothing is written, or it is unknown
   // Of its GPUs with their share of the machines, by the bundled price list; drives that the scenario names come on
   // top. None: nobody states a price.
   std::optional<double> usd_per_hour;

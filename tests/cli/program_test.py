@@ -612,13 +612,39 @@ class OffloadTest(ProgramTest):
         few = json.loads(self.run_of_steps(0, "--steps", "1000", "--format", "json"))["training_run"]
         self.assertAlmostEqual(few["seconds"], 1000 * one["step_time_ns"] / 1e9 + few["first_step_extra_seconds"], 3)
         self.assertTrue(few["drives_last"])
-        last = few["drives"][0]["rated_steps"]
+        last = few["drives"][0]["steps_they_take"]
         self.assertNotIn("worn out", self.run_of_steps(0, "--steps", str(last)))
         self.assertIn("worn out by step", self.run_of_steps(1, "--steps", str(last + 1)))
         tokens = json.loads(self.run_of_steps(0, "--tokens", str(few["tokens"]), "--format", "json"))["training_run"]
         self.assertEqual(tokens, few)
         for wrong in (["--steps", "0"], ["--steps", "5", "--tokens", "5"], ["--steps", "5", "--format", "csv"]):
             self.assertEqual(spillway("run", self.scenario(), *wrong).returncode, 2)
+
+    # A life that nobody states is unknown to every command: never for ever, never enough.
+    def test_an_unrated_drives_life_is_unknown_everywhere(self):
+        drives = {**self.ALL_OUT, "drives": "crucial-t705-2tb"}
+        path = self.scenario(offload=drives)
+        text = spillway("run", path, "--steps", "10")
+        self.assertIn("not rated, so how far that wears them is unknown", text.stdout)
+        found = json.loads(spillway("run", path, "--steps", "10", "--format", "json").stdout)
+        self.assertIsNone(found["ssd"]["life_years"])
+        self.assertIsNone(found["training_run"]["drives_last"])
+        asked = self.scenario(offload={**drives, "least_life_years": 1})
+        self.assertIn("is not rated", spillway("run", asked).stdout)
+        self.assertEqual(spillway("run", asked).returncode, 1)
+        table = spillway("techniques", path, "--technique", "ssdtrain")
+        self.assertIn("not rated", table.stdout, table.stderr)
+        rows = json.loads(spillway("techniques", path, "--technique", "ssdtrain", "--format", "json").stdout)["rows"]
+        self.assertTrue(all(row["life_years"] is None and row["life_low_years"] is None for row in rows))
+        with open(path, encoding="utf-8") as file:
+            base = json.load(file)
+        del base["schema"], base["version"]
+        for asks in ({"require": {"life_years": 1}}, {"objectives": ["ssd_life"]}):
+            sweep = self.path("sweep.json", json.dumps({
+                "schema": "spillway-sweep", "version": 1, "base": base, **asks,
+                "axes": [{"name": "least", "key": "offload.least_elements", "values": [1000000, 2000000]}]}).encode())
+            swept = spillway("sweep", sweep, "--all")
+            self.assertIn("crucial-t705-2tb is not rated", swept.stdout, swept.stderr)
 
     def run_of_steps(self, code, *options):
         result = spillway("run", self.scenario(offload=self.ALL_OUT), *options)

@@ -49,5 +49,20 @@ TEST(DriveLife, IsReckonedAtThePeriodAndJudgedByTheRatingAsItStands) {
   EXPECT_EQ(result.drives_refuse, "");
 }
 
+TEST(DriveLife, OfATableIsARangeOrUnknown) {
+  EXPECT_EQ(life_cell(3.384, 5.2), "3.38-5.2");
+  EXPECT_EQ(life_cell(5.2001, 5.2), "5.2");
+  EXPECT_EQ(life_cell(Result{}), "-");
+  Result result;
+  result.drives.push_back({.name = "scratch", .written = Bytes(0), .model = "unrated"});
+  EXPECT_EQ(unrated_writes(result), nullptr) << "nothing wears it";
+  result.drives.push_back({.name = "other", .written = Bytes(1), .life = DriveLife{3, 2, 4, "rated", {}}});
+  EXPECT_EQ(life_cell(result), "2-3");
+  result.drives[0].written = Bytes(1);
+  ASSERT_EQ(unrated_writes(result), &result.drives[0]);
+  EXPECT_EQ(told_unrated(result.drives[0]), "unrated is not rated: how long it lasts is unknown");
+  EXPECT_EQ(life_cell(result), "not rated") << "which of them goes first nobody knows";
+}
+
 }  // namespace
 }  // namespace spillway::planners
