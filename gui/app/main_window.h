@@ -168,6 +168,7 @@ class MainWindow : public QMainWindow {
   void copy_picture();
   void copy_command();
   void show_shortcuts();
+  void show_training_run();
   void show_provenance();
 
   QSettings& settings_;

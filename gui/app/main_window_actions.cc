@@ -22,6 +22,7 @@
 #include "gui/panels/message_bar.h"
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/trace_range_dialog.h"
+#include "gui/panels/training_run_dialog.h"
 #include "gui/panels/variant_panel.h"
 #include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
@@ -101,6 +102,7 @@ void MainWindow::make_actions() {
   stop_ = action(what_if, tr("&Cancel what is running"), QKeySequence(Qt::Key_Escape), [this] { session_.cancel(); });
   stop_->setEnabled(false);
   action(what_if, tr("Time &range of the trace…"), {}, [this] { ask_trace_range(); });
+  action(what_if, tr("A &whole training run…"), {}, [this] { show_training_run(); });
   action(what_if, tr("What the figures &rest on"), {}, [this] { show_provenance(); });
   action(what_if, tr("Run or stop the &sweep"), QKeySequence("F5"),
          [this] { sweep_->is_running() ? sweep_->stop() : sweep_->start(); });
@@ -263,6 +265,14 @@ void MainWindow::show_shortcuts() {
   box.setWindowTitle(tr("Keys"));
   box.setText("<table>" + rows + "</table>");
   box.exec();
+}
+
+void MainWindow::show_training_run() {
+  if (drawn_ == nullptr) return;
+  if (!drawn_->result().may_fit() || drawn_->result().step_time <= Picos(0))
+    return message_->show_note(tr("There is no training run of a step that does not fit, or of unknown length."));
+  const auto command = session_.document() == nullptr ? std::nullopt : session_.document()->command();
+  TrainingRunDialog(this, drawn_, command.value_or("")).exec();
 }
 
 void MainWindow::show_provenance() {

@@ -7,6 +7,7 @@
 #include <QComboBox>
 #include <QDoubleSpinBox>
 #include <QKeyEvent>
+#include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMouseEvent>
@@ -22,10 +23,12 @@
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/start_page.h"
 #include "gui/panels/sweep_view.h"
+#include "gui/panels/training_run_dialog.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
 #include "scenario/scenario.h"
+#include "studies/training_run/training_run_words.h"
 #include "tests/gui/app/window_fixture.h"
 
 namespace spillway::gui {
@@ -627,6 +630,31 @@ TEST_F(Window, ADiagnosisLeadsToItsPlace) {
   // A generated step has none, and says what does.
   open("bound-by-pcie");
   EXPECT_EQ(window_.diagnosis().diagnosed(), nullptr);
+}
+
+// What `run --tokens` says, typed into a dialog.
+TEST_F(Window, AWholeTrainingRun) {
+  window_.open(bundled("wears-out-its-drives"));
+  settle();
+  const std::shared_ptr<const Outcome> outcome = window_.session().outcome();
+  TrainingRunDialog dialog(&window_, outcome, "spillway run s.json");
+  const auto child = [&](const char* name) { return dialog.findChild<QLabel*>(name)->text(); };
+  const auto all_of = [&](const studies::TrainingRun& run) {
+    for (const auto& [name, words] : studies::training_run_rows(run, outcome->result()))
+      EXPECT_TRUE(child("training run answer").contains(QString::fromStdString(words).toHtmlEscaped())) << words;
+  };
+  all_of(studies::training_run(outcome->loaded, outcome->result(), 10'000));
+  QLineEdit* const steps = dialog.findChildren<QLineEdit*>().at(0);
+  QLineEdit* const tokens = dialog.findChildren<QLineEdit*>().at(1);
+  QTest::keyClicks(tokens, "3e12");
+  EXPECT_EQ(steps->text(), "");
+  const std::int64_t most = studies::steps_for_tokens(outcome->loaded, 3e12, "");
+  all_of(studies::training_run(outcome->loaded, outcome->result(), most));
+  EXPECT_TRUE(child("training run answer").contains("worn out by step"));
+  EXPECT_EQ(child("training run command"), "spillway run s.json --tokens 3e12");
+  QTest::keyClicks(steps, "0");
+  EXPECT_EQ(child("training run answer"), "A number of steps, 1 or more.");
+  EXPECT_EQ(child("training run command"), "");
 }
 
 }  // namespace
