@@ -1,5 +1,6 @@
 #include "sim/engine/activity_graph.h"
 
+#include "base/give_back.h"
 #include "base/input_error.h"
 
 namespace spillway::sim {
@@ -99,7 +100,7 @@ void ActivityGraph::finish() {
   std::vector<std::uint32_t> cursor(first_edge_.begin(), first_edge_.end() - 1);
   edges_.resize(staged_.size());
   for (const StagedEdge& row : staged_) edges_[cursor[row.source]++] = row.edge;
-  staged_ = {};
+  give_back(staged_);
   finished_ = true;
 }
 

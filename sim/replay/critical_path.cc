@@ -63,7 +63,7 @@ class Walk {
   static constexpr std::uint32_t none = 0xffffffffU;
   struct Predecessor {
     std::uint32_t source;
-    ActivityGraph::Edge edge;
+    std::uint32_t place;  // in the source's edges
   };
 
   // Of a folded step `at` stands for what it is `later_` periods later.
@@ -101,8 +101,10 @@ class Walk {
     for (std::uint32_t a = 0; a < n; ++a) first_[a + 1] += first_[a];
     predecessors_.resize(first_[n]);
     std::vector<std::uint32_t> at(first_.begin(), first_.end() - 1);
-    for (std::uint32_t a = 0; a < n; ++a)
-      for (const ActivityGraph::Edge& edge : graph_.edges(a)) predecessors_[at[edge.target]++] = {a, edge};
+    for (std::uint32_t a = 0; a < n; ++a) {
+      std::uint32_t place = 0;
+      for (const ActivityGraph::Edge& edge : graph_.edges(a)) predecessors_[at[edge.target]++] = {a, place++};
+    }
   }
 
   // The last `time` of what is not yet accounted for.
@@ -164,7 +166,8 @@ class Walk {
       return;
     }
     for (std::uint32_t p = first_[at]; p < first_[at + 1]; ++p) {
-      const auto& [source, edge] = predecessors_[p];
+      const std::uint32_t source = predecessors_[p].source;
+      const ActivityGraph::Edge& edge = graph_.edges(source)[predecessors_[p].place];
       const bool ends = edge.type == EdgeType::end_to_start;
       if ((ends ? end_[source] : start_[source]) + edge.lag != start || !may_hold(source)) continue;
       const Picos unexplained = unexplained_of(at, source, edge.lag);

@@ -167,5 +167,18 @@ TEST(Executor, EmptyGraph) {
   EXPECT_TRUE(executor.run().ok());
 }
 
+// Edges are staged until the graph is finished, and not kept twice behind that.
+TEST(ActivityGraph, FinishingGivesStagedEdgesBack) {
+  ActivityGraph graph;
+  const TrackId lane = graph.add_lane();
+  std::vector<ActivityId> activities;
+  for (int i = 0; i < 1'000; ++i) activities.push_back(graph.add_delay(lane, Picos(1)));
+  for (std::size_t i = 0; i + 3 < activities.size(); ++i)
+    for (std::size_t ahead = 1; ahead < 4; ++ahead) graph.add_edge(activities[i], activities[i + ahead]);
+  const std::size_t staged = graph.memory_bytes();
+  graph.finish();
+  EXPECT_LT(graph.memory_bytes(), staged);
+}
+
 }  // namespace
 }  // namespace spillway::sim

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "base/give_back.h"
 #include "traces/derive.h"
 
 namespace spillway::traces {
@@ -163,7 +164,7 @@ void Assembler::append_spans() {
     spans.record_id.push_back(row.record_id);
     spans.external_id.push_back(row.external_id);
   }
-  rows_.spans = {};
+  give_back(rows_.spans);
 }
 
 void Assembler::append_outermost_operators() {
@@ -215,7 +216,7 @@ void Assembler::append_host_calls() {
                           .span = stack.empty() ? SpanId::none : SpanId(stack.back())});
     if (row.correlation > 0) calls_.push_back({row.correlation, static_cast<std::uint32_t>(index_of(op))});
   }
-  rows_.host = {};
+  give_back(rows_.host);
   if (rows_.device.empty())
     trace_.note("no_device_work", "", "host calls without any GPU activity: was ProfilerActivity.CUDA on?", false);
 }
@@ -255,8 +256,8 @@ void Assembler::append_device_work() {
   }
   std::sort(trace_.collectives.begin(), trace_.collectives.end(),
             [](const Collective& a, const Collective& b) { return a.op < b.op; });
-  rows_.device = {};
-  op_of_device_row_ = {};
+  give_back(rows_.device);
+  give_back(op_of_device_row_);
 }
 
 // Merges work without a launch into the launched work of one stream, before the first that started later.
