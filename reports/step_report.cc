@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/replay/fidelity.h"
+#include "sim/replay/peak_owners.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::reports {
@@ -68,15 +69,8 @@ ReportTable reserve_table(const Reserve& reserve) {
 ReportTable owners_table(const std::string& caption, const std::vector<PeakOwner>& owners) {
   constexpr std::size_t most = 14;
   ReportTable table{caption, {"held by", "GiB"}, {}};
-  Bytes rest{};
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    if (i < most || owners.size() == most + 1)
-      table.rows.push_back({text_cell(owners[i].name), number_cell(gibibytes(owners[i].bytes))});
-    else
-      rest += owners[i].bytes;
-  }
-  if (owners.size() > most + 1)
-    table.rows.push_back({text_cell(fmt::format("{} others", owners.size() - most)), number_cell(gibibytes(rest))});
+  for (const PeakOwner& owner : largest_owners(owners, most))
+    table.rows.push_back({text_cell(owner.name), number_cell(gibibytes(owner.bytes))});
   return table;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/options/command_options.h"
 #include "reports/pictures/memory_svg.h"
 #include "sim/pictures/memory_picture.h"
+#include "sim/replay/peak_owners.h"
 
 namespace spillway::cli {
 namespace {
@@ -93,14 +94,8 @@ Json explanation_json(const MemoryExplanation& explanation) {
 std::string owners_text(const std::string& heading, const std::vector<PeakOwner>& owners, std::size_t most) {
   if (owners.empty()) return "";
   std::string text = "\n  " + heading + "\n";
-  Bytes rest{};
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    if (i < most)
-      text += fmt::format("    {:>12}  {}\n", bytes_text(owners[i].bytes), owners[i].name);
-    else
-      rest += owners[i].bytes;
-  }
-  if (owners.size() > most) text += fmt::format("    {:>12}  {} others\n", bytes_text(rest), owners.size() - most);
+  for (const PeakOwner& owner : largest_owners(owners, most))
+    text += fmt::format("    {:>12}  {}\n", bytes_text(owner.bytes), owner.name);
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include "base/number_text.h"
 #include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/torch_settings.h"
+#include "sim/replay/peak_owners.h"
 
 namespace spillway::sim {
 namespace {
@@ -82,7 +83,7 @@ class HeldCurve {
     }
   }
 
-  // Largest first; what is beyond `most` is one entry. An empty name: not known.
+  // Largest first, see largest_owners(). An empty name: not known.
   template <class Name>
   [[nodiscard]] std::vector<PeakOwner> owners_by(const Name& name, std::size_t most) const {
     std::map<std::string, Bytes> groups;
@@ -95,12 +96,7 @@ class HeldCurve {
                         initial_ - initial_freed_, stream_.started_up});
     std::stable_sort(owners.begin(), owners.end(),
                      [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
-    if (owners.size() <= most) return owners;
-    PeakOwner rest{std::to_string(owners.size() - most) + " others", Bytes(0), true};
-    for (std::size_t i = most; i < owners.size(); ++i) rest.bytes += owners[i].bytes;
-    owners.resize(most);
-    owners.push_back(std::move(rest));
-    return owners;
+    return largest_owners(std::move(owners), most);
   }
 
   // Of an event, in stream_.held.

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/replay/peak_owners.h"
 #include "sim/replay/result.h"
 
 namespace spillway::sim {
@@ -60,6 +61,19 @@ TEST(Verdict, IsNullInJsonWhereItIsUnknown) {
     EXPECT_EQ(verdict_of_json(fits_json(verdict), to_string(verdict)), verdict);
   EXPECT_EQ(verdict_of_json(true), Verdict::fits) << "of older files, which have no words";
   EXPECT_EQ(verdict_of(Bytes(1), Bytes(0)), Verdict::unknown);
+}
+
+// The sum stays, and nobody reads of "1 others".
+TEST(PeakOwners, TheLargestAndTheRest) {
+  std::vector<PeakOwner> owners;
+  for (std::int64_t i = 0; i < 6; ++i) owners.push_back({"layer " + std::to_string(i), Bytes(10 - i), true});
+  EXPECT_EQ(largest_owners(owners, 5).size(), 6U) << "one alone is shown";
+  EXPECT_EQ(largest_owners(owners, 9).size(), 6U);
+  const std::vector<PeakOwner> cut = largest_owners(owners, 4);
+  ASSERT_EQ(cut.size(), 5U);
+  EXPECT_EQ(cut[3].name, "layer 3");
+  EXPECT_EQ(cut[4].name, "2 others");
+  EXPECT_EQ(cut[4].bytes, Bytes(6 + 5));
 }
 
 }  // namespace
