@@ -87,9 +87,8 @@ void add_row(Table& table, const TechniqueRow& each) {
              known ? gib(result.memory.peak_allocated) : "-", known ? gib(result.memory.peak_reserved) : "-",
              known ? fmt::format("{:.1f}", row.allocator_efficiency() * 100) : "-",
              gigabytes(row.traffic.to_host + row.traffic.from_host),
-             gigabytes(row.traffic.to_drives + row.traffic.from_drives),
-             life_cell(result), std::string(to_string(result.binding)),
-             fmt::format("{:.1f}", row.planning_seconds)});
+             gigabytes(row.traffic.to_drives + row.traffic.from_drives), life_cell(result),
+             std::string(to_string(result.binding)), fmt::format("{:.1f}", row.planning_seconds)});
 }
 
 std::string picture(const TechniqueComparison& comparison, const std::string& title) {

@@ -146,8 +146,8 @@ Record record_of(const std::string& line) {
 }
 
 bool asks_life(const SweepFile& file) {
-  return file.least_life_years || std::find(file.objectives.begin(), file.objectives.end(), SweepObjective::ssd_life) !=
-                                      file.objectives.end();
+  return file.least_life_years ||
+         std::find(file.objectives.begin(), file.objectives.end(), SweepObjective::ssd_life) != file.objectives.end();
 }
 
 }  // namespace

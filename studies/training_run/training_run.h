@@ -40,7 +40,7 @@ struct TrainingRun {
   std::int64_t gpus = 1;
   planners::LifeBound bound = planners::LifeBound::rated;  // offload.life_bound
   std::vector<DriveWear> drives;                           // those written to
-  [[nodiscard]] bool is_life_known() const;  // of every drive set written to
+  [[nodiscard]] bool is_life_known() const;                // of every drive set written to
   [[nodiscard]] bool wears_out() const;
 };
 

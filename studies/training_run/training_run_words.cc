@@ -21,11 +21,11 @@ std::string energy_text(double joules) {
   return kwh < 1'000 ? fmt::format("{:.3g} kWh", kwh) : fmt::format("{} MWh", number_text(kwh / 1'000));
 }
 
-std::string share_text(double share) { return fmt::format("{:.3g} %", share * 100); }
+std::string share_text(double share) { return number_text(share * 100) + " %"; }
 
 std::string wear_text(const DriveWear& wear, const TrainingRun& run) {
-  std::string text =
-      fmt::format("{}: {:.4g} TB written to {} drives", wear.name, wear.written_bytes / 1e12, wear.drives);
+  std::string text = fmt::format("{}: {} TB written to {} drive{}", wear.name, number_text(wear.written_bytes / 1e12),
+                                 wear.drives, wear.drives == 1 ? "" : "s");
   if (!wear.share) return text + "; not rated, so how far that wears them is unknown";
   if (wear.steps == 0) return text + "; nothing is left of their rated life";
   if (run.bound == planners::LifeBound::expected)
@@ -43,8 +43,9 @@ std::string wear_text(const DriveWear& wear, const TrainingRun& run) {
 std::vector<std::pair<std::string, std::string>> training_run_rows(const TrainingRun& run, const Result& result) {
   std::string takes = fmt::format("{} steps in {}", grouped_text(run.steps), long_time_text(run.seconds));
   if (result.step_time_range.known)
-    takes += fmt::format(" ({} to {} in 80 % of steps like it)", long_time_text(run.seconds * result.step_time_range.low),
-                         long_time_text(run.seconds * result.step_time_range.high));
+    takes +=
+        fmt::format(" ({} to {} in 80 % of steps like it)", long_time_text(run.seconds * result.step_time_range.low),
+                    long_time_text(run.seconds * result.step_time_range.high));
   if (run.tokens) takes += fmt::format(", {} tokens", number_text(*run.tokens));
   std::vector<std::pair<std::string, std::string>> rows{{"training run", std::move(takes)}};
   if (run.first_step_seconds > 0)
