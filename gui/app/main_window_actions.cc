@@ -2,6 +2,7 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QDialog>
+#include <QDialogButtonBox>
 #include <QDockWidget>
 #include <QFileDialog>
 #include <QHeaderView>
@@ -9,6 +10,9 @@
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QMessageBox>
+#include <QScreen>
+#include <QScrollArea>
+#include <QScrollBar>
 #include <QSettings>
 #include <QSortFilterProxyModel>
 #include <QStackedWidget>
@@ -48,7 +52,7 @@ void MainWindow::make_actions() {
   palette_ = new CommandPalette(this);
   QMenu* const file = menuBar()->addMenu(tr("&File"));
   action(file, tr("&Open…"), QKeySequence::Open, [this] { ask_open(); });
-  action(file, tr("&Start page"), {}, [this] { show_start(); });
+  action(file, tr("S&tart page"), {}, [this] { show_start(); });
   file->addSeparator();
   action(file, tr("&Save scenario"), QKeySequence::Save, [this] { ask_save(false); });
   action(file, tr("Save scenario &as…"), QKeySequence("Ctrl+Shift+S"), [this] { ask_save(true); });
@@ -73,7 +77,7 @@ void MainWindow::make_actions() {
     search_->selectAll();
   });
   action(edit, tr("Find &next"), QKeySequence::FindNext, [this] { find_next(false); });
-  action(edit, tr("Find &previous"), QKeySequence::FindPrevious, [this] { find_next(true); });
+  action(edit, tr("Find pre&vious"), QKeySequence::FindPrevious, [this] { find_next(true); });
 
   QMenu* const what_if = menuBar()->addMenu(tr("&What if"));
   pin_ = action(what_if, tr("Pin as &baseline"), QKeySequence("B"), [this] { session_.pin(); });
@@ -87,7 +91,7 @@ void MainWindow::make_actions() {
   });
   action(what_if, tr("&New variant"), QKeySequence("V"), [this] { session_.branch({}); });
   action(what_if, tr("Ne&xt variant"), QKeySequence("Shift+V"), [this] { next_variant(); });
-  action(what_if, tr("Re&name the variant"), QKeySequence("F2"), [this] { variants_->rename_current(); });
+  action(what_if, tr("R&ename the variant"), QKeySequence("F2"), [this] { variants_->rename_current(); });
   action(what_if, tr("Remo&ve the variant"), QKeySequence("Ctrl+Delete"), [this] {
     const Variant* const gone = session_.variant(session_.current());
     if (gone == nullptr || session_.variants().size() < 2) return message_->show_note(tr("It is the only variant."));
@@ -103,7 +107,7 @@ void MainWindow::make_actions() {
   stop_->setEnabled(false);
   action(what_if, tr("Time &range of the trace…"), {}, [this] { ask_trace_range(); });
   action(what_if, tr("A &whole training run…"), {}, [this] { show_training_run(); });
-  action(what_if, tr("What the figures &rest on"), {}, [this] { show_provenance(); });
+  action(what_if, tr("What the &figures rest on"), {}, [this] { show_provenance(); });
   action(what_if, tr("Run or stop the &sweep"), QKeySequence("F5"),
          [this] { sweep_->is_running() ? sweep_->stop() : sweep_->start(); });
 
@@ -261,10 +265,23 @@ void MainWindow::show_shortcuts() {
   for (const KeyRow& row : keys())
     rows += QString("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>")
                 .arg(row.text().toHtmlEscaped(), row.words.toHtmlEscaped());
-  QMessageBox box(this);
-  box.setWindowTitle(tr("Keys"));
-  box.setText("<table>" + rows + "</table>");
-  box.exec();
+  QDialog dialog(this);
+  dialog.setObjectName("keys");
+  dialog.setWindowTitle(tr("Keys"));
+  auto* const words = new QLabel("<table>" + rows + "</table>");
+  words->setMargin(8);
+  auto* const area = new QScrollArea;
+  area->setWidget(words);
+  auto* const buttons = new QDialogButtonBox(QDialogButtonBox::Close);
+  connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
+  auto* const column = new QVBoxLayout(&dialog);
+  column->addWidget(area);
+  column->addWidget(buttons);
+  // As wide as its rows, and no higher than the screen, for the button to be in reach.
+  const int bar = area->verticalScrollBar()->sizeHint().width(), frame = 2 * area->frameWidth();
+  area->setMinimumWidth(words->sizeHint().width() + bar + frame);
+  dialog.resize(dialog.sizeHint().width(), std::min(700, screen()->availableGeometry().height() * 4 / 5));
+  dialog.exec();
 }
 
 void MainWindow::show_training_run() {

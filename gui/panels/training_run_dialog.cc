@@ -73,8 +73,8 @@ void TrainingRunDialog::answer(const QLineEdit& asked) {
     return;
   }
   try {
-    const std::int64_t steps = by_tokens ? studies::steps_for_tokens(outcome_->loaded, number, "tokens")
-                                         : static_cast<std::int64_t>(number);
+    const std::int64_t steps =
+        by_tokens ? studies::steps_for_tokens(outcome_->loaded, number, "tokens") : static_cast<std::int64_t>(number);
     answer_->setText(html_rows(studies::training_run(outcome_->loaded, outcome_->result(), steps), outcome_->result()));
     if (!replays_.isEmpty())
       command_->setText(QString("%1 --%2 %3").arg(replays_, by_tokens ? "tokens" : "steps", asked.text().trimmed()));

@@ -5,13 +5,20 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QComboBox>
+#include <QDialog>
 #include <QDoubleSpinBox>
 #include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
+#include <QMenu>
+#include <QMenuBar>
 #include <QMouseEvent>
 #include <QPushButton>
+#include <QScreen>
+#include <QScrollArea>
+#include <QScrollBar>
+#include <QTimer>
 #include <QTreeView>
 #include <QWheelEvent>
 #include <filesystem>
@@ -655,6 +662,32 @@ TEST_F(Window, AWholeTrainingRun) {
   QTest::keyClicks(steps, "0");
   EXPECT_EQ(child("training run answer"), "A number of steps, 1 or more.");
   EXPECT_EQ(child("training run command"), "");
+}
+
+// A letter opens one entry of a menu.
+TEST_F(Window, MenusLettersAreTheirOwn) {
+  const QList<QAction*> menus = window_.menuBar()->actions();
+  ASSERT_GE(menus.size(), 4);
+  for (const QAction* const menu : menus) {
+    std::set<QString> letters;
+    for (const QAction* const entry : menu->menu()->actions()) {
+      const qsizetype at = entry->text().indexOf('&');
+      if (at >= 0)
+        EXPECT_TRUE(letters.insert(entry->text().mid(at + 1, 1).toLower()).second) << entry->text().toStdString();
+    }
+  }
+}
+
+// The keys' button is in reach on a small screen.
+TEST_F(Window, TheKeysFitTheScreen) {
+  QTimer::singleShot(0, &window_, [&] {
+    auto* const keys = window_.findChild<QDialog*>("keys");
+    ASSERT_NE(keys, nullptr);
+    EXPECT_LE(keys->height(), window_.screen()->availableGeometry().height());
+    EXPECT_FALSE(keys->findChild<QScrollArea*>()->horizontalScrollBar()->isVisible());
+    keys->reject();
+  });
+  QTest::keyClick(&window_, Qt::Key_F1);
 }
 
 }  // namespace
