@@ -14,6 +14,7 @@
 #include "base/input_error.h"
 #include "cli/commands/report_procurement.h"
 #include "cli/options/command_options.h"
+#include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
@@ -300,19 +301,19 @@ void add_report_commands(Command& app, Context& context) {
           "credit flash whose data live for weeks (x6.67) or a day (x86), as publications do and no vendor does")
       ->choices({"rated", "weeks", "day"})
       ->capture_default_str();
-  drives->callback([&context, ssd] { report_ssd(context, *ssd); });
+  drives->callback([&context, ssd] { run_stoppable([&] { report_ssd(context, *ssd); }); });
   const auto pcie = std::make_shared<ReportArguments>();
   Command* links =
       group->add_subcommand("pcie", "Load of every link between GPUs and drives; exit code 1 if one is too slow");
   add_common(*links, *pcie);
-  links->callback([&context, pcie] { report_pcie(context, *pcie); });
+  links->callback([&context, pcie] { run_stoppable([&] { report_pcie(context, *pcie); }); });
   const auto step = std::make_shared<ReportArguments>();
   Command* whole = group->add_subcommand("step", "The replayed step as a document; exit code 1 if it does not fit");
   whole->add_option("SCENARIO", step->scenario, "a scenario, or a trace")->required();
   whole->add_option("--baseline", step->baseline, "a scenario or trace to compare with")->type_name("SCENARIO");
   add_settings(*whole, *step);
   add_reserve_option(*whole, step->reserve);
-  whole->callback([&context, step] { report_step(context, *step); });
+  whole->callback([&context, step] { run_stoppable([&] { report_step(context, *step); }); });
   add_procurement_report(*group, context);
 }
 

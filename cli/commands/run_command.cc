@@ -15,6 +15,7 @@
 #include "base/output_file.h"
 #include "cli/commands/memory_command.h"
 #include "cli/options/command_options.h"
+#include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
@@ -69,11 +70,14 @@ void write_text(const std::string& path, const std::string& text) {
   out.commit();
 }
 
+void check_timeline_name(const std::string& path) {
+  if (!path.ends_with(".svg") && !path.ends_with(".json"))
+    throw InputError(path, "--timeline", "neither .svg nor .json", "name a picture (.svg) or a Perfetto file (.json)");
+}
+
 void write_timeline(const LoadedScenario& loaded, const ScenarioRun& run, const std::string& path) {
   const Trace& trace = run.trace(loaded);
   if (path.ends_with(".svg")) return write_text(path, timeline_svg(trace, result_on_gpu_clock(loaded, run)));
-  if (!path.ends_with(".json"))
-    throw InputError(path, "--timeline", "neither .svg nor .json", "name a picture (.svg) or a Perfetto file (.json)");
   Trace replayed = replayed_trace(trace, run.result);
   const bool is_placed = std::any_of(trace.memory_events.begin(), trace.memory_events.end(),
                                      [](const MemoryEvent& event) { return event.address != Addr(0); });
@@ -144,6 +148,7 @@ std::optional<TrainingRun> asked_training_run(const RunArguments& arguments, con
 }
 
 void run_scenario(const RunArguments& arguments, Context& context) {
+  if (!arguments.timeline.empty()) check_timeline_name(arguments.timeline);
   if (arguments.steps && arguments.tokens)
     throw InputError("", "--steps", "given beside --tokens", "give one of the two");
   if (wants_training_run(arguments) && context.rows_only())
@@ -314,14 +319,14 @@ void add_run_commands(Command& app, Context& context) {
       ->type_name("N");
   add_picture_options(*run_app, arguments->pictures);
   add_common(*run_app, *arguments);
-  run_app->callback([arguments, &context] { run_scenario(*arguments, context); });
+  run_app->callback([arguments, &context] { run_stoppable([&] { run_scenario(*arguments, context); }); });
 
   Command* compare_app =
       app.add_subcommand("compare", "Replay two scenarios, or one and a what-if on it (--set), and show what differs");
   compare_app->add_option("A", arguments->first, "scenario file or trace")->required();
   compare_app->add_option("B", arguments->second, "scenario file or trace; left out, A with what --set changes");
   add_common(*compare_app, *arguments);
-  compare_app->callback([arguments, &context] { compare_scenarios(*arguments, context); });
+  compare_app->callback([arguments, &context] { run_stoppable([&] { compare_scenarios(*arguments, context); }); });
 
   Command* explain_app = app.add_subcommand("explain", "What binds the step, and what each relaxation would gain");
   explain_app->add_option("SCENARIO", arguments->first, "scenario file or trace; or a memory snapshot: who holds it")
@@ -332,7 +337,7 @@ void add_run_commands(Command& app, Context& context) {
                    "graphs")
       ->type_name("FILE");
   add_common(*explain_app, *arguments);
-  explain_app->callback([arguments, &context] { explain_scenario(*arguments, context); });
+  explain_app->callback([arguments, &context] { run_stoppable([&] { explain_scenario(*arguments, context); }); });
 }
 
 }  // namespace spillway::cli

@@ -7,6 +7,7 @@
 
 #include "base/output_file.h"
 #include "cli/options/command_options.h"
+#include "cli/options/interrupt.h"
 #include "cli/output/table.h"
 #include "scenario/launch/launch_export.h"
 #include "scenario/module_plan.h"
@@ -96,7 +97,7 @@ void add_export_command(Command& app, Context& context) {
   command->add_option("--set", request->settings, "key=value: change the scenario, for example model.sequence=8192")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
-  command->callback([&context, request] { run_export(context, *request); });
+  command->callback([&context, request] { run_stoppable([&] { run_export(context, *request); }); });
 }
 
 }  // namespace spillway::cli

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <csignal>
 
+#include "base/stop.h"
+
 namespace spillway::cli {
 namespace {
 
@@ -32,5 +34,10 @@ void catch_interrupts() {
 
 bool is_interrupted() { return interrupted; }
 const std::atomic<bool>& interrupt_flag() { return interrupted; }
+
+void run_stoppable(const std::function<void()>& work) {
+  const StopScope scope(&interrupted);
+  work();
+}
 
 }  // namespace spillway::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 
 namespace spillway::cli {
 
@@ -12,5 +13,9 @@ bool is_interrupted();
 
 // The same for work that stops by itself: StopScope(&interrupt_flag()).
 const std::atomic<bool>& interrupt_flag();
+
+// work, for commands whose answer is whole or none: throws Cancelled (base/byte_source.h) soon after an interrupt, out
+// of a replay or a planner under way. Not for those that print the best so far.
+void run_stoppable(const std::function<void()>& work);
 
 }  // namespace spillway::cli

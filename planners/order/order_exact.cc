@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/splitmix64.h"
+#include "base/stop.h"
 
 namespace spillway::planners {
 namespace {
@@ -101,6 +102,7 @@ class Search {
   void settle(std::vector<OperatorIndex> ready, Key key) {
     std::vector<std::pair<std::int64_t, OperatorIndex>> choices;
     for (bool again = true; again;) {
+      check_stop();
       again = false;
       choices.clear();
       for (const OperatorIndex op : ready) {

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/stop.h"
+
 namespace spillway::planners {
 namespace {
 
@@ -71,6 +73,7 @@ class Pass {
   // Looks again for excursions from ready operators near which something ran.
   void explore() {
     while (!to_explore_.empty()) {
+      check_stop();
       const OperatorIndex op = to_explore_.back();
       to_explore_.pop_back();
       dirty_[op] = false;

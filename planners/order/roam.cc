@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/input_error.h"
+#include "base/stop.h"
 #include "planners/order/integer_program.h"
 #include "planners/order/order_buffers.h"
 #include "planners/order/order_ilp.h"
@@ -58,6 +59,7 @@ class Planner {
     for (std::size_t k = 0; k <= keys.size(); ++k) {
       const std::size_t end = k < keys.size() ? keys[k] + 1 : before.size();
       if (begin == end) continue;
+      check_stop();
       ++result_.segments;
       if (options_.progress && !options_.progress(peak_of_order(graph_, result_.order), 0)) result_.stopped = true;
       if (end - begin > 2 && !result_.stopped) order_segment(cutter.segment(begin, end), begin);

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Questions of somebody who plans with models and machines of his own, as asked on a first day.
+
+Usage: own_questions_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = sys.argv[1]
+
+
+class OwnQuestions(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name, document=None):
+        path = os.path.join(self.folder, name)
+        if document is not None:
+            with open(path, "w", encoding="utf-8") as out:
+                json.dump(document, out)
+        return path
+
+    def scenario(self, name, **parts):
+        return self.path(name, {"schema": "spillway-scenario", "version": 1, "title": name, **parts})
+
+    def call(self, *arguments, timeout=240):
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=timeout, check=False)
+
+    def ask(self, *arguments):
+        result = self.call(*arguments, "--format", "json")
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        return json.loads(result.stdout)
+
+    def refused(self, *arguments, says):
+        result = self.call(*arguments)
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertTrue(result.stderr.startswith("error: "), result.stderr)
+        for word in says:
+            self.assertIn(word, result.stderr)
+        return result.stderr
+
+
+class Interrupts(OwnQuestions):
+    # Plans for minutes; within seconds of Ctrl-C it has ended, with nothing printed and nothing written.
+    def test_a_plan_under_way_is_given_up(self):
+        scenario = self.scenario("long.json", model={"name": "gpt2-xl", "micro_batch": 4, "gradient_accumulation": 4},
+                                 hardware={"profile": "workstation-4090"}, order={"technique": "roam"})
+        picture = self.path("picture.svg")
+        with subprocess.Popen([PROGRAM, "run", scenario, "--timeline", picture], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as running:
+            time.sleep(2)
+            self.assertIsNone(running.poll(), "it was to take longer")
+            began = time.monotonic()
+            running.send_signal(signal.SIGINT)
+            output, errors = running.communicate(timeout=60)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertEqual((running.returncode, output), (130, ""), errors)
+        self.assertIn("interrupted", errors)
+        self.assertFalse(os.path.exists(picture))
+
+    # Before the replay, not behind it.
+    def test_a_picture_of_no_kind_is_refused_first(self):
+        scenario = self.scenario("long.json", model={"name": "gpt2-xl", "micro_batch": 4, "gradient_accumulation": 4},
+                                 hardware={"profile": "workstation-4090"}, order={"technique": "roam"})
+        began = time.monotonic()
+        self.refused("run", scenario, "--timeline", self.path("picture.bmp"), says=[".svg", ".json"])
+        self.assertLess(time.monotonic() - began, 10)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
