@@ -183,8 +183,9 @@ std::string drives_text(const Result& result) {
   std::string text;
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
   for (const DriveTraffic& drive : result.drives)
-    text += fmt::format("  drives         {}: {} written and {} read a step by {} drives per machine{}\n", drive.name,
+    text += fmt::format("  drives         {}: {} written and {} read a step by {} drives per machine{}{}\n", drive.name,
                         gib_text(drive.written / steps), gib_text(drive.read / steps), drive.drives,
+                        drive.sharing > 1 ? fmt::format(" for each of {} GPUs", drive.sharing) : "",
                         drive.cache_was_full ? ", some of it at their steady rate" : "");
   for (const DriveTraffic& drive : result.drives)
     if (drive.life && std::isfinite(drive.life->years))

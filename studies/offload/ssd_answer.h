@@ -49,7 +49,7 @@ struct WriteStage {
 struct StepOnDrives {
   std::string technique;  // whose plan it is
   Verdict verdict = Verdict::unknown;
-  Bytes short_of{}, written{}, read{};  // bytes of one GPU
+  Bytes short_of{}, written{}, read{};  // bytes of the GPU that writes most, a step
   Picos step_time{};
   FigureRange step_time_range;
   std::string saves_nothing;                  // why it's no step to judge drives by; empty: it is one

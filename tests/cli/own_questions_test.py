@@ -76,5 +76,24 @@ class Interrupts(OwnQuestions):
         self.assertLess(time.monotonic() - began, 10)
 
 
+class Drives(OwnQuestions):
+    # Four stages of two GPUs each: what one GPU writes, not what one GPU of each stage writes together.
+    def test_a_report_tells_the_bytes_of_one_gpu(self):
+        scenario = self.scenario(
+            "drives.json",
+            model={"name": "gpt2-small", "layers": 8, "sequence": 1024, "micro_batch": 2, "gradient_accumulation": 4,
+                   "tensor_parallel": 2, "pipeline_parallel": 4},
+            hardware={"profile": "dgx-a100"},
+            offload={"technique": "ssdtrain", "least_elements": 100000, "adaptive": False})
+        run = self.ask("run", scenario)
+        written = [drive["bytes_written"] for drive in run["drives"]]
+        self.assertEqual(len(written), 4)
+        report = self.call("report", "ssd", scenario).stdout
+        row = report.split("written GB per GPU", 1)[1].splitlines()[1].split()
+        self.assertAlmostEqual(float(row[-2]) * 1e9 / max(written), 1, delta=1e-3)
+        self.assertLess(max(written), run["ssd"]["bytes_written_per_step"])
+        self.assertRegex(self.call("run", scenario).stdout, r"a step by \d+ drives per machine for each of 8 GPUs")
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
