@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 #include <tuple>
 
@@ -73,12 +74,21 @@ std::optional<Counted> count_behind(std::string_view text) {
   return Counted{*count, std::string(text.substr(0, at))};
 }
 
+// "4xmine.json" may be a file's own name.
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
 class Chooser {
  public:
   Chooser(const ProfileLibrary& library, std::string_view text) : library_(library), text_(text) {}
 
   [[nodiscard]] MachineChoice choose() const {
-    if (names_file(text_) || is_system(text_)) return machines(text_, 1);
+    if (is_system(text_)) return machines(text_, 1);
+    if (const auto counted = count_before(text_); counted && names_file(counted->name) && !is_file(text_))
+      return several(*counted);
+    if (names_file(text_)) return machines(text_, 1);
     if (const auto counted = count_before(text_)) return several(*counted);
     if (const auto counted = count_behind(text_); counted && knows(counted->name)) return several(*counted);
     return gpus(find_gpu(text_), 1);
@@ -99,12 +109,22 @@ class Chooser {
   [[nodiscard]] MachineChoice several(const Counted& counted) const {
     if (counted.count < 1 || counted.count > most_gpus)
       refuse(std::to_string(counted.count) + " of them is out of range", "give 1 to " + std::to_string(most_gpus));
-    if (is_system(counted.name)) return machines(counted.name, counted.count);
+    if (names_file(counted.name) || is_system(counted.name)) return machines(counted.name, counted.count);
     return gpus(find_gpu(counted.name), counted.count);
+  }
+
+  // Where several are asked for, they need a network between them.
+  void check_network(const HardwareProfile& system, std::int64_t count) const {
+    if (count == 1 || system.scale_out) return;
+    refuse("that takes " + std::to_string(count) + " machines, and " + system.name + " has no network between machines",
+           "say which in a profile of your own, {\"base\": \"" + system.name +
+               "\", \"scale_out\": \"roce-100\", ...}, and ask for --on " + std::to_string(count) +
+               "xFILE.json (docs/machines.md)");
   }
 
   [[nodiscard]] MachineChoice machines(const std::string& profile, std::int64_t count) const {
     const HardwareProfile system = library_.load_system(profile);
+    check_network(system, count);
     MachineChoice choice{.profile = profile, .gpus = system.total_gpus() * count};
     if (count > 1) choice.overrides.emplace_back("machines", std::to_string(system.machines * count));
     choice.words = (count > 1 ? std::to_string(count) + " x " : "") + system.title;
@@ -162,12 +182,13 @@ class Chooser {
     const std::optional<HardwareProfile> system = system_with(gpu, count);
     if (!system && count > 1)
       refuse("the profile library has no machine with " + gpu,
-             "write one (docs/scenarios.md), and name its file: --on machine.json");
+             "write one (docs/machines.md), and name its file: --on machine.json");
     if (!system) return {.profile = gpu, .gpus = 1, .words = "one " + gpu + " in a host with PCIe 5"};
     const std::int64_t machines = (count + system->gpu_count - 1) / system->gpu_count, each = count / machines;
     if (each * machines != count)
       refuse(std::to_string(count) + " GPUs don't make " + std::to_string(machines) + " machines that are alike",
              "give a multiple of " + std::to_string(system->gpu_count) + ", as " + system->title + " has");
+    check_network(*system, machines);
     MachineChoice choice{.profile = system->name, .gpus = count};
     if (each != system->gpu_count) choice.overrides.emplace_back("gpu_count", std::to_string(each));
     if (machines > 1) choice.overrides.emplace_back("machines", std::to_string(machines));

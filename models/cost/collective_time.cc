@@ -97,7 +97,8 @@ const NetworkProfile& required(const std::optional<NetworkProfile>& network, con
                                const char* which) {
   if (network) return *network;
   throw InputError(system.path, std::string("/") + which, "system '" + system.name + "' has no such network",
-                   std::string("name a network profile under ") + which);
+                   std::string("name a network profile under ") + which +
+                       ", in a profile of your own with \"base\": \"" + system.name + "\" (docs/machines.md)");
 }
 
 bool is_ring(NetworkCollective kind) {

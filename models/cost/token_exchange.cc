@@ -51,7 +51,8 @@ double rate_inside(const TokenRoute& route, double link, double ranks) {
 double link_rate(const std::optional<NetworkProfile>& network, const HardwareProfile& system, const char* which) {
   if (network) return to_bytes_per_second(network->bandwidth.value);
   throw InputError(system.path, std::string("/") + which, "system '" + system.name + "' has no such network",
-                   std::string("name a network profile under ") + which);
+                   std::string("name a network profile under ") + which +
+                       ", in a profile of your own with \"base\": \"" + system.name + "\" (docs/machines.md)");
 }
 
 }  // namespace

@@ -95,5 +95,41 @@ class Drives(OwnQuestions):
         self.assertRegex(self.call("run", scenario).stdout, r"a step by \d+ drives per machine for each of 8 GPUs")
 
 
+class Machines(OwnQuestions):
+    # What is listed can be asked about.
+    def test_every_listed_machine_and_gpu_runs_a_step(self):
+        scenario = self.scenario("small.json", model={"name": "gpt2-small", "layers": 1, "sequence": 256})
+        for kind in ("machines", "gpus"):
+            names = [row["name"] for row in self.ask("list", kind)["items"]]
+            self.assertGreater(len(names), 20)
+            for name in names:
+                with self.subTest(name):
+                    run = self.ask("run", scenario, "--set", f"hardware.profile={name}")
+                    self.assertGreater(run["step_time_ns"], 0)
+                    self.assertLess(run["mfu"], 1)
+
+    def profile(self, name, **parts):
+        return self.path(name + ".json", {"schema": "spillway-hardware-profile/1", "kind": "system", "name": name,
+                                          "title": name, **parts})
+
+    def test_machines_without_a_network_say_how_to_give_them_one(self):
+        for machines in ("8x4090", "workstation-2x4090x4", "8xl40s"):
+            self.refused("fit", "gpt2-small", "--on", machines,
+                         says=["no network between machines", "scale_out", "docs/machines.md"])
+        alone = self.profile("alone", base="workstation-2x4090")
+        self.refused("fit", "gpt2-small", "--on", self.several(4, alone), says=["no network between machines"])
+
+    @staticmethod
+    def several(count, path):
+        return f"{count}x{path}"
+
+    def test_several_of_a_file(self):
+        ours = self.profile("ours", base="workstation-2x4090", scale_out="roce-100")
+        fit = self.call("fit", "gpt2-small", "--on", self.several(4, ours), "--replays", "2", "--budget", "60")
+        self.assertIn(fit.returncode, (0, 1), fit.stderr)
+        self.assertIn("4 x ours", fit.stdout + fit.stderr)
+        self.refused("fit", "gpt2-small", "--on", self.several(0, ours), says=["out of range"])
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

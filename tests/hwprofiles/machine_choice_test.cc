@@ -74,6 +74,10 @@ TEST(MachineChoice, RefusesWhatNobodyIsCalled) {
   EXPECT_NE(error_of("0xh100").find("out of range"), std::string::npos);
   EXPECT_NE(error_of("17xh100").find("multiple of 8"), std::string::npos);
   EXPECT_NE(error_of("2xa10").find("no machine with a10"), std::string::npos) << error_of("2xa10");
+  for (const std::string text : {"8x4090", "workstation-2x4090x4", "8xl40s"}) {
+    EXPECT_NE(error_of(text).find("no network between machines"), std::string::npos) << error_of(text);
+    EXPECT_NE(error_of(text).find("scale_out"), std::string::npos) << error_of(text);
+  }
   EXPECT_NE(error_of(""), "");
   EXPECT_NE(error_of("8x"), "");
 }
