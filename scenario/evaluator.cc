@@ -110,19 +110,21 @@ void judge_fidelity(const LoadedScenario& loaded, ScenarioRun& run) {
 
 std::string saves_nothing(const OffloadResult& moved, const MemoryResult& memory) {
   constexpr double least_saving = 0.005;  // of the peak
+  const std::string who =
+      moved.technique.empty() ? "the plan" : moved.technique;  // none: a search chose to move nothing
   if (moved.stored + moved.recomputed == Bytes(0)) {
     if (moved.candidates == Bytes(0))
-      return moved.technique + " moves nothing: no tensor that the forward keeps is large enough to leave";
+      return who + " moves nothing: no tensor that the forward keeps is large enough to leave";
     const std::string rate = moved.store_bytes_per_second > 0
                                  ? fmt::format(": stores go at {:.3g} GB/s", moved.store_bytes_per_second / 1e9)
                                  : "";
     return fmt::format("{} moves nothing: all {} that it might move stay, as they would not be away and back in time{}",
-                       moved.technique, gib_text(moved.candidates), rate);
+                       who, gib_text(moved.candidates), rate);
   }
   if (!memory.known || moved.plain_peak == Bytes(0)) return "";
   const double saving = 1 - in_gib(memory.peak_allocated) / in_gib(moved.plain_peak);
   if (saving >= least_saving) return "";
-  return fmt::format("{} stores {} and saves nothing: the peak is {} allocated, and {} without it", moved.technique,
+  return fmt::format("{} stores {} and saves nothing: the peak is {} allocated, and {} without it", who,
                      gib_text(moved.stored), gib_text(memory.peak_allocated), gib_text(moved.plain_peak));
 }
 

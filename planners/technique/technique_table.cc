@@ -1,6 +1,7 @@
 #include "planners/technique/technique_table.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -165,14 +166,33 @@ std::vector<const TechniqueWay*> technique_ways() {
   return ways;
 }
 
+void check_together(std::span<const TechniqueWay* const> ways, const std::string& file, const std::string& place) {
+  struct Said {
+    std::string_view value, by;
+  };
+  std::map<std::string_view, Said> said;
+  for (const TechniqueWay* way : ways)
+    for (const std::string& setting : way->settings) {
+      const std::string_view text = setting, key = text.substr(0, text.find('='));
+      const auto [before, is_new] = said.try_emplace(key, Said{text.substr(key.size()), way->name});
+      if (is_new || before->second.value == text.substr(key.size())) continue;
+      throw InputError(file, place,
+                       std::string(before->second.by) + " and " + way->name + " don't go together: both say " +
+                           std::string(key) + ", each its own",
+                       "take one of them; for both, ask for two rows");
+    }
+}
+
 std::vector<std::string> settings_named(std::string_view names, const std::string& file, const std::string& place) {
+  std::vector<const TechniqueWay*> ways;
   std::vector<std::string> settings;
   for (std::size_t at = 0; at <= names.size();) {
     const std::size_t end = std::min(names.find('+', at), names.size());
-    const std::vector<std::string>& own = way_named(names.substr(at, end - at), file, place).settings;
-    settings.insert(settings.end(), own.begin(), own.end());
+    ways.push_back(&way_named(names.substr(at, end - at), file, place));
+    settings.insert(settings.end(), ways.back()->settings.begin(), ways.back()->settings.end());
     at = end + 1;
   }
+  check_together(ways, file, place);
   return settings;
 }
 

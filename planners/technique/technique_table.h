@@ -32,7 +32,11 @@ const Words& order_words();      // order.technique
 const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place);
 // In the table's order.
 std::vector<const TechniqueWay*> technique_ways();
-// Of ways put together, "chronos+ssdtrain+stalloc": theirs in turn. Throws InputError (file, place) for an unknown one.
+// Of ways put together: throws InputError (file, place) where two of them give one key different values, as "full" and
+// "selective" do: the row would be the last one's alone.
+void check_together(std::span<const TechniqueWay* const> ways, const std::string& file, const std::string& place);
+// Of ways put together, "chronos+ssdtrain+stalloc": theirs in turn. Throws InputError (file, place) for an unknown one,
+// and as check_together().
 std::vector<std::string> settings_named(std::string_view names, const std::string& file, const std::string& place);
 
 // A row of `spillway techniques`: a way, or several put together.

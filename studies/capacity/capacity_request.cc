@@ -184,23 +184,29 @@ class Reader {
 
   void add_named(const std::string& name, const std::string& place) {
     CapacityTechnique technique{name, {}};
+    std::vector<const TechniqueWay*> bundled;  // one's own may go over them
     for (std::size_t at = 0; at <= name.size();) {
       const std::size_t end = std::min(name.find('+', at), name.size());
-      const std::vector<std::string> settings = settings_of(name.substr(at, end - at), place);
+      const std::vector<std::string> settings = settings_of(name.substr(at, end - at), place, bundled);
       technique.settings.insert(technique.settings.end(), settings.begin(), settings.end());
       at = end + 1;
     }
+    check_together(bundled, place.starts_with("/") ? path_ : "", place);
     request_.techniques.push_back(std::move(technique));
   }
 
-  [[nodiscard]] std::vector<std::string> settings_of(const std::string& name, const std::string& place) const {
+  [[nodiscard]] std::vector<std::string> settings_of(const std::string& name, const std::string& place,
+                                                     std::vector<const TechniqueWay*>& bundled) const {
     std::vector<std::string> names;
     for (const CapacityTechnique& each : own_) {
       if (each.name == name) return each.settings;
       names.push_back(each.name);
     }
     for (const TechniqueWay* way : technique_ways()) {
-      if (way->name == name) return way->settings;
+      if (way->name == name) {
+        bundled.push_back(way);
+        return way->settings;
+      }
       names.push_back(way->name);
     }
     throw InputError(place.starts_with("/") ? path_ : "", place, "no technique '" + name + "'", suggest(name, names));

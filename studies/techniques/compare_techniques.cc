@@ -30,7 +30,8 @@ bool is_of_models(const std::vector<std::string>& settings) {
 
 std::vector<Way> technique_ways_of(const WaysScenario& scenario, std::span<const std::string> names) {
   std::vector<Way> ways = {way_of(std::string(plain_technique), {})};
-  for (const std::string& name : names) ways.push_back(way_of(name, settings_named(name, "", "--technique")));
+  for (const std::string& name : names)
+    if (name != plain_technique) ways.push_back(way_of(name, settings_named(name, "", "--technique")));
   if (!names.empty()) return ways;
   const Scenario plain = scenario_of(scenario, ways.front().settings);
   const bool drives = has_drives(plain), of_model = !plain.model.empty();

@@ -131,5 +131,35 @@ class Machines(OwnQuestions):
         self.refused("fit", "gpt2-small", "--on", self.several(0, ours), says=["out of range"])
 
 
+class Techniques(OwnQuestions):
+    # Two of one part: the row would be that of the last alone, under both names.
+    def test_what_does_not_go_together_is_refused(self):
+        scenario = self.scenario("small.json", model={"name": "gpt2-small", "layers": 2, "sequence": 256},
+                                 hardware={"profile": "h100-80gb-1gpu"})
+        for names, key in (("full+selective", "model.recompute"), ("mix+ssdtrain", "offload.technique"),
+                           ("chronos+1f1b", "model.pipeline_schedule"), ("stalloc+layout", "memory.allocator")):
+            self.refused("techniques", scenario, "--technique", names, says=[key, *names.split("+")])
+            self.refused("capacity", scenario, "--axis", "micro_batch", "--technique", names, says=[key])
+            sweep = self.path("sweep.json", {
+                "schema": "spillway-sweep", "version": 1,
+                "base": {"model": {"name": "gpt2-small"}, "hardware": {"profile": "h100-80gb-1gpu"}},
+                "axes": [{"name": "technique", "techniques": ["plain", names]}]})
+            self.refused("sweep", sweep, says=[key])
+        rows = self.ask("techniques", scenario, "--technique", "full+ssdtrain-host+layout")["rows"]
+        self.assertEqual(len(rows), 2)
+
+    def test_the_plain_row_has_a_name(self):
+        scenario = self.scenario("small.json", model={"name": "gpt2-small", "layers": 2, "sequence": 256},
+                                 hardware={"profile": "h100-80gb-1gpu"})
+        rows = self.ask("techniques", scenario, "--technique", "plain", "--technique", "full")["rows"]
+        self.assertEqual([row["name"] for row in rows], ["plain", "full"])
+
+    def test_what_moves_nothing_is_named(self):
+        scenario = self.scenario("small.json", model={"name": "gpt2-small", "layers": 2, "sequence": 256},
+                                 hardware={"profile": "h100-80gb-1gpu"}, offload={"technique": "mix"})
+        for line in self.call("run", scenario).stderr.splitlines():
+            self.assertNotRegex(line, r"(: |^)\s*moves nothing")
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
