@@ -182,6 +182,17 @@ TrainingSetup with_plan(const Scenario& scenario, const std::optional<Plan>& pla
   return with_schedule(scenario.training, file, read_plan_json(read_file(file, largest_plan), file));
 }
 
+// Volta and Turing have no bf16: fp16's rate is what such a step could reach in fp16, and more than it would in bf16.
+void warn_of_precision(LoadedScenario& loaded, TrainingPrecision precision) {
+  const GpuProfile& gpu = loaded.hardware.gpu;
+  const bool is_bf16 = precision == TrainingPrecision::bf16_mixed || precision == TrainingPrecision::bf16;
+  if (!is_bf16 || gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::bf16)]) return;
+  loaded.warnings.push_back(
+      gpu.title +
+      " states no rate of bf16 arithmetic: timed as if in fp16; set model.precision=fp16_mixed, or "
+      "give the rate in gpu.peak_flops.bf16");
+}
+
 // step: the one that would be generated, where it is at hand.
 void load_generated(LoadedScenario& loaded, const ModelSpec& given, const ScenarioMachine& machine,
                     const std::optional<Plan>& plan, std::optional<Trace> step = std::nullopt) {
@@ -193,6 +204,7 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given, const Scenar
   if (setup.gpus() > hardware.total_gpus())
     loaded.warnings.push_back("the set-up takes " + std::to_string(setup.gpus()) + " GPUs, " + hardware.name + " has " +
                               std::to_string(hardware.total_gpus()) + ": more machines like it are assumed");
+  warn_of_precision(loaded, setup.precision);
   loaded.trace = step ? std::move(*step) : generate_trace(model, setup, machine.cost, machine.cluster);
   if (setup.evaluate_every > 0) loaded.evaluation = evaluation_traces(model, setup, machine);
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;

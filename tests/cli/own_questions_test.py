@@ -108,6 +108,14 @@ class Machines(OwnQuestions):
                     self.assertGreater(run["step_time_ns"], 0)
                     self.assertLess(run["mfu"], 1)
 
+    def test_arithmetic_that_a_gpu_lacks_is_told(self):
+        scenario = self.scenario("small.json", model={"name": "gpt2-small", "layers": 1, "sequence": 256})
+        for gpu, precision, told in (("t4", "bf16_mixed", True), ("v100-sxm2-32gb", "bf16", True),
+                                     ("t4", "fp16_mixed", False), ("t4", "fp32", False), ("rtx-a6000", "bf16", False)):
+            words = self.call("run", scenario, "--set", f"hardware.profile={gpu}", "--set",
+                              f"model.precision={precision}").stderr
+            self.assertEqual("no rate of bf16" in words, told, (gpu, precision, words))
+
     def profile(self, name, **parts):
         return self.path(name + ".json", {"schema": "spillway-hardware-profile/1", "kind": "system", "name": name,
                                           "title": name, **parts})
@@ -159,6 +167,24 @@ class Techniques(OwnQuestions):
                                  hardware={"profile": "h100-80gb-1gpu"}, offload={"technique": "mix"})
         for line in self.call("run", scenario).stderr.splitlines():
             self.assertNotRegex(line, r"(: |^)\s*moves nothing")
+
+
+class Launches(OwnQuestions):
+    # Named by the first and given behind it: read once, where it was given.
+    def test_a_file_given_and_named_is_read_once(self):
+        self.path("ds.json", {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,
+                              "bf16": {"enabled": True}, "zero_optimization": {"stage": 3}})
+        with open(self.path("hf.yaml"), "w", encoding="utf-8") as out:
+            out.write("model_name_or_path: Qwen/Qwen2.5-7B\nper_device_train_batch_size: 1\n"
+                      "gradient_accumulation_steps: 4\nbf16: true\ndeepspeed: ds.json\n")
+        given = self.call("import", self.path("hf.yaml"), self.path("ds.json"), "--on", "dgx-a100")
+        self.assertEqual(given.returncode, 0, given.stderr)
+        self.assertEqual(json.loads(given.stdout)["model"]["micro_batch"], 2)
+        ignored = given.stderr.split("\nignored", 1)[1]
+        self.assertEqual(len(re.findall(r"(?m)^train_micro_batch_size_per_gpu ", ignored)), 0, ignored)
+        self.assertIn("train_micro_batch_size_per_gpu says 2", ignored)
+        named = self.call("import", self.path("hf.yaml"), "--on", "dgx-a100")
+        self.assertEqual(json.loads(named.stdout)["model"]["micro_batch"], 1)
 
 
 if __name__ == "__main__":
