@@ -241,7 +241,14 @@ class LaunchReader {
     }
   }
 
-  // Names as the table has them; files that they name are read before them.
+  [[nodiscard]] bool is_given(const std::string& path) const {
+    return std::any_of(files_.paths.begin(), files_.paths.end(), [&](const std::string& given) {
+      std::error_code none;
+      return std::filesystem::equivalent(given, path, none);
+    });
+  }
+
+  // Names as the table has them; files that they name are read before them, unless they were given themselves.
   void add(std::vector<LaunchSetting> settings, std::optional<LaunchFormat> format) {
     for (LaunchSetting& setting : settings) {
       if (format) setting.format = *format;
@@ -251,8 +258,10 @@ class LaunchReader {
       if (row == nullptr || row->role != FlagRole::file || setting.is_null || !is_settings_file(setting.value))
         continue;
       if (!setting.unknown.empty()) refuse_unknown(setting);
+      const std::string path = beside(setting.file, setting.value, setting.place);
+      if (is_given(path)) continue;  // it stands where it was given
       const auto of = launch_format_words().find(row->fact);
-      read(beside(setting.file, setting.value, setting.place), static_cast<LaunchFormat>(*of), false);
+      read(path, static_cast<LaunchFormat>(*of), false);
     }
     for (LaunchSetting& setting : settings) {
       const LaunchFlag* row = find_flag(setting.format, setting.name);

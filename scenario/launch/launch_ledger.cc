@@ -81,7 +81,7 @@ void LaunchLedger::gather(std::size_t at, const LaunchFlag& row) {
   const auto before = facts_.find(row.fact);
   if (before != facts_.end() && before->second.setting)
     ignore(*before->second.setting, IgnoreReason::overridden,
-           fmt::format("{} says {} again", setting.shown, before->second.value == *value ? "it" : *value));
+           setting.shown + (before->second.value == *value ? " says it again" : " says " + *value));
   facts_.insert_or_assign(std::string(row.fact), Fact{*value, at, ""});
   if (is_scenario_key(row.fact)) chosen_.insert_or_assign(std::string(row.fact), *value);
 }
