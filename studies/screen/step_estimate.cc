@@ -304,6 +304,16 @@ bool has_closed_form(const TrainingSetup& setup) {
   return schedule == default_schedule || schedule == interleaved_schedule || schedule == all_forwards_first;
 }
 
+std::vector<std::string_view> unseen_fields(const TrainingSetup& setup) {
+  std::vector<std::string_view> fields;
+  const bool alone = setup.data_parallel * setup.context_parallel == 1;
+  if (alone || setup.zero_stage >= 2 || (setup.zero_stage == 0 && !setup.overlap_gradients))
+    fields.emplace_back("bucket_bytes");
+  if (setup.zero_stage >= 2) fields.emplace_back("overlap_gradients");
+  if (setup.zero_stage < 3) fields.emplace_back("prefetch");
+  return fields;
+}
+
 Picos least_step_time(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
   return Estimator(machine, shape, setup).least();
 }

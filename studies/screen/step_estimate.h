@@ -12,6 +12,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "studies/screen/step_shape.h"
 
@@ -25,6 +27,11 @@ struct StepEstimate {
   Picos busy{};  // of it, in which a rank's kernels and collectives run; mean over ranks
   Bytes peak_allocated{}, peak_reserved{};
 };
+
+// Fields of a resolved set-up, of those that any of these functions may look at, that make no difference to it: steps
+// that differ in them alone are estimated alike, and resolve() takes or refuses a value of them whatever the others
+// are. Among "bucket_bytes", "overlap_gradients" and "prefetch".
+std::vector<std::string_view> unseen_fields(const TrainingSetup& setup);
 
 // `setup`: resolved, with the shape of shape_setup(setup) and a closed form. O(p² v), and O(1) for what
 // machine.pipelines has run before. Throws InputError for other schedules than 1F1B, interleaved 1F1B and GPipe.

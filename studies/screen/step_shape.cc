@@ -301,13 +301,13 @@ double per_byte(Picos time, Bytes bytes) {
 
 // Gathers ahead of their use and buckets of gradients take several layers to come to a steady pace. Under ZeRO stage 2
 // what is left in the last bucket of a chunk goes at its end: where chunks have fewer layers, so has the probe.
-std::int64_t probe_layers(const StepMachine& machine, const TrainingSetup& shape, const StepShape* plain) {
+std::int64_t probe_layers(const StepMachine& machine, const TrainingSetup& shape, bool has_plain) {
   constexpr std::int64_t steady = 7, least = 3;
   if (shape.zero_stage < 2) return least;
   if (shape.zero_stage == 3) return steady;
   const std::int64_t chunks = shape.pipeline_parallel * shape.pipeline_chunks;
   const std::int64_t of_chunk = (machine.model->layers + chunks - 1) / chunks;
-  return std::clamp<std::int64_t>(of_chunk, plain != nullptr ? 1 : least, steady);
+  return std::clamp<std::int64_t>(of_chunk, has_plain ? 1 : least, steady);
 }
 
 // Draws differ from layer to layer; probes have a mean one. Evaluations are left to replays.
@@ -362,6 +362,13 @@ StageMemory layer_roles(const StageMemory& few, std::int64_t layers, const Stage
   for (std::size_t role = 0; role < layer.by_role.size(); ++role)
     layer.by_role[role] = (many.by_role[role] - few.by_role[role]) / (more - layers);
   return layer;
+}
+
+bool is_single(const TrainingSetup& probe) { return probe.pipeline_parallel == 1; }
+
+// Of a step on one stage the depth is known, and with it what the allocator does.
+std::int64_t deep_layers(const StepMachine& machine, std::int64_t layers) {
+  return std::max(layers + 1, std::min(machine.model->layers, most_cached_layers));
 }
 
 }  // namespace
@@ -425,10 +432,17 @@ std::string shape_key(const TrainingSetup& shape) {
   return texts.take();
 }
 
+std::string probe_key(const StepMachine& machine, const TrainingSetup& shape, bool has_plain) {
+  TrainingSetup probed = shape;
+  probed.pipeline_parallel = std::min<std::int64_t>(shape.pipeline_parallel, 2);
+  probed.pipeline_chunks = 1;
+  return shape_key(probed) + std::to_string(probe_layers(machine, shape, has_plain));
+}
+
 StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted, const StepShape* plain) {
   const TrainingSetup setup = probe_setup(*machine.model, wanted);
-  const bool single = setup.pipeline_parallel == 1;
-  const std::int64_t layers = probe_layers(machine, wanted, plain);
+  const bool single = is_single(setup);
+  const std::int64_t layers = probe_layers(machine, wanted, plain != nullptr);
   Trace trace = probe_trace(machine, setup, layers * setup.pipeline_parallel);
   const std::size_t middle = single ? 0 : 1;
   StageMemory memory = ProbeMemory(trace, static_cast<std::int16_t>(middle)).memory();
@@ -437,18 +451,14 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
   StepShape shape;
   shape.updated_layers = layers;
   if (single) {
-    // Of a step on one stage the depth is known, and with it what the allocator does.
-    const std::int64_t deep = std::max(layers + 1, std::min(machine.model->layers, most_cached_layers));
-    const Trace whole = probe_trace(machine, setup, deep);
-    const StageMemory held = ProbeMemory(whole, 0).memory();
+    const std::int64_t deep = deep_layers(machine, layers);
+    const StageMemory held = ProbeMemory(probe_trace(machine, setup, deep), 0).memory();
     layer = layer_roles(memory, layers, held, deep);
     memory.update_transient = held.update_transient;
     shape.updated_layers = deep;
-    shape.cached = cached_bytes(whole, machine.options.memory);
   } else {
     ends = {ProbeMemory(trace, 0).memory(), ProbeMemory(trace, 2).memory()};
     layer = layer_roles({}, 0, memory, layers);  // nothing but layers
-    shape.cached = cached_bytes(trace, machine.options.memory);
   }
   trace.memory_events.clear();  // nothing that follows asks for memory
   const Result result = replay(trace, machine.hardware, machine.options);
@@ -481,6 +491,13 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
     shape.last = chunk_shape(times.stage(2), ends[1], shape, ChunkPlace::last, layers);
   }
   return shape;
+}
+
+Bytes measure_cached(const StepMachine& machine, const TrainingSetup& wanted, bool has_plain) {
+  const TrainingSetup setup = probe_setup(*machine.model, wanted);
+  const std::int64_t layers = probe_layers(machine, wanted, has_plain);
+  const std::int64_t all = is_single(setup) ? deep_layers(machine, layers) : layers * setup.pipeline_parallel;
+  return cached_bytes(probe_trace(machine, setup, all), machine.options.memory);
 }
 
 }  // namespace spillway::studies

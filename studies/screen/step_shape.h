@@ -7,8 +7,9 @@
 // the generator and of the replay (host-bound stretches, collectives of the tensor group, recomputation, fused kernels)
 // is in it. A probe takes a few milliseconds and serves all depths, micro-batch counts, schedules, and, below ZeRO
 // stage 2, numbers of replicas; under stage 2 it is of one number of layers per chunk. Sizes of buckets are the
-// default's in it. The allocator is run once over the probe's allocations, for what it keeps cached; where there is one
-// stage, over those of a probe with the step's own layers: how cached blocks are used again depends on their number.
+// default's in it. The allocator is run once over the probe's allocations, for what it keeps cached, when that is asked
+// for; where there is one stage, over those of a probe with the step's own layers: how cached blocks are used again
+// depends on their number.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +67,7 @@ struct StepShape {
   Bytes message{};                  // from stage to stage
   double update_per_byte = 0;       // seconds of the optimizer per byte of weights, one rank holding all states
   double tail_per_byte = 0;         // seconds per byte of weights of what else follows the backward
-  Bytes cached{};                   // what the allocator reserved of it beyond what it handed out, at the peaks
+  Bytes cached{};                   // measure_cached()'s; 0 until then
   bool update_scales = false;       // update_transient grows with all weights (one parameter group)
 };
 
@@ -81,6 +82,9 @@ bool has_alike_layers(const ModelSpec& model, const TrainingSetup& setup = {});
 TrainingSetup shape_setup(const TrainingSetup& resolved);
 // Names the fields of shape_setup(): a key.
 std::string shape_key(const TrainingSetup& shape);
+// The same of its probe alone: equal for shapes that measure_shape() can't tell apart, as under ZeRO stage 2 those
+// whose chunks have seven layers or more, in however many chunks.
+std::string probe_key(const StepMachine& machine, const TrainingSetup& shape, bool has_plain);
 
 // The same without ZeRO: its kernels, its activations. What is not of the shape that it is asked for are collectives of
 // gradients and weights, and what these hold.
@@ -90,5 +94,10 @@ TrainingSetup plain_setup(const TrainingSetup& shape);
 // which chunks of one or two layers are measured under ZeRO stage 2; null: the probe has three layers at least. Throws
 // what the generator throws.
 StepShape measure_shape(const StepMachine& machine, const TrainingSetup& shape, const StepShape* plain = nullptr);
+
+// What the allocator reserves of the same probe beyond what it hands out, at the peaks. Apart, as many a shape serves
+// only steps that can't be on a front whatever lies cached. As long again as measure_shape(). `has_plain`: it was given
+// the plain shape.
+Bytes measure_cached(const StepMachine& machine, const TrainingSetup& shape, bool has_plain = false);
 
 }  // namespace spillway::studies

@@ -125,6 +125,25 @@ bool SweepEstimate::does(const SweepFile& file) const {
   return !file.must_fit || !may_give_back(file);
 }
 
+// A shape, or why there is none. Measured once, by whoever asks first; others wait for it.
+struct MeasuredShape {
+  explicit MeasuredShape(const StepMachine& of) : machine(of) {}
+
+  const StepMachine& machine;
+  std::mutex mutex;
+  TrainingSetup setup;  // of the shape
+  bool is_done = false, has_plain = false;
+  std::optional<StepShape> shape;
+  std::string failure;
+  std::optional<Bytes> cached;
+
+  Bytes cached_bytes() {
+    const std::lock_guard lock(mutex);
+    if (!cached) cached = measure_cached(machine, setup, has_plain);
+    return *cached;
+  }
+};
+
 struct SweepScreen::Environment {
   Scenario scenario;
   ModelSpec model;
@@ -134,29 +153,24 @@ struct SweepScreen::Environment {
   double capacity_bytes = 0;
   GpuRates rates;
 
-  // A shape, or why there is none. Measured once, by whoever asks first; others wait for it.
-  struct Measured {
-    std::mutex mutex;
-    bool is_done = false;
-    std::optional<StepShape> shape;
-    std::string failure;
-  };
   std::mutex mutex;
-  std::map<std::string, std::unique_ptr<Measured>> shapes;
+  std::map<std::string, std::unique_ptr<MeasuredShape>> shapes;
 
-  const Measured& shape(const TrainingSetup& setup) {
-    const std::string key = shape_key(setup);
-    Measured* measured = nullptr;
+  MeasuredShape& shape(const TrainingSetup& setup) {
+    const StepShape* const plain = setup.zero_stage < 2 ? nullptr : plain_shape(setup);
+    const std::string key = probe_key(*machine, setup, plain != nullptr);
+    MeasuredShape* measured = nullptr;
     {
       const std::lock_guard lock(mutex);
-      std::unique_ptr<Measured>& entry = shapes[key];
-      if (!entry) entry = std::make_unique<Measured>();
+      std::unique_ptr<MeasuredShape>& entry = shapes[key];
+      if (!entry) entry = std::make_unique<MeasuredShape>(*machine);
       measured = entry.get();
     }
     const std::lock_guard lock(measured->mutex);
     if (measured->is_done) return *measured;
+    measured->setup = setup;
+    measured->has_plain = plain != nullptr;
     try {
-      const StepShape* const plain = setup.zero_stage < 2 ? nullptr : plain_shape(setup);
       measured->shape.emplace(measure_shape(*machine, setup, plain));
     } catch (const InputError& error) {
       measured->failure = error.cause();
@@ -167,7 +181,7 @@ struct SweepScreen::Environment {
 
   // Of the step without ZeRO; null where there is no such step.
   const StepShape* plain_shape(const TrainingSetup& setup) {
-    const Measured& plain = shape(plain_setup(setup));
+    const MeasuredShape& plain = shape(plain_setup(setup));
     return plain.shape ? &*plain.shape : nullptr;
   }
 };
@@ -220,8 +234,33 @@ std::shared_ptr<SweepScreen::Environment> SweepScreen::environment(const SweepSe
   return environments_.emplace(key, std::move(made)).first->second;
 }
 
-SweepEstimate SweepScreen::estimate(const SweepSettings& settings) { return estimate(settings, false); }
-SweepEstimate SweepScreen::first_look(const SweepSettings& settings) { return estimate(settings, true); }
+SweepEstimate SweepScreen::first_look(const SweepSettings& settings) { return look(settings, true); }
+SweepEstimate SweepScreen::second_look(const SweepSettings& settings) { return look(settings, false); }
+SweepEstimate SweepScreen::estimate(const SweepSettings& settings) {
+  SweepEstimate estimate = second_look(settings);
+  add_cached(estimate);
+  return estimate;
+}
+
+void SweepScreen::add_cached(SweepEstimate& estimate) {
+  if (estimate.lacks == nullptr) return;
+  estimate.metrics.peak_bytes = estimate.allocated_bytes + static_cast<double>(estimate.lacks->cached_bytes().count());
+  estimate.lacks = nullptr;
+}
+
+std::vector<std::string> SweepScreen::unseen(const SweepSettings& settings) {
+  const std::shared_ptr<Environment> in = environment(settings);
+  std::vector<std::string> keys;
+  if (in->scenario.model.empty()) return keys;
+  try {
+    const TrainingSetup setup = resolve(with_settings(in->scenario.training, settings), in->model);
+    for (const std::string_view field : unseen_fields(setup))
+      keys.push_back(std::string(model_prefix) + std::string(field));
+  } catch (const InputError&) {
+    keys.clear();
+  }
+  return keys;
+}
 
 std::uint64_t SweepScreen::state_key(const SweepSettings& settings) {
   const std::shared_ptr<Environment> in = environment(settings);
@@ -238,7 +277,7 @@ std::uint64_t SweepScreen::state_key(const SweepSettings& settings) {
   }
 }
 
-SweepEstimate SweepScreen::estimate(const SweepSettings& settings, bool is_first_look) {
+SweepEstimate SweepScreen::look(const SweepSettings& settings, bool is_first) {
   const std::shared_ptr<Environment> in = environment(settings);
   SweepEstimate estimate;
   estimate.capacity_bytes = in->capacity_bytes;
@@ -252,7 +291,7 @@ SweepEstimate SweepScreen::estimate(const SweepSettings& settings, bool is_first
     // The shape knows layers that are all trained alike.
     if (!in->machine || !setup.trains_all()) return estimate;
     const TrainingSetup shape_of = shape_setup(setup);
-    if (is_first_look && shape_of.zero_stage >= 2 && has_closed_form(setup))
+    if (is_first && shape_of.zero_stage >= 2 && has_closed_form(setup))
       if (const StepShape* const plain = in->plain_shape(shape_of)) {
         const StepEstimate least = least_sharded_step(*in->machine, *plain, setup);
         estimate.is_least = true;
@@ -260,7 +299,7 @@ SweepEstimate SweepScreen::estimate(const SweepSettings& settings, bool is_first
         estimate.metrics.peak_bytes = estimate.allocated_bytes = static_cast<double>(least.peak_allocated.count());
         return estimate;
       }
-    const Environment::Measured& measured = in->shape(shape_of);
+    MeasuredShape& measured = in->shape(shape_of);
     estimate.invalid = measured.failure;
     if (!measured.shape) return estimate;
     const StepShape* const shape = &*measured.shape;
@@ -272,8 +311,8 @@ SweepEstimate SweepScreen::estimate(const SweepSettings& settings, bool is_first
     const StepEstimate step = estimate_step(*in->machine, *shape, setup);
     estimate.metrics.step_seconds = to_seconds(step.step_time);
     estimate.metrics.busy_seconds = to_seconds(step.busy);
-    estimate.metrics.peak_bytes = static_cast<double>(step.peak_reserved.count());
-    estimate.allocated_bytes = static_cast<double>(step.peak_allocated.count());
+    estimate.metrics.peak_bytes = estimate.allocated_bytes = static_cast<double>(step.peak_allocated.count());
+    estimate.lacks = &measured;
   } catch (const InputError& error) {
     estimate.invalid = (error.place().empty() ? "" : error.place() + ": ") + error.cause();
   }

@@ -1,7 +1,7 @@
 // What a point of a sweep is before it is replayed: its estimate, what that lets be said for sure, or why it can't run.
 //
 // Points whose settings differ in the model's training alone share an environment: model, hardware, cost model, and the
-// shapes measured on it (planners/screen). A new environment takes some 50 ms, a new shape a few, a point
+// shapes measured on it (studies/screen). A new environment takes some 50 ms, a new shape a few, a point
 // microseconds.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "hwprofiles/hardware_profile.h"
 #include "studies/sweep/sweep_file.h"
@@ -47,6 +48,8 @@ GpuRates gpu_rates(const HardwareProfile& hardware);
 // Sets what `metrics.gpus` of them cost and draw.
 void set_rates(SweepMetrics& metrics, const GpuRates& rates);
 
+struct MeasuredShape;
+
 struct SweepEstimate {
   std::string invalid;  // why it can't run at all; empty: it can
   SweepMetrics metrics;
@@ -54,6 +57,9 @@ struct SweepEstimate {
   double allocated_bytes = 0;  // at the peak; what is reserved beyond it may be given back before memory runs out
   bool is_bound = false;       // times are those of the step without its technique, peaks are not known
   bool is_least = false;       // times and peaks are lower bounds (least_sharded_step())
+  // What lies cached of this one is not in the peak yet: peak_bytes is allocated_bytes (SweepScreen::add_cached()).
+  // What best() and worst() say is then no worse than it will be, may_do() stays, and does() may turn out false.
+  MeasuredShape* lacks = nullptr;
 
   // As good as it may turn out within the file's margins, and as bad.
   [[nodiscard]] SweepValues best(const SweepFile& file) const;
@@ -75,16 +81,23 @@ class SweepScreen {
 
   // May be called by several threads. Throws InputError where an environment can't be made at all (no such profile).
   SweepEstimate estimate(const SweepSettings& settings);
-  // As estimate(), but under ZeRO stages 2 and 3, where it needs a probe of its own for every number of replicas, lower
-  // bounds by the step without ZeRO (is_least). Often they rule a point out.
+  // As estimate(), but the peak may lack what lies cached.
+  SweepEstimate second_look(const SweepSettings& settings);
+  // As second_look(), but under ZeRO stages 2 and 3, where it needs a probe of its own for every number of replicas,
+  // lower bounds by the step without ZeRO (is_least). Often they rule a point out.
   SweepEstimate first_look(const SweepSettings& settings);
+  // Makes it estimate()'s.
+  static void add_cached(SweepEstimate& estimate);
+  // Keys ("model.prefetch") that make no difference to the looks at these settings, whatever their values are, of those
+  // that unseen_fields() knows; empty for settings that are invalid. Throws as estimate().
+  std::vector<std::string> unseen(const SweepSettings& settings);
   // Equal for settings that a step can't tell apart, such as what ZeRO stage 3 alone looks at under the others. 0: not
   // known, as of settings that are invalid. Throws as estimate().
   std::uint64_t state_key(const SweepSettings& settings);
 
  private:
   struct Environment;
-  SweepEstimate estimate(const SweepSettings& settings, bool is_first_look);
+  SweepEstimate look(const SweepSettings& settings, bool is_first);
   std::shared_ptr<Environment> environment(const SweepSettings& settings);
   void check_rates(const std::string& hardware, const GpuRates& rates) const;
 

@@ -29,6 +29,7 @@ SweepSpace::SweepSpace(const SweepFile& file) : file_(file), size_(file.points()
   const auto name = [this](const std::string& text, int axis) {
     names_.push_back(text);
     depends_on_.push_back(axis);
+    behind_.resize(names_.size(), std::vector<bool>(file_.axes.size()));
   };
   for (const auto& [text, value] : file.constants) {
     name(text, -1);
@@ -45,14 +46,20 @@ SweepSpace::SweepSpace(const SweepFile& file) : file_(file), size_(file.points()
         constants_.push_back(option.number);
         taken.push_back(option.label);
       }
-  for (std::size_t axis = 0; axis < file.axes.size(); ++axis) name(file.axes[axis].name, static_cast<int>(axis));
+  for (std::size_t axis = 0; axis < file.axes.size(); ++axis) {
+    name(file.axes[axis].name, static_cast<int>(axis));
+    behind_.back()[axis] = true;
+  }
   first_derived_ = names_.size();
   rules_.resize(file.axes.size() + 1);
+  sets_others_.resize(file.axes.size());
   for (std::size_t d = 0; d < file.derived.size(); ++d) {
     const SweepDerived& derived = file.derived[d];
     name(derived.name,
          add_rule(derived.expression, derived.name + " = " + derived.expression + " is no whole number",
                   "/derived/" + std::to_string(d), static_cast<int>(names_.size()), !derived.key.empty()));
+    for (std::size_t axis = 0; axis < file.axes.size() && !derived.key.empty(); ++axis)
+      sets_others_[axis] = sets_others_[axis] || behind_.back()[axis];
   }
   for (std::size_t r = 0; r < file.rules.size(); ++r) {
     const std::string place = "/where/" + std::to_string(r);
@@ -60,13 +67,19 @@ SweepSpace::SweepSpace(const SweepFile& file) : file_(file), size_(file.points()
       throw InputError(file.path, place, "'" + file.rules[r].expression + "' is the same at every point",
                        "name an axis in it, or leave it out");
   }
+  cursor_ = empty_point();
 }
 
 int SweepSpace::add_rule(const std::string& expression, const std::string& reason, const std::string& place,
                          int value_index, bool must_be_whole) {
   SweepExpression parsed(expression, names_, file_.path, place);
   int axis = -1;
-  for (const std::size_t name : parsed.used()) axis = std::max(axis, depends_on_[name]);
+  std::vector<bool> behind(file_.axes.size());
+  for (const std::size_t name : parsed.used()) {
+    axis = std::max(axis, depends_on_[name]);
+    for (std::size_t a = 0; a < behind.size(); ++a) behind[a] = behind[a] || behind_[name][a];
+  }
+  if (value_index >= 0) behind_.push_back(std::move(behind));
   rules_[static_cast<std::size_t>(axis + 1)].push_back({std::move(parsed), reason, must_be_whole, value_index});
   return axis;
 }
@@ -89,13 +102,18 @@ const std::string* SweepSpace::descend(std::size_t axis, SweepPoint& point) {
   return nullptr;
 }
 
-SweepPoint SweepSpace::at(std::int64_t number) {
-  SPILLWAY_ASSERT(number >= 0 && number < size_);
+SweepPoint SweepSpace::empty_point() const {
   SweepPoint point;
-  point.number = number;
   point.values = constants_;
   point.values.resize(names_.size());
   point.options.resize(file_.axes.size());
+  return point;
+}
+
+SweepPoint SweepSpace::at(std::int64_t number) {
+  SPILLWAY_ASSERT(number >= 0 && number < size_);
+  SweepPoint point = empty_point();
+  point.number = number;
   for (std::size_t axis = 0; axis < file_.axes.size(); ++axis)
     point.options[axis] = static_cast<std::size_t>(number / stride_[axis]) % file_.axes[axis].options.size();
   for (std::size_t axis = 0; axis <= file_.axes.size(); ++axis) static_cast<void>(descend(axis, point));
@@ -109,36 +127,39 @@ std::int64_t SweepSpace::neighbour(std::int64_t number, std::size_t axis, std::s
 
 bool SweepSpace::allows(std::int64_t number) {
   const auto skipped = skipped_;
-  const bool allowed = next(number, number + 1).has_value();
+  const bool allowed = next(number, number + 1) != nullptr;
   skipped_ = skipped;
   return allowed;
 }
 
-std::optional<SweepPoint> SweepSpace::next(std::int64_t from, std::int64_t until) {
-  SweepPoint point;
-  point.values = constants_;
-  point.values.resize(names_.size());
-  point.options.resize(file_.axes.size());
+const SweepPoint* SweepSpace::next(std::int64_t from, std::int64_t until) {
   for (std::int64_t number = from; number < until;) {
     const std::string* reason = nullptr;
     std::size_t level = 0;
+    std::int64_t rest = number;
     for (; level <= file_.axes.size(); ++level) {
-      if (level > 0)
-        point.options[level - 1] =
-            static_cast<std::size_t>(number / stride_[level - 1]) % file_.axes[level - 1].options.size();
-      reason = descend(level, point);
+      if (level > 0) {
+        const std::int64_t option = rest / stride_[level - 1];
+        rest -= option * stride_[level - 1];
+        if (cursor_.options[level - 1] != static_cast<std::size_t>(option))
+          cursor_levels_ = std::min(cursor_levels_, level);
+        cursor_.options[level - 1] = static_cast<std::size_t>(option);
+      }
+      if (level < cursor_levels_) continue;
+      reason = descend(level, cursor_);
       if (reason != nullptr) break;
+      cursor_levels_ = level + 1;
     }
     if (reason == nullptr) {
-      point.number = number;
-      return point;
+      cursor_.number = number;
+      return &cursor_;
     }
     const std::int64_t below = level == 0 ? size_ : stride_[level - 1];
     const std::int64_t next = std::min(until, (number / below + 1) * below);
     skipped_.try_emplace(*reason, SweepReason{0, number}).first->second.points += next - number;
     number = next;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 std::map<std::string, SweepReason> SweepSpace::take_skipped() { return std::exchange(skipped_, {}); }

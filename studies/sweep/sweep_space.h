@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,8 +36,9 @@ class SweepSpace {
 
   [[nodiscard]] std::int64_t size() const { return size_; }
 
-  // The first point at `from` or after, before `until`, that no rule leaves out.
-  std::optional<SweepPoint> next(std::int64_t from, std::int64_t until);
+  // The first point at `from` or after, before `until`, that no rule leaves out; null: none. Good until the next call.
+  // Rules and derived values of axes that stay as they were at the last call are not worked out again.
+  const SweepPoint* next(std::int64_t from, std::int64_t until);
   // Whatever the rules say. Precondition: 0 <= number < size().
   SweepPoint at(std::int64_t number);
   // What was left out by next() since the last call of it, by reason.
@@ -46,6 +46,8 @@ class SweepSpace {
 
   // The point that differs in one axis alone.
   [[nodiscard]] std::int64_t neighbour(std::int64_t number, std::size_t axis, std::size_t option) const;
+  // Whether a derived value with a key depends on an axis, so that it sets more than its options say.
+  [[nodiscard]] bool sets_others(std::size_t axis) const { return sets_others_[axis]; }
   // Whether no rule leaves a point out. Counts nothing as skipped.
   [[nodiscard]] bool allows(std::int64_t number);
 
@@ -65,18 +67,23 @@ class SweepSpace {
   // The axis whose value is the last that it depends on; -1: constants alone.
   int add_rule(const std::string& expression, const std::string& reason, const std::string& place, int value_index,
                bool must_be_whole);
-  // Fills in axis `axis` and what can be worked out then; the reason when a rule leaves it out.
+  [[nodiscard]] SweepPoint empty_point() const;
+  // Fills in axis `axis` - 1 and what can be worked out then; the reason when a rule leaves it out.
   const std::string* descend(std::size_t axis, SweepPoint& point);
 
   const SweepFile& file_;
   std::int64_t size_ = 0;
   std::vector<std::int64_t> stride_;  // by axis
   std::vector<std::string> names_;
-  std::vector<int> depends_on_;           // by name: the last axis behind it
-  std::vector<std::vector<Rule>> rules_;  // by axis + 1, at which they can be worked out
+  std::vector<int> depends_on_;            // by name: the last axis behind it
+  std::vector<std::vector<bool>> behind_;  // by name, by axis: whether it depends on it
+  std::vector<bool> sets_others_;          // by axis
+  std::vector<std::vector<Rule>> rules_;   // by axis + 1, at which they can be worked out
   std::vector<double> constants_;
   std::size_t first_derived_ = 0;
   std::map<std::string, SweepReason> skipped_;
+  SweepPoint cursor_;              // of next()
+  std::size_t cursor_levels_ = 0;  // of it, from the first, that are worked out
 };
 
 }  // namespace spillway::studies

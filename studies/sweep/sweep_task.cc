@@ -19,6 +19,7 @@
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
 #include "studies/sweep/sweep_front.h"
+#include "studies/sweep/sweep_looks.h"
 
 namespace spillway::studies {
 namespace {
@@ -230,9 +231,11 @@ std::string SweepWorker::record(const SweepTask& task) {
 
 SweepBlock SweepWorker::screen_block(std::int64_t number) {
   SweepSpace space(file_);
+  SweepLooks looks(file_, space, screen_);
   SweepBlock block;
   SweepFront sure(file_.objectives.size());
-  const auto take = [&](std::int64_t point, const SweepEstimate& estimate) {
+  std::vector<std::pair<std::int64_t, SweepEstimate*>> remaining;
+  const auto take = [&](std::int64_t point, SweepEstimate& estimate) {
     if (!estimate.invalid.empty()) {
       const auto [reason, is_new] = block.invalid.emplace(without_figures(estimate.invalid), SweepReason{0, point});
       ++reason->second.points;
@@ -244,20 +247,28 @@ SweepBlock SweepWorker::screen_block(std::int64_t number) {
       ++block.unable;
       return;
     }
-    if (estimate.does(file_)) sure.add(estimate.worst(file_));
-    block.remaining.push_back(
-        {point, estimate.metrics.step_seconds, estimate.metrics.peak_bytes, estimate.is_bound, estimate.best(file_)});
+    // What lies cached makes no point better: only of those that may still be ahead it is worth its time.
+    if (sure.beats(estimate.best(file_))) {
+      ++block.beaten;
+      return;
+    }
+    if (estimate.does(file_) && !sure.beats(estimate.worst(file_))) {
+      SweepScreen::add_cached(estimate);
+      if (estimate.does(file_)) sure.add(estimate.worst(file_));
+    }
+    remaining.emplace_back(point, &estimate);
   };
   std::vector<std::pair<SweepValues, std::int64_t>> later;  // known by lower bounds alone
   const std::int64_t until = std::min(space.size(), (number + 1) * sweep_block_points);
   std::int64_t at = number * sweep_block_points;
-  while (const auto point = space.next(at, until)) {
-    at = point->number + 1;
-    const SweepEstimate estimate = screen_.first_look(space.settings(*point));
+  while (const SweepPoint* const next = space.next(at, until)) {
+    const std::int64_t point = next->number;
+    at = point + 1;
+    SweepEstimate& estimate = looks.first(point);
     if (estimate.is_least && estimate.may_do(file_))
-      later.emplace_back(estimate.best(file_), point->number);
+      later.emplace_back(estimate.best(file_), point);
     else
-      take(point->number, estimate);
+      take(point, estimate);
   }
   for (const auto& [reason, skipped] : space.take_skipped()) block.left_out[reason] = skipped;
   std::sort(later.begin(), later.end());
@@ -266,13 +277,19 @@ SweepBlock SweepWorker::screen_block(std::int64_t number) {
       ++block.screened;
       ++block.beaten;
     } else {
-      take(point, screen_.estimate(space.settings(space.at(point))));
+      take(point, looks.second(point));
     }
   }
-  const auto beaten = std::erase_if(block.remaining, [&](const SweepRemaining& one) { return sure.beats(one.best); });
-  block.beaten += static_cast<std::int64_t>(beaten);
-  std::sort(block.remaining.begin(), block.remaining.end(),
-            [](const SweepRemaining& a, const SweepRemaining& b) { return a.number < b.number; });
+  std::sort(remaining.begin(), remaining.end());
+  for (const auto& [point, estimate] : remaining) {
+    const bool is_ahead = !sure.beats(estimate->best(file_));
+    if (is_ahead) SweepScreen::add_cached(*estimate);
+    if (is_ahead && !sure.beats(estimate->best(file_)))
+      block.remaining.push_back({point, estimate->metrics.step_seconds, estimate->metrics.peak_bytes,
+                                 estimate->is_bound, estimate->best(file_)});
+    else
+      ++block.beaten;
+  }
   block.sure = sure.points();
   return block;
 }

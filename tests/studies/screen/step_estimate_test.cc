@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "models/step/trace_generator.h"
 #include "scenario/scenario_run.h"
@@ -81,7 +84,9 @@ TEST(StepEstimate, PeaksOfOneStageAreThoseOfItsDepth) {
         wanted.gradient_accumulation = 4;
         wanted.recompute = recompute;
         const TrainingSetup setup = resolve(wanted, model);
-        const StepEstimate estimate = estimate_step(machine, measure_shape(machine, shape_setup(setup)), setup);
+        StepShape shape = measure_shape(machine, shape_setup(setup));
+        shape.cached = measure_cached(machine, shape_setup(setup));
+        const StepEstimate estimate = estimate_step(machine, shape, setup);
         const Result result = replay(generate_trace(model, setup, cost, machine.cluster), hardware, machine.options);
         EXPECT_NEAR(static_cast<double>(estimate.peak_reserved.count()) /
                         static_cast<double>(result.memory.peak_reserved.count()),
@@ -105,7 +110,9 @@ TEST(StepEstimate, WhatIsCachedUnderStageThreeIsAdded) {
   wanted.recompute = Recompute::full;
   const TrainingSetup setup = resolve(wanted, model);
   const StepMachine machine(model, hardware, cost);
-  const StepShape shape = measure_shape(machine, shape_setup(setup));
+  StepShape shape = measure_shape(machine, shape_setup(setup));
+  EXPECT_EQ(shape.cached, Bytes(0));
+  shape.cached = measure_cached(machine, shape_setup(setup));
   const StepEstimate estimate = estimate_step(machine, shape, setup);
   EXPECT_GT(shape.cached, Bytes(0));
   EXPECT_EQ(estimate.peak_reserved - estimate.peak_allocated, shape.cached);
@@ -149,6 +156,79 @@ TEST(StepEstimate, ShardedStepsKeepTheirLowerBounds) {
 }
 
 // One shape serves all depths, micro-batch counts and numbers of replicas.
+// Each value of an unseen field gives the same estimate, and what is seen is seen: not all of them are unseen.
+TEST(StepEstimate, UnseenFieldsMakeNoDifference) {
+  const ModelSpec model = find_model("gpt2-small");
+  const HardwareProfile hardware = ProfileLibrary::standard().load_system("dgx-a100");
+  const CostModel cost(hardware);
+  const StepMachine machine(model, hardware, cost);
+  std::map<std::string, std::int64_t> unseen, different;  // by field
+  for (const std::int64_t zero : {0, 1, 2, 3})
+    for (const std::int64_t data : {1, 16})
+      for (const bool overlap : {false, true}) {
+        TrainingSetup wanted;
+        wanted.framework = Framework::megatron_2022;
+        wanted.sequence = 512;
+        wanted.pipeline_parallel = 2;
+        wanted.data_parallel = data;
+        wanted.gradient_accumulation = 4;
+        wanted.zero_stage = zero;
+        wanted.overlap_gradients = overlap;
+        const TrainingSetup setup = resolve(wanted, model);
+        const auto estimate = [&](const TrainingSetup& one) {
+          return estimate_step(machine, measure_shape(machine, shape_setup(one)), one);
+        };
+        const StepEstimate before = estimate(setup);
+        const std::vector<std::string_view> fields = unseen_fields(setup);
+        for (const auto& [field, text] : {std::pair<std::string, std::string>{"bucket_bytes", "800000000"},
+                                          {"overlap_gradients", overlap ? "false" : "true"},
+                                          {"prefetch", "0"}}) {
+          TrainingSetup other = wanted;
+          set_field(other, field, text);
+          const StepEstimate after = estimate(resolve(other, model));
+          const bool is_same = after.step_time == before.step_time && after.busy == before.busy &&
+                               after.peak_allocated == before.peak_allocated;
+          const bool is_unseen = std::find(fields.begin(), fields.end(), field) != fields.end();
+          EXPECT_TRUE(!is_unseen || is_same) << field << " zero " << zero << " d " << data << " overlap " << overlap;
+          unseen[field] += is_unseen ? 1 : 0;
+          different[field] += is_same ? 0 : 1;
+        }
+      }
+  EXPECT_EQ(unseen,
+            (std::map<std::string, std::int64_t>{{"bucket_bytes", 13}, {"overlap_gradients", 8}, {"prefetch", 12}}));
+  for (const auto& [field, count] : different) EXPECT_GT(count, 0) << field;
+}
+
+// Chunks of seven layers and more are measured alike under ZeRO stage 2.
+TEST(StepShape, EqualProbesAreEqualShapes) {
+  const ModelSpec model = find_model("gpt2-medium");  // 24 layers
+  const HardwareProfile hardware = ProfileLibrary::standard().load_system("dgx-a100");
+  const CostModel cost(hardware);
+  const StepMachine machine(model, hardware, cost);
+  const auto shape_of = [&](std::int64_t pipeline, std::int64_t chunks) {
+    TrainingSetup wanted;
+    wanted.framework = Framework::megatron_2022;
+    wanted.sequence = 512;
+    wanted.pipeline_parallel = pipeline;
+    wanted.pipeline_chunks = chunks;
+    wanted.data_parallel = 8;
+    wanted.gradient_accumulation = 12;
+    wanted.zero_stage = 2;
+    return shape_setup(resolve(wanted, model));
+  };
+  const TrainingSetup deep = shape_of(2, 1), other = shape_of(3, 1), shallow = shape_of(2, 4);
+  EXPECT_NE(shape_key(deep), shape_key(other));
+  EXPECT_EQ(probe_key(machine, deep, true), probe_key(machine, other, true));
+  EXPECT_NE(probe_key(machine, deep, true), probe_key(machine, shallow, true));
+  const StepShape plain = measure_shape(machine, plain_setup(deep));
+  const StepShape one = measure_shape(machine, deep, &plain), two = measure_shape(machine, other, &plain);
+  EXPECT_EQ(one.layer.forward, two.layer.forward);
+  EXPECT_EQ(one.layer.backward, two.layer.backward);
+  EXPECT_EQ(one.middle.kept, two.middle.kept);
+  EXPECT_EQ(one.last.transient, two.last.transient);
+  EXPECT_EQ(measure_cached(machine, deep, true), measure_cached(machine, other, true));
+}
+
 TEST(StepShape, KeysLeaveOutWhatAShapeDoesNotDependOn) {
   const ModelSpec model = find_model("llama-2-7b");
   TrainingSetup one;

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "studies/sweep/sweep_looks.h"
 #include "studies/sweep/sweep_run.h"
 #include "studies/sweep/sweep_store.h"
 
@@ -103,6 +104,64 @@ TEST(SweepScreen, WhatIsCachedRulesNothingOut) {
   estimate.metrics.peak_bytes = 30e9;  // nothing to give back
   EXPECT_TRUE(estimate.does(file));
   EXPECT_DOUBLE_EQ(estimate.best(file)[0], 30e9 * (1 - file.memory_margin));
+}
+
+void expect_equal(const SweepEstimate& one, const SweepEstimate& other, std::int64_t number) {
+  EXPECT_EQ(one.invalid, other.invalid) << number;
+  EXPECT_EQ(one.metrics.step_seconds, other.metrics.step_seconds) << number;
+  EXPECT_EQ(one.metrics.busy_seconds, other.metrics.busy_seconds) << number;
+  EXPECT_EQ(one.metrics.peak_bytes, other.metrics.peak_bytes) << number;
+  EXPECT_EQ(one.metrics.gpus, other.metrics.gpus) << number;
+  EXPECT_EQ(one.metrics.tokens_per_step, other.metrics.tokens_per_step) << number;
+  EXPECT_EQ(one.allocated_bytes, other.allocated_bytes) << number;
+  EXPECT_EQ(one.is_least, other.is_least) << number;
+  EXPECT_EQ(one.is_bound, other.is_bound) << number;
+}
+
+// Points that share a look have the one that each would have alone: with values that are refused, with a derived value
+// behind an axis, and with options that set more than one key.
+TEST(SweepLooks, AreThoseOfEachPointAlone) {
+  const auto file_of = [](const std::string& axes, const std::string& derived) {
+    return parse_sweep(R"json({
+  "schema": "spillway-sweep", "version": 1,
+  "base": {"model": {"name": "gpt2-small", "sequence": 512, "global_batch": 32, "framework": "megatron_2022"},
+           "hardware": {"profile": "dgx-a100"}},
+  "axes": [{"name": "zero", "key": "model.zero_stage", "values": [0, 1, 2, 3]},
+           {"name": "overlap", "key": "model.overlap_gradients", "values": ["false", "true"]},
+           )json" + axes + R"json(],
+  "derived": [)json" + derived +
+                           R"json(],
+  "objectives": ["step_time", "peak_memory"]
+})json",
+                       "sweep.json", "");
+  };
+  const std::string eight = R"json({"name": "d", "key": "model.data_parallel", "value": "8"})json";
+  const std::string buckets =
+      R"json({"name": "bucket", "key": "model.bucket_bytes", "values": [1000000, 90000000]})json";
+  const std::vector<SweepFile> files = {
+      file_of(buckets + R"json(, {"name": "prefetch", "key": "model.prefetch", "values": [0, 1, 3]})json", eight),
+      file_of(R"json({"name": "prefetch", "key": "model.prefetch", "values": [9, 1, 0]}, )json" + buckets, eight),
+      file_of(R"json({"name": "prefetch", "key": "model.prefetch", "values": [1, 0, 2]}, )json" + buckets,
+              R"json({"name": "d", "key": "model.data_parallel", "value": "2 ^ prefetch"})json"),
+      file_of(R"json({"name": "form", "options": {"a": {"model.bucket_bytes": 1000000},
+              "b": {"model.bucket_bytes": 1000000, "model.data_parallel": 2}, "c": {"model.data_parallel": 4}}})json",
+              ""),
+  };
+  for (const SweepFile& file : files) {
+    SweepScreen alone(file), shared(file);
+    SweepSpace space(file);
+    SweepLooks looks(file, space, shared);
+    for (std::int64_t number = 0; number < space.size(); ++number) {
+      const SweepSettings settings = space.settings(space.at(number));
+      expect_equal(looks.first(number), alone.first_look(settings), number);
+      expect_equal(looks.second(number), alone.second_look(settings), number);
+    }
+    for (std::int64_t number = 0; number < space.size(); ++number) {
+      SweepEstimate& look = looks.second(number);
+      SweepScreen::add_cached(look);
+      expect_equal(look, alone.estimate(space.settings(space.at(number))), number);
+    }
+  }
 }
 
 }  // namespace

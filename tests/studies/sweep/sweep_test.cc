@@ -140,6 +140,22 @@ TEST(SweepSpace, LeavesOutExactlyWhatTheRulesSay) {
   EXPECT_EQ(skipped + static_cast<std::int64_t>(given.size()), space.size());
 }
 
+// What next() keeps from one call to the next changes nothing, wherever it is called.
+TEST(SweepSpace, FindsTheSameFromAnywhere) {
+  const SweepFile file = parsed(small_sweep);
+  SweepSpace one(file);
+  for (std::int64_t i = 0; i < 4 * one.size(); ++i) {
+    const std::int64_t from = i * 37 % one.size();
+    SweepSpace fresh(file);
+    const SweepPoint* const found = one.next(from, one.size());
+    const SweepPoint* const expected = fresh.next(from, fresh.size());
+    ASSERT_EQ(found == nullptr, expected == nullptr) << from;
+    if (found == nullptr) continue;
+    EXPECT_EQ(found->number, expected->number);
+    EXPECT_EQ(one.settings(*found), fresh.settings(fresh.at(expected->number)));
+  }
+}
+
 TEST(SweepSpace, TurnsPointsIntoSettings) {
   const SweepFile file = parsed(small_sweep);
   SweepSpace space(file);
