@@ -1,6 +1,7 @@
 #include "studies/sweep/sweep_task.h"
 
 #include <fmt/format.h>
+#include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
 #include <array>
@@ -18,13 +19,13 @@
 #include "scenario/brief_run.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
-#include "studies/sweep/sweep_front.h"
 #include "studies/sweep/sweep_looks.h"
+#include "studies/sweep/sweep_seeds.h"
 
 namespace spillway::studies {
 namespace {
 
-constexpr int record_version = 7;  // of what records hold and how points are estimated
+constexpr int record_version = 8;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -229,11 +230,18 @@ std::string SweepWorker::record(const SweepTask& task) {
   return line_of(ReplayRecord{key, settings, replay(settings)});
 }
 
+// Isolated: a thread that waits for a part of it must not begin another block meanwhile, which waits for the whole.
+void SweepWorker::prepare() {
+  oneapi::tbb::this_task_arena::isolate(
+      [&] { std::call_once(prepared_, [&] { seeds_ = sweep_seeds(file_, screen_); }); });
+}
+
 SweepBlock SweepWorker::screen_block(std::int64_t number) {
+  prepare();
   SweepSpace space(file_);
   SweepLooks looks(file_, space, screen_);
   SweepBlock block;
-  SweepFront sure(file_.objectives.size());
+  SweepFront sure = seeds_;
   std::vector<std::pair<std::int64_t, SweepEstimate*>> remaining;
   const auto take = [&](std::int64_t point, SweepEstimate& estimate) {
     if (!estimate.invalid.empty()) {

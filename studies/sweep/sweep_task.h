@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "scenario/scenario_run.h"
 #include "scenario/shared_machines.h"
 #include "studies/sweep/sweep_file.h"
+#include "studies/sweep/sweep_front.h"
 #include "studies/sweep/sweep_screen.h"
 
 namespace spillway::studies {
@@ -64,8 +66,10 @@ std::string sweep_key(const SweepFile& file, const SweepTask& task);
 class SweepWorker {
  public:
   // `file` must outlive it.
-  explicit SweepWorker(const SweepFile& file) : file_(file), screen_(file) {}
+  explicit SweepWorker(const SweepFile& file) : file_(file), screen_(file), seeds_(file.objectives.size()) {}
 
+  // What every block's record needs, worked out once: on all threads when called before the first of them.
+  void prepare();
   // One line of JSON with the task's key. May be called by several threads. Throws InputError as SweepScreen does.
   std::string record(const SweepTask& task);
   // Of the sweep's scenario with settings. A failure is a result. May be called by several threads.
@@ -78,6 +82,8 @@ class SweepWorker {
 
   const SweepFile& file_;
   SweepScreen screen_;
+  std::once_flag prepared_;
+  SweepFront seeds_;
   SharedMachines machines_;
 };
 

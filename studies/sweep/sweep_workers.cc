@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -12,6 +13,8 @@
 namespace spillway::studies {
 
 void LocalWorkers::work(std::span<const SweepTask> tasks, const Take& take) {
+  const auto is_block = [](const SweepTask& task) { return !task.is_replay; };
+  if (std::any_of(tasks.begin(), tasks.end(), is_block)) worker_.prepare();
   std::mutex mutex;
   std::atomic<bool> stopped = false;
   const std::atomic<bool>* const stop = current_stop();

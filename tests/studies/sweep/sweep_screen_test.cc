@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -9,6 +10,7 @@
 
 #include "studies/sweep/sweep_looks.h"
 #include "studies/sweep/sweep_run.h"
+#include "studies/sweep/sweep_seeds.h"
 #include "studies/sweep/sweep_store.h"
 
 namespace spillway::studies {
@@ -162,6 +164,63 @@ TEST(SweepLooks, AreThoseOfEachPointAlone) {
       expect_equal(look, alone.estimate(space.settings(space.at(number))), number);
     }
   }
+}
+
+// Of a sweep of two blocks: seeds are worsts of points of it, as good as the best of all or near it; and what a screen
+// leaves with them is what looking at every point leaves, to a point.
+TEST(SweepSeeds, RuleOutNothingThatTheWholeScreenWouldNot) {
+  SweepFile file = parse_sweep(R"json({
+  "schema": "spillway-sweep", "version": 1,
+  "base": {"model": {"name": "gpt2-small", "sequence": 512, "global_batch": 64, "framework": "megatron_2022"},
+           "hardware": {"profile": "dgx-a100"}},
+  "axes": [{"name": "t", "key": "model.tensor_parallel", "values": [1, 2]},
+           {"name": "p", "key": "model.pipeline_parallel", "values": [1, 2]},
+           {"name": "b", "key": "model.micro_batch", "values": [1, 2, 4]},
+           {"name": "zero", "key": "model.zero_stage", "values": [0, 1, 2, 3]},
+           {"name": "overlap", "key": "model.overlap_gradients", "values": ["false", "true"]},
+           {"name": "recompute", "key": "model.recompute", "values": ["none", "full"]},
+           {"name": "bucket", "key": "model.bucket_bytes", "from": 1000000, "to": 64000000, "step": 500000},
+           {"name": "prefetch", "key": "model.prefetch", "values": [0, 2, 4]}],
+  "derived": [{"name": "d", "key": "model.data_parallel", "value": "8 / (t * p)"}],
+  "objectives": ["step_time", "peak_memory"], "margin": 0.02, "memory_margin": 0.02, "replays": 1
+})json",
+                               "sweep.json", "");
+  ASSERT_GT(file.points(), sweep_block_points);
+  SweepScreen screen(file);
+  const SweepFront seeds = sweep_seeds(file, screen);
+  SweepSpace space(file);
+  SweepLooks looks(file, space, screen);
+  SweepFront sure(2);
+  std::set<SweepValues> worsts;
+  for (std::int64_t number = 0; number < space.size(); ++number) {
+    SweepEstimate& look = looks.second(number);
+    SweepScreen::add_cached(look);
+    ASSERT_EQ(look.invalid, "");
+    if (!look.does(file)) continue;
+    sure.add(look.worst(file));
+    worsts.insert(look.worst(file));
+  }
+  ASSERT_FALSE(seeds.points().empty());
+  const auto least = [](const SweepFront& front, std::size_t objective) {
+    double value = front.points().front()[objective];
+    for (const SweepValues& one : front.points()) value = std::min(value, one[objective]);
+    return value;
+  };
+  for (const SweepValues& seed : seeds.points()) EXPECT_TRUE(worsts.contains(seed));
+  for (const std::size_t objective : {0, 1}) EXPECT_LE(least(seeds, objective), 1.1 * least(sure, objective));
+
+  std::int64_t left = 0, unable = 0;
+  for (std::int64_t number = 0; number < space.size(); ++number) {
+    const SweepEstimate& look = looks.second(number);
+    unable += look.may_do(file) ? 0 : 1;
+    left += look.may_do(file) && !sure.beats(look.best(file)) ? 1 : 0;
+  }
+  SweepStore store;
+  const SweepOutcome outcome = run_sweep(file, {}, store);
+  EXPECT_EQ(outcome.screened, space.size());
+  EXPECT_EQ(outcome.screened - outcome.unable - outcome.beaten, left);
+  EXPECT_LE(outcome.unable, unable);
+  EXPECT_GT(left, 0);
 }
 
 }  // namespace
