@@ -539,8 +539,7 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, scales ? ops_.scale("head.scale", x) : x)[0];
   if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
   if (setup_.framework == Framework::nanotron) logits = ops_.widened("logits", logits);
-  const bool is_split = is_megatron() || setup_.framework == Framework::nanotron || setup_.tensor_parallel > 1;
-  if (is_split) return ops_.split_cross_entropy("loss", logits, labels);
+  if (has_split_loss(setup_)) return ops_.split_cross_entropy("loss", logits, labels);
   if (setup_.loss_metrics > 0) judged_ = {logits, labels};
   Tensor loss = ops_.cross_entropy("loss", logits, labels);
   if (keeps_logits_)

@@ -182,6 +182,17 @@ bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup) {
          setup.sequence_slices == 1 && setup.zero_stage < 3;
 }
 
+bool has_split_loss(const TrainingSetup& setup) {
+  return is_megatron(setup.framework) || setup.framework == Framework::nanotron || setup.tensor_parallel > 1;
+}
+
+LossForm loss_in_effect(const ModelSpec& model, const TrainingSetup& setup) {
+  if (setup.loss == LossForm::chunked || model.reads_images() || model.pretraining_heads || model.masked_lm_head)
+    return setup.loss;
+  if (has_engine_layers(model, setup)) return setup.loss == LossForm::fused ? LossForm::fused : LossForm::fp32;
+  return has_split_loss(setup) ? LossForm::fp32 : setup.loss;
+}
+
 bool has_merged_experts(const ModelSpec& model, const TrainingSetup& setup) {
   return is_megatron_core(setup.framework) && model.gated() && model.activation == Activation::silu_gated &&
          setup.trains_all();

@@ -48,6 +48,11 @@ struct LocalParameter {
 // layers of 2022: encoders beside decoders, norms elsewhere than before a branch, adapters, slices, ZeRO 3, unfused
 // kernels.
 bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup);
+// Whether a model's last loss is computed over a split vocabulary, by kernels of its own whatever setup.loss says
+// (but chunked): Megatron-LM's and nanotron's on any number of GPUs, others' where a tensor group shares it.
+bool has_split_loss(const TrainingSetup& setup);
+// The form among equal ones that stands for setup.loss: steps whose set-ups differ in forms of one result are the same.
+LossForm loss_in_effect(const ModelSpec& model, const TrainingSetup& setup);
 // Whether experts' gate and up are one matrix, of each.
 bool has_merged_experts(const ModelSpec& model, const TrainingSetup& setup);
 

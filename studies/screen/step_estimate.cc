@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "models/spec/model_part.h"
 #include "models/spec/parallel_layout.h"
 #include "models/spec/pipeline_setup.h"
 
@@ -304,11 +305,16 @@ bool has_closed_form(const TrainingSetup& setup) {
   return schedule == default_schedule || schedule == interleaved_schedule || schedule == all_forwards_first;
 }
 
-std::vector<std::string_view> unseen_fields(const TrainingSetup& setup) {
+std::vector<std::string_view> unseen_fields(const ModelSpec& model, const TrainingSetup& setup) {
   std::vector<std::string_view> fields;
   const bool alone = setup.data_parallel * setup.context_parallel == 1;
   if (alone || setup.zero_stage >= 2 || (setup.zero_stage == 0 && !setup.overlap_gradients))
     fields.emplace_back("bucket_bytes");
+  // All that are no "chunked" one are one.
+  TrainingSetup other = setup;
+  other.loss = setup.loss == LossForm::fused ? LossForm::fp32 : LossForm::fused;
+  if (setup.loss != LossForm::chunked && loss_in_effect(model, setup) == loss_in_effect(model, other))
+    fields.emplace_back("loss");
   if (setup.zero_stage >= 2) fields.emplace_back("overlap_gradients");
   if (setup.zero_stage < 3) fields.emplace_back("prefetch");
   return fields;

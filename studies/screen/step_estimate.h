@@ -30,8 +30,8 @@ struct StepEstimate {
 
 // Fields of a resolved set-up, of those that any of these functions may look at, that make no difference to it: steps
 // that differ in them alone are estimated alike, and resolve() takes or refuses a value of them whatever the others
-// are. Among "bucket_bytes", "overlap_gradients" and "prefetch".
-std::vector<std::string_view> unseen_fields(const TrainingSetup& setup);
+// are (but "chunked" as a loss). Among "bucket_bytes", "loss", "overlap_gradients" and "prefetch".
+std::vector<std::string_view> unseen_fields(const ModelSpec& model, const TrainingSetup& setup);
 
 // `setup`: resolved, with the shape of shape_setup(setup) and a closed form. O(p² v), and O(1) for what
 // machine.pipelines has run before. Throws InputError for other schedules than 1F1B, interleaved 1F1B and GPipe.

@@ -8,6 +8,7 @@
 #include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
 #include "models/spec/expert_load.h"
+#include "models/spec/model_part.h"
 #include "models/spec/training_setup_fields.h"
 #include "models/step/trace_generator.h"
 #include "scenario/scenario_run.h"
@@ -395,6 +396,18 @@ bool has_alike_layers(const ModelSpec& model, const TrainingSetup& setup) {
   if (setup.recompute_layers != 0 || setup.recompute_every != 1) return false;
   return !model.has_encoder() && model.global_every == 0 && !model.reads_images() &&
          (!model.has_experts() || (model.experts.every == 1 && model.experts.first_dense_layers == 0));
+}
+
+TrainingSetup step_setup(const ModelSpec& model, const TrainingSetup& resolved) {
+  const TrainingSetup usual;
+  TrainingSetup setup = resolved;
+  setup.loss = loss_in_effect(model, resolved);
+  if (setup.zero_stage < 3) setup.prefetch = usual.prefetch;
+  const bool is_plain = !model.has_experts() && setup.optimizer_device == StateDevice::gpu;
+  if (is_plain && setup.zero_stage >= 2 && setup.data_parallel > 1) setup.overlap_gradients = usual.overlap_gradients;
+  if (is_plain && setup.zero_stage == 0 && !setup.overlap_gradients && is_megatron(setup.framework))
+    setup.bucket_bytes = usual.bucket_bytes;
+  return setup;
 }
 
 TrainingSetup shape_setup(const TrainingSetup& resolved) {

@@ -78,6 +78,12 @@ PipelineWork::Pass pass_of(const StepShape& shape, const ChunkShape& chunk, Chun
 // Whether steps of this model can be put together from a layer's: all layers are alike, and none recomputed alone.
 bool has_alike_layers(const ModelSpec& model, const TrainingSetup& setup = {});
 
+// Fields of a resolved set-up that its step's events do not depend on are set to one value, so equal results mean equal
+// steps: layers gathered ahead below ZeRO stage 3, forms of the loss that the framework does not know, overlap of
+// gradients that are shared out, sizes of buckets where Megatron-LM reduces all at once. Not every two equal steps are
+// found so.
+TrainingSetup step_setup(const ModelSpec& model, const TrainingSetup& resolved);
+
 // Fields of the set-up that a shape does not depend on are set to one value, so equal results mean equal shapes.
 TrainingSetup shape_setup(const TrainingSetup& resolved);
 // Names the fields of shape_setup(): a key.

@@ -7,13 +7,14 @@
 namespace spillway::studies {
 namespace {
 
-// The fields of unseen_fields(), and whether what is unseen depends on them.
+// The fields of unseen_fields(), whether what is unseen depends on them, and a value that is like no other.
 struct Field {
   std::string_view key;
   bool decides;
+  std::string_view apart;
 };
-constexpr std::array fields = {Field{"model.bucket_bytes", false}, Field{"model.overlap_gradients", true},
-                               Field{"model.prefetch", false}};
+constexpr std::array fields = {Field{"model.bucket_bytes", false, ""}, Field{"model.loss", false, "chunked"},
+                               Field{"model.overlap_gradients", true, ""}, Field{"model.prefetch", false, ""}};
 
 const Field* field_of(std::string_view key) {
   const auto* const found =
@@ -37,7 +38,11 @@ SweepLooks::SweepLooks(const SweepFile& file, SweepSpace& space, SweepScreen& sc
     : file_(file), space_(space), screen_(screen) {
   for (std::size_t axis = 0; axis < file.axes.size(); ++axis) {
     std::string key = only_key(file.axes[axis]);
-    if (field_of(key) != nullptr && !space.sets_others(axis)) axes_.push_back({axis, std::move(key)});
+    const Field* const field = field_of(key);
+    if (field == nullptr || space.sets_others(axis)) continue;
+    const auto is_apart = [&](const SweepOption& option) { return option.settings.front().second == field->apart; };
+    if (std::none_of(file.axes[axis].options.begin(), file.axes[axis].options.end(), is_apart))
+      axes_.push_back({axis, std::move(key)});
   }
 }
 

@@ -170,10 +170,20 @@ class Sweep {
     const std::size_t room = std::min(wave_points, most - std::min(most, static_cast<std::size_t>(outcome_.replays)));
     std::vector<SweepRemaining> wave;
     std::vector<bool> taken(waiting.size());
-    std::set<double> first;  // of kinds not known so far
+    std::set<double> first;             // of kinds not known so far
+    std::vector<std::uint64_t> states;  // of the wave
+    // A point that a step can't tell from one of the wave waits for that one's replay.
+    const auto has_twin = [&](const SweepRemaining& one, std::uint64_t state) {
+      for (std::size_t i = 0; i < wave.size(); ++i)
+        if (state != 0 && states[i] == state && wave[i].step_seconds == one.step_seconds) return true;
+      return false;
+    };
     const auto take_where = [&](const auto& may) {
       for (std::size_t i = 0; i < waiting.size() && wave.size() < room; ++i)
         if (!taken[i] && may(kind_of(waiting[i].number, waiting[i].peak_bytes))) {
+          const std::uint64_t state = state_of(waiting[i].number);
+          if (has_twin(waiting[i], state)) continue;
+          states.push_back(state);
           taken[i] = true;
           wave.push_back(waiting[i]);
         }

@@ -254,7 +254,7 @@ std::vector<std::string> SweepScreen::unseen(const SweepSettings& settings) {
   if (in->scenario.model.empty()) return keys;
   try {
     const TrainingSetup setup = resolve(with_settings(in->scenario.training, settings), in->model);
-    for (const std::string_view field : unseen_fields(setup))
+    for (const std::string_view field : unseen_fields(in->model, setup))
       keys.push_back(std::string(model_prefix) + std::string(field));
   } catch (const InputError&) {
     keys.clear();
@@ -266,11 +266,10 @@ std::uint64_t SweepScreen::state_key(const SweepSettings& settings) {
   const std::shared_ptr<Environment> in = environment(settings);
   if (in->scenario.model.empty()) return 0;
   try {
-    TrainingSetup setup = resolve(with_settings(in->scenario.training, settings), in->model);
-    if (setup.zero_stage < 3) setup.prefetch = TrainingSetup().prefetch;
+    const TrainingSetup setup = resolve(with_settings(in->scenario.training, settings), in->model);
     Digest digest;
     digest.add(reinterpret_cast<std::uintptr_t>(in.get()));
-    digest.add(shape_key(setup));
+    digest.add(shape_key(step_setup(in->model, setup)));
     return digest.value();
   } catch (const InputError&) {
     return 0;
@@ -284,7 +283,8 @@ SweepEstimate SweepScreen::look(const SweepSettings& settings, bool is_first) {
   estimate.is_bound = in->is_bound || !in->machine;
   if (in->scenario.model.empty()) return estimate;
   try {
-    const TrainingSetup setup = resolve(with_settings(in->scenario.training, settings), in->model);
+    const TrainingSetup setup =
+        step_setup(in->model, resolve(with_settings(in->scenario.training, settings), in->model));
     estimate.metrics.gpus = static_cast<double>(setup.gpus());
     estimate.metrics.tokens_per_step = static_cast<double>(setup.step_tokens());
     set_rates(estimate.metrics, in->rates);

@@ -91,8 +91,8 @@ class SweepScreen {
   // Keys ("model.prefetch") that make no difference to the looks at these settings, whatever their values are, of those
   // that unseen_fields() knows; empty for settings that are invalid. Throws as estimate().
   std::vector<std::string> unseen(const SweepSettings& settings);
-  // Equal for settings that a step can't tell apart, such as what ZeRO stage 3 alone looks at under the others. 0: not
-  // known, as of settings that are invalid. Throws as estimate().
+  // Equal for settings that a step can't tell apart, such as what ZeRO stage 3 alone looks at under the others
+  // (step_setup()). 0: not known, as of settings that are invalid. Throws as estimate().
   std::uint64_t state_key(const SweepSettings& settings);
 
  private:

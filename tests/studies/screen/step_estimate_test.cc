@@ -179,9 +179,10 @@ TEST(StepEstimate, UnseenFieldsMakeNoDifference) {
           return estimate_step(machine, measure_shape(machine, shape_setup(one)), one);
         };
         const StepEstimate before = estimate(setup);
-        const std::vector<std::string_view> fields = unseen_fields(setup);
+        const std::vector<std::string_view> fields = unseen_fields(model, setup);
         for (const auto& [field, text] : {std::pair<std::string, std::string>{"bucket_bytes", "800000000"},
                                           {"overlap_gradients", overlap ? "false" : "true"},
+                                          {"loss", "fused"},
                                           {"prefetch", "0"}}) {
           TrainingSetup other = wanted;
           set_field(other, field, text);
@@ -194,9 +195,32 @@ TEST(StepEstimate, UnseenFieldsMakeNoDifference) {
           different[field] += is_same ? 0 : 1;
         }
       }
-  EXPECT_EQ(unseen,
-            (std::map<std::string, std::int64_t>{{"bucket_bytes", 13}, {"overlap_gradients", 8}, {"prefetch", 12}}));
-  for (const auto& [field, count] : different) EXPECT_GT(count, 0) << field;
+  EXPECT_EQ(unseen, (std::map<std::string, std::int64_t>{
+                        {"bucket_bytes", 13}, {"loss", 16}, {"overlap_gradients", 8}, {"prefetch", 12}}));
+  for (const auto& [field, count] : different) EXPECT_EQ(count > 0, field != "loss") << field;
+}
+
+// Megatron-LM splits the vocabulary and has one loss; PyTorch's modules have three on a GPU of their own.
+TEST(StepEstimate, FormsOfTheLossAreSeenWhereTheyAreKnown) {
+  const ModelSpec model = find_model("gpt2-small");
+  TrainingSetup setup;
+  const auto is_unseen = [&] {
+    const std::vector<std::string_view> fields = unseen_fields(model, setup);
+    return std::find(fields.begin(), fields.end(), "loss") != fields.end();
+  };
+  for (const LossForm loss : {LossForm::fp32, LossForm::native, LossForm::fused, LossForm::chunked}) {
+    setup.loss = loss;
+    setup.tensor_parallel = 1;
+    setup.framework = Framework::eager;
+    EXPECT_FALSE(is_unseen());
+    setup.framework = Framework::megatron;  // fp32 and native are one, fused is another
+    EXPECT_FALSE(is_unseen());
+    setup.framework = Framework::megatron_2022;
+    EXPECT_EQ(is_unseen(), loss != LossForm::chunked);
+    setup.framework = Framework::eager;
+    setup.tensor_parallel = 2;
+    EXPECT_EQ(is_unseen(), loss != LossForm::chunked);
+  }
 }
 
 // Chunks of seven layers and more are measured alike under ZeRO stage 2.

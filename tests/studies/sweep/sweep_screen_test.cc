@@ -166,6 +166,44 @@ TEST(SweepLooks, AreThoseOfEachPointAlone) {
   }
 }
 
+// Points of one state have one replay, event for event; and of what a step may look at, something is seen.
+TEST(SweepScreen, EqualStatesAreEqualSteps) {
+  for (const std::string framework : {"megatron_2022", "megatron", "eager"}) {
+    const SweepFile file = parse_sweep(R"json({
+  "schema": "spillway-sweep", "version": 1,
+  "base": {"model": {"name": "gpt2-small", "sequence": 128, "layers": 4, "data_parallel": 4,
+           "gradient_accumulation": 2, "framework": ")json" +
+                                           framework +
+                                           R"json("}, "hardware": {"profile": "dgx-a100"}},
+  "axes": [{"name": "zero", "key": "model.zero_stage", "values": [0, 1, 2, 3]},
+           {"name": "t", "key": "model.tensor_parallel", "values": [1, 2]},
+           {"name": "overlap", "key": "model.overlap_gradients", "values": ["false", "true"]},
+           {"name": "loss", "key": "model.loss", "values": ["fp32", "native", "fused"]},
+           {"name": "bucket", "key": "model.bucket_bytes", "values": [1000000, 30000000]},
+           {"name": "prefetch", "key": "model.prefetch", "values": [0, 2]}],
+  "objectives": ["step_time"]
+})json",
+                                       "sweep.json", "");
+    SweepScreen screen(file);
+    SweepSpace space(file);
+    SweepWorker worker(file);
+    std::map<std::uint64_t, SweepReplay> states;
+    for (std::int64_t number = 0; number < space.size(); ++number) {
+      const SweepSettings settings = space.settings(space.at(number));
+      const std::uint64_t state = screen.state_key(settings);
+      ASSERT_NE(state, 0U);
+      const SweepReplay replay = worker.replay(settings);
+      ASSERT_EQ(replay.failure, "");
+      const SweepReplay& first = states.emplace(state, replay).first->second;
+      EXPECT_EQ(replay.fingerprint, first.fingerprint) << framework << " " << space.label(space.at(number));
+      EXPECT_EQ(replay.replayed.step_seconds, first.replayed.step_seconds);
+      EXPECT_EQ(replay.replayed.peak_bytes, first.replayed.peak_bytes);
+    }
+    EXPECT_LT(states.size() * 3, static_cast<std::size_t>(space.size())) << framework;
+    EXPECT_GT(states.size(), 20U) << framework;
+  }
+}
+
 // Of a sweep of two blocks: seeds are worsts of points of it, as good as the best of all or near it; and what a screen
 // leaves with them is what looking at every point leaves, to a point.
 TEST(SweepSeeds, RuleOutNothingThatTheWholeScreenWouldNot) {
