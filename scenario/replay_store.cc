@@ -255,6 +255,8 @@ std::optional<std::uint64_t> replay_key(const Scenario& scenario, bool details) 
   if (scenario.model.empty()) return std::nullopt;
   Scenario told = scenario;
   told.title.clear();
+  told.capacity.clear();  // questions about the step, no part of it
+  told.procurement.clear();
   FieldWriter writer;
   describe(told, writer);
   const std::string text = writer.line();

@@ -2,9 +2,10 @@
 // scenarios (`--store FILE`): sweeps, capacity, fit, techniques, reports.
 //
 // An SQLite database in WAL mode: several programs may use it at once, a program that is killed leaves it whole. A key
-// is a digest of the program's version and commit, of the scenario (all its fields but the title), of every
-// profile and model there is, and of the files that the scenario names, so nothing stale is taken for a result. Replays
-// of captured traces are not kept.
+// is a digest of the program's version and commit, of the scenario (all its fields but the title and the sections
+// capacity and procurement, which ask about the step), of every profile and model there is, and of the files that the
+// scenario names, so nothing stale is taken for a result.
+// Replays of captured traces are not kept.
 //
 //   const ReplayStoreScope scope(store);                       // for all threads of the program, one at a time
 //   KeptReplay replay = kept_replay(scenario, [&] { return load(scenario); });

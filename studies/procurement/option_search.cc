@@ -58,7 +58,7 @@ class OptionSearch {
                      std::optional<InputError>& wrong) const {
     FleetOption option{machine, gpus, technique.name, {}, ""};
     for (const ProgrammeRun& run : in_.runs) {
-      const SweepFile file = layout_sweep(run.scenario, in_.path, in_.folder, space_of(machine, gpus, technique));
+      const SweepFile file = layout_sweep(run.scenario, in_.path, in_.folder, space_of(run, machine, gpus, technique));
       SweepStore store;
       SweepOutcome outcome;
       try {
@@ -85,12 +85,25 @@ class OptionSearch {
     return option;
   }
 
-  [[nodiscard]] LayoutSpace space_of(const std::string& machine, std::int64_t gpus,
+  // Whether steps of these settings can have anything to do with drives: to those that can't, they are not said, so that
+  // other commands' replays of the same steps are found in a store.
+  [[nodiscard]] bool may_use_drives(const ProgrammeRun& run, const std::vector<std::string>& settings) const {
+    try {
+      const Scenario asked = parse_scenario(run.scenario, in_.path, in_.folder, settings);
+      return asked.offload.moves() || !asked.plan.empty() ||
+             asked.training.optimizer_device == models::StateDevice::drives ||
+             asked.training.weight_device == models::StateDevice::drives;
+    } catch (const InputError&) {
+      return true;  // some layout may make it whole
+    }
+  }
+
+  [[nodiscard]] LayoutSpace space_of(const ProgrammeRun& run, const std::string& machine, std::int64_t gpus,
                                      const CapacityTechnique& technique) const {
     LayoutSpace space{
         gpus, in_.tensor_parallel, in_.pipeline_parallel, in_.micro_batch, technique.settings, in_.replays, {}, {}};
     space.settings.push_back("hardware.profile=" + machine);
-    if (in_.drives.empty()) return space;
+    if (in_.drives.empty() || !may_use_drives(run, space.settings)) return space;
     const HardwareProfile hardware = ProfileLibrary::shared().load_system(machine);
     const auto fastest =
         std::max_element(in_.drives.begin(), in_.drives.end(),

@@ -187,5 +187,51 @@ class Launches(OwnQuestions):
         self.assertEqual(json.loads(named.stdout)["model"]["micro_batch"], 1)
 
 
+def without_planning_times(value):
+    if isinstance(value, dict):
+        return {key: without_planning_times(part) for key, part in value.items() if key != "planning_cpu_seconds"}
+    return [without_planning_times(part) for part in value] if isinstance(value, list) else value
+
+
+class SharedStore(OwnQuestions):
+    # "34 of 40 replays from FILE"
+    def stored(self, *arguments):
+        result = self.call(*arguments, "--format", "json")
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        found = re.search(r"(\d+) of (\d+) replays from ", result.stderr)
+        return without_planning_times(json.loads(result.stdout)), int(found[1]) if found else 0, int(found[2]) if found else 0
+
+    # The ways, the layouts and the points of three commands overlap: each takes from the store what those before it
+    # have replayed, and answers as it would without.
+    def test_commands_take_each_others_replays(self):
+        model = {"name": "gpt2-small", "layers": 4, "sequence": 512, "global_batch": 64, "micro_batch": 4}
+        parts = {"model": {**model, "data_parallel": 8}, "hardware": {"profile": "dgx-a100"}}
+        scenario = self.scenario("one.json", **parts, procurement={
+            "tokens": 1e10, "gpus": [8], "techniques": ["keep", "full"], "tensor_parallel": [1],
+            "pipeline_parallel": [1], "micro_batch": [2, 4]})
+        sweep = self.path("sweep.json", {
+            "schema": "spillway-sweep", "version": 1, "base": parts, "require": {"fits": False},
+            "axes": [{"name": "b", "key": "model.micro_batch", "values": [2, 4, 8]},
+                     {"name": "technique", "techniques": ["keep", "full"]}]})
+        questions = (("fit", scenario, "--replays", "12", "--budget", "600"), ("report", "procurement", scenario),
+                     ("sweep", sweep, "--all"))
+        alone = [without_planning_times(self.ask(*question)) for question in questions]
+        store = self.path("replays.sqlite")
+        taken = []
+        for question, expected in zip(questions, alone):
+            answer, found, asked = self.stored(*question, "--store", store)
+            self.assertEqual(answer, expected, question)
+            taken.append((found, asked))
+        self.assertEqual(taken[0][0], 0, taken)  # nobody asked before
+        for found, asked in taken[1:]:
+            self.assertGreater(found, 0, taken)
+            self.assertGreaterEqual(asked, found, taken)
+        for question, expected in zip(questions, alone):  # and once more: nothing is left to replay
+            answer, found, asked = self.stored(*question, "--store", store)
+            self.assertEqual(answer, expected, question)
+            self.assertEqual(found, asked, question)
+            self.assertGreater(found, 0, question)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
