@@ -9,6 +9,7 @@
 
 #include "base/number_text.h"
 #include "base/version.h"
+#include "reports/grounds.h"
 #include "reports/procurement_figures.h"
 #include "reports/procurement_sections.h"
 #include "studies/offload/result_figures.h"
@@ -144,6 +145,27 @@ class Writer {
       for (std::size_t r = 0; r < option->runs.size(); ++r)
         row(r == 0 ? "fingerprint of the replay" : "", fmt::format("{:016x}", option->runs[r].fingerprint));
     part.tables.push_back(std::move(table));
+    if (option != nullptr) part.tables.push_back(grounds(*option));
+  }
+
+  // Of the option: its replay's inputs, and the prices that it is costed with.
+  [[nodiscard]] ReportTable grounds(const PricedOption& option) const {
+    ReportTable table = grounds_table(option.runs.front().provenance, option.runs.front().step_time_range);
+    for (const auto& word : price_kind_words()) {
+      std::string names;
+      double low = 1, high = 1;
+      for (const UsedPrice& used : answer_.prices) {
+        const Price& price = used.price;
+        if (!used.by_chosen || price_kind_words()[price.kind].name != word.name || price.value <= 0) continue;
+        names += (names.empty() ? "price of " : ", ") + used.name;
+        low = std::min(low, price.low / price.value);
+        high = std::max(high, price.high / price.value);
+      }
+      if (!names.empty())
+        table.rows.push_back({text_cell(names), text_cell(std::string(word.name)),
+                              text_cell(fmt::format("{:+.0f} to {:+.0f} %", (low - 1) * 100, (high - 1) * 100))});
+    }
+    return table;
   }
 
   // Owned and rented on one footing: an hour of a GPU.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/grounds.h"
 #include "sim/replay/fidelity.h"
 #include "sim/replay/peak_owners.h"
 #include "studies/offload/result_figures.h"
@@ -38,6 +39,7 @@ ReportSection figures_section(const Result& result, const Result* baseline) {
                             text_cell(figure.change())});
   }
   section.tables.push_back(std::move(table));
+  section.tables.push_back(grounds_table(result.provenance, result.step_time_range));
   section.items.push_back("80 % of steps like it are measured within: " + step_range_words(result) + ".");
   section.items.push_back("Their peaks: " + peak_range_words(result) + ".");
   return section;

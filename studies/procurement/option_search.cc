@@ -85,8 +85,8 @@ class OptionSearch {
     return option;
   }
 
-  // Whether steps of these settings can have anything to do with drives: to those that can't, they are not said, so that
-  // other commands' replays of the same steps are found in a store.
+  // Whether steps of these settings can have anything to do with drives: to those that can't, they are not said, so
+  // that other commands' replays of the same steps are found in a store.
   [[nodiscard]] bool may_use_drives(const ProgrammeRun& run, const std::vector<std::string>& settings) const {
     try {
       const Scenario asked = parse_scenario(run.scenario, in_.path, in_.folder, settings);

@@ -233,5 +233,25 @@ class SharedStore(OwnQuestions):
             self.assertGreater(found, 0, question)
 
 
+class Grounds(OwnQuestions):
+    # Beside the figures: inputs by where they are from, and how far off they may be, where that is known.
+    def test_first_pages_say_what_they_rest_on(self):
+        parts = {"model": {"name": "gpt2-small", "layers": 2, "sequence": 256, "global_batch": 64},
+                 "hardware": {"profile": "dgx-h100"}}
+        step = self.scenario("step.json", **parts)
+        run = self.ask("run", step)
+        page = self.call("report", "step", step).stdout.split("\nMemory\n")[0]
+        for kind in {row["provenance"] for row in run["provenance"]}:
+            self.assertRegex(page, rf"(?m)^.*{run['provenance'][0]['name'].split('.')[0]}.* {kind} +not ")
+        off = (run["step_time_range"]["low"] - 1) * 100, (run["step_time_range"]["high"] - 1) * 100
+        self.assertIn(f"{off[0]:+.0f} to {off[1]:+.0f} % in 80 % of steps like it", page)
+        programme = self.scenario("programme.json", **parts, procurement={
+            "tokens": 1e10, "gpus": [8], "techniques": ["keep"], "tensor_parallel": [1], "pipeline_parallel": [1],
+            "micro_batch": [4]})
+        page = self.call("report", "procurement", programme).stdout.split("\nIn short\n")[0]
+        self.assertRegex(page, r"(?m)^price of dgx-h100.* assumed +-\d+ to \+\d+ %$")
+        self.assertIn("% in 80 % of steps like it", page)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
