@@ -22,10 +22,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "8.03 B", "124 M".
+// "8.03 B", "124 M", "1030 B"; 999.9 M is 1 B.
 std::string parameters_text(std::int64_t count) {
   const auto number = static_cast<double>(count);
-  return count >= 1'000'000'000 ? fmt::format("{:.3g} B", number * 1e-9) : fmt::format("{:.3g} M", number * 1e-6);
+  if (number >= 999.5e9) return fmt::format("{:.0f} B", number * 1e-9);
+  return number >= 999.5e6 ? fmt::format("{:.3g} B", number * 1e-9) : fmt::format("{:.3g} M", number * 1e-6);
 }
 
 Listed models() {

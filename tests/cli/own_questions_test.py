@@ -108,6 +108,11 @@ class Machines(OwnQuestions):
                     self.assertGreater(run["step_time_ns"], 0)
                     self.assertLess(run["mfu"], 1)
 
+    def test_sizes_are_no_powers_of_ten(self):
+        models = self.call("list", "models").stdout
+        self.assertNotRegex(models, r"\de\+\d")
+        self.assertRegex(models, r"kimi-k2 +10\d\d B")
+
     def test_arithmetic_that_a_gpu_lacks_is_told(self):
         scenario = self.scenario("small.json", model={"name": "gpt2-small", "layers": 1, "sequence": 256})
         for gpu, precision, told in (("t4", "bf16_mixed", True), ("v100-sxm2-32gb", "bf16", True),
