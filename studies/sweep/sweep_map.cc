@@ -10,6 +10,7 @@
 
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "studies/sweep/sweep_looks.h"
 
 namespace spillway::studies {
 namespace {
@@ -61,14 +62,17 @@ SweepMap sweep_map(const SweepFile& file, const SweepOutcome& outcome, const std
   const std::int64_t blocks = (file.points() + sweep_block_points - 1) / sweep_block_points;
   oneapi::tbb::parallel_for(std::int64_t{0}, blocks, [&](std::int64_t block) {
     SweepSpace space(file);
+    SweepLooks looks(file, space, screen);
     std::vector<SweepMap::Cell> cells(map.cells.size());
     const std::int64_t until = std::min(space.size(), (block + 1) * sweep_block_points);
-    for (auto point = space.next(block * sweep_block_points, until); point;
+    for (const SweepPoint* point = space.next(block * sweep_block_points, until); point != nullptr;
          point = space.next(point->number + 1, until)) {
       if (replayed.contains(point->number)) continue;
-      const SweepEstimate estimate = screen.estimate(space.settings(*point));
+      SweepEstimate& estimate = looks.second(point->number);
+      if (!estimate.invalid.empty() || estimate.is_bound || !estimate.may_do(file)) continue;
+      if (objective == SweepObjective::peak_memory) SweepScreen::add_cached(estimate);
       const double value = estimate.metrics.value(objective);
-      if (!estimate.invalid.empty() || estimate.is_bound || value <= 0 || !estimate.may_do(file)) continue;
+      if (value <= 0) continue;
       take(cells[index(*point)], {SweepMap::Source::screened, value, point->number});
     }
     const std::lock_guard lock(mutex);

@@ -139,7 +139,8 @@ std::pair<std::int64_t, std::int64_t> count_faster(const SweepFile& file, const 
   SweepSpace space(file);
   SweepScreen screen(file);
   std::int64_t points = 0, faster = 0;
-  for (auto point = space.next(0, space.size()); point; point = space.next(point->number + 1, space.size())) {
+  for (const SweepPoint* point = space.next(0, space.size()); point != nullptr;
+       point = space.next(point->number + 1, space.size())) {
     if (const auto row = replayed.find(point->number); row != replayed.end()) {
       points += row->second->does ? 1 : 0;
       faster += row->second->does && row->second->replayed.step_seconds < seconds ? 1 : 0;

@@ -124,7 +124,7 @@ TEST(SweepSpace, LeavesOutExactlyWhatTheRulesSay) {
   ASSERT_EQ(space.size(), 4 * 4 * 3 * 2);
   std::vector<std::int64_t> given;
   std::int64_t at = 0;
-  while (const auto point = space.next(at, space.size())) {
+  while (const SweepPoint* const point = space.next(at, space.size())) {
     given.push_back(point->number);
     at = point->number + 1;
   }
@@ -173,7 +173,7 @@ TEST(SweepSpace, OptionsNamesStandForTheirNumbers) {
   const SweepFile file = parsed(changed("/where/1", "recompute == full || b == 2"));
   SweepSpace space(file);
   std::int64_t at = 0, given = 0;
-  while (const auto point = space.next(at, space.size())) {
+  while (const SweepPoint* const point = space.next(at, space.size())) {
     at = point->number + 1;
     ++given;
     EXPECT_TRUE(point->options[3] == 1 || point->options[2] == 0) << space.label(*point);
