@@ -12,7 +12,6 @@
 #include <QMessageBox>
 #include <QScreen>
 #include <QScrollArea>
-#include <QScrollBar>
 #include <QSettings>
 #include <QSortFilterProxyModel>
 #include <QStackedWidget>
@@ -270,17 +269,20 @@ void MainWindow::show_shortcuts() {
   dialog.setWindowTitle(tr("Keys"));
   auto* const words = new QLabel("<table>" + rows + "</table>");
   words->setMargin(8);
+  const int width = words->sizeHint().width();
+  words->setWordWrap(true);
   auto* const area = new QScrollArea;
+  area->setWidgetResizable(true);
   area->setWidget(words);
   auto* const buttons = new QDialogButtonBox(QDialogButtonBox::Close);
   connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
   auto* const column = new QVBoxLayout(&dialog);
   column->addWidget(area);
   column->addWidget(buttons);
-  // As wide as its rows, and no higher than the screen, for the button to be in reach.
-  const int bar = area->verticalScrollBar()->sizeHint().width(), frame = 2 * area->frameWidth();
-  area->setMinimumWidth(words->sizeHint().width() + bar + frame);
-  dialog.resize(dialog.sizeHint().width(), std::min(700, screen()->availableGeometry().height() * 4 / 5));
+  // As wide as its rows where there is room, and no higher than the screen, for the button to be in reach.
+  constexpr int edges = 60;
+  const QSize room = screen()->availableGeometry().size();
+  dialog.resize(std::min(width + edges, room.width()), std::min(700, room.height() * 4 / 5));
   dialog.exec();
 }
 
