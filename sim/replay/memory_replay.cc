@@ -89,6 +89,7 @@ class HeldCurve {
     std::map<std::string, Bytes> groups;
     for (const auto& [address, block] : live_.sorted()) groups[name(trace_.memory_events[block.event])] += block.size;
     std::vector<PeakOwner> owners;
+    owners.reserve(groups.size() + 1);
     for (const auto& [group, bytes] : groups)
       owners.push_back({group.empty() ? "not known" : group, bytes, !group.empty()});
     if (initial_ > initial_freed_)

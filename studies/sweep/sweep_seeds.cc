@@ -85,6 +85,7 @@ class Seeds {
 
   std::vector<Look> look_at(const std::vector<std::int64_t>& numbers, const std::optional<Wanted>& wanted) {
     std::vector<SweepSettings> settings;
+    settings.reserve(numbers.size());
     for (const std::int64_t number : numbers) settings.push_back(space_.settings(space_.at(number)));
     std::vector<Look> looks(numbers.size());
     const std::atomic<bool>* const stop = current_stop();
