@@ -40,7 +40,7 @@ Json training_run_json(const studies::TrainingRun& run) {
           {"tokens", maybe(run.tokens)},
           {"joules", maybe(run.joules)},
           {"gpus", run.gpus},
-          {"life_bound", told(run.bound)},
+          {"life_bound", planners::life_bound_words()[run.bound].name},
           {"drives", drives},
           {"drives_last", run.is_life_known() || run.wears_out() ? Json(!run.wears_out()) : Json()}};
 }

@@ -290,7 +290,8 @@ void MainWindow::show_training_run() {
   if (drawn_ == nullptr) return;
   if (!drawn_->result().may_fit() || drawn_->result().step_time <= Picos(0))
     return message_->show_note(tr("There is no training run of a step that does not fit, or of unknown length."));
-  const auto command = session_.document() == nullptr ? std::nullopt : session_.document()->command();
+  const bool is_shown = session_.document() != nullptr && !session_.is_stale();  // what the document says
+  const auto command = is_shown ? session_.document()->command() : std::nullopt;
   TrainingRunDialog(this, drawn_, command.value_or("")).exec();
 }
 

@@ -66,8 +66,10 @@ void TrainingRunDialog::answer(const QLineEdit& asked) {
   const bool by_tokens = &asked == tokens_;
   (by_tokens ? steps_ : tokens_)->clear();
   command_->clear();
+  // As the command line takes them: steps are whole.
+  const QString said = asked.text().trimmed();
   bool is_number = false;
-  const double number = asked.text().trimmed().toDouble(&is_number);
+  const double number = by_tokens ? said.toDouble(&is_number) : static_cast<double>(said.toLongLong(&is_number));
   if (!is_number || !(number >= 1) || number > 1e18) {
     answer_->setText(by_tokens ? tr("A number of tokens, as 1e12.") : tr("A number of steps, 1 or more."));
     return;
@@ -77,7 +79,7 @@ void TrainingRunDialog::answer(const QLineEdit& asked) {
         by_tokens ? studies::steps_for_tokens(outcome_->loaded, number, "tokens") : static_cast<std::int64_t>(number);
     answer_->setText(html_rows(studies::training_run(outcome_->loaded, outcome_->result(), steps), outcome_->result()));
     if (!replays_.isEmpty())
-      command_->setText(QString("%1 --%2 %3").arg(replays_, by_tokens ? "tokens" : "steps", asked.text().trimmed()));
+      command_->setText(QString("%1 --%2 %3").arg(replays_, by_tokens ? "tokens" : "steps", said));
   } catch (const InputError& error) {
     answer_->setText(QString::fromStdString(error.cause() + "\n" + error.remedy()));
   }

@@ -48,8 +48,7 @@ void WaysModel::clear(const Outcome& now) {
   now_.result.path.clear();
   now_.result.op_start.clear();
   now_.result.op_end.clear();
-  if (const double years = shortest_life_years(now_.result); std::isfinite(years) && !unrated_writes(now_.result))
-    now_.life_years = years;
+  if (const double years = shortest_life_years(now_.result); std::isfinite(years)) now_.life_years = years;
   now_text_ = now.scenario.text;
   seen_.clear();
   endResetModel();

@@ -79,6 +79,14 @@ std::string refusal(const DriveTraffic& traffic, const NvmeProfile& drive, const
                      expected, demands.least_life_years);
 }
 
+double shortest(const Result& result, double DriveLife::*years) {
+  double least = std::numeric_limits<double>::infinity();
+  if (unrated_writes(result) != nullptr) return least;
+  for (const DriveTraffic& traffic : result.drives)
+    if (traffic.life) least = std::min(least, (*traffic.life).*years);
+  return least;
+}
+
 }  // namespace
 
 const Words& life_bound_words() {
@@ -127,19 +135,8 @@ void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, c
   }
 }
 
-double shortest_life_years(const Result& result) {
-  double shortest = std::numeric_limits<double>::infinity();
-  for (const DriveTraffic& traffic : result.drives)
-    if (traffic.life) shortest = std::min(shortest, traffic.life->years);
-  return shortest;
-}
-
-double shortest_rated_years(const Result& result) {
-  double shortest = std::numeric_limits<double>::infinity();
-  for (const DriveTraffic& traffic : result.drives)
-    if (traffic.life) shortest = std::min(shortest, traffic.life->low_years);
-  return shortest;
-}
+double shortest_life_years(const Result& result) { return shortest(result, &DriveLife::years); }
+double shortest_rated_years(const Result& result) { return shortest(result, &DriveLife::low_years); }
 
 const DriveTraffic* unrated_writes(const Result& result) {
   const auto found = std::find_if(result.drives.begin(), result.drives.end(), [](const DriveTraffic& traffic) {

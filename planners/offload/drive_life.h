@@ -44,8 +44,8 @@ double write_rate(const DriveTraffic& traffic, const Result& result);
 void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, const OffloadPlan& plan,
                  const PlannedTrace& planned, Result& result);
 
-// The shortest of the rated drive sets' lives, in years: expected, and by the rating as it stands; infinity when
-// nothing is written to them. Where a set that nobody rates is written to, how long the drives last is unknown.
+// The shortest of the drive sets' lives, in years: expected, and by the rating as it stands; infinity when nothing is
+// written, or when it is unknown, as a set is written to that nobody rates (unrated_writes()).
 double shortest_life_years(const Result& result);
 double shortest_rated_years(const Result& result);
 const DriveTraffic* unrated_writes(const Result& result);  // the first such set; null: none

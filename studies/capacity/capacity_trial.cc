@@ -2,6 +2,7 @@
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -69,11 +70,10 @@ class Judge {
     trial.binding = result.binding;
     trial.allocated = result.memory.peak_allocated;
     trial.needed = result.memory.peak_reserved;
-    for (const DriveTraffic& drive : result.drives)
-      if (drive.life && (!trial.life_years || drive.life->years < *trial.life_years)) {
-        trial.life_years = drive.life->years;
-        trial.rated_years = drive.life->low_years;
-      }
+    if (const double years = shortest_life_years(result); std::isfinite(years)) {
+      trial.life_years = years;
+      trial.rated_years = shortest_rated_years(result);
+    }
     count_owners(result, trial);
     add_price(scenario, hardware, result, trial);
     trial.verdict = result.verdict();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/number_text.h"
+#include "planners/offload/drive_life.h"
 
 namespace spillway::studies {
 namespace {
@@ -79,6 +80,7 @@ std::optional<Picos> period_of(const Result& result, std::size_t step) {
 }
 
 const DriveTraffic* shortest_lived(const Result& result) {
+  if (unrated_writes(result) != nullptr) return nullptr;
   const DriveTraffic* shortest = nullptr;
   for (const DriveTraffic& drive : result.drives)
     if (drive.life && std::isfinite(drive.life->years) &&

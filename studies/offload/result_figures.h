@@ -28,7 +28,7 @@ std::optional<double> pcie_busy(const Result& result);
 // Of a step behind another: from that one's end to its own. Result::step_time is the median of these; of a step alone,
 // which has none, it is the span.
 std::optional<Picos> period_of(const Result& result, std::size_t step);
-// Of the drives written to, the first to wear out. Null: none is rated, or nothing is written.
+// Of the drives written to, the first to wear out. Null: nothing is written, or a set that nobody rates.
 const DriveTraffic* shortest_lived(const Result& result);
 
 // One figure of two results.

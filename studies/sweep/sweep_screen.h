@@ -29,7 +29,7 @@ struct SweepMetrics {
   double busy_seconds = 0;  // of the step, in which a GPU's kernels, collectives and copies run; mean over ranks
   double usd_per_hour = 0;  // of all its GPUs
   double rest_watts = 0, busy_watts = 0;  // of all its GPUs while nothing runs, and while something does
-  double life_years = 0;                  // expected; infinity: nothing is written
+  double life_years = 0;                  // expected; infinity: nothing is written, or it is unknown
   double rated_years = 0;                 // of a replay: by the rating as it stands
 
   // Smaller is better; 0 where not known.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/number_text.h"
 #include "planners/offload/drive_life.h"
 
@@ -27,7 +29,7 @@ std::string wear_text(const DriveWear& wear, const TrainingRun& run) {
   std::string text = fmt::format("{}: {} TB written to {} drive{}", wear.name, number_text(wear.written_bytes / 1e12),
                                  wear.drives, wear.drives == 1 ? "" : "s");
   if (!wear.share) return text + "; not rated, so how far that wears them is unknown";
-  if (wear.steps == 0) return text + "; nothing is left of their rated life";
+  if (std::isinf(*wear.share)) return text + "; nothing is left of their rated life";
   if (run.bound == planners::LifeBound::expected)
     text += fmt::format(", {} of the life expected of them", share_text(*wear.expected_share));
   else

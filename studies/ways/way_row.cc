@@ -40,7 +40,7 @@ WayRow row_of(Way way, const HardwareProfile& hardware, KeptReplay replay) {
   row.tokens_per_step = replay.tokens_per_step;
   row.gpus = replay.gpus;
   const double years = shortest_life_years(row.result);
-  if (std::isfinite(years) && unrated_writes(row.result) == nullptr) row.life_years = years;
+  if (std::isfinite(years)) row.life_years = years;
   static const PriceList prices = PriceList::bundled();
   const double usd = gpu_usd_per_hour(hardware, prices) * static_cast<double>(row.gpus);
   if (usd > 0) row.usd_per_hour = usd;

@@ -4,11 +4,11 @@
 Usage: one_answer_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
 """
 import json
-import os
 import subprocess
 import sys
-import tempfile
 import unittest
+
+import folder_case
 
 PROGRAM, ROOT = sys.argv[1:3]
 FIGURES = ["verdict", "fits", "step_time_ns", "peak_allocated_bytes", "peak_reserved_bytes", "binding_resource",
@@ -43,19 +43,7 @@ def leaves(value, path=""):
         yield path, value
 
 
-class OneAnswer(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name, document=None):
-        path = os.path.join(self.folder, name)
-        if document is not None:
-            with open(path, "w", encoding="utf-8") as out:
-                json.dump(document, out)
-        return path
-
+class OneAnswer(folder_case.FolderCase):
     def ask(self, *arguments):
         result = subprocess.run([PROGRAM, *arguments, "--format", "json"], capture_output=True, text=True, timeout=240,
                                 check=False)

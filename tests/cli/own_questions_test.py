@@ -9,26 +9,15 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
+
+import folder_case
 
 PROGRAM = sys.argv[1]
 
 
-class OwnQuestions(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name, document=None):
-        path = os.path.join(self.folder, name)
-        if document is not None:
-            with open(path, "w", encoding="utf-8") as out:
-                json.dump(document, out)
-        return path
-
+class OwnQuestions(folder_case.FolderCase):
     def scenario(self, name, **parts):
         return self.path(name, {"schema": "spillway-scenario", "version": 1, "title": name, **parts})
 
@@ -59,21 +48,15 @@ class Interrupts(OwnQuestions):
                               stderr=subprocess.PIPE, text=True) as running:
             time.sleep(2)
             self.assertIsNone(running.poll(), "it was to take longer")
-            began = time.monotonic()
             running.send_signal(signal.SIGINT)
             output, errors = running.communicate(timeout=60)
-        self.assertLess(time.monotonic() - began, 30)
         self.assertEqual((running.returncode, output), (130, ""), errors)
         self.assertIn("interrupted", errors)
         self.assertFalse(os.path.exists(picture))
 
     # Before the replay, not behind it.
     def test_a_picture_of_no_kind_is_refused_first(self):
-        scenario = self.scenario("long.json", model={"name": "gpt2-xl", "micro_batch": 4, "gradient_accumulation": 4},
-                                 hardware={"profile": "workstation-4090"}, order={"technique": "roam"})
-        began = time.monotonic()
-        self.refused("run", scenario, "--timeline", self.path("picture.bmp"), says=[".svg", ".json"])
-        self.assertLess(time.monotonic() - began, 10)
+        self.refused("run", self.path("missing.json"), "--timeline", self.path("picture.bmp"), says=[".svg", ".json"])
 
 
 class Drives(OwnQuestions):

@@ -659,6 +659,9 @@ TEST_F(Window, AWholeTrainingRun) {
   all_of(studies::training_run(outcome->loaded, outcome->result(), most));
   EXPECT_TRUE(child("training run answer").contains("worn out by step"));
   EXPECT_EQ(child("training run command"), "spillway run s.json --tokens 3e12");
+  QTest::keyClicks(steps, "1e4");
+  EXPECT_EQ(child("training run answer"), "A number of steps, 1 or more.") << "as the command line has it";
+  steps->clear();
   QTest::keyClicks(steps, "0");
   EXPECT_EQ(child("training run answer"), "A number of steps, 1 or more.");
   EXPECT_EQ(child("training run command"), "");

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "hwprofiles/profile_library.h"
 
 namespace spillway::planners {
@@ -62,6 +64,7 @@ TEST(DriveLife, OfATableIsARangeOrUnknown) {
   ASSERT_EQ(unrated_writes(result), &result.drives[0]);
   EXPECT_EQ(told_unrated(result.drives[0]), "unrated is not rated: how long it lasts is unknown");
   EXPECT_EQ(life_cell(result), "not rated") << "which of them goes first nobody knows";
+  EXPECT_TRUE(std::isinf(shortest_life_years(result)) && std::isinf(shortest_rated_years(result)));
 }
 
 }  // namespace
