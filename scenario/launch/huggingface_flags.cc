@@ -7,7 +7,9 @@ namespace {
 
 constexpr std::string_view optimizers =
     "adamw_torch=adamw/foreach adamw_torch_fused=adamw/fused adamw_hf=adamw/foreach adamw_apex_fused=adamw/fused "
-    "adamw_bnb_8bit=adamw_8bit/fused adamw_8bit=adamw_8bit/fused adafactor=adafactor/foreach sgd=sgd/foreach "
+    "adamw_bnb_8bit=adamw_8bit/fused adamw_8bit=adamw_8bit/fused "
+    "paged_adamw_32bit=adamw/fused paged_adamw=adamw/fused paged_adamw_8bit=adamw_8bit/fused "
+    "adafactor=adafactor/foreach sgd=sgd/foreach "
     "muon=muon/foreach";
 constexpr std::string_view backward_prefetch = "BACKWARD_PRE=false BACKWARD_POST=true";
 
@@ -56,19 +58,40 @@ void training(FlagRows& rows) {
       .file("accelerate_config", LaunchFormat::accelerate, "accelerate's YAML file");
 }
 
+void adapters(FlagRows& rows) {
+  rows.read("use_peft", "model.trainable", facts::adapter, "true=peft false=-", "trl")
+      .read("use_lora", "model.trainable", facts::adapter, "true=lora false=-", "")
+      .read("adapter", "model.trainable", facts::adapter, "lora=lora qlora=qlora", "axolotl")
+      .read("finetuning_type", "model.trainable", facts::adapter, "lora=factory full=-", "LLaMA-Factory")
+      .read("load_in_4bit", "model.base_weights", facts::base_bits, "true=4 false=-", "with adapters")
+      .read("load_in_8bit", "model.base_weights", facts::base_bits, "true=8 false=-", "with adapters")
+      .read("quantization_bit", "model.base_weights", facts::base_bits, "4=4 8=8", "LLaMA-Factory")
+      .read("use_bnb_nested_quant", "model.base_weights", facts::double_quant, on_off, "trl")
+      .read("bnb_4bit_use_double_quant", "model.base_weights", facts::double_quant, on_off, "")
+      .read("double_quantization", "model.base_weights", facts::double_quant, on_off, "LLaMA-Factory")
+      .read("lora_r", "model.lora_rank", whole, "PEFT, trl, axolotl")
+      .read("lora_rank", "model.lora_rank", whole, "LLaMA-Factory")
+      .read("lora_dropout", "model.lora_dropout", "")
+      .read("lora_target_modules", "model.lora_targets", facts::adapter_modules, "", "the least part that has them all")
+      .read("lora_target", "model.lora_targets", facts::adapter_modules, "", "LLaMA-Factory")
+      .read("lora_target_linear", "model.lora_targets", facts::adapter_modules, "true=all-linear false=-", "axolotl")
+      .as_modelled_if("bnb_4bit_quant_type", "nf4", "")
+      .as_modelled_if("quantization_method", "bnb", "")
+      .as_modelled_if("lora_task_type", "CAUSAL_LM", "")
+      .no_effect("lora_alpha use_rslora lora_fan_in_fan_out bnb_4bit_compute_dtype bnb_4bit_quant_storage",
+                 "a scale or a type of the same bytes");
+}
+
 void training_left_out(FlagRows& rows) {
   rows.as_modelled_if("packing", "true", "sequences are full")
       .as_modelled_if("sample_packing", "true", "sequences are full")
       .as_modelled_if("pad_to_sequence_len", "true", "sequences are full")
       .as_modelled_if("flash_attn_cross_entropy", "false", "")
-      .as_modelled_if("load_in_8bit", "false", "")
-      .as_modelled_if("load_in_4bit", "false", "")
-      .as_modelled_if("use_peft", "false", "")
       .as_modelled_if("auto_find_batch_size", "false", "")
       .not_said("packing_efficiency_estimate group_by_length pad_to_multiple_of", "sequences are reckoned as full")
       .not_said(
-          "adapter lora_* lora.* use_lora use_dora use_rslora peft_* quantization_* bnb_4bit_* use_4bit_quantization "
-          "unfrozen_parameters freeze_* relora* finetuning_type quantization_bit lisa_*",
+          "lora_* lora.* use_dora peft_* quantization_* bnb_4bit_* use_4bit_quantization unfrozen_parameters freeze_* "
+          "relora* lisa_*",
           "set model.trainable and model.base_weights yourself (docs/models.md)")
       .not_said(
           "gradient_checkpointing_kwargs.* offload_activations activation_offloading gradient_checkpointing_offload "
@@ -206,6 +229,7 @@ void starting(FlagRows& rows) {
 std::vector<LaunchFlag> huggingface_flags() {
   FlagRows arguments(LaunchFormat::hf);
   training(arguments);
+  adapters(arguments);
   training_left_out(arguments);
   sharding(arguments, "fsdp_config.", false);
   sharding(arguments, "fsdp_config.", true);

@@ -11,6 +11,9 @@ namespace spillway::scenario {
 // Precision, gradients' types, optimizer, attention, allocator.
 void compose_kernels(LaunchLedger& ledger);
 
+// What is trained: adapters, and the bytes of what they stand on.
+void compose_adapters(LaunchLedger& ledger);
+
 // Who splits what: sets the parallel sizes, ZeRO's stage and where state lives. `machine_gpus`: of the machine that was
 // named, 0: none. Throws InputError where the GPUs are no multiple of the layout.
 void compose_layout(LaunchLedger& ledger, std::int64_t machine_gpus);

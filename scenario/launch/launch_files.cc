@@ -89,6 +89,13 @@ int score(const std::vector<LaunchSetting>& settings, LaunchFormat format) {
   return points;
 }
 
+bool is_nanotron(const std::vector<LaunchSetting>& settings) {
+  const auto has = [&](std::string_view name) {
+    return std::any_of(settings.begin(), settings.end(), [&](const LaunchSetting& each) { return each.name == name; });
+  };
+  return has("parallelism.tp") && has("tokens.sequence_length");
+}
+
 std::pair<LaunchFormat, int> best_format(const std::vector<LaunchSetting>& settings) {
   std::pair<LaunchFormat, int> best{LaunchFormat::megatron, 0};
   for (std::size_t i = 0; i < named_launch_formats; ++i) {
@@ -143,6 +150,10 @@ class LaunchReader {
       const auto known = static_cast<std::size_t>(
           std::count_if(settings.begin(), settings.end(),
                         [of = found](const LaunchSetting& setting) { return row_of(setting, of) != nullptr; }));
+      if (is_nanotron(settings) && known * 2 <= settings.size())
+        throw InputError(
+            path, "", "is nanotron's configuration, which is not read",
+            "write a scenario with \"framework\": \"nanotron\" (spillway new), whose keys are named alike");
       if (points == 0 || known * 2 <= settings.size())
         throw InputError(path, "",
                          points == 0

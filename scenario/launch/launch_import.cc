@@ -32,6 +32,7 @@ class Importer {
     for (const LaunchDefault& each : launch_defaults())
       if (each.format == ledger_.program()) ledger_.assume(each.fact, std::string(each.value), each.why);
     compose_kernels(ledger_);
+    compose_adapters(ledger_);
     compose_layout(ledger_, machine_gpus());
     choose_model();
     compose_batches(ledger_, model_.layers > 0 ? model_.layers : model_.spec.layers);

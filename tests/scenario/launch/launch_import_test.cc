@@ -253,7 +253,53 @@ TEST(LaunchImport, AccelerateAndAxolotl) {
                      {"model.optimizer_form", "fused"},
                      {"model.attention_kernel", "flash2"}});
   const LaunchImport qlora = import_fixture("axolotl-qlora.yaml");
-  for (const char* flag : {"adapter", "load_in_4bit", "lora_r", "optimizer"}) EXPECT_TRUE(warns(qlora, flag)) << flag;
+  expect_keys(qlora, {{"model.trainable", "qlora"},
+                      {"model.base_weights", "(none)"},  // qlora's own: twice quantized, as axolotl does
+                      {"model.lora_rank", "32"},
+                      {"model.lora_targets", "all_linear"},
+                      {"model.optimizer", "adamw"},
+                      {"model.optimizer_form", "fused"}});
+  EXPECT_EQ(ignored(qlora).at("lora_alpha"), "no_effect");
+}
+
+// Of PEFT under trl and under LLaMA-Factory.
+TEST(LaunchImport, Adapters) {
+  const Folder folder;
+  const auto of = [&](const std::string& flags) {
+    return import_launch(request({folder.write("run.sh",
+                                               "#!/bin/bash\npython sft.py --model_name_or_path "
+                                               "meta-llama/Llama-2-7b-hf --bf16 true " +
+                                                   flags + "\n")}));
+  };
+  const LaunchImport trl =
+      of("--use_peft --load_in_4bit --lora_r 64 --lora_target_modules q_proj k_proj v_proj o_proj");
+  expect_keys(trl, {{"model.trainable", "qlora"},
+                    {"model.base_weights", "nf4"},
+                    {"model.lora_rank", "64"},
+                    {"model.lora_dropout", "0.05"},
+                    {"model.lora_targets", "attention"}});
+  expect_keys(
+      of("--use_peft --load_in_8bit --use_bnb_nested_quant true --lora_dropout 0 --lora_target_modules all-linear"),
+      {{"model.trainable", "lora"},
+       {"model.base_weights", "int8"},
+       {"model.lora_rank", "(none)"},
+       {"model.lora_dropout", "0"},
+       {"model.lora_targets", "all_linear"}});
+  expect_keys(of("--finetuning_type lora --quantization_bit 4"), {{"model.trainable", "qlora"},
+                                                                  {"model.base_weights", "(none)"},
+                                                                  {"model.lora_rank", "8"},
+                                                                  {"model.lora_targets", "all_linear"}});
+  // Modules that no key names: the least part that has them, and a word of it.
+  const LaunchImport partial = of("--use_peft --lora_target_modules q_proj,v_proj,lm_head");
+  expect_keys(partial, {{"model.trainable", "lora"}, {"model.lora_targets", "qkv"}});
+  EXPECT_TRUE(warns(partial, "lm_head"));
+  EXPECT_TRUE(warns(partial, "of some products alone"));
+  expect_keys(of("--use_peft --lora_target_modules gate_proj up_proj down_proj"), {{"model.lora_targets", "mlp"}});
+  // Without adapters every weight trains, and none is of 4 bits.
+  const LaunchImport full = of("--lora_r 8 --load_in_4bit true --lora_target_modules all-linear");
+  expect_keys(full, {{"model.trainable", "(none)"}, {"model.lora_rank", "(none)"}, {"model.lora_targets", "(none)"}});
+  EXPECT_EQ(ignored(full).at("--lora_r"), "no_effect");
+  EXPECT_TRUE(warns(full, "--load_in_4bit"));
 }
 
 // A second file completes the first, and what it says again wins.
