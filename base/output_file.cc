@@ -53,6 +53,16 @@ std::string temporary_folder() {
   return folder;
 }
 
+void check_output(const std::string& path) {
+  if (path == "-") return;
+  struct stat info {};
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) fail(path, "can't write", EISDIR);
+  const bool is_special = exists && !S_ISREG(info.st_mode);
+  if (::access((is_special ? path : folder_of(path)).c_str(), is_special ? W_OK : W_OK | X_OK) != 0)
+    fail(path, "can't write", errno);
+}
+
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   if (path_ == "-") {
     file_ = stdout;

@@ -10,6 +10,9 @@ namespace spillway {
 // Where temporary files go: TMPDIR, or /tmp where that is not set. Throws InputError where no folder is there.
 std::string temporary_folder();
 
+// Throws InputError where an OutputFile of that path would; makes and changes nothing.
+void check_output(const std::string& path);
+
 class OutputFile {
  public:
   // "-" is standard output (no atomicity). Throws InputError when the place can't be written.

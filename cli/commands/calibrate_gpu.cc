@@ -214,6 +214,7 @@ void add_calibrate_gpu(Command& group, Context& context) {
                    "kernels")
       ->type_name("FILE.jsonl");
   command->add_option("--output", request->output, "write the GPU's hardware profile, if it helps")
+      ->to_write()
       ->type_name("PROFILE.json");
   command->callback([request, &context] { run(*request, context); });
 }

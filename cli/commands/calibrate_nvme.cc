@@ -231,7 +231,9 @@ void add_calibrate_nvme(Command& group, Context& context) {
   command->add_flag("--quick", request->options.quick, "some ten seconds: fewer points, shorter ones");
   command->add_option("--name", request->name, "name of the profile; by default made from the drive's model")
       ->type_name("NAME");
-  command->add_option("--output", request->output, "write the drive's hardware profile")->type_name("PROFILE.json");
+  command->add_option("--output", request->output, "write the drive's hardware profile")
+      ->to_write()
+      ->type_name("PROFILE.json");
   command->callback([request, &context] { run(*request, context); });
 }
 

@@ -111,7 +111,9 @@ void add_calibrate_pcie(Command& group, Context& context) {
       ->add_option("--base", request->base,
                    "host profile for what sysfs does not show; by default the bundled one of the fastest link")
       ->type_name("NAME");
-  command->add_option("--output", request->output, "write a host profile with this tree")->type_name("PROFILE.json");
+  command->add_option("--output", request->output, "write a host profile with this tree")
+      ->to_write()
+      ->type_name("PROFILE.json");
   command->callback([request, &context] { run(*request, context); });
 }
 

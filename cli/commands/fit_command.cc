@@ -296,7 +296,7 @@ void add_fit_command(Command& app, Context& context) {
       ->check(positive_number())
       ->type_name("N");
   add_reserve_option(*command, call->reserve);
-  command->add_option("--output", call->output, "write the best way as a scenario")->type_name("FILE");
+  command->add_option("--output", call->output, "write the best way as a scenario")->to_write()->type_name("FILE");
   add_store_option(*command, call->store);
   command->add_option("--jobs", call->jobs, "threads (default: one per core)")->range(1, 1024)->type_name("N");
   command->add_option("--budget", call->seconds, "stop after so long with the best so far (50)")

@@ -428,6 +428,7 @@ void add_memory_commands(Command& app, Context& context) {
                    "write who holds the memory as folded stacks, one a line with its bytes: input of flame graphs")
       ->type_name("FILE");
   command->add_option("--treemap", request->treemap, "write who holds the memory as a treemap (.svg)")
+      ->to_write()
       ->type_name("FILE");
   add_picture_options(*command, request->pictures);
   command->add_option("--capacity", request->capacity_bytes, "device memory, e.g. 20GiB; unlimited if not given")

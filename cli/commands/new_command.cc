@@ -30,6 +30,7 @@ void add_new_command(Command& app) {
   command->add_option("MACHINE", request->machine, "name of `spillway list machines` or gpus, or a file")
       ->capture_default_str();
   command->add_option("--output", request->output, "file to write; - for standard output")
+      ->to_write()
       ->type_name("FILE")
       ->capture_default_str();
   command->callback([request] { write_new(*request); });

@@ -229,6 +229,7 @@ void add_settings(Command& command, ReportArguments& arguments) {
   command
       .add_option("--output", arguments.outputs,
                   "write the report: .html, .pdf, .xlsx or .csv; may be repeated, of one and the same run")
+      ->to_write()
       ->type_name("FILE")
       ->allow_extra_args(false);
   command

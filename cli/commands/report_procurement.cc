@@ -196,6 +196,7 @@ void add_procurement_report(Command& group, Context& context) {
   command
       ->add_option("--output", call->outputs,
                    "write the report: .html, .pdf, .xlsx or .csv; may be repeated, of one and the same run")
+      ->to_write()
       ->type_name("FILE")
       ->allow_extra_args(false);
   command->add_option("--tokens", flags.tokens, "tokens to train")->type_name("N");

@@ -297,12 +297,15 @@ void add_run_commands(Command& app, Context& context) {
   Command* run_app = app.add_subcommand("run", "Replay a scenario or a trace: does it fit, how fast, what binds");
   run_app->add_option("SCENARIO", arguments->first, "scenario file, or a trace to replay as captured")->required();
   run_app->add_option("--timeline", arguments->timeline, "write the replay as a picture (.svg) or for Perfetto (.json)")
+      ->to_write()
       ->type_name("FILE");
   run_app->add_option("--memory-snapshot", arguments->memory_snapshot, "write its allocations for PyTorch's memory_viz")
+      ->to_write()
       ->type_name("FILE");
   run_app
       ->add_option("--plan-output", arguments->plan_output,
                    "write what was planned, all its parts, for `run --set plan=FILE` without the techniques")
+      ->to_write()
       ->type_name("FILE");
   run_app
       ->add_option("--range", arguments->range,

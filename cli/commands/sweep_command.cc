@@ -446,6 +446,7 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
     command
         ->add_option("--database", call->database,
                      "write every replayed point into this SQLite database (docs/sweep.md)")
+        ->to_write()
         ->type_name("FILE");
     command->add_flag("--all", call->all, "show every replayed point, not the front alone");
   }

@@ -172,7 +172,7 @@ void add_techniques_command(Command& app, Context& context) {
       ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command->add_option("--output", call->output, "write a picture of the rows (.svg)")->type_name("FILE");
+  command->add_option("--output", call->output, "write a picture of the rows (.svg)")->to_write()->type_name("FILE");
   add_store_option(*command, call->store);
   command->callback([&context, call] { run_techniques(context, *call); });
 }

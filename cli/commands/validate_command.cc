@@ -265,8 +265,9 @@ void add_validate_commands(Command& app, Context& context) {
                    "at most N set-ups of each source, metric and role: always the same ones, of the shorter half")
       ->type_name("N")
       ->range(1, 100'000);
-  command->add_option("--output", arguments->output, "write one line per case, as CSV")->type_name("FILE");
+  command->add_option("--output", arguments->output, "write one line per case, as CSV")->to_write()->type_name("FILE");
   command->add_option("--plot", arguments->plot, "write a picture of predicted against measured")
+      ->to_write()
       ->type_name("FILE.svg");
   command
       ->add_option("--tolerance", arguments->tolerance,

@@ -8,6 +8,7 @@
 
 #include "base/amount.h"
 #include "base/input_error.h"
+#include "base/output_file.h"
 
 namespace spillway::cli {
 namespace {
@@ -67,6 +68,16 @@ Option* Option::hide() {
 
 Option* Option::check(WordCheck check) {
   option_->check(CLI::Validator(std::move(check.complaint), std::move(check.name)));
+  return this;
+}
+
+Option* Option::to_write() {
+  option_->check(CLI::Validator(
+      [](std::string& path) -> std::string {
+        check_output(path);
+        return {};
+      },
+      ""));
   return this;
 }
 

@@ -46,6 +46,7 @@ class Option {
   Option* take_all();                    // given several times, it keeps every value
   Option* hide();                        // from --help, manual and completions
   Option* check(WordCheck check);
+  Option* to_write();  // the path of a file: refused before the command runs where none can be written
   Option* choices(const std::vector<std::string>& words);
   template <typename T>
   Option* choices(const std::map<std::string, T>& words) {

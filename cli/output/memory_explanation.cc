@@ -107,8 +107,10 @@ Json owners_json(const std::vector<PeakOwner>& owners) {
 
 void add_picture_options(Command& command, PictureFiles& files) {
   command.add_option("--curve", files.curve, "write what is allocated and reserved over time as a picture (.svg)")
+      ->to_write()
       ->type_name("FILE");
   command.add_option("--map", files.map, "write the blocks' addresses over time as a picture (.svg)")
+      ->to_write()
       ->type_name("FILE");
 }
 

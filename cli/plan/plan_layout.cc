@@ -111,6 +111,7 @@ void add_plan_layout(Command& group, Context& context) {
       ->check(positive_number())
       ->type_name("N");
   command->add_option("--output", request->output, "write the table with an offset column; - for standard output")
+      ->to_write()
       ->type_name("FILE");
   command->add_option("--effort", request->options.effort, "how much is tried, in placements of a buffer")
       ->check(positive_number())

@@ -24,6 +24,7 @@
 #include "planners/offload/hybrid_search.h"
 #include "scenario/reserve.h"
 #include "studies/offload/best_offload.h"
+#include "studies/offload/result_figures.h"
 #include "studies/offload/rok.h"
 
 namespace spillway::cli {
@@ -43,15 +44,13 @@ struct OffloadRequest {
 };
 
 Json case_json(const HybridCase& one) {
-  Bytes written{};
-  for (const DriveTraffic& drive : one.result.drives) written += drive.written;
   return {{"name", one.name},
           {"fits", fits_json(one.verdict)},
           {"verdict", to_string(one.verdict)},
           {"step_time_ns", whole_nanoseconds(one.result.step_time)},
           {"peak_allocated_bytes", one.result.memory.peak_allocated.count()},
           {"peak_reserved_bytes", one.result.memory.peak_reserved.count()},
-          {"bytes_written", written.count()},
+          {"bytes_written", studies::drives_written(one.result).count()},
           {"life_years", number_or_null(one.life_years)},
           {"drives_refuse", one.result.drives_refuse}};
 }
@@ -69,11 +68,9 @@ std::string why_not(const Result& result) {
 }
 
 void add_case(Table& table, const HybridCase& one) {
-  Bytes written{};
-  for (const DriveTraffic& drive : one.result.drives) written += drive.written;
   table.add({one.name, std::string(yes_or_no(one.verdict)),
              fmt::format("{:.3f}", to_seconds(one.result.step_time) * 1e3), gib(one.result.memory.peak_allocated),
-             gib(one.result.memory.peak_reserved), gib(written), life_cell(one.result)});
+             gib(one.result.memory.peak_reserved), gib(studies::drives_written(one.result)), life_cell(one.result)});
 }
 
 Json variant_json(const VariantCase& one) {
@@ -273,6 +270,7 @@ void add_plan_offload(Command& group, Context& context) {
       ->type_name("N")
       ->check(positive_number());
   command->add_option("--output", request->output, "write the plan; a run follows it with --set plan=FILE")
+      ->to_write()
       ->type_name("FILE.json");
   command->add_flag("--no-drives", request->no_drives, "nothing goes to drives");
   command->add_flag("--no-host", request->no_host, "nothing goes to host memory");
@@ -292,7 +290,7 @@ void add_plan_rok(Command& group, Context& context) {
       ->delimiter(',')
       ->check(positive_number());
   command->add_flag("--mix", request->mix, "also the best mix within the GPU's memory (slower)");
-  command->add_option("--output", request->output, "write the curve as a picture")->type_name("FILE.svg");
+  command->add_option("--output", request->output, "write the curve as a picture")->to_write()->type_name("FILE.svg");
   add_settings(*command, request->settings);
   command->callback([request, &context] { run_plan_rok(context, *request); });
 }

@@ -327,7 +327,9 @@ void add_plan_pipeline(Command& group, Context& context) {
   command->add_option("--effort", call->effort, "best: states the exact search may look at")
       ->check(positive_number())
       ->type_name("N");
-  command->add_option("--output", call->output, "write a picture (.svg) or the orders (.json)")->type_name("FILE");
+  command->add_option("--output", call->output, "write a picture (.svg) or the orders (.json)")
+      ->to_write()
+      ->type_name("FILE");
   command->callback([&context, call] { run_pipeline(context, *call); });
 }
 

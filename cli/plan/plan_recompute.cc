@@ -127,6 +127,7 @@ void add_plan_recompute(Command& group, Context& context) {
       ->size_with_unit()
       ->type_name("BYTES");
   command->add_option("--output", call->output, "write the plan; a run follows it with --set plan=FILE")
+      ->to_write()
       ->type_name("FILE.json");
   add_reserve_option(*command, call->reserve);
   command

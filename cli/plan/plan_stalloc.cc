@@ -220,6 +220,7 @@ void add_plan_stalloc(Command& group, Context& context) {
       ->add_option("--output", request->output,
                    "write the plan: in STAlloc's form, or with the dynamic spaces if it ends in .json; - for "
                    "standard output")
+      ->to_write()
       ->type_name("FILE");
   command->add_option("--set", request->settings, "change a value of the scenario; may be repeated")
       ->type_name("KEY=VALUE");

@@ -58,6 +58,16 @@ class Interrupts(OwnQuestions):
     def test_a_picture_of_no_kind_is_refused_first(self):
         self.refused("run", self.path("missing.json"), "--timeline", self.path("picture.bmp"), says=[".svg", ".json"])
 
+    # So is a file that can't be written; no search is done in vain.
+    def test_a_file_that_cannot_be_written_is_refused_first(self):
+        nowhere = self.path("nowhere/file.svg")
+        for command in [("fit", "--output"), ("techniques", "--output"), ("run", "--timeline"), ("run", "--curve"),
+                        ("run", "--memory-snapshot"), ("report", "step", "--output"), ("plan", "offload", "--output"),
+                        ("report", "procurement", "--output"), ("memory", "--treemap")]:
+            with self.subTest(command):
+                said = self.refused(*command[:-1], self.path("missing.json"), command[-1], nowhere, says=[nowhere])
+                self.assertNotIn("missing.json", said)
+
 
 class Drives(OwnQuestions):
     # Four stages of two GPUs each: what one GPU writes, not what one GPU of each stage writes together.
@@ -70,12 +80,15 @@ class Drives(OwnQuestions):
             offload={"technique": "ssdtrain", "least_elements": 100000, "adaptive": False})
         run = self.ask("run", scenario)
         written = [drive["bytes_written"] for drive in run["drives"]]
-        self.assertEqual(len(written), 4)
-        report = self.call("report", "ssd", scenario).stdout
-        row = report.split("written GB per GPU", 1)[1].splitlines()[1].split()
-        self.assertAlmostEqual(float(row[-2]) * 1e9 / max(written), 1, delta=1e-3)
-        self.assertLess(max(written), run["ssd"]["bytes_written_per_step"])
-        self.assertRegex(self.call("run", scenario).stdout, r"a step by \d+ drives per machine for each of 8 GPUs")
+        self.assertEqual([drive["gpus"] for drive in run["drives"]], [8] * 4)
+        self.assertEqual(max(written), run["ssd"]["bytes_written_per_step"])
+        self.assertRegex(self.call("run", scenario).stdout, r"a step by \d+ drives per machine, of 8 GPUs")
+        # On a set of all GPUs, and on one for each.
+        for drives in [(), ("--drives", "samsung-990-pro-2tb", "--drives-per-gpu", "2")]:
+            report = self.call("report", "ssd", scenario, *drives).stdout
+            row = report.split("written GB per GPU", 1)[1].splitlines()[1].split()
+            self.assertAlmostEqual(float(row[-2]) * 1e9 * 8 / max(written), 1, delta=0.02, msg=drives)
+        self.assertIn("may be off by", report)
 
 
 class Machines(OwnQuestions):
