@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/input_error.h"
+#include "reports/grounds.h"
 
 namespace spillway::reports {
 namespace {
@@ -64,6 +65,7 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
       "Each GPU writes {:.4g} GB and reads {:.4g} GB a step of {:.4g} s. Writing may take one half of it, reading the "
       "other: {:.4g} GB/s.",
       giga(bytes_of(load.written())), giga(bytes_of(load.read())), to_seconds(load.step), giga(answer.required_rate)));
+  if (answer.step) traffic.tables.push_back(grounds_table(loaded.provenance, answer.step->step_time_range));
   document.sections.push_back(std::move(traffic));
   if (load.written() == Bytes(0)) return document;
   ReportSection links{"Required and available", {}, {}, {}, {}};

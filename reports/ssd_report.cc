@@ -7,6 +7,7 @@
 
 #include "base/number_text.h"
 #include "models/spec/activation_volume.h"
+#include "reports/grounds.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::reports {
@@ -128,6 +129,9 @@ class SsdReport {
            number_cell(giga(step.read))});
     }
     part.tables.push_back(std::move(table));
+    const auto replayed = std::find_if(answer_.drives.begin(), answer_.drives.end(),
+                                       [](const DriveAnswer& drive) { return drive.step.has_value(); });
+    part.tables.push_back(grounds_table(loaded_.provenance, replayed->step->step_time_range));
   }
 
   void traffic() {

@@ -102,11 +102,12 @@ ReportSection machine_section(const Result& result) {
         {text_cell(link.name), number_cell(gibibytes(link.bytes) / steps), number_cell(link.busy_fraction * 100)});
   section.tables.push_back(std::move(links));
   if (result.drives.empty()) return section;
-  ReportTable drives{"Drives", {"drives", "model", "number", "GiB written", "GiB read", "life, years", "rests on"}, {}};
+  ReportTable drives{
+      "Drives", {"drives", "model", "number", "GPUs", "GiB written", "GiB read", "life, years", "rests on"}, {}};
   for (const DriveTraffic& drive : result.drives)
     drives.rows.push_back({text_cell(drive.name), text_cell(drive.model),
-                           number_cell(static_cast<double>(drive.drives)), number_cell(gibibytes(drive.written)),
-                           number_cell(gibibytes(drive.read)),
+                           number_cell(static_cast<double>(drive.drives)), number_cell(static_cast<double>(drive.gpus)),
+                           number_cell(gibibytes(drive.written)), number_cell(gibibytes(drive.read)),
                            drive.life ? number_cell(drive.life->years) : text_cell("not rated"),
                            text_cell(drive.life ? drive.life->basis : "")});
   section.tables.push_back(std::move(drives));

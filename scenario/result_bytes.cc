@@ -129,7 +129,7 @@ void put(Archive& a, DriveLife& v) {
 }
 template <class Archive>
 void put(Archive& a, DriveTraffic& v) {
-  all(a, v.name, v.set, v.drives, v.written, v.read, v.sharing, v.cache_was_full, v.held, v.model, v.life);
+  all(a, v.name, v.set, v.drives, v.written, v.read, v.gpus, v.cache_was_full, v.held, v.model, v.life);
 }
 template <class Archive>
 void put(Archive& a, OffloadResult& v) {

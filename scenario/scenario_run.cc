@@ -66,6 +66,16 @@ void log_profile(std::string_view name, std::string_view reason) {
   if (is_verbose()) log_choice("profile", fmt::format("{} ({})", name, reason));
 }
 
+void apply_overrides(const Scenario& scenario, HardwareProfile& hardware) {
+  for (const auto& [path, text] : scenario.hardware_overrides) {
+    try {
+      apply_override(hardware, path, text);
+    } catch (const InputError& error) {
+      throw InputError(scenario.path, "/hardware/set/" + path, error.cause(), error.remedy());
+    }
+  }
+}
+
 void note_hardware(LoadedScenario& loaded) {
   for (const ProfileLeaf& leaf : leaves_of(loaded.hardware)) {
     constexpr std::array shown = {std::string_view("gpu.memory"),          std::string_view("gpu.memory_bandwidth"),
@@ -128,7 +138,7 @@ void find_hardware(LoadedScenario& loaded, const ProfileLibrary& library) {
   if (!scenario.hardware.empty()) log_profile(target, "hardware.profile");
   if (!scenario.captured_on.empty()) log_profile(scenario.captured_on, "what the trace was captured on");
   const GpuProfile recorded = library.load_gpu(source.empty() ? loaded.hardware.gpu.name : source);
-  for (const auto& [path, text] : scenario.hardware_overrides) apply_override(loaded.hardware, path, text);
+  apply_overrides(scenario, loaded.hardware);
   loaded.options.speed = speed_between(recorded, loaded.hardware.gpu);
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
   note_hardware(loaded);
@@ -298,7 +308,7 @@ HardwareProfile hardware_of(const Scenario& scenario) {
       throw InputError(scenario.path, "/hardware/profile", scenario.hardware + ": " + error.cause(), error.remedy());
     }
   }();
-  for (const auto& [path, text] : scenario.hardware_overrides) apply_override(hardware, path, text);
+  apply_overrides(scenario, hardware);
   return hardware;
 }
 

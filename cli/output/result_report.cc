@@ -87,6 +87,7 @@ Json drives_json(const Result& result) {
     Json row = {{"name", drive.name},
                 {"model", drive.model},
                 {"drives_per_machine", drive.drives},
+                {"gpus", drive.gpus},
                 {"bytes_written", drive.written.count()},
                 {"bytes_read", drive.read.count()},
                 {"bytes_held", drive.held.count()},
@@ -104,21 +105,15 @@ Json drives_json(const Result& result) {
   return drives;
 }
 
-// Of all drives together, a step; the shortest life.
+// A step, of the machine whose drives take most; the shortest life.
 Json ssd_json(const Result& result) {
   if (result.drives.empty()) return {};
-  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
-  std::int64_t written = 0, read = 0;
-  for (const DriveTraffic& drive : result.drives) {
-    written += drive.written.count();
-    read += drive.read.count();
-  }
   const DriveTraffic* const shortest = shortest_lived(result);
   const auto life = [shortest](double DriveLife::*years) {
     return shortest == nullptr ? Json() : number_or_null((*shortest->life).*years);
   };
-  return {{"bytes_written_per_step", written / steps},
-          {"bytes_read_per_step", read / steps},
+  return {{"bytes_written_per_step", studies::drives_written(result).count()},
+          {"bytes_read_per_step", studies::drives_read(result).count()},
           {"life_years", life(&DriveLife::years)},
           {"life_low_years", life(&DriveLife::low_years)},
           {"life_high_years", life(&DriveLife::high_years)},
@@ -183,9 +178,9 @@ std::string drives_text(const Result& result) {
   std::string text;
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
   for (const DriveTraffic& drive : result.drives)
-    text += fmt::format("  drives         {}: {} written and {} read a step by {} drives per machine{}{}\n", drive.name,
-                        gib_text(drive.written / steps), gib_text(drive.read / steps), drive.drives,
-                        drive.sharing > 1 ? fmt::format(" for each of {} GPUs", drive.sharing) : "",
+    text += fmt::format("  drives         {}: {} written and {} read a step by {} drive{} per machine, of {} GPU{}{}\n",
+                        drive.name, gib_text(drive.written / steps), gib_text(drive.read / steps), drive.drives,
+                        drive.drives == 1 ? "" : "s", drive.gpus, drive.gpus == 1 ? "" : "s",
                         drive.cache_was_full ? ", some of it at their steady rate" : "");
   for (const DriveTraffic& drive : result.drives)
     if (drive.life && std::isfinite(drive.life->years))

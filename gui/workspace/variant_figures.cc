@@ -39,10 +39,18 @@ void set_memory(const Outcome& outcome, VariantFigures& figures) {
   }
 }
 
-void set_drives(const Result& result, VariantFigures& figures) {
+// Tokens are of all GPUs: what each writes, of the ranks that stand for as many of them.
+void set_drives(const Outcome& outcome, VariantFigures& figures) {
+  const Result& result = outcome.result();
   double written = 0;
-  for (const DriveTraffic& drive : result.drives) written += static_cast<double>(drive.written.count());
-  if (figures.tokens > 0) figures.written_bytes_per_token = written / figures.tokens;
+  for (const DriveTraffic& drive : result.drives)
+    written += static_cast<double>(drive.written.count()) / static_cast<double>(drive.gpus);
+  if (!outcome.loaded.scenario.model.empty())
+    written *= static_cast<double>(outcome.loaded.setup.gpus()) /
+               static_cast<double>(std::max<std::size_t>(1, result.ranks.size()));
+  if (figures.tokens > 0)
+    figures.written_bytes_per_token =
+        written / static_cast<double>(std::max<std::size_t>(1, result.steps.size())) / figures.tokens;
   if (const DriveTraffic* const drive = shortest_lived(result); drive != nullptr && drive->life)
     figures.life_years = drive->life->years;
 }
@@ -87,7 +95,7 @@ VariantFigures variant_figures(const Outcome& outcome) {
     }
   }
   set_memory(outcome, figures);
-  set_drives(result, figures);
+  set_drives(outcome, figures);
   return figures;
 }
 

@@ -30,7 +30,7 @@ Bytes held_on(const DriveTraffic& traffic, const OffloadPlan& plan, const Planne
   const Trace& trace = planned.trace;
   std::vector<std::pair<Picos, Bytes>> changes;
   std::set<std::uint32_t> from_before;
-  Bytes held{}, stored{};
+  Bytes held{};
   for (std::size_t k = 0; k < plan.absences.size(); ++k) {
     const OpId store = planned.transfer[k], load = planned.fetch[k], any = store == OpId::none ? load : store;
     if (plan.absences[k].tier != Tier::drive || any == OpId::none) continue;
@@ -40,7 +40,6 @@ Bytes held_on(const DriveTraffic& traffic, const OffloadPlan& plan, const Planne
       if (from_before.insert(trace.tensors.storage[index_of(plan.absences[k].tensor)]).second) held += bytes;
       continue;
     }
-    stored += bytes;
     changes.emplace_back(result.op_start[index_of(store)], bytes);
     if (load != OpId::none)
       changes.emplace_back(result.op_end[index_of(load)], Bytes(0) - bytes);
@@ -50,10 +49,7 @@ Bytes held_on(const DriveTraffic& traffic, const OffloadPlan& plan, const Planne
   std::sort(changes.begin(), changes.end());  // at one instant what goes comes first
   Bytes most = held;
   for (const auto& [time, change] : changes) most = std::max(most, held += change);
-  const std::int64_t alike =  // GPUs that do the same on the set
-      stored > Bytes(0) ? std::max<std::int64_t>(1, (traffic.written * traffic.sharing).count() / stored.count())
-                        : std::max<std::int64_t>(1, traffic.sharing);
-  return most * alike;
+  return most * traffic.gpus;
 }
 
 std::string refusal(const DriveTraffic& traffic, const NvmeProfile& drive, const DriveDemands& demands) {
@@ -116,7 +112,7 @@ DriveLife drive_life(const Endurance& endurance, std::int64_t drives, double byt
 double write_rate(const DriveTraffic& traffic, const Result& result) {
   const auto steps = static_cast<double>(std::max<std::size_t>(1, result.steps.size()));
   const double seconds = to_seconds(result.step_time) * steps;
-  return seconds > 0 ? static_cast<double>(traffic.written.count() * traffic.sharing) / seconds : 0;
+  return seconds > 0 ? static_cast<double>(traffic.written.count()) / seconds : 0;
 }
 
 void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, const OffloadPlan& plan,

@@ -82,14 +82,14 @@ struct DriveLife {
   std::vector<std::string> assumptions;
 };
 
-// What a drive set was given to do in the replayed time: by all GPUs of the machine that do alike where one rank stands
-// for them; of several ranks, by each one's own GPU, beside `sharing` - 1 others that do alike.
+// What a drive set was given to do in the replayed time, by the GPUs of its machine that share it. Of several ranks each
+// has a machine of its own, all of whose GPUs do as it does.
 struct DriveTraffic {
   std::string name;  // "rank 3 scratch"
   std::string set;   // drive group of the hardware profile
   std::int64_t drives = 1;
-  Bytes written{}, read{};
-  std::int64_t sharing = 1;       // the set wears by `sharing` times `written`
+  Bytes written{}, read{};        // by all of `gpus` together
+  std::int64_t gpus = 1;          // that share the set, doing alike
   bool cache_was_full = false;    // some of it at the drives' steady rate
   Bytes held{};                   // most on the set at once, of all who share it
   std::string model;              // drive profile; empty: unknown

@@ -56,14 +56,17 @@ void TransferLinks::add_machine(const Trace& trace, const HardwareProfile& hardw
                                 ActivityGraph& graph) {
   std::vector<std::int64_t> levels(set_names_.size(), 0);
   std::optional<std::size_t> own;
+  const std::size_t first = trace.rank_count > 1 ? 0 : static_cast<std::size_t>(std::max<int>(0, device));
   const bool uses_drives = std::any_of(transfer_lanes_.begin(), transfer_lanes_.end(),
                                        [](const TransferLane& l) { return l.tier == Tier::drive; });
   if (uses_drives) {
-    own = drive_set(trace.rank_count > 1 ? 0 : static_cast<std::size_t>(std::max<int>(0, device)));
+    own = drive_set(first);
     if (machines_.size() < cache_levels.size()) levels[*own] = cache_levels[machines_.size()];
   }
   const std::string prefix = trace.rank_count > 1 ? "rank " + std::to_string(rank) + " " : "";
-  machines_.push_back({prefix, Machine(hardware, graph, levels), own});
+  machines_.push_back({prefix, Machine(hardware, graph, levels), own, 0});
+  for (std::size_t g = 0; own && g < static_cast<std::size_t>(gpus_alike_); ++g)
+    if (drive_set((first + g) % machines_.back().machine.gpu_count()) == *own) ++machines_.back().set_gpus;
   machine_rank_.push_back(rank);
   if (!hardware.gpu.shared_hbm_fraction) return;
   const Machine& machine = machines_.back().machine;
@@ -140,11 +143,7 @@ void TransferLinks::record(const ExecutorState& run, Picos replayed, std::span<c
     traffic.drives = set.drives;
     traffic.written = Bytes(run.link_totals(set.write).units);
     traffic.read = Bytes(run.link_totals(set.read).units);
-    if (machines_.size() > 1) {
-      traffic.sharing = gpus_alike_;
-      traffic.written = traffic.written / gpus_alike_;
-      traffic.read = traffic.read / gpus_alike_;
-    }
+    traffic.gpus = own.set_gpus;
     traffic.cache_was_full = set.cache && run.reservoir(*set.cache).bypassed() > 0;
     result.drives.push_back(traffic);
   }

@@ -49,6 +49,7 @@ class TransferLinks {
     std::string prefix;  // of its links' names
     Machine machine;
     std::optional<std::size_t> drive_set;  // the simulated GPU's
+    std::int64_t set_gpus = 0;             // of those alike, that share it
   };
 
   void add_machine(const Trace& trace, const HardwareProfile& hardware, std::uint16_t rank, std::int16_t device,

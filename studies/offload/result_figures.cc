@@ -17,6 +17,12 @@ std::string to_spare(const Result& result) {
   return gib_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
 }
 
+Bytes most_a_step(const Result& result, Bytes DriveTraffic::*bytes) {
+  Bytes most{};
+  for (const DriveTraffic& drive : result.drives) most = std::max(most, drive.*bytes);
+  return most / static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
+}
+
 }  // namespace
 
 std::string verdict(const Result& result) {
@@ -78,6 +84,9 @@ std::optional<Picos> period_of(const Result& result, std::size_t step) {
   if (step == 0 || step >= result.steps.size()) return std::nullopt;
   return result.steps[step].end - result.steps[step - 1].end;
 }
+
+Bytes drives_written(const Result& result) { return most_a_step(result, &DriveTraffic::written); }
+Bytes drives_read(const Result& result) { return most_a_step(result, &DriveTraffic::read); }
 
 const DriveTraffic* shortest_lived(const Result& result) {
   if (unrated_writes(result) != nullptr) return nullptr;

@@ -28,6 +28,9 @@ std::optional<double> pcie_busy(const Result& result);
 // Of a step behind another: from that one's end to its own. Result::step_time is the median of these; of a step alone,
 // which has none, it is the span.
 std::optional<Picos> period_of(const Result& result, std::size_t step);
+// A step, on the drives of the machine that take most.
+Bytes drives_written(const Result& result);
+Bytes drives_read(const Result& result);
 // Of the drives written to, the first to wear out. Null: nothing is written, or a set that nobody rates.
 const DriveTraffic* shortest_lived(const Result& result);
 

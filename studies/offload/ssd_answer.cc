@@ -112,8 +112,8 @@ void set_busiest(StepOnDrives& step, const Result& result) {
   const auto busiest =
       std::max_element(result.drives.begin(), result.drives.end(),
                        [](const DriveTraffic& a, const DriveTraffic& b) { return a.written < b.written; });
-  step.written = busiest->written / steps;
-  step.read = busiest->read / steps;
+  step.written = busiest->written / (steps * busiest->gpus);
+  step.read = busiest->read / (steps * busiest->gpus);
 }
 
 StepOnDrives judged(const LoadedScenario& loaded, const Result& result) {

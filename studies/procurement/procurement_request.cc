@@ -202,7 +202,7 @@ class Reader {
       if (scenario.training.global_batch == 0)
         throw InputError(path_, "/model/global_batch", "the batch of a step depends on the layout",
                          "fix it, so that layouts train alike: \"global_batch\": 1024");
-      check_hardware(scenario);
+      static_cast<void>(hardware_of(scenario));  // overrides that no machine takes would make every option fail
     }
     made_.machines = either(flags_.machines, section_.machines);
     if (made_.machines.empty()) made_.machines = {base_.hardware};
@@ -233,16 +233,6 @@ class Reader {
     made_.today = {ProfileLibrary::shared().load_system(section_.today->machine).name, section_.today->gpus,
                    named_technique(technique.empty() ? recompute_way(Recompute::none) : technique, path_,
                                    "/procurement/today/technique")};
-  }
-
-  // Overrides that no machine takes would make every option fail.
-  void check_hardware(const Scenario& scenario) const {
-    try {
-      static_cast<void>(hardware_of(scenario));
-    } catch (const InputError& error) {
-      throw InputError(error.file().empty() ? path_ : error.file(), error.place().empty() ? "/hardware" : error.place(),
-                       error.cause(), error.remedy().empty() ? "correct hardware.set" : error.remedy());
-    }
   }
 
   // The library's own are those for servers whose profile says enough to judge them.

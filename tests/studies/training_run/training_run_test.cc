@@ -21,8 +21,8 @@ Result with_drive(double rated_years, Picos step, Bytes written) {
   result.steps.resize(1);
   DriveTraffic traffic;
   traffic.name = traffic.set = "scratch";
-  traffic.written = written;
-  traffic.sharing = 8;
+  traffic.written = written * 8;
+  traffic.gpus = 8;
   traffic.life = DriveLife{.years = 2 * rated_years, .low_years = rated_years, .high_years = 3 * rated_years};
   result.drives = {traffic};
   return result;
