@@ -36,6 +36,7 @@ void training(FlagRows& rows) {
       .read("fp8", "model.precision", facts::fp8, "true=fp8_mixed false=-", "axolotl")
       .read("tf32", "model.precision", facts::tf32, "true=tf32 false=-", "where weights have 4 bytes")
       .say("gradient_checkpointing", "model.recompute", "true=full unsloth=full false=none")
+      .read("disable_gradient_checkpointing", "model.recompute", "true=none false=full", "LLaMA-Factory")
       .say("optim", "model.optimizer", facts::optimizer, optimizers, "and model.optimizer_form")
       .read("optimizer", "model.optimizer", facts::optimizer, optimizers, "axolotl")
       .say("attn_implementation", "model.flash_attention", facts::attention_backend,
@@ -62,7 +63,8 @@ void adapters(FlagRows& rows) {
   rows.read("use_peft", "model.trainable", facts::adapter, "true=peft false=-", "trl")
       .read("use_lora", "model.trainable", facts::adapter, "true=lora false=-", "")
       .read("adapter", "model.trainable", facts::adapter, "lora=lora qlora=qlora", "axolotl")
-      .read("finetuning_type", "model.trainable", facts::adapter, "lora=factory full=-", "LLaMA-Factory")
+      .read("finetuning_type", "model.trainable", facts::adapter, "lora=factory full=factory_full",
+            "LLaMA-Factory, which recomputes unless told not to")
       .read("load_in_4bit", "model.base_weights", facts::base_bits, "true=4 false=-", "with adapters")
       .read("load_in_8bit", "model.base_weights", facts::base_bits, "true=8 false=-", "with adapters")
       .read("quantization_bit", "model.base_weights", facts::base_bits, "4=4 8=8", "LLaMA-Factory")

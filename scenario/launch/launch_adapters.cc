@@ -77,7 +77,9 @@ std::string targets_of(const std::vector<std::string>& modules, LaunchLedger& le
 void compose_adapters(LaunchLedger& ledger) {
   const auto adapter = ledger.text(facts::adapter);
   const auto bits = ledger.text(facts::base_bits);
-  if (!adapter) {
+  if (adapter && adapter->starts_with("factory") && !ledger.has("model.recompute"))
+    ledger.set("model.recompute", "full", "LLaMA-Factory's default");
+  if (!adapter || *adapter == "factory_full") {
     if (bits)
       ledger.leave_out(facts::base_bits, IgnoreReason::not_said, "weights of so few bits train with adapters alone");
     for (const std::string_view fact : {std::string_view("model.lora_rank"), std::string_view("model.lora_dropout"),

@@ -30,7 +30,7 @@ inline constexpr Name eval_when = "launch.eval_when", eval_iterations = "launch.
 inline constexpr Name graphs = "launch.graphs", graph_scope = "launch.graph_scope";
 // An optimizer, a slash, and how its update runs.
 inline constexpr Name optimizer = "launch.optimizer";
-// Adapters: who says them (peft, lora, qlora, factory), of what, and how their base is kept.
+// Adapters: who says them (peft, lora, qlora, factory; factory_full: none), of what, and how their base is kept.
 inline constexpr Name adapter = "launch.adapter", adapter_modules = "launch.adapter_modules",
                       base_bits = "launch.base_bits", double_quant = "launch.double_quant";
 // Whose model.

@@ -82,8 +82,8 @@ struct DriveLife {
   std::vector<std::string> assumptions;
 };
 
-// What a drive set was given to do in the replayed time, by the GPUs of its machine that share it. Of several ranks each
-// has a machine of its own, all of whose GPUs do as it does.
+// What a drive set was given to do in the replayed time, by the GPUs of its machine that share it. Each of several
+// ranks has a machine of its own, all of whose GPUs do as it does.
 struct DriveTraffic {
   std::string name;  // "rank 3 scratch"
   std::string set;   // drive group of the hardware profile

@@ -288,7 +288,10 @@ TEST(LaunchImport, Adapters) {
   expect_keys(of("--finetuning_type lora --quantization_bit 4"), {{"model.trainable", "qlora"},
                                                                   {"model.base_weights", "(none)"},
                                                                   {"model.lora_rank", "8"},
+                                                                  {"model.recompute", "full"},
                                                                   {"model.lora_targets", "all_linear"}});
+  expect_keys(of("--finetuning_type full"), {{"model.trainable", "(none)"}, {"model.recompute", "full"}});
+  expect_keys(of("--finetuning_type lora --disable_gradient_checkpointing true"), {{"model.recompute", "none"}});
   // Modules that no key names: the least part that has them, and a word of it.
   const LaunchImport partial = of("--use_peft --lora_target_modules q_proj,v_proj,lm_head");
   expect_keys(partial, {{"model.trainable", "lora"}, {"model.lora_targets", "qkv"}});
