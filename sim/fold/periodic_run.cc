@@ -26,8 +26,8 @@ PeriodicRun::PeriodicRun(const Trace& trace, const StepFold& fold, const Activit
   find_turns(fold.times);
 }
 
-// Windows may lie between two waits of the host, and those of a multiple of the turns are windows too: the first turns
-// are taken whose windows allow a cut, and told are those whose windows reach to the end and are the longest.
+// Windows may lie within one turn, and those of a multiple of the turns are windows too: the first turns are taken
+// whose windows allow a cut, and told are those whose windows reach to the end and are the longest.
 void PeriodicRun::find_turns(std::int64_t times) {
   const char* why = "periods don't come to be alike";
   NotFolded::Turns seen;
@@ -182,7 +182,7 @@ void PeriodicRun::cut(std::int64_t before_the_end) {
   if (from >= wanted) throw NotFolded("ranks are not regular at one time");
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
-    rank.cut = rank.first + turns_ + 1;  // so many are compared
+    rank.cut = rank.first + turns_ + 1;  // what is repeated is compared with the period before it
     while (rank.cut < rank.last && begins[r][rank.cut] < wanted) ++rank.cut;
   }
 }
