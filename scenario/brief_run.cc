@@ -34,8 +34,10 @@ std::optional<BriefRun> run_folded(const Scenario& scenario, const ModelSpec& mo
   if (!is_plain(scenario)) return std::nullopt;
   const ModelSpec layered = with_layers(scenario, model);
   const TrainingSetup setup = resolve(scenario.training, layered);
-  for (std::int64_t shown = first_shown(setup); 2 * shown <= setup.gradient_accumulation; shown *= 2) {
-    std::optional<FoldedTrace> step = generate_folded_trace(layered, setup, machine.cost, machine.cluster, shown);
+  std::int64_t turns = 1;
+  for (std::int64_t shown = first_shown(setup); 2 * shown <= setup.gradient_accumulation;) {
+    std::optional<FoldedTrace> step =
+        generate_folded_trace(layered, setup, machine.cost, machine.cluster, shown, turns);
     if (!step) return std::nullopt;
     const std::int64_t times = step->fold.times;
     try {
@@ -43,9 +45,14 @@ std::optional<BriefRun> run_folded(const Scenario& scenario, const ModelSpec& mo
       loaded.options.memory.fold = std::make_shared<const StepFold>(std::move(step->fold));
       return run_loaded(std::move(loaded), details);
     } catch (const NotFolded& refused) {
+      const NotFolded::Turns seen = refused.turns();
       if (is_verbose())
-        log_choice("fold", std::to_string(shown) + " micro-batches don't tell the other " + std::to_string(times) +
-                               ": " + refused.what());
+        log_choice("fold", std::to_string(step->shown) + " micro-batches don't tell the other " +
+                               std::to_string(times * step->period) + ": " + refused.what() +
+                               (seen.turns == 0 ? "" : "; periods take turns of " + std::to_string(seen.turns)));
+      const bool are_news = seen.turns != 0 && times % seen.turns != 0;
+      shown = are_news ? step->shown + std::max<std::int64_t>(seen.more, 1) * step->period : 2 * shown;
+      if (are_news) turns = seen.turns;
     }
   }
   return std::nullopt;

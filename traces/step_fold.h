@@ -28,14 +28,24 @@ struct StepFold {
   std::vector<Rank> ranks;  // by rank of the trace, each with periods
 };
 
-// Thrown by a replay of a folded step that can't say exactly what the whole one would do: replay that one.
+// Thrown by a replay of a folded step that can't say exactly what the whole one would do: replay that one, or a fold
+// that shows more.
 class NotFolded final : public std::exception {
  public:
-  explicit NotFolded(const char* why) : why_(why) {}  // of static storage
+  // What may be told: a step whose periods take turns, `turns` of them, with `times` a multiple and at least `more`
+  // periods more of each rank shown.
+  struct Turns {
+    std::int64_t turns = 0;  // 0: none are seen
+    std::int64_t more = 0;
+  };
+  explicit NotFolded(const char* why) : NotFolded(why, {}) {}
+  NotFolded(const char* why, Turns turns) : why_(why), turns_(turns) {}  // why: of static storage
   [[nodiscard]] const char* what() const noexcept override { return why_; }
+  [[nodiscard]] Turns turns() const { return turns_; }
 
  private:
   const char* why_;
+  Turns turns_;
 };
 
 // Ops of these micro-batches, and of none, are no copies of another one's.

@@ -207,7 +207,8 @@ bool has_stages(const TrainingSetup& setup) {
 }
 
 std::optional<FoldedTrace> generate_folded_trace(const ModelSpec& model, const TrainingSetup& wanted,
-                                                 const CostModel& cost, const Cluster& cluster, std::int64_t shown) {
+                                                 const CostModel& cost, const Cluster& cluster, std::int64_t shown,
+                                                 std::int64_t turns) {
   require_generatable(model);
   const TrainingSetup whole = resolve(wanted, model);
   require_generatable(model, whole);
@@ -217,9 +218,9 @@ std::optional<FoldedTrace> generate_folded_trace(const ModelSpec& model, const T
   for (const std::int64_t period : std::array<std::int64_t, 2>{1, whole.pipeline_parallel}) {
     TrainingSetup part = whole;
     part.global_batch = 0;
-    part.gradient_accumulation = shown + (whole.gradient_accumulation - shown) % period;
-    if (part.gradient_accumulation < shown) part.gradient_accumulation += period;
-    if (part.gradient_accumulation >= whole.gradient_accumulation) continue;
+    const std::int64_t left = (whole.gradient_accumulation - shown) / (period * turns) * (period * turns);
+    if (left <= 0) continue;
+    part.gradient_accumulation = whole.gradient_accumulation - left;
     if (!orders_by_measures(whole)) {  // tell at once
       const PipelinePlan few = plan_of(part), many = plan_of(whole);
       if (!fold_of(many, few, period, micro_batches_apart)) continue;
@@ -230,7 +231,10 @@ std::optional<FoldedTrace> generate_folded_trace(const ModelSpec& model, const T
     if (!found || !are_alike(step.programs(), plan)) continue;
     TraceAssembly assembly(step.plan());
     assembly.count_energy_of(plan);
-    FoldedTrace folded{step.assemble(assembly, RankScope::representative), {.times = found->times}};
+    FoldedTrace folded{step.assemble(assembly, RankScope::representative),
+                       {.times = found->times},
+                       part.gradient_accumulation,
+                       period};
     bool is_regular = true;
     for (std::size_t stage = 0; stage < found->devices.size() && is_regular; ++stage) {
       const std::optional<StepFold::Rank> rank = rank_fold(found->devices[stage], assembly.marks(stage));

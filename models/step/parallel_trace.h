@@ -38,14 +38,17 @@ Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& setup
 // or weights that are gathered, are the stage's.
 bool has_stages(const TrainingSetup& setup);
 
-// The same step, showing `shown` of its micro-batches or a few more.
+// The same step, showing some of its micro-batches.
 struct FoldedTrace {
   Trace trace;
   StepFold fold;
+  std::int64_t shown = 0, period = 0;  // micro-batches: in the trace, and of a period
 };
-// None where the step has no such form: too few micro-batches for `shown`, a schedule that doesn't repeat,
-// micro-batches that differ (experts' drawn loads). Throws as above.
+// Shows `shown` micro-batches or a few more, so that `turns` goes into StepFold::times. None where the step has no such
+// form: too few micro-batches, a schedule that doesn't repeat, micro-batches that differ (experts' drawn loads). Throws
+// as above.
 std::optional<FoldedTrace> generate_folded_trace(const ModelSpec& model, const TrainingSetup& setup,
-                                                 const CostModel& cost, const Cluster& cluster, std::int64_t shown);
+                                                 const CostModel& cost, const Cluster& cluster, std::int64_t shown,
+                                                 std::int64_t turns = 1);
 
 }  // namespace spillway::models

@@ -11,7 +11,8 @@
 namespace spillway::sim {
 namespace {
 
-constexpr std::uint32_t least_window = 3;
+constexpr std::uint32_t least_alike = 3;  // periods that come again a turn later
+constexpr std::uint32_t margin = 3;       // that a window had better have besides
 
 }  // namespace
 
@@ -20,16 +21,49 @@ PeriodicRun::PeriodicRun(const Trace& trace, const StepFold& fold, const Activit
     : trace_(trace), graph_(graph), op_(op), start_(start), end_(end) {
   if (!graph.capacity_changes().empty()) throw NotFolded("links change by the clock");
   place_.assign(graph.size(), 0);
-  bool found = false;
-  for (int turns = 1; turns <= most_turns && !found; ++turns) {
-    if (fold.times % turns != 0) continue;
+  index_ranks(fold);
+  index_lanes();
+  find_turns(fold.times);
+}
+
+// Windows may lie within one turn, and those of a multiple of the turns are windows too: the first turns are taken
+// whose windows allow a cut, and told are those whose windows reach to the end and are the longest.
+void PeriodicRun::find_turns(std::int64_t times) {
+  const char* why = "periods don't come to be alike";
+  NotFolded::Turns seen;
+  std::uint32_t longest = 0;
+  for (turns_ = 1; turns_ <= most_turns; ++turns_) {
     check_stop();
-    group(fold, turns);
-    index_lanes();
-    found = find_windows();
+    if (!find_windows()) continue;
+    if (const std::uint32_t length = least_to_the_end(); length > longest) {
+      longest = length;
+      if (turns_ > 1) seen = {turns_, missing()};
+    }
+    if (times % turns_ != 0) continue;
+    times_ = times / turns_;
+    try {
+      find_cut();
+      return;
+    } catch (const NotFolded& refused) {
+      why = refused.what();
+    }
   }
-  if (!found) throw NotFolded("periods don't come to be alike");
-  find_cut();
+  throw NotFolded(why, seen);
+}
+
+// Periods by which the windows are too short for a turn that is repeated and one of what it waits for.
+std::int64_t PeriodicRun::missing() const {
+  std::int64_t most = 0;
+  for (const Rank& rank : ranks_) most = std::max(most, std::int64_t{rank.first} + 2 * turns_ + margin - rank.last);
+  return most;
+}
+
+// How many periods come again a turn later on the rank where the fewest do; 0 where some do not to the end.
+std::uint32_t PeriodicRun::least_to_the_end() const {
+  std::uint32_t least = none;
+  for (const Rank& rank : ranks_)
+    least = std::min(least, rank.last + 1 == rank.shown.periods ? rank.last + 1 - rank.first - turns_ : 0);
+  return least;
 }
 
 // What a backward waits for may be from as many periods ago as the pipeline is deep, so a late cut is tried first; what
@@ -50,33 +84,16 @@ void PeriodicRun::find_cut() {
   }
 }
 
-// Periods of so many of the fold's, the last of which ends where the fold's last does.
-void PeriodicRun::group(const StepFold& fold, int turns) {
-  const auto many = static_cast<std::uint32_t>(turns);
-  times_ = fold.times / turns;
-  ranks_.clear();
-  rank_ends_.clear();
-  for (const StepFold::Rank& shown : fold.ranks) {
-    Rank& rank = ranks_.emplace_back();
-    rank.shown = shown;
-    rank.shown.op += shown.periods % many * shown.ops;
-    rank.shown.ops *= many;
-    rank.shown.periods /= many;
-  }
+void PeriodicRun::index_ranks(const StepFold& fold) {
   std::uint32_t op = 0;
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    ranks_[r].first_op = op;
+  for (std::size_t r = 0; r < fold.ranks.size(); ++r) {
+    Rank& rank = ranks_.emplace_back();
+    rank.shown = fold.ranks[r];
+    rank.first_op = op;
     while (op < trace_.ops.size() && trace_.lanes[index_of(trace_.ops.lane[op])].rank == r) ++op;
-    ranks_[r].end_op = op;
-    rank_ends_.push_back(op);
+    rank.end_op = op;
   }
   if (op != trace_.ops.size()) throw NotFolded("ranks are mixed");
-}
-
-std::size_t PeriodicRun::rank_of(OpId op) const {
-  if (rank_ends_.size() == 1) return 0;
-  return static_cast<std::size_t>(
-      std::upper_bound(rank_ends_.begin(), rank_ends_.end(), static_cast<std::uint32_t>(op)) - rank_ends_.begin());
 }
 
 void PeriodicRun::index_lanes() {
@@ -103,23 +120,25 @@ void PeriodicRun::index_lanes() {
   }
 }
 
-// The longest stretches of periods, each a constant time behind the one before, the same on all ranks.
+// The longest stretches of periods, each a constant time behind the one a turn before, the same on all ranks. False
+// where one is not seen at all.
 bool PeriodicRun::find_windows() {
   constexpr Picos no_time = Picos::max();
-  std::vector<std::vector<Picos>> behind;  // by rank and period: of the next
+  std::vector<std::vector<Picos>> behind;  // by rank and period: of the one a turn later
   for (const Rank& rank : ranks_)
-    behind.emplace_back(rank.shown.periods == 0 ? 0 : rank.shown.periods - 1, unknown_time);
+    behind.emplace_back(rank.shown.periods <= turns_ ? 0 : rank.shown.periods - turns_, unknown_time);
   for (const LaneOrder& lane : lanes_) {
     if (lane.activities.empty()) continue;
     for (std::size_t k = 0; k < behind[lane.rank].size(); ++k) {
       Picos& time = behind[lane.rank][k];
-      const std::uint32_t one = lane.period_first[k], next = lane.period_first[k + 1], end = lane.period_first[k + 2];
-      if (next - one != end - next) time = no_time;
-      for (std::uint32_t i = one; i < next && time != no_time; ++i) {
-        const std::uint32_t a = lane.activities[i], b = lane.activities[i + (next - one)];
+      const std::uint32_t one = lane.period_first[k], count = lane.period_first[k + 1] - one;
+      const std::uint32_t later = lane.period_first[k + turns_];
+      if (lane.period_first[k + turns_ + 1] - later != count) time = no_time;
+      for (std::uint32_t i = 0; i < count && time != no_time; ++i) {
+        const std::uint32_t a = lane.activities[one + i], b = lane.activities[later + i];
         if (time == unknown_time) time = start_[b] - start_[a];
         const auto ops = static_cast<std::uint32_t>(op_[b]) - static_cast<std::uint32_t>(op_[a]);
-        if (start_[b] - start_[a] != time || end_[b] - end_[a] != time || ops != ranks_[lane.rank].shown.ops)
+        if (start_[b] - start_[a] != time || end_[b] - end_[a] != time || ops != turns_ * ranks_[lane.rank].shown.ops)
           time = no_time;
       }
     }
@@ -133,15 +152,15 @@ bool PeriodicRun::find_windows() {
       if (!counts || k - from + 1 <= best) continue;
       best = k - from + 1;
       ranks_[r].first = from;
-      ranks_[r].last = k + 1;
+      ranks_[r].last = k + turns_;
       if (r == 0) period_ = times[k];
     }
-    if (best < least_window) return false;
+    if (best < least_alike) return false;
   }
   return true;
 }
 
-// So many periods before the end of the time that all windows have in common.
+// So many of the fold's periods before the end of the time that all windows have in common.
 void PeriodicRun::cut(std::int64_t before_the_end) {
   std::vector<std::vector<Picos>> begins, ends;  // by rank and period
   for (const Rank& rank : ranks_) {
@@ -159,11 +178,11 @@ void PeriodicRun::cut(std::int64_t before_the_end) {
     from = std::max(from, ends[r][ranks_[r].first]);
     until = std::min(until, begins[r][ranks_[r].last]);
   }
-  const Picos wanted = until - period_ * before_the_end;
+  const Picos wanted = until - period_ / turns_ * before_the_end;
   if (from >= wanted) throw NotFolded("ranks are not regular at one time");
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
-    rank.cut = rank.first + 2;  // two are compared
+    rank.cut = rank.first + turns_ + 1;  // what is repeated is compared with the period before it
     while (rank.cut < rank.last && begins[r][rank.cut] < wanted) ++rank.cut;
   }
 }
@@ -197,7 +216,7 @@ void PeriodicRun::check_edges() {
   held_by_old_ = held_by_moving_ = {};
 }
 
-// The two periods before the cut are the same piece of the graph: what is repeated repeats.
+// Each period that is repeated is the same piece of the graph as the one before it.
 void PeriodicRun::check_periods() const {
   // Of an activity's sources: lane, place in the period, how many periods before; or which one.
   using Source = std::array<std::int64_t, 5>;
@@ -205,7 +224,7 @@ void PeriodicRun::check_periods() const {
   const auto is_compared = [this](std::uint32_t a) {
     const Rank& rank = ranks_[rank_of(op_[a])];
     const std::uint32_t k = period_of(op_[a], rank);
-    return k != none && (k == rank.cut - 1 || k + 1 == rank.cut - 1);
+    return k != none && k < rank.cut && k + turns_ + 1 >= rank.cut;
   };
   for (std::uint32_t a = 0; a < graph_.size(); ++a)
     for (const ActivityGraph::Edge& edge : graph_.edges(a)) {
@@ -223,10 +242,12 @@ void PeriodicRun::check_periods() const {
     }
   for (const LaneOrder& lane : lanes_) {
     if (lane.activities.empty()) continue;
-    const std::uint32_t k = ranks_[lane.rank].cut - 1, count = lane.period_first[k + 1] - lane.period_first[k];
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const std::uint32_t a = lane.activities[lane.period_first[k - 1] + i],
-                          b = lane.activities[lane.period_first[k] + i];
+    const std::uint32_t cut = ranks_[lane.rank].cut, from = lane.period_first[cut - turns_];
+    const std::uint32_t ops = from - lane.period_first[cut - turns_ - 1];
+    for (std::uint32_t k = cut - turns_; k < cut; ++k)
+      if (lane.period_first[k + 1] - lane.period_first[k] != ops) throw NotFolded("periods differ");
+    for (std::uint32_t i = from; i < lane.period_first[cut]; ++i) {
+      const std::uint32_t a = lane.activities[i - ops], b = lane.activities[i];
       std::vector<Source>&one = sources[a], &other = sources[b];
       std::sort(one.begin(), one.end());
       std::sort(other.begin(), other.end());
@@ -263,12 +284,13 @@ std::vector<Picos> PeriodicRun::first_times(std::span<const Picos> of_op) const 
   std::vector<Picos> times(of_op.begin(), of_op.end());
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
+    const std::uint32_t ops = turns_ * rank.shown.ops;
     for (std::uint32_t i = rank.cut_op(); i < rank.end_op; ++i) {
       std::int64_t later = times_;
       std::uint32_t like = i;
       if (i < rank.shown.end()) {
-        later = std::min<std::int64_t>((i - rank.cut_op()) / rank.shown.ops + 1, times_);
-        like = i - static_cast<std::uint32_t>(later) * rank.shown.ops;
+        later = std::min<std::int64_t>((i - rank.cut_op()) / ops + 1, times_);
+        like = i - static_cast<std::uint32_t>(later) * ops;
       }
       if (of_op[like] != unknown_time) times[i] = of_op[like] + period_ * later;
     }
@@ -299,13 +321,14 @@ Picos PeriodicRun::usual_time(std::size_t r, std::span<const Picos> op_start, st
   const Rank& rank = ranks_[r];
   const std::uint32_t begin = rank.shown.op + rank.first * rank.shown.ops;
   const std::uint32_t end = rank.shown.op + (rank.last + 1) * rank.shown.ops;
+  const std::uint32_t ops = turns_ * rank.shown.ops;
   Picos earliest{}, latest = Picos::max();
   for (std::uint32_t i = rank.first_op; i < rank.end_op; ++i) {
     if (!is_device_work(trace_.ops.kind[i]) || op_start[i] == unknown_time) continue;
     if (i < begin) earliest = std::max(earliest, op_end[i] + period_);
-    if (i >= begin && i < begin + rank.shown.ops) earliest = std::max(earliest, op_end[i]);
+    if (i >= begin && i < begin + ops) earliest = std::max(earliest, op_end[i]);
     if (i >= end) latest = std::min(latest, op_start[i]);
-    if (i >= end - rank.shown.ops && i < end) latest = std::min(latest, op_start[i] + period_);
+    if (i >= end - ops && i < end) latest = std::min(latest, op_start[i] + period_);
   }
   if (earliest > latest) throw NotFolded("work of other periods reaches into all of them");
   return latest;
@@ -314,15 +337,15 @@ Picos PeriodicRun::usual_time(std::size_t r, std::span<const Picos> op_start, st
 PeriodicRun::Place PeriodicRun::told(Place place) const {
   if (!in_window(place.activity)) return place;
   const Rank& rank = ranks_[rank_of(op_[place.activity])];
-  const std::int64_t k = period_of(op_[place.activity], rank), among_all = k + place.later;
-  std::int64_t wanted = rank.cut - 1;
-  if (among_all - times_ >= rank.cut)
-    wanted = among_all - times_;
-  else if (among_all < rank.cut)
-    wanted = among_all;
+  const std::int64_t k = period_of(op_[place.activity], rank), among_all = k + place.later * turns_;
+  std::int64_t wanted = among_all;
+  if (among_all - times_ * turns_ >= rank.cut)
+    wanted -= times_ * turns_;
+  else if (among_all >= rank.cut)
+    wanted = rank.cut - turns_ + (among_all - rank.cut) % turns_;
   const LaneOrder& lane = lanes_[index(graph_.lane(place.activity))];
   const std::uint32_t offset = place_[place.activity] - lane.period_first[static_cast<std::size_t>(k)];
-  return {lane.activities[lane.period_first[static_cast<std::size_t>(wanted)] + offset], among_all - wanted};
+  return {lane.activities[lane.period_first[static_cast<std::size_t>(wanted)] + offset], (among_all - wanted) / turns_};
 }
 
 }  // namespace spillway::sim

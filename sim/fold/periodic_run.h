@@ -10,8 +10,10 @@
 // the constraints are gone through: of what follows the cut, or is repeated, each source must move along (be in a
 // window, or follow its cut) or be one that everything has long passed (setup, the first micro-batches), and may then
 // not be what the start was waiting for. Copies over links last as their shares make it: they must run alone, or among
-// those that move with them. Where any of that does not hold, the constructor throws NotFolded. A period may be up to
-// four of those that the fold names, where the replay takes turns.
+// those that move with them. Where any of that does not hold, the constructor throws NotFolded.
+//
+// Where the replay takes turns, T is that of up to 32 of the fold's periods, and so many are put in at once; the window
+// and the cut are told in the fold's periods all the same.
 #pragma once
 
 #include <cstdint>
@@ -71,17 +73,20 @@ class PeriodicRun {
 
  private:
   struct Rank {
-    StepFold::Rank shown;  // with periods of the run
+    StepFold::Rank shown;
     std::uint32_t first_op = 0, end_op = 0;
     std::uint32_t first = 0, last = 0, cut = 0;  // window's periods, both within; the first behind the cut
     [[nodiscard]] std::uint32_t cut_op() const { return shown.op + cut * shown.ops; }
   };
   static constexpr std::uint32_t none = 0xffffffffU;
-  static constexpr int most_turns = 4;
+  static constexpr std::uint32_t most_turns = 32;
 
-  void group(const StepFold& fold, int turns);
+  void index_ranks(const StepFold& fold);
   void index_lanes();
+  void find_turns(std::int64_t times);
   [[nodiscard]] bool find_windows();
+  [[nodiscard]] std::int64_t missing() const;
+  [[nodiscard]] std::uint32_t least_to_the_end() const;
   void find_cut();
   void cut(std::int64_t before_the_end);
   void check_edges();
@@ -89,7 +94,9 @@ class PeriodicRun {
   void check_periods() const;
   void check_flows() const;
 
-  [[nodiscard]] std::size_t rank_of(OpId op) const;
+  [[nodiscard]] std::size_t rank_of(OpId op) const {
+    return trace_.lanes[index_of(trace_.ops.lane[index_of(op)])].rank;
+  }
   [[nodiscard]] std::uint32_t period_of(OpId op, const Rank& rank) const {  // none: not in one
     const auto i = static_cast<std::uint32_t>(op);
     return i < rank.shown.op || i >= rank.shown.end() ? none : (i - rank.shown.op) / rank.shown.ops;
@@ -97,7 +104,8 @@ class PeriodicRun {
   [[nodiscard]] bool is_after(OpId op) const { return static_cast<std::uint32_t>(op) >= ranks_[rank_of(op)].cut_op(); }
   [[nodiscard]] bool is_repeated(OpId op) const {
     const Rank& rank = ranks_[rank_of(op)];
-    return period_of(op, rank) == rank.cut - 1;
+    const std::uint32_t k = period_of(op, rank);
+    return k != none && k < rank.cut && k + turns_ >= rank.cut;
   }
   [[nodiscard]] bool in_window(std::uint32_t activity) const {
     const Rank& rank = ranks_[rank_of(op_[activity])];
@@ -115,7 +123,6 @@ class PeriodicRun {
   std::span<const OpId> op_;
   std::span<const Picos> start_, end_;
   std::vector<Rank> ranks_;
-  std::vector<std::uint32_t> rank_ends_;  // first op behind each
   struct LaneOrder {
     std::size_t rank = 0;
     std::vector<std::uint32_t> activities;
@@ -124,7 +131,8 @@ class PeriodicRun {
   std::vector<LaneOrder> lanes_;
   std::vector<std::uint32_t> place_;  // on its lane, by activity
   std::vector<bool> held_by_old_, held_by_moving_;
-  Picos period_{};
+  std::uint32_t turns_ = 1;  // the fold's periods that are repeated at once
+  Picos period_{};           // of all of them
   std::int64_t times_ = 0;
 };
 

@@ -105,6 +105,21 @@ TEST(BriefRun, AManyStagedStepIsToldByAPartOfItsMicroBatches) {
   EXPECT_LT(4 * shown, whole);
 }
 
+// Stages of three layers between two of two: without sequence parallelism they take turns of six micro-batches. Numbers
+// of micro-batches that the first try leaves whole turns of (104), and others.
+TEST(BriefRun, TurnsOfManyMicroBatches) {
+  for (const int micro_batches : {96, 101, 104, 131}) {
+    SCOPED_TRACE(micro_batches);
+    std::size_t whole = 0, shown = 0;
+    EXPECT_TRUE(folds_exactly(scenario_of("llama-3.1-405b",
+                                          R"("layers": 22, "tensor_parallel": 8, "pipeline_parallel": 8,
+                     "framework": "megatron_2022", "recompute": "full", "gradient_accumulation": )" +
+                                              std::to_string(micro_batches)),
+                              &whole, &shown));
+    EXPECT_LT(shown, whole / 2);
+  }
+}
+
 TEST(BriefRun, OneStageAndManyReplicas) {
   EXPECT_TRUE(folds_exactly(scenario_of("gpt2-small", R"("gradient_accumulation": 96, "data_parallel": 4,
                                                         "framework": "megatron")")));

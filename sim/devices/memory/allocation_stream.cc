@@ -61,11 +61,12 @@ class StreamReplay {
     if (options_.state_after == AllocationStreamOptions::before_all) result_.wanted_state = pool_.state();
     if (options_.keep_totals) result_.held.reserve(events_.size());
     if (options_.keep_segments) segments_ = segments_of(pool_.state());
+    set_marks();
     begin_pass();
     is_told_ = true;
-    const StreamMoment at_start = may_settle() ? moment() : StreamMoment{};
     for (std::size_t i = 0; i < events_.size() && !met_unknown_; ++i) {
       if (i % between_checks == 0) check_stop();
+      if (StreamMoment* const mark = mark_at(i)) *mark = moment();
       fold_before(i);
       step(i);
       if (options_.keep_segments && may_change_segments(i)) note_segments(events_[i]);
@@ -78,9 +79,7 @@ class StreamReplay {
     const Bytes reserved(result.statistics.all().reserved_bytes.peak);
     if (!options_.repeat || result.out_of_memory > 0 || reserved > options_.repeat_up_to || met_unknown_) return result;
     rewind();
-    // From the same state, with nothing asked of the driver, it does the same again.
-    const bool settled = may_settle() && result.costs.empty() && moment() == at_start;
-    if (!settled) result.repeated_costs = run_again();
+    result.repeated_costs = run_again(result.cost);
     result.repeated_peak_reserved = Bytes(pool_.statistics().all().reserved_bytes.peak);
     return result;
   }
@@ -94,18 +93,33 @@ class StreamReplay {
     moved_ = 0;
   }
 
-  std::vector<EventCost> run_again() {
+  // cost: of the first run.
+  std::vector<EventCost> run_again(const DriverCost& cost) {
     result_ = {};
     allocation_ = 0;
     begin_pass();
     for (std::size_t i = 0; i < events_.size(); ++i) {
       if (i % between_checks == 0) check_stop();
+      // From the same state, with nothing asked of the driver from there on, it does the same again.
+      if (const auto* mark = mark_at(i); mark != nullptr && mark->cost == cost && *mark == moment()) break;
       const std::size_t costs = result_.costs.size();
       fold_before(i);
       if (result_.costs.size() != costs) throw NotFolded("repeated micro-batches wait for the driver");
       step(i);
     }
     return std::move(result_.costs);
+  }
+
+  // Where a second run is compared with the first: at the start, some way into it, around the shown periods of a fold.
+  void set_marks() {
+    if (may_settle()) marks_[0];
+    if (!may_settle() || has_completions_) return;
+    const std::size_t all = events_.size();
+    for (const std::size_t place : {all / 16, all / 4, all / 2, fold_.begin, fold_.end}) marks_[place];
+  }
+  // To be asked event by event. Null where there is none.
+  [[nodiscard]] StreamMoment* mark_at(std::size_t i) {
+    return next_mark_ != marks_.end() && next_mark_->first == i ? &(next_mark_++)->second : nullptr;
   }
 
   // See AllocationStreamResult::repeated_costs.
@@ -419,6 +433,7 @@ class StreamReplay {
   }
   void begin_pass() {
     moved_ = 0;
+    next_mark_ = marks_.begin();
     if (has_completions_ && fold_.rank != nullptr) throw NotFolded("blocks are given back late");
   }
   void fold_before(std::size_t i) {
@@ -429,7 +444,7 @@ class StreamReplay {
 
   // As if so many periods had not been.
   [[nodiscard]] StreamMoment moment() const {
-    StreamMoment now{.live = live_.sorted()};
+    StreamMoment now{.live = live_.sorted(), .cost = result_.cost};
     for (auto& [address, held] : now.live) {
       if (moved_ != 0 && address >= fold_.rank->address)
         address -= static_cast<std::uint64_t>(moved_) * fold_.rank->bytes;
@@ -445,7 +460,6 @@ class StreamReplay {
     const std::size_t allocation = allocation_;
     const StreamMoment first = moment();
     StreamMoment base;
-    DriverCost cost;
     Recurrence recurrence(behaviour_.value());
     most_beyond_ = Bytes(0);
     beyond_ = true;
@@ -460,11 +474,10 @@ class StreamReplay {
       StreamMoment now = moment();
       if (look == Recurrence::Look::remember) {
         base = std::move(now);
-        cost = result_.cost;
         continue;
       }
       const std::int64_t period = recurrence.distance();
-      if (now != base || cost != result_.cost || fold_.times - k < period) continue;
+      if (now != base || now.cost != base.cost || fold_.times - k < period) continue;
       const std::int64_t skipped = (fold_.times - k) / period * period;
       rename(skipped);
       k += skipped;
@@ -629,11 +642,13 @@ class StreamReplay {
   AddressMap<HeldBlock> live_;  // by recorded address
   std::vector<std::pair<std::uint64_t, HeldBlock>> initial_live_;
   std::map<std::uint64_t, BlockId> pending_;
-  std::size_t allocation_ = 0;       // ordinal of the next one
-  std::int64_t mallocs_before_ = 0;  // by the driver, for what was there already
-  Bytes reserved_{};                 // recorded
-  Bytes requested_{};                // recorded
-  HeldSegments segments_;            // of the policy, with keep_segments
+  std::size_t allocation_ = 0;                 // ordinal of the next one
+  std::int64_t mallocs_before_ = 0;            // by the driver, for what was there already
+  Bytes reserved_{};                           // recorded
+  Bytes requested_{};                          // recorded
+  HeldSegments segments_;                      // of the policy, with keep_segments
+  std::map<std::size_t, StreamMoment> marks_;  // before these events, in the first run
+  std::map<std::size_t, StreamMoment>::iterator next_mark_ = marks_.end();
   AllocationStreamResult result_;
 };
 

@@ -10,7 +10,7 @@ FoldedEvents folded_events(const StepFold* fold, std::int16_t device, const Even
   const auto place = [&](std::uint32_t event) {
     return static_cast<std::size_t>(std::lower_bound(events.begin(), events.end(), event) - events.begin());
   };
-  return {&rank, place(rank.events_end() - rank.events), place(rank.events_end()), fold->times};
+  return {&rank, place(rank.event), place(rank.events_end() - rank.events), place(rank.events_end()), fold->times};
 }
 
 }  // namespace spillway::sim

@@ -11,7 +11,8 @@ namespace spillway::sim {
 
 struct FoldedEvents {
   const StepFold::Rank* rank = nullptr;  // null: every event is there
-  std::size_t period = 0, end = 0;       // the last one's first event, and the event behind it, in the device's index
+  std::size_t begin = 0;                 // of all shown periods, in the device's index of events
+  std::size_t period = 0, end = 0;       // the last one's first event, and the event behind it
   std::int64_t times = 0;
 };
 

@@ -21,6 +21,7 @@ struct HeldBlock {
 struct StreamMoment {
   std::vector<std::pair<std::uint64_t, HeldBlock>> live;  // by recorded address, ascending
   PoolState state;                                        // empty for policies that places mean nothing to
+  DriverCost cost{};                                      // of the run until then; equal moments may differ in it
 
   // Blocks with a place are equal by it: the pool's names for them change from round to round. O(blocks).
   [[nodiscard]] friend bool operator==(const StreamMoment& a, const StreamMoment& b) { return a.equals(b); }

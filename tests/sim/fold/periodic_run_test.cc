@@ -16,10 +16,13 @@ constexpr std::int64_t apart = traces::micro_batches_apart + 1;  // the first mi
 
 struct Times {
   Picos forward[2]{}, backward[2]{}, transfer{}, update{};
+  std::size_t depth = 0;  // none
+  Picos wait{};
 };
 
 // Micro-batches of two pipeline stages, on a lane each, and an update of each stage at the end. Stage 0 runs a
-// forward ahead of its backwards. An op is an activity.
+// forward ahead of its backwards. An op is an activity. With a depth, stage 1 begins a micro-batch only `wait` after it
+// has ended the one so many before: where that holds it up, it takes turns of so many.
 struct Step {
   Trace trace;
   ActivityGraph graph;
@@ -48,6 +51,8 @@ struct Step {
     for (std::size_t i = 0; i < forwards[0].size(); ++i) {
       graph.add_edge(forwards[0][i], forwards[1][i], EdgeType::end_to_start, times.transfer);
       graph.add_edge(backwards[1][i], backwards[0][i], EdgeType::end_to_start, times.transfer);
+      if (times.depth > 0 && i + times.depth < forwards[1].size())
+        graph.add_edge(backwards[1][i], forwards[1][i + times.depth], EdgeType::end_to_start, times.wait);
     }
   }
 };
@@ -80,6 +85,15 @@ struct Folded {
   }
 };
 
+// What the whole of a folded step comes to, written out and run.
+void expect_whole(const Folded& folded, const Times& times, std::int64_t micro_batches) {
+  const PeriodicRun run = folded.run();
+  Executor<> whole(Folded::finished(Step(times, micro_batches).graph));
+  whole.run();
+  EXPECT_EQ(run.fingerprint(), fingerprint(whole.lane_digests())) << micro_batches;
+  EXPECT_EQ(folded.executor.now() + run.longer(), whole.now()) << micro_batches;
+}
+
 constexpr Times even{{Picos(100), Picos(100)}, {Picos(200), Picos(200)}, Picos(10), Picos(50)};
 
 TEST(PeriodicRun, IsTheWholeStep) {
@@ -93,14 +107,7 @@ TEST(PeriodicRun, IsTheWholeStep) {
     const Folded folded(Step(times, shown), more);
     if (!folded.refusal().empty()) continue;
     ++told;
-    const PeriodicRun run = folded.run();
-    const Executor<> whole = [&] {
-      Executor<> executor(Folded::finished(Step(times, shown + more).graph));
-      executor.run();
-      return executor;
-    }();
-    EXPECT_EQ(run.fingerprint(), fingerprint(whole.lane_digests())) << trial;
-    EXPECT_EQ(folded.executor.now() + run.longer(), whole.now()) << trial;
+    expect_whole(folded, times, shown + more);
   }
   EXPECT_GT(told, 150);
 }
@@ -126,6 +133,52 @@ TEST(PeriodicRun, ShiftsWhatComesAfterAndCountsWhatIsRepeated) {
   EXPECT_EQ(ops, static_cast<std::int64_t>(Step(even, 58).trace.ops.size()));
   EXPECT_EQ(run.shift_of(OpId{0}), Picos(0));
   EXPECT_EQ(run.shift_of(folded.op.back()), run.longer());
+}
+
+// Five to fourteen micro-batches after each other, then a wait for the first of them.
+TEST(PeriodicRun, TakesTurns) {
+  for (const std::size_t depth : {5, 7, 11, 14}) {
+    Times times = even;
+    times.depth = depth;
+    times.wait = Picos(5'000);
+    const auto turns = static_cast<std::int64_t>(depth);
+    for (const std::int64_t rounds : {1, 2, 9}) {
+      const Folded folded(Step(times, 64), rounds * turns);
+      ASSERT_EQ(folded.refusal(), "") << depth;
+      EXPECT_EQ(folded.run().times(), rounds) << depth;
+      expect_whole(folded, times, 64 + rounds * turns);
+    }
+    const Folded uneven(Step(times, 64), 9 * turns + 1);
+    try {
+      static_cast<void>(uneven.run());
+      FAIL() << "a part of a turn is left over";
+    } catch (const NotFolded& refused) {
+      EXPECT_EQ(refused.turns().turns, turns);
+      EXPECT_EQ(refused.turns().more, 0);
+    }
+  }
+}
+
+// Of turns that are seen, but too few times to tell of more: with those it asks for it does.
+TEST(PeriodicRun, SaysHowManyMorePeriodsWouldShowItsTurns) {
+  Times times = even;
+  times.depth = 14;
+  times.wait = Picos(5'000);
+  std::int64_t shown = 34, tries = 0;
+  for (; tries < 5; ++tries) {
+    const Folded folded(Step(times, shown), 28);
+    if (folded.refusal().empty()) break;
+    try {
+      static_cast<void>(folded.run());
+    } catch (const NotFolded& refused) {
+      ASSERT_EQ(refused.turns().turns, 14);
+      ASSERT_GT(refused.turns().more, 0);
+      shown += refused.turns().more;
+    }
+  }
+  EXPECT_GE(tries, 1);
+  ASSERT_LT(tries, 3);
+  expect_whole(Folded(Step(times, shown), 28), times, shown + 28);
 }
 
 TEST(PeriodicRun, RefusesWhatItCannotTell) {
