@@ -22,7 +22,8 @@ class Pass {
         watchers_(links.tensors()),
         callers_(links.operators()),
         dirty_(links.operators(), false),
-        reached_(links.operators(), 0) {
+        reached_(links.operators(), 0),
+        watched_(links.operators(), 0) {
     for (OperatorIndex op = 0; op < links.operators(); ++op)
       if (state_.ready(op) && !links.is_root(op)) add(op);
   }
@@ -60,7 +61,10 @@ class Pass {
     if (!found_[op].sequence.empty()) excursions_.erase({found_[op].hill, op});
     found_[op].sequence.clear();
   }
+  // Within one exploration operators only run, so the first look at an operator watches all that a later one would.
   void watch(OperatorIndex op, OperatorIndex explorer) {
+    if (watched_[op] == exploration_) return;
+    watched_[op] = exploration_;
     add_once(explorer, callers_[op]);
     for (const TensorIndex t : links_.in(op))
       if (links_.size(t) > 0 || !state_.ran(links_.source(t))) add_once(explorer, watchers_[t]);
@@ -90,6 +94,7 @@ class Pass {
     std::vector<OperatorIndex> local{start};
     Found& found = found_[start];
     found.hill = 0;
+    ++exploration_;
     while (!local.empty() && found.sequence.size() < options_.excursion) {
       const std::size_t best = best_of(local);
       const OperatorIndex op = local[best];
@@ -202,6 +207,8 @@ class Pass {
   std::vector<bool> dirty_;
   std::vector<std::uint64_t> reached_;  // by each operator: the last growth_ that looked at what it waits for
   std::uint64_t growth_ = 0;
+  std::vector<std::uint64_t> watched_;  // by each operator: the last exploration_ that watched it
+  std::uint64_t exploration_ = 0;
   std::size_t looked_at_ = 0;  // in this growth, operators that aren't ready
 };
 
