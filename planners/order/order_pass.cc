@@ -31,15 +31,15 @@ class Pass {
   OrderPassResult run() {
     while (!ready_.empty()) {
       explore();
-      if (!excursions_.empty() && excursions_.begin()->first <= bound_ - state_.live()) {
+      if (!excursions_.empty() && fits(excursions_.begin()->first)) {
         take(found_[excursions_.begin()->second].sequence);
       } else {
         take({choose()});
       }
-      if (options_.give_up >= 0 && state_.peak() > options_.give_up) return {};
+      if (options_.give_up >= 0 && state_.peak() > options_.give_up) return {{}, 0, same_below_};
       bound_ = std::max(bound_, state_.peak());
     }
-    return {state_.order(), state_.peak()};
+    return {state_.order(), state_.peak(), same_below_};
   }
 
  private:
@@ -48,6 +48,12 @@ class Pass {
     std::int64_t hill = 0;
   };
 
+  // All that a pass asks of its bound.
+  [[nodiscard]] bool fits(std::int64_t rise) {
+    if (rise <= bound_ - state_.live()) return true;
+    same_below_ = std::min(same_below_, state_.live() + rise);
+    return false;
+  }
   void add(OperatorIndex op) {
     ready_.insert({-options_.rank[op], op});
     mark(op);
@@ -156,12 +162,12 @@ class Pass {
   }
 
   // The ready operator of highest rank that stays below the bound; if there is none, what exceeds it least.
-  [[nodiscard]] OperatorIndex choose() const {
+  [[nodiscard]] OperatorIndex choose() {
     OperatorIndex lowest = ready_.begin()->second;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (const auto& [rank, op] : ready_) {
       const std::int64_t rise = state_.cost(op).rise;
-      if (rise <= bound_ - state_.live()) return op;
+      if (fits(rise)) return op;
       if (rise < least) least = rise, lowest = op;
     }
     if (!excursions_.empty() && excursions_.begin()->first <= least) return excursions_.begin()->second;
@@ -196,7 +202,7 @@ class Pass {
   const OrderLinks& links_;
   const OrderPassOptions& options_;
   OrderState state_;
-  std::int64_t bound_;
+  std::int64_t bound_, same_below_ = std::numeric_limits<std::int64_t>::max();
   std::set<std::pair<std::int64_t, OperatorIndex>> ready_;       // by rank, highest first
   std::set<std::pair<std::int64_t, OperatorIndex>> excursions_;  // by the height of their hill
   std::vector<Found> found_;
