@@ -435,9 +435,13 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
   if (caches_fill || !delays.empty()) {
     run = caches_fill ? with_used_caches(std::move(run), run_from) : run_from({});
     result = run->times();
-    event_time = order_events(planned, result.op_start, result.op_end);
-    memory = std::make_unique<MemoryReplay>(trace, options.memory);
-    allocator = memory->allocator_time(times);
+    // The allocator sees the order of the events alone, and most delays leave it as it was.
+    event_time = event_times(trace, planned.gate, result.op_start, result.op_end);
+    if (!std::is_sorted(event_time.begin(), event_time.end())) {
+      event_time = order_events(planned, result.op_start, result.op_end);
+      memory = std::make_unique<MemoryReplay>(trace, options.memory);
+      allocator = memory->allocator_time(times);
+    }
   }
   result = run->result(std::move(result));
   record_memory(trace, *memory, event_time, allocator, times, nullptr, result);
