@@ -115,6 +115,47 @@ void original_times(const Trace& trace, const OffloadOutcome& outcome, std::vect
   }
 }
 
+enum class Depth : std::uint8_t {
+  clock,        // the replayer gives times alone
+  full,         // most settle at once: the first replay, and the last, in full
+  clock_first,  // loads are known to come early: all but the last for their times
+};
+
+void forward(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome, Depth depth,
+             const std::function<void(PlannedTrace&)>& adapt) {
+  const auto plan = [&] {
+    PlannedTrace planned = planned_trace(trace, outcome.plan);
+    if (adapt) adapt(planned);
+    return planned;
+  };
+  std::vector<std::size_t> caught;
+  const auto catch_early = [&](const Transfers& transfers, const Result& result) {
+    return outcome.forwards ? loads_before_their_stores(transfers, result) : std::vector<std::size_t>();
+  };
+  for (int round = 0; round < most_rounds; ++round) {
+    for (const std::size_t k : caught) outcome.plan.absences[k].forwarded = true;
+    PlannedTrace planned = plan();
+    const Transfers transfers = transfers_of(planned);
+    ++outcome.rounds;
+    const bool may_be_last = depth == Depth::clock || (depth == Depth::full && round == 0) || round + 1 == most_rounds;
+    if (!may_be_last) {
+      caught = catch_early(transfers, replayer.replay(std::move(planned), times));
+      if (!caught.empty()) continue;
+      planned = plan();
+    }
+    outcome.planned = std::move(planned);
+    outcome.result = replayer.replay(outcome.planned);
+    caught = catch_early(transfers, outcome.result);
+    if (caught.empty()) break;
+  }
+  outcome.moved.technique = outcome.plan.technique;
+  outcome.moved.settled = caught.empty();
+  outcome.moved.in_flight = outcome.plan.in_flight;
+  for (const Bytes limit : outcome.plan.rank_in_flight)
+    outcome.moved.in_flight = std::max(outcome.moved.in_flight, limit);
+  count_bytes(outcome);
+}
+
 }  // namespace
 
 Bytes memory_of(const Replayer& replayer) {
@@ -138,16 +179,18 @@ void replay_within_limits(const Trace& trace, const Replayer& replayer, OffloadO
     outcome.plan.in_flight = Bytes(0);
     const VariedReplayer quick(replayer, times);
     const OffloadPlan unlimited = outcome.plan;
-    replay_with_forwarding(trace, quick, outcome);
+    forward(trace, quick, outcome, Depth::clock, {});
     const Picos wanted = outcome.result.step_time;
     outcome.plan.rank_in_flight = least_store_limits(trace, outcome.plan, outcome.planned, outcome.result);
+    const std::vector<Absence>& absences = outcome.plan.absences;
+    const bool early = std::any_of(absences.begin(), absences.end(), [](const Absence& a) { return a.forwarded; });
     for (int widening = 0; widening <= most_widenings; ++widening) {
       std::vector<Bytes> limits = outcome.plan.rank_in_flight;
       if (widening > 0)
         for (Bytes& limit : limits) limit = limit * 2;
       outcome.plan = unlimited;
       if (widening < most_widenings) outcome.plan.rank_in_flight = std::move(limits);
-      replay_with_forwarding(trace, replayer, outcome);
+      forward(trace, replayer, outcome, early ? Depth::clock_first : Depth::full, {});
       if (to_seconds(outcome.result.step_time) <= (1 + slower_by_limits) * to_seconds(wanted)) break;
     }
   } else {
@@ -157,37 +200,7 @@ void replay_within_limits(const Trace& trace, const Replayer& replayer, OffloadO
 
 void replay_with_forwarding(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
                             const std::function<void(PlannedTrace&)>& adapt) {
-  const auto plan = [&] {
-    PlannedTrace planned = planned_trace(trace, outcome.plan);
-    if (adapt) adapt(planned);
-    return planned;
-  };
-  std::vector<std::size_t> caught;
-  const auto catch_early = [&](const Transfers& transfers, const Result& result) {
-    return outcome.forwards ? loads_before_their_stores(transfers, result) : std::vector<std::size_t>();
-  };
-  for (int round = 0; round < most_rounds; ++round) {
-    for (const std::size_t k : caught) outcome.plan.absences[k].forwarded = true;
-    PlannedTrace planned = plan();
-    const Transfers transfers = transfers_of(planned);
-    ++outcome.rounds;
-    // Most settle at once; what lies between the first and the last replay is asked for its times alone.
-    if (round > 0 && round + 1 < most_rounds) {
-      caught = catch_early(transfers, replayer.replay(std::move(planned), times));
-      if (!caught.empty()) continue;
-      planned = plan();
-    }
-    outcome.planned = std::move(planned);
-    outcome.result = replayer.replay(outcome.planned);
-    caught = catch_early(transfers, outcome.result);
-    if (caught.empty()) break;
-  }
-  outcome.moved.technique = outcome.plan.technique;
-  outcome.moved.settled = caught.empty();
-  outcome.moved.in_flight = outcome.plan.in_flight;
-  for (const Bytes limit : outcome.plan.rank_in_flight)
-    outcome.moved.in_flight = std::max(outcome.moved.in_flight, limit);
-  count_bytes(outcome);
+  forward(trace, replayer, outcome, Depth::full, adapt);
 }
 
 OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {

@@ -22,7 +22,8 @@ class Pass {
         watchers_(links.tensors()),
         callers_(links.operators()),
         dirty_(links.operators(), false),
-        reached_(links.operators(), 0) {
+        reached_(links.operators(), 0),
+        watched_(links.operators(), 0) {
     for (OperatorIndex op = 0; op < links.operators(); ++op)
       if (state_.ready(op) && !links.is_root(op)) add(op);
   }
@@ -30,15 +31,15 @@ class Pass {
   OrderPassResult run() {
     while (!ready_.empty()) {
       explore();
-      if (!excursions_.empty() && excursions_.begin()->first <= bound_ - state_.live()) {
+      if (!excursions_.empty() && fits(excursions_.begin()->first)) {
         take(found_[excursions_.begin()->second].sequence);
       } else {
         take({choose()});
       }
-      if (options_.give_up >= 0 && state_.peak() > options_.give_up) return {};
+      if (options_.give_up >= 0 && state_.peak() > options_.give_up) return {{}, 0, same_below_};
       bound_ = std::max(bound_, state_.peak());
     }
-    return {state_.order(), state_.peak()};
+    return {state_.order(), state_.peak(), same_below_};
   }
 
  private:
@@ -47,6 +48,12 @@ class Pass {
     std::int64_t hill = 0;
   };
 
+  // All that a pass asks of its bound.
+  [[nodiscard]] bool fits(std::int64_t rise) {
+    if (rise <= bound_ - state_.live()) return true;
+    same_below_ = std::min(same_below_, state_.live() + rise);
+    return false;
+  }
   void add(OperatorIndex op) {
     ready_.insert({-options_.rank[op], op});
     mark(op);
@@ -60,7 +67,10 @@ class Pass {
     if (!found_[op].sequence.empty()) excursions_.erase({found_[op].hill, op});
     found_[op].sequence.clear();
   }
+  // Within one exploration operators only run, so the first look at an operator watches all that a later one would.
   void watch(OperatorIndex op, OperatorIndex explorer) {
+    if (watched_[op] == exploration_) return;
+    watched_[op] = exploration_;
     add_once(explorer, callers_[op]);
     for (const TensorIndex t : links_.in(op))
       if (links_.size(t) > 0 || !state_.ran(links_.source(t))) add_once(explorer, watchers_[t]);
@@ -90,6 +100,7 @@ class Pass {
     std::vector<OperatorIndex> local{start};
     Found& found = found_[start];
     found.hill = 0;
+    ++exploration_;
     while (!local.empty() && found.sequence.size() < options_.excursion) {
       const std::size_t best = best_of(local);
       const OperatorIndex op = local[best];
@@ -151,12 +162,12 @@ class Pass {
   }
 
   // The ready operator of highest rank that stays below the bound; if there is none, what exceeds it least.
-  [[nodiscard]] OperatorIndex choose() const {
+  [[nodiscard]] OperatorIndex choose() {
     OperatorIndex lowest = ready_.begin()->second;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (const auto& [rank, op] : ready_) {
       const std::int64_t rise = state_.cost(op).rise;
-      if (rise <= bound_ - state_.live()) return op;
+      if (fits(rise)) return op;
       if (rise < least) least = rise, lowest = op;
     }
     if (!excursions_.empty() && excursions_.begin()->first <= least) return excursions_.begin()->second;
@@ -191,7 +202,7 @@ class Pass {
   const OrderLinks& links_;
   const OrderPassOptions& options_;
   OrderState state_;
-  std::int64_t bound_;
+  std::int64_t bound_, same_below_ = std::numeric_limits<std::int64_t>::max();
   std::set<std::pair<std::int64_t, OperatorIndex>> ready_;       // by rank, highest first
   std::set<std::pair<std::int64_t, OperatorIndex>> excursions_;  // by the height of their hill
   std::vector<Found> found_;
@@ -202,6 +213,8 @@ class Pass {
   std::vector<bool> dirty_;
   std::vector<std::uint64_t> reached_;  // by each operator: the last growth_ that looked at what it waits for
   std::uint64_t growth_ = 0;
+  std::vector<std::uint64_t> watched_;  // by each operator: the last exploration_ that watched it
+  std::uint64_t exploration_ = 0;
   std::size_t looked_at_ = 0;  // in this growth, operators that aren't ready
 };
 

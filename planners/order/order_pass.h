@@ -26,6 +26,9 @@ struct OrderPassOptions {
 struct OrderPassResult {
   std::vector<OperatorIndex> order;  // empty if given up
   std::int64_t peak = 0;             // without the constant
+  // A pass with a bound from this one's up to, not with, that bound runs the same operators: nothing that was too high
+  // for this pass fits that one.
+  std::int64_t same_below = 0;
 };
 
 // Near n log n with bounded fan-out. Legal orders only.

@@ -61,11 +61,17 @@ class Solver {
 
   // A pass may stay below a bound it was not given, so its peak counts, not the bound.
   void bisect(const std::vector<std::int64_t>& rank, int passes) {
-    std::int64_t low = lower_, bound = lower_;
+    std::int64_t low = lower_, bound = lower_, tried_below = lower_;
     for (int i = 0; i < passes && low < peak_ && goes_on(); ++i) {
-      const OrderPassResult pass = order_pass(links_, {bound, rank, 48, peak_ - 1});
-      if (!pass.order.empty()) take(pass.order, pass.peak);
-      if (pass.order.empty() || pass.peak > bound) low = bound + 1;
+      // A pass that is known to run what one did that was no lower than the best needs no running.
+      bool passed = false;
+      if (bound >= tried_below) {
+        const OrderPassResult pass = order_pass(links_, {bound, rank, 48, peak_ - 1});
+        if (!pass.order.empty()) take(pass.order, pass.peak);
+        passed = !pass.order.empty() && pass.peak <= bound;
+        if (!passed) tried_below = std::max(tried_below, pass.same_below);
+      }
+      if (!passed) low = bound + 1;
       bound = low + (peak_ - low) / 2;
     }
   }

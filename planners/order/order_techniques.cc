@@ -21,6 +21,7 @@ TechniquePart make_order(const TechniqueRequest& request) {
   TraceOrderOptions options;
   options.method = method;
   options.fates = request.fates;
+  options.recall = true;
   options.order.best.effort = effort;
   part.plan.order = std::move(plan_order(request.trace, options).plan.order);
   return part;

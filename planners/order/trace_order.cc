@@ -7,6 +7,7 @@
 #include "planners/layout/emulated_layout.h"
 #include "planners/layout/result_check.h"
 #include "planners/order/order_check.h"
+#include "planners/order/order_memo.h"
 #include "planners/order/roam.h"
 #include "planners/order/roam_branches.h"
 #include "planners/order/roam_dag.h"
@@ -173,7 +174,7 @@ TraceOrder plan_order(const Trace& trace, const TraceOrderOptions& options) {
   for (TraceOrderGraph& graph : order_graphs_of(trace, options.fates)) {
     RankOrder& rank = result.ranks.emplace_back();
     rank.graph = std::move(graph);
-    rank.order = order_by(options.method, rank.graph.graph, method);
+    rank.order = (options.recall ? known_order : order_by)(options.method, rank.graph.graph, method);
     SPILLWAY_ASSERT(check_order(rank.graph.graph, rank.order.order).legal());
     add_order(rank.graph, rank.order.order, plan);
     rank.peak = rank.order.peak_bytes;

@@ -37,6 +37,7 @@ struct TraceOrder {
 struct TraceOrderOptions {
   OrderMethod method = OrderMethod::best;
   OrderMethodOptions order;
+  bool recall = false;                 // an order found before is taken (order_memo.h); without progress
   const OffloadPlan* fates = nullptr;  // of the trace: what they leave is ordered
   bool layout = false;                 // not with fates, whose requests come in the order of a replay
   LayoutOptions layout_options;

@@ -528,8 +528,7 @@ const TransferLane* PlannedTrace::lane_of(LaneId lane) const {
 PlannedTrace planned_trace(const Trace& trace, const OffloadPlan& plan) { return Rewriter(trace, plan).run(); }
 
 std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op_start, std::span<const Picos> op_end) {
-  Trace& trace = planned.trace;
-  const std::vector<Picos> times = event_times(trace, planned.gate, op_start, op_end);
+  const std::vector<Picos> times = event_times(planned.trace, planned.gate, op_start, op_end);
   std::vector<std::size_t> order(times.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
@@ -537,11 +536,11 @@ std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op
   std::vector<OpId> gate;
   std::vector<Picos> sorted;
   for (const std::size_t e : order) {
-    events.push_back(trace.memory_events[e]);
+    events.push_back(planned.trace.memory_events[e]);
     gate.push_back(planned.gate[e]);
     sorted.push_back(times[e]);
   }
-  trace.memory_events = std::move(events);
+  planned.trace.memory_events = std::move(events);
   planned.gate = std::move(gate);
   return sorted;
 }

@@ -428,19 +428,20 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
   Result result = run->times();
   std::vector<Picos> event_time = order_events(planned, result.op_start, result.op_end);
   auto memory = std::make_unique<MemoryReplay>(trace, options.memory);
-  AllocatorTime allocator = memory->allocator_time(times);
+  delays = memory->allocator_time(times).delays;
   const std::vector<std::int64_t> levels = run->cache_levels();
   const bool caches_fill = std::any_of(levels.begin(), levels.end(), [](std::int64_t level) { return level > 0; });
-  delays = allocator.delays;
   if (caches_fill || !delays.empty()) {
     run = caches_fill ? with_used_caches(std::move(run), run_from) : run_from({});
     result = run->times();
-    event_time = order_events(planned, result.op_start, result.op_end);
-    memory = std::make_unique<MemoryReplay>(trace, options.memory);
-    allocator = memory->allocator_time(times);
+    event_time = event_times(trace, planned.gate, result.op_start, result.op_end);
+    if (!std::is_sorted(event_time.begin(), event_time.end())) {  // the allocator sees their order alone
+      event_time = order_events(planned, result.op_start, result.op_end);
+      memory = std::make_unique<MemoryReplay>(trace, options.memory);
+    }
   }
   result = run->result(std::move(result));
-  record_memory(trace, *memory, event_time, allocator, times, nullptr, result);
+  record_memory(trace, *memory, event_time, memory->allocator_time(times), times, nullptr, result);
   record_host_memory(trace, &planned, event_time, hardware, options, result);
   rate_the_step(trace, options, result);
   return result;

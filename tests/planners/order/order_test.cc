@@ -150,6 +150,30 @@ TEST(Order, PassGivesUp) {
   EXPECT_TRUE(order_pass(links, {0, rank, 48, 7}).order.empty());
 }
 
+// Below the bound that a pass names, bounds make no difference to it; at that bound they may.
+TEST(Order, PassSaysUpToWhatBoundItIsTheSame) {
+  std::mt19937 random(4);
+  int others = 0;
+  for (int cases = 0; cases < spillway::test::cases(200, 20'000); ++cases) {
+    const OrderGraph graph = random_graph(random, 60);
+    const OrderLinks links(graph);
+    std::vector<std::int64_t> rank(graph.operators.size());
+    for (std::int64_t& r : rank) r = static_cast<std::int64_t>(random() % 10);
+    const auto bound = static_cast<std::int64_t>(random() % 200);
+    const OrderPassResult pass = order_pass(links, {bound, rank, 48, -1});
+    ASSERT_GT(pass.same_below, bound);
+    const bool ends = pass.same_below < 100'000;
+    const std::int64_t last = ends ? pass.same_below - 1 : bound + 1000;
+    for (const std::int64_t other : {last, bound + (last - bound) / 2}) {
+      const OrderPassResult again = order_pass(links, {other, rank, 48, -1});
+      ASSERT_EQ(again.order, pass.order);
+      ASSERT_EQ(again.peak, pass.peak);
+    }
+    if (ends) others += order_pass(links, {last + 1, rank, 48, -1}).order != pass.order ? 1 : 0;
+  }
+  EXPECT_GT(others, 5);
+}
+
 // Many independent chains with a hump each, in an order that opens all before it closes any: 100,000 operators.
 TEST(Order, HundredThousandOperators) {
   constexpr OperatorIndex chains = 25'000;
