@@ -1,6 +1,7 @@
 #include "hwprofiles/machine_choice.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <filesystem>
@@ -29,6 +30,18 @@ std::vector<std::string> words_of(std::string_view text) {
       words.emplace_back();
   }
   if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+bool has_digit(const std::string& word) { return std::any_of(word.begin(), word.end(), is_digit); }
+
+// Of a GPU's name as its driver has it, "NVIDIA H100 80GB HBM3": without the maker's words and the kind of memory.
+std::vector<std::string> own_words(std::string_view name) {
+  constexpr std::array<std::string_view, 5> makers = {"nvidia", "geforce", "tesla", "amd", "instinct"};
+  std::vector<std::string> words = words_of(name);
+  std::erase_if(words, [&](const std::string& word) {
+    return word.starts_with("hbm") || std::find(makers.begin(), makers.end(), word) != makers.end();
+  });
   return words;
 }
 
@@ -132,8 +145,9 @@ class Chooser {
   }
 
   [[nodiscard]] std::optional<std::string> best_gpu(std::string_view asked) const {
-    const std::vector<std::string> wanted = words_of(asked);
-    if (wanted.empty()) return std::nullopt;
+    const std::vector<std::string> wanted = own_words(asked);
+    // "rtx" alone is no GPU's name.
+    if (std::none_of(wanted.begin(), wanted.end(), has_digit)) return std::nullopt;
     std::optional<std::tuple<bool, std::int64_t, std::size_t, std::string>> best;
     for (const ProfileEntry& entry : library_.list()) {
       if (entry.kind != ProfileKind::gpu) continue;
@@ -153,6 +167,7 @@ class Chooser {
     std::vector<std::string> names;  // "h100" before "h100-sxm5-80gb"
     for (const ProfileEntry& entry : library_.list())
       if (entry.kind == ProfileKind::gpu) names.push_back(words_of(entry.name).front());
+    std::erase_if(names, [](const std::string& name) { return !has_digit(name); });
     names.erase(std::unique(names.begin(), names.end()), names.end());
     for (const ProfileEntry& entry : library_.list())
       if (entry.kind == ProfileKind::gpu || entry.kind == ProfileKind::system) names.push_back(entry.name);

@@ -34,6 +34,9 @@ TEST(MachineChoice, FindsTheBundledMachine) {
       {"dgx-h100-x4", "dgx-h100-x4", 32, 4},
       {"rtx4090", "workstation-4090", 1, 1},
       {"2xrtx-4090", "workstation-2x4090", 2, 1},
+      {"NVIDIA GeForce RTX 4090", "workstation-4090", 1, 1},
+      {"NVIDIA H100 80GB HBM3", "h100-80gb-1gpu", 1, 1},
+      {"8x NVIDIA A100-SXM4-40GB", "dgx-a100-40gb", 8, 1},
       {"1xrtx3090", "workstation-3090", 1, 1},
       {"8xmi300x", "hgx-mi300x", 8, 1},
       {"h200x8", "dgx-h200", 8, 1},
@@ -71,6 +74,9 @@ TEST(MachineChoice, RefusesWhatNobodyIsCalled) {
   };
   EXPECT_NE(error_of("8xh10").find("h100"), std::string::npos) << error_of("8xh10");
   EXPECT_NE(error_of("dgx-h101").find("dgx-h100"), std::string::npos) << error_of("dgx-h101");
+  for (const char* text : {"rtx", "NVIDIA", "sxm"})
+    EXPECT_NE(error_of(text).find("no machine and no GPU"), std::string::npos) << text;
+  EXPECT_EQ(error_of("rtx 4091").find("mean rtx "), std::string::npos) << error_of("rtx 4091");
   EXPECT_NE(error_of("0xh100").find("out of range"), std::string::npos);
   EXPECT_NE(error_of("17xh100").find("multiple of 8"), std::string::npos);
   EXPECT_NE(error_of("2xa10").find("no machine with a10"), std::string::npos) << error_of("2xa10");
