@@ -260,7 +260,8 @@ class NewAndListTest(ProgramTest):
     def test_a_new_scenario_runs_and_says_what_is_trained(self):
         path = self.path("new.json")
         self.assertEqual(spillway("new", "gpt2-small", "h100-80gb-1gpu", "--output", path).returncode, 0)
-        self.assertIn("// ", open(path, encoding="utf-8").read())
+        with open(path, encoding="utf-8") as file:
+            self.assertIn("// ", file.read())
         result = spillway("run", path, "--set", "model.trainable=lora", "--format", "json")
         self.assertEqual(result.returncode, 0, result.stderr)
         # 12 layers, rank 16: qkv [2304, 768] and the output's [768, 768].
