@@ -14,14 +14,13 @@ namespace spillway::scenario {
 namespace {
 
 // Modules of transformers' models. c_proj and dense are both an attention's and a feed-forward block's.
-constexpr std::array<std::string_view, 14> query_key_value = {
-    "q_proj", "k_proj", "v_proj", "qkv_proj", "query_key_value", "c_attn", "Wqkv",
-    "query",  "key",    "value",  "q_a_proj", "q_b_proj",        "wq",     "kv_a_proj_with_mqa",
-};
+constexpr std::array<std::string_view, 16> query_key_value = {
+    "q_proj", "k_proj", "v_proj",   "qkv_proj", "query_key_value",   "c_attn", "Wqkv", "query", "key", "value", "wq",
+    "wk",     "wv",     "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa"};
 constexpr std::array<std::string_view, 5> output = {"o_proj", "out_proj", "c_proj", "dense", "wo"};
-constexpr std::array<std::string_view, 12> feed_forward = {"gate_proj", "up_proj",       "down_proj", "gate_up_proj",
-                                                           "c_fc",      "c_proj",        "fc1",       "fc2",
-                                                           "w1",        "dense_h_to_4h", "w3",        "dense_4h_to_h"};
+constexpr std::array<std::string_view, 13> feed_forward = {
+    "gate_proj", "up_proj", "down_proj", "gate_up_proj", "c_fc",          "c_proj",       "fc1",
+    "fc2",       "w1",      "w2",        "w3",           "dense_h_to_4h", "dense_4h_to_h"};
 // Those that have all of a block's products in one.
 constexpr std::array<std::string_view, 5> fused = {"qkv_proj", "query_key_value", "c_attn", "Wqkv", "gate_up_proj"};
 

@@ -298,6 +298,7 @@ TEST(LaunchImport, Adapters) {
   EXPECT_TRUE(warns(partial, "lm_head"));
   EXPECT_TRUE(warns(partial, "of some products alone"));
   expect_keys(of("--use_peft --lora_target_modules gate_proj up_proj down_proj"), {{"model.lora_targets", "mlp"}});
+  expect_keys(of("--use_peft --lora_target_modules wq wk wv wo"), {{"model.lora_targets", "attention"}});
   // Without adapters every weight trains, and none is of 4 bits.
   const LaunchImport full = of("--lora_r 8 --load_in_4bit true --lora_target_modules all-linear");
   expect_keys(full, {{"model.trainable", "(none)"}, {"model.lora_rank", "(none)"}, {"model.lora_targets", "(none)"}});
