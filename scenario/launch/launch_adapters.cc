@@ -1,6 +1,7 @@
 // Adapters and the base they stand on, as PEFT, trl, axolotl and LLaMA-Factory say them.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,7 @@
 namespace spillway::scenario {
 namespace {
 
-// Modules of transformers' models. c_proj and dense are both an attention's and a feed-forward block's.
+// Modules of transformers' models. c_proj is both an attention's and a feed-forward block's.
 constexpr std::array<std::string_view, 16> query_key_value = {
     "q_proj", "k_proj", "v_proj",   "qkv_proj", "query_key_value",   "c_attn", "Wqkv", "query", "key", "value", "wq",
     "wk",     "wv",     "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa"};
@@ -24,35 +25,22 @@ constexpr std::array<std::string_view, 13> feed_forward = {
 // Those that have all of a block's products in one.
 constexpr std::array<std::string_view, 5> fused = {"qkv_proj", "query_key_value", "c_attn", "Wqkv", "gate_up_proj"};
 
-std::vector<std::string> modules_in(std::string_view text) {
-  std::vector<std::string> modules;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find_first_of(" ,[]'\"", at), text.size());
-    if (end > at) modules.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return modules;
-}
+using Names = std::span<const std::string_view>;
 
-template <std::size_t N>
-bool has_any(const std::vector<std::string>& modules, const std::array<std::string_view, N>& names) {
-  return std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
-    return std::find(names.begin(), names.end(), module) != names.end();
-  });
-}
-
-template <std::size_t N>
-bool is_in(const std::string& module, const std::array<std::string_view, N>& names) {
+bool is_in(std::string_view module, Names names) {
   return std::find(names.begin(), names.end(), module) != names.end();
 }
 
-// What of a block's own products the list leaves out.
-bool is_partial(const std::vector<std::string>& modules, std::initializer_list<std::string_view> all) {
-  const auto lists = [&](std::string_view name) {
+bool has_any(const std::vector<std::string>& modules, Names names) {
+  return std::any_of(modules.begin(), modules.end(), [&](const std::string& module) { return is_in(module, names); });
+}
+
+// Some of a block's own products, not all.
+bool is_partial(const std::vector<std::string>& modules, Names all) {
+  const auto listed = std::count_if(all.begin(), all.end(), [&](std::string_view name) {
     return std::find(modules.begin(), modules.end(), name) != modules.end();
-  };
-  return !has_any(modules, fused) && std::any_of(all.begin(), all.end(), lists) &&
-         !std::all_of(all.begin(), all.end(), lists);
+  });
+  return listed > 0 && listed < std::ssize(all) && !has_any(modules, fused);
 }
 
 // The least of model.lora_targets that has all of the modules.
@@ -63,11 +51,12 @@ std::string targets_of(const std::vector<std::string>& modules, LaunchLedger& le
       ledger.warn(fmt::format("adapters of '{}' are left out: model.lora_targets has no such part", module));
   const bool has_qkv = has_any(modules, query_key_value), has_output = has_any(modules, output);
   const bool has_mlp = has_any(modules, feed_forward);
-  if (is_partial(modules, {"q_proj", "k_proj", "v_proj"}) ||
-      is_partial(modules, {"gate_proj", "up_proj", "down_proj"}) || (has_output && !has_qkv && !has_mlp))
+  constexpr std::array<std::string_view, 3> own_qkv = {"q_proj", "k_proj", "v_proj"};
+  constexpr std::array<std::string_view, 3> own_mlp = {"gate_proj", "up_proj", "down_proj"};
+  if (is_partial(modules, own_qkv) || is_partial(modules, own_mlp) || (has_output && !has_qkv && !has_mlp))
     ledger.warn("adapters of some products alone: those of the whole block are reckoned with (model.lora_targets)");
-  if (has_mlp)
-    return has_qkv || (has_output && !has_any(modules, std::array{std::string_view("c_proj")})) ? "all_linear" : "mlp";
+  constexpr std::array<std::string_view, 1> of_both = {"c_proj"};
+  if (has_mlp) return has_qkv || (has_output && !has_any(modules, of_both)) ? "all_linear" : "mlp";
   return has_output ? "attention" : "qkv";
 }
 
@@ -98,7 +87,7 @@ void compose_adapters(LaunchLedger& ledger) {
   if (!ledger.has("model.lora_dropout") && *adapter == "peft")
     ledger.set("model.lora_dropout", "0.05", "trl's default");
   if (const auto modules = ledger.text(facts::adapter_modules))
-    ledger.set("model.lora_targets", targets_of(modules_in(*modules), ledger), "");
+    ledger.set("model.lora_targets", targets_of(listed_words(*modules), ledger), "");
   else if (is_factory)
     ledger.set("model.lora_targets", "all_linear", "LLaMA-Factory's default");
   else

@@ -80,12 +80,8 @@ void compose_graphs(LaunchLedger& ledger) {
     ledger.leave_out(facts::graphs, IgnoreReason::as_modelled, "nothing is captured");
     return ledger.leave_out(facts::graph_scope, IgnoreReason::no_effect, "nothing is captured");
   }
-  std::string words, rest = scope.value_or("full");
-  for (std::size_t at = 0; at < rest.size();) {
-    const std::size_t end = std::min(rest.find_first_of(" ,[]'\"", at), rest.size());
-    const std::string word = rest.substr(at, end - at);
-    at = end + 1;
-    if (word.empty()) continue;
+  std::string words;
+  for (const std::string& word : listed_words(scope.value_or("full"))) {
     const bool is_known = word == "attn" || word == "mlp" || word == "moe_router" || word == "moe_preprocess" ||
                           word == "full_iteration" || word == "full";
     if (is_known)

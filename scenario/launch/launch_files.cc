@@ -150,11 +150,12 @@ class LaunchReader {
       const auto known = static_cast<std::size_t>(
           std::count_if(settings.begin(), settings.end(),
                         [of = found](const LaunchSetting& setting) { return row_of(setting, of) != nullptr; }));
-      if (is_nanotron(settings) && known * 2 <= settings.size())
+      const bool is_known = points > 0 && known * 2 > settings.size();
+      if (!is_known && is_nanotron(settings))
         throw InputError(
             path, "", "is nanotron's configuration, which is not read",
             "write a scenario with \"framework\": \"nanotron\" (spillway new), whose keys are named alike");
-      if (points == 0 || known * 2 <= settings.size())
+      if (!is_known)
         throw InputError(path, "",
                          points == 0
                              ? "none of its keys is known of a launch"

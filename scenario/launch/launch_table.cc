@@ -172,6 +172,16 @@ bool is_switch(const LaunchFlag& flag) {
   return flag.role == FlagRole::value && flag.values.starts_with("true=");
 }
 
+std::vector<std::string> listed_words(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(" ,[]'\"", at), text.size());
+    if (end > at) words.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
 std::optional<std::int64_t> whole_number(std::string_view text) {
   std::string digits;
   for (const char letter : text)

@@ -51,6 +51,8 @@ bool is_switch(const LaunchFlag& flag);
 std::optional<std::string> our_value(const LaunchFlag& flag, std::string_view theirs);
 // The framework's; nullopt: it can't say it.
 std::optional<std::string> their_value(const LaunchFlag& flag, std::string_view ours);
+// Of a list, however it is written: "a b", "a,b", "['a', 'b']".
+std::vector<std::string> listed_words(std::string_view text);
 // "16", "5e8", "1_000"; nullopt: no whole number of 64 bits.
 std::optional<std::int64_t> whole_number(std::string_view text);
 

@@ -41,7 +41,7 @@ class OwnQuestions(folder_case.FolderCase):
 class Interrupts(OwnQuestions):
     # Plans for minutes; within seconds of Ctrl-C it has ended, with nothing printed and nothing written.
     def test_a_plan_under_way_is_given_up(self):
-        scenario = self.scenario("long.json", model={"name": "gpt2-xl", "micro_batch": 4, "gradient_accumulation": 4},
+        scenario = self.scenario("long.json", model={"name": "gpt2-xl", "micro_batch": 4, "gradient_accumulation": 32},
                                  hardware={"profile": "workstation-4090"}, order={"technique": "roam"})
         picture = self.path("picture.svg")
         with subprocess.Popen([PROGRAM, "run", scenario, "--timeline", picture], stdout=subprocess.PIPE,
