@@ -14,6 +14,7 @@
 #include "base/commented_document.h"
 #include "base/input_error.h"
 #include "base/json_error.h"
+#include "base/json_integer.h"
 #include "base/nearest_name.h"
 #include "base/plain_json.h"
 
@@ -192,7 +193,7 @@ void FieldReader::head(const DocumentHead& head) {
   if (version == nullptr && !head.is_version_required) return;
   if (version == nullptr || !version->is_number_integer())
     return problem(place_of("version"), "no version", fmt::format(R"(give it "version": {})", head.version), 0);
-  const auto given = version->get<std::int64_t>();
+  const std::int64_t given = json_integer(*version).value_or(std::numeric_limits<std::int64_t>::max());
   if (given > head.version)
     problem(place_of("version"), fmt::format("version {} is newer than this program's {}", given, head.version),
             "use a newer spillway, or write " + noun + " anew", 0);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/json_integer.h"
 #include "traces/formats/chakra_graph.h"
 #include "traces/formats/json_rows.h"
 #include "traces/utf8.h"

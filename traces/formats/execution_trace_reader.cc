@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/json_integer.h"
 #include "traces/acyclic.h"
 #include "traces/formats/json_rows.h"
 #include "traces/operator_kind.h"

@@ -1,6 +1,5 @@
 #include "traces/formats/json_rows.h"
 
-#include <charconv>
 #include <set>
 #include <utility>
 #include <vector>
@@ -122,26 +121,6 @@ void read_json_rows(std::string_view text, const std::string& file, const JsonRo
                      "record or export the file again");
   RowStream stream(file, on_row);
   json::sax_parse(text, &stream);
-}
-
-std::optional<std::int64_t> json_integer(const json& value) {
-  if (value.is_number_unsigned()) {
-    const auto number = value.get<std::uint64_t>();
-    if (number > INT64_MAX) return {};
-    return static_cast<std::int64_t>(number);
-  }
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (value.is_number_float()) {
-    const auto number = value.get<double>();
-    if (!(number > -9.2e18 && number < 9.2e18)) return {};
-    return static_cast<std::int64_t>(number);
-  }
-  if (!value.is_string()) return {};
-  const auto& text = value.get_ref<const std::string&>();
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return {};
-  return number;
 }
 
 const json& json_member(const json& object, std::string_view key) {

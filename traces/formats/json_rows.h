@@ -22,9 +22,6 @@ using JsonRowHandler = std::function<void(std::string_view key, nlohmann::json& 
 // that is not an object. O(bytes).
 void read_json_rows(std::string_view text, const std::string& file, const JsonRowHandler& on_row);
 
-// Integer of a JSON number, also one written as 3.0 or as a decimal string; nothing if there is none or it
-// does not fit.
-std::optional<std::int64_t> json_integer(const nlohmann::json& value);
 // Member of an object, or a null.
 const nlohmann::json& json_member(const nlohmann::json& object, std::string_view key);
 // Text of a string; empty for anything else.

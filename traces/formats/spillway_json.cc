@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/input_error.h"
+#include "base/json_integer.h"
 #include "traces/acyclic.h"
 #include "traces/formats/json_rows.h"
 #include "traces/trace_columns.h"

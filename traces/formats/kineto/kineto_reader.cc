@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/json_integer.h"
 #include "traces/formats/kineto/json_tokenizer.h"
 #include "traces/formats/kineto/kineto_assemble.h"
 #include "traces/formats/kineto/kineto_event.h"
@@ -210,7 +211,7 @@ void Reader::take_devices(const Json& devices) {
     if (!entry.is_object()) continue;
     const auto number = [&](const char* key) {
       const auto found = entry.find(key);
-      return found != entry.end() && found->is_number() ? found->get<std::int64_t>() : 0;
+      return found != entry.end() ? json_integer(*found).value_or(0) : 0;
     };
     const auto name = entry.find("name");
     trace_.devices.push_back(
@@ -236,12 +237,12 @@ void Reader::take_member(std::string_view key, std::string_view value) {
   } else if (key == "distributedInfo" && parsed.is_object()) {
     const auto number = [&](const char* name) {
       const auto found = parsed.find(name);
-      return found != parsed.end() && found->is_number() ? found->get<std::int64_t>() : -1;
+      return found != parsed.end() ? json_integer(*found).value_or(-1) : -1;
     };
     from.rank = number("rank");
     from.world_size = number("world_size");
   } else if (key == "baseTimeNanoseconds" && parsed.is_number_integer()) {
-    base_time_ns_ = parsed.get<std::int64_t>();
+    base_time_ns_ = json_integer(parsed).value_or(0);
   }
 }
 
