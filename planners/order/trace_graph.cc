@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/input_error.h"
-#include "sim/replay/storage_lives.h"
+#include "traces/storage_lives.h"
 
 namespace spillway::planners {
 namespace {

@@ -14,8 +14,8 @@
 #include "planners/order/roam_layout.h"
 #include "planners/order/roam_segments.h"
 #include "sim/devices/memory/request_lives.h"
-#include "sim/replay/host_order.h"
 #include "sim/replay/plan_check.h"
+#include "traces/host_order.h"
 
 namespace spillway::planners {
 namespace {

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "base/stop.h"
-#include "sim/replay/host_order.h"
 #include "sim/replay/planned_trace.h"
+#include "traces/host_order.h"
 
 namespace spillway::sim {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/input_error.h"
-#include "sim/replay/host_order.h"
 #include "sim/replay/order_plan.h"
+#include "traces/host_order.h"
 #include "traces/infer_uses.h"
 #include "traces/reorder_ops.h"
 

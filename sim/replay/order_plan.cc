@@ -8,9 +8,9 @@
 
 #include "base/digest.h"
 #include "base/input_error.h"
-#include "sim/replay/host_order.h"
 #include "sim/replay/plan_check.h"
-#include "sim/replay/storage_lives.h"
+#include "traces/host_order.h"
+#include "traces/storage_lives.h"
 
 namespace spillway::sim {
 namespace {

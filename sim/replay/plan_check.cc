@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "sim/replay/host_order.h"
+#include "traces/host_order.h"
 
 namespace spillway::sim {
 namespace {

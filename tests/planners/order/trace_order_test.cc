@@ -13,13 +13,13 @@
 #include "scenario/scenario_run.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/request_lives.h"
-#include "sim/replay/host_order.h"
 #include "sim/replay/plan_check.h"
 #include "sim/replay/planned_trace.h"
 #include "tests/planners/random_trace.h"
 #include "tests/test_size.h"
 #include "tests/traces/test_files.h"
 #include "traces/formats/read.h"
+#include "traces/host_order.h"
 
 namespace spillway::scenario {
 namespace {

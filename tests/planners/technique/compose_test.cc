@@ -13,9 +13,9 @@
 #include "planners/order/trace_order.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluator.h"
-#include "sim/replay/host_order.h"
 #include "sim/replay/plan_check.h"
 #include "tests/test_size.h"
+#include "traces/host_order.h"
 
 namespace spillway::planners {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway::sim {
+namespace spillway::traces {
 
 struct StorageLife {
   Bytes bytes{};                                            // 0: nothing is known of its memory
@@ -31,4 +31,4 @@ struct StorageLives {
 // Needs Capability::uses. Throws InputError when a tensor's memory is allocated twice. O(n log n).
 StorageLives storage_lives(const Trace& trace);
 
-}  // namespace spillway::sim
+}  // namespace spillway::traces

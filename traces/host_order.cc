@@ -1,8 +1,8 @@
-#include "sim/replay/host_order.h"
+#include "traces/host_order.h"
 
 #include <algorithm>
 
-namespace spillway::sim {
+namespace spillway::traces {
 
 std::vector<OpId> host_order(const Trace& trace) {
   const Ops& ops = trace.ops;
@@ -32,4 +32,4 @@ std::vector<OpId> host_order(const Trace& trace) {
   return order;
 }
 
-}  // namespace spillway::sim
+}  // namespace spillway::traces

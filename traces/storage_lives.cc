@@ -1,12 +1,12 @@
-#include "sim/replay/storage_lives.h"
+#include "traces/storage_lives.h"
 
 #include <algorithm>
 #include <span>
 
 #include "base/input_error.h"
-#include "sim/replay/host_order.h"
+#include "traces/host_order.h"
 
-namespace spillway::sim {
+namespace spillway::traces {
 namespace {
 
 void take_events(const Trace& trace, std::vector<StorageLife>& storages) {
@@ -91,4 +91,4 @@ StorageLives storage_lives(const Trace& trace) {
   return lives;
 }
 
-}  // namespace spillway::sim
+}  // namespace spillway::traces
