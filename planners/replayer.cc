@@ -5,7 +5,8 @@ namespace spillway::planners {
 ReplayOptions varied(ReplayOptions options, const ReplayVariation& variation) {
   MemoryReplayOptions& memory = options.memory;
   if (variation.capacity) memory.capacity = *variation.capacity;
-  if (variation.times_only) memory.details = false;
+  if (variation.times_only || variation.clock_only) memory.details = false;
+  if (variation.clock_only) memory.peaks = false;
   if (variation.with_details) memory.details = true;
   if (!variation.places.empty()) {
     memory.allocator = policy_of(*variation.places.begin()->second);
@@ -33,10 +34,15 @@ Result PlainReplayer::replay(PlannedTrace planned, const ReplayVariation& variat
 VariedReplayer::VariedReplayer(const Replayer& of, const ReplayVariation& variation)
     : of_(of), variation_(variation), options_(varied(of.options(), variation)) {}
 
+Bytes VariedReplayer::memory_limit() const {
+  return variation_.capacity || variation_.ideal_memory ? options_.memory.capacity : of_.memory_limit();
+}
+
 ReplayVariation VariedReplayer::with(const ReplayVariation& more) const {
   ReplayVariation all = more;
   if (!all.capacity) all.capacity = variation_.capacity;
   all.times_only |= variation_.times_only;
+  all.clock_only |= variation_.clock_only;
   all.with_details |= variation_.with_details;
   all.ideal_memory |= variation_.ideal_memory;
   if (all.places.empty()) all.places = variation_.places;

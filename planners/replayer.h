@@ -18,6 +18,7 @@ namespace spillway::planners {
 struct ReplayVariation {
   std::optional<Bytes> capacity;  // of device memory; 0: without a limit
   bool times_only = false;        // without what only a report shows (MemoryReplayOptions::details)
+  bool clock_only = false;        // times_only, and peaks may be lower bounds (MemoryReplayOptions::peaks)
   bool with_details = false;      // with that, for a planner that plans on it
   bool ideal_memory = false;      // an allocator that fragments nothing, without a limit
   std::map<std::int16_t, std::shared_ptr<const MemoryPlan>> places;  // by device, to be followed; empty: as it is
@@ -28,6 +29,8 @@ class Replayer {
   virtual ~Replayer() = default;
   [[nodiscard]] virtual const HardwareProfile& hardware() const = 0;
   [[nodiscard]] virtual const ReplayOptions& options() const = 0;
+  // Of device memory; 0: none. Planners whose answer depends on it ask here, so that it is known of which ones it does.
+  [[nodiscard]] virtual Bytes memory_limit() const { return options().memory.capacity; }
   // As sim/replay/replay.h has it, with its errors.
   [[nodiscard]] virtual Result replay(const Trace& trace, const ReplayVariation& variation) const = 0;
   [[nodiscard]] virtual Result replay(PlannedTrace planned, const ReplayVariation& variation) const = 0;
@@ -65,6 +68,7 @@ class VariedReplayer final : public Replayer {
   using Replayer::replay;
   [[nodiscard]] const HardwareProfile& hardware() const override { return of_.hardware(); }
   [[nodiscard]] const ReplayOptions& options() const override { return options_; }
+  [[nodiscard]] Bytes memory_limit() const override;
   [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override;
   [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override;
 

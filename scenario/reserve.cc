@@ -122,6 +122,44 @@ Bytes least_capacity_of(const LoadedScenario& loaded, const ScenarioRun& run, By
   return least_capacity(planned.trace, memory);
 }
 
+// Replays for a technique, and sees whether with memory up to `wider` it would have been told the same: all it asked to
+// replay ran out of memory, and would again, so that the allocator's time is in none of it (AllocatorTime).
+class LimitWatch final : public Replayer {
+ public:
+  LimitWatch(const Replayer& of, Bytes wider) : of_(of), wider_(wider) {}
+  [[nodiscard]] bool limit_mattered() const { return mattered_; }
+
+  using Replayer::replay;
+  [[nodiscard]] const HardwareProfile& hardware() const override { return of_.hardware(); }
+  [[nodiscard]] const ReplayOptions& options() const override { return of_.options(); }
+  [[nodiscard]] Bytes memory_limit() const override {
+    mattered_ = true;
+    return of_.memory_limit();
+  }
+  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override {
+    return seen(of_.replay(trace, variation), variation);
+  }
+  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override {
+    return seen(of_.replay(std::move(planned), variation), variation);
+  }
+
+ private:
+  Result seen(Result result, const ReplayVariation& variation) const {
+    if (!variation.capacity && !variation.ideal_memory) mattered_ = mattered_ || !fails_either_way(result);
+    return result;
+  }
+  [[nodiscard]] bool fails_either_way(const Result& result) const {
+    if (result.ranks.empty()) return result.memory.out_of_memory && result.memory.peak_allocated > wider_;
+    return std::all_of(result.ranks.begin(), result.ranks.end(), [this](const RankResult& rank) {
+      return rank.verdict == Verdict::does_not_fit && rank.peak_allocated > wider_;
+    });
+  }
+
+  const Replayer& of_;
+  Bytes wider_;
+  mutable bool mattered_ = false;
+};
+
 }  // namespace
 
 Reserve reserve_of(const LoadedScenario& loaded) {
@@ -174,11 +212,12 @@ void keep_reserve(LoadedScenario& loaded) {
 
 ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replayer,
                            const std::function<ScenarioRun(const Replayer&)>& evaluate) {
-  ScenarioRun run = evaluate(replayer);
   const Bytes most = capacity_without_margin(loaded);
+  const LimitWatch watch(replayer, most);
+  ScenarioRun run = evaluate(watch);
   const Bytes allocated = run.result.memory.peak_allocated;
   // No allocator gets by with less than what is allocated at once; a technique may plan for the larger limit.
-  if (runs_out(run.result) && loaded.reserve.margin > Bytes(0) && (run.planned || allocated <= most)) {
+  if (runs_out(run.result) && loaded.reserve.margin > Bytes(0) && (run.planned ? watch.limit_mattered() : allocated <= most)) {
     ScenarioRun wider = evaluate(VariedReplayer(replayer, {.capacity = most}));
     if (!runs_out(wider.result)) {
       mark_tight(wider.result, run.result);

@@ -149,7 +149,7 @@ OffloadOutcome run_bpipe(const Trace& trace, const PipelinePlan& plan, const Rep
   OffloadOutcome outcome;
   Evictions evictions = evictions_of(trace, plan);
   outcome.moved.candidates = evictions.candidates;
-  outcome.plan = empty_plan(plan.name, replayer, settings);
+  outcome.plan = limited_plan(plan.name, replayer, settings);
   outcome.plan.paced_by_device = true;
   outcome.plan.in_flight = evictions.largest;
   outcome.plan.absences = std::move(evictions.absences);

@@ -38,7 +38,7 @@ OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, con
                      "join the capture with an ExecutionTrace of the same step, or take another technique");
   OffloadOutcome outcome;
   outcome.forwards = settings.forwards;
-  outcome.plan = empty_plan(checkpoints_word, replayer, settings);
+  outcome.plan = empty_plan(checkpoints_word, settings);
   const std::vector<SavedTensor> saved = saved_tensors(trace);
   RecomputeIndex index(trace, saved);
   AwayUntil away = full_recompute(index);
@@ -49,7 +49,7 @@ OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, con
   std::vector<SavedTensor> candidates = offload_candidates(trace, settings.ssdtrain);
   std::erase_if(candidates, [&](const SavedTensor& tensor) { return remade.contains(tensor.tensor); });
   for (const SavedTensor& one : candidates) outcome.moved.candidates += one.bytes;
-  const Result plain = replayer.replay(trace, {.times_only = true});
+  const Result plain = replayer.replay(trace, {.clock_only = true});
   outcome.scopes = offload_scopes(trace, candidates, plain.op_start, plain.op_end);
   const std::map<TensorId, OpId> again = repeated_uses(trace, outcome.plan);
   for (Absence absence : ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier)) {

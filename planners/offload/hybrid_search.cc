@@ -196,7 +196,7 @@ class HybridSearch {
   // The fastest recomputation that fits (recompute_run.h); the search begins from it as well.
   void add_searched_recompute() {
     RecomputeSettings settings;
-    settings.budget = limited_.options().memory.capacity;
+    settings.budget = limited_.memory_limit();
     const RecomputeOutcome outcome = plan_recompute(
         trace_, limited_, settings, [this](std::int64_t) { return !progress_ || progress_(replays_, most_); });
     add_baseline("recomputation, " + outcome.best.name, outcome.best.plan);
@@ -277,7 +277,7 @@ class HybridSearch {
   // ---- from fates to a plan ----
 
   OffloadPlan plan_of(const Fates& fates) {
-    OffloadPlan plan = empty_plan(hybrid_word, limited_, settings_.runtime);
+    OffloadPlan plan = empty_plan(hybrid_word, settings_.runtime);
     if (!settings_.runtime.in_flight) plan.in_flight = in_flight_;
     plan.paced_by_device = true;
     add_transfers(fates, plan);

@@ -384,7 +384,7 @@ OffloadOutcome run_lifetimes(const Trace& trace, const Replayer& replayer, const
   for (int round = 0; round < most_plans; ++round) {
     LifetimePlanner fresh = planner;
     OffloadOutcome outcome;
-    outcome.plan = empty_plan(lifetimes_word, replayer, settings);
+    outcome.plan = limited_plan(lifetimes_word, replayer, settings);
     outcome.plan.paced_by_device = true;
     outcome.plan.absences = fresh.plan(limit);
     replay_with_forwarding(trace, replayer, outcome);
@@ -408,7 +408,7 @@ OffloadOutcome run_streaming(const Trace& trace, const Replayer& replayer, const
   });
   OffloadOutcome outcome;
   outcome.forwards = settings.forwards;
-  outcome.plan = empty_plan(streaming_word, replayer, settings);
+  outcome.plan = limited_plan(streaming_word, replayer, settings);
   outcome.plan.paced_by_device = settings.stream.a_layer_ahead;
   std::vector<Leaving> leaving;
   for (std::size_t i = 0; i < intervals.size(); ++i) {

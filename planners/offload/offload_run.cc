@@ -12,7 +12,7 @@ namespace {
 constexpr int most_rounds = 8;              // of forwarding
 constexpr int most_widenings = 3;           // of the limits of unfinished stores
 constexpr double slower_by_limits = 0.005;  // a step that waits for its stores no more than this is taken
-const ReplayVariation times{.times_only = true};
+const ReplayVariation times{.times_only = true}, clock_alone{.clock_only = true};
 
 Bytes block_bytes(const PlannedTrace& planned, OpId transfer) { return planned.trace.ops.bytes[index_of(transfer)]; }
 
@@ -139,7 +139,7 @@ void forward(const Trace& trace, const Replayer& replayer, OffloadOutcome& outco
     ++outcome.rounds;
     const bool may_be_last = depth == Depth::clock || (depth == Depth::full && round == 0) || round + 1 == most_rounds;
     if (!may_be_last) {
-      caught = catch_early(transfers, replayer.replay(std::move(planned), times));
+      caught = catch_early(transfers, replayer.replay(std::move(planned), clock_alone));
       if (!caught.empty()) continue;
       planned = plan();
     }
@@ -159,17 +159,23 @@ void forward(const Trace& trace, const Replayer& replayer, OffloadOutcome& outco
 }  // namespace
 
 Bytes memory_of(const Replayer& replayer) {
-  const Bytes capacity = replayer.options().memory.capacity;
+  const Bytes capacity = replayer.memory_limit();
   return capacity > Bytes(0) ? capacity : replayer.hardware().gpu.memory.value;
 }
 
-OffloadPlan empty_plan(std::string_view technique, const Replayer& replayer, const OffloadSettings& settings) {
+OffloadPlan empty_plan(std::string_view technique, const OffloadSettings& settings) {
   OffloadPlan plan;
   plan.technique = technique;
   plan.store_workers = plan.load_workers = std::max<std::int64_t>(1, (settings.workers + 1) / 2);
-  plan.in_flight = settings.in_flight.value_or(memory_of(replayer) / 10);
+  plan.in_flight = settings.in_flight.value_or(Bytes(0));
   plan.route = settings.route;
   plan.drives = settings.drive_set;
+  return plan;
+}
+
+OffloadPlan limited_plan(std::string_view technique, const Replayer& replayer, const OffloadSettings& settings) {
+  OffloadPlan plan = empty_plan(technique, settings);
+  if (!settings.in_flight) plan.in_flight = memory_of(replayer) / 10;
   return plan;
 }
 
@@ -177,7 +183,7 @@ void replay_within_limits(const Trace& trace, const Replayer& replayer, OffloadO
                           const OffloadSettings& settings) {
   if (!settings.in_flight) {
     outcome.plan.in_flight = Bytes(0);
-    const VariedReplayer quick(replayer, times);
+    const VariedReplayer quick(replayer, clock_alone);
     const OffloadPlan unlimited = outcome.plan;
     forward(trace, quick, outcome, Depth::clock, {});
     const Picos wanted = outcome.result.step_time;
@@ -213,11 +219,10 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const 
   // The profiled step offloads everything, and the host waits for no store.
   const std::vector<Picos> none(trace.ops.size(), Picos(0));
   outcome.scopes = offload_scopes(trace, candidates, none, none);
-  outcome.plan = empty_plan(ssdtrain_word, replayer, settings);
+  outcome.plan = empty_plan(ssdtrain_word, settings);
   outcome.plan.absences = ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
-  if (!settings.in_flight) outcome.plan.in_flight = Bytes(0);
   outcome.planned = planned_trace(trace, outcome.plan);
-  outcome.result = replayer.replay(outcome.planned, times);
+  outcome.result = replayer.replay(outcome.planned, clock_alone);
   outcome.rounds = 2;
   std::vector<double> rates = store_rates(trace, outcome);
   for (const double rate : rates)
@@ -227,7 +232,7 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const 
   outcome.scopes = offload_scopes(trace, candidates, start, end);
   if (settings.adaptive_bytes_per_second > 0) rates.assign(rates.size(), settings.adaptive_bytes_per_second);
   if (settings.ssdtrain.adaptive) keep_adaptively(outcome.scopes, rates);
-  outcome.plan = empty_plan(ssdtrain_word, replayer, settings);
+  outcome.plan = empty_plan(ssdtrain_word, settings);
   outcome.plan.absences = ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
   replay_within_limits(trace, replayer, outcome, settings);
   outcome.moved.kept = outcome.moved.candidates - outcome.moved.stored;

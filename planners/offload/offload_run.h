@@ -26,8 +26,10 @@ struct OffloadOutcome {
 // Device memory that the step has, or the device's where it has no limit.
 Bytes memory_of(const Replayer& replayer);
 
-// A plan that moves nothing yet, with the runtime's limits.
-OffloadPlan empty_plan(std::string_view technique, const Replayer& replayer, const OffloadSettings& settings);
+// A plan that moves nothing yet, with the settings' limit of unfinished stores; without one: none.
+OffloadPlan empty_plan(std::string_view technique, const OffloadSettings& settings);
+// The same; without one: a tenth of the memory.
+OffloadPlan limited_plan(std::string_view technique, const Replayer& replayer, const OffloadSettings& settings);
 
 // Plans and replays a step under SSDTrain. Throws InputError when the trace lacks times, memory, uses or phases, or the
 // hardware a place to offload to.

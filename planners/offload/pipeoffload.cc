@@ -120,7 +120,7 @@ OffloadOutcome run_pipeoffload(const Trace& trace, const ChunkedLayers& layers, 
   const std::vector<SavedTensor> saved = saved_by(trace, layers);
   for (const SavedTensor& one : saved) outcome.moved.candidates += one.bytes;
   const Result unmoved = replayer.replay(trace, {.ideal_memory = true});
-  outcome.plan = empty_plan("pipeoffload", replayer, settings);
+  outcome.plan = limited_plan("pipeoffload", replayer, settings);
   outcome.plan.paced_by_device = true;
   outcome.plan.absences =
       absences_of(trace, saved, layers, unmoved, tier_rates(replayer.hardware(), Tier::host, trace.rank_count));

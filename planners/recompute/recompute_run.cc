@@ -316,7 +316,7 @@ class Planner {
     if (found.may_fit()) return found;
     Bytes activations{};
     for (const SavedTensor& saved : saved_) activations += saved.bytes;
-    const Bytes capacity = replayer_.options().memory.capacity;
+    const Bytes capacity = replayer_.memory_limit();
     const Bytes low = capacity - (found.result.memory.peak_allocated - activations);
     const Bytes high = std::max(low, capacity - held_before());
     Bytes limit = high;

@@ -48,7 +48,7 @@ class Composer {
     ComposedStep best = once(request_.replayer);
     const bool searches = parts_.fates != nullptr && parts_.fates->name == hybrid_word &&
                           (parts_.orders() || parts_.places()) && memory_limit() > Bytes(0);
-    Bytes limit = memory_limit();
+    Bytes limit = searches ? memory_limit() : Bytes(0);
     for (int round = 1; searches && round < most_searches && !best.result.may_fit(); ++round) {
       limit = limit - (best.result.memory.peak_reserved - memory_limit());
       if (limit <= Bytes(0) || best.result.memory.peak_reserved <= memory_limit()) break;
@@ -69,7 +69,7 @@ class Composer {
     if (!verdict.sound()) throw std::logic_error("a composed plan is unsound: " + verdict.fault);
   }
 
-  [[nodiscard]] Bytes memory_limit() const { return request_.replayer.options().memory.capacity; }
+  [[nodiscard]] Bytes memory_limit() const { return request_.replayer.memory_limit(); }
 
   // `searching`: the replayer that fates are planned by.
   ComposedStep once(const Replayer& searching) {

@@ -8,6 +8,7 @@
 #include "base/input_error.h"
 #include "base/number_text.h"
 #include "sim/devices/memory/address_map.h"
+#include "sim/devices/memory/recorded_state.h"
 #include "sim/devices/memory/torch_settings.h"
 #include "sim/replay/peak_owners.h"
 
@@ -220,8 +221,32 @@ bool MemoryReplay::limit_matters_only_when_met() const {
   return !settings.expandable_segments && settings.memory_fraction == 1;
 }
 
+// No allocator holds less than what was asked for and is not given back. 0 of records of when blocks became free.
+Bytes surely_held(const Trace& trace, const EventIndex& events) {
+  Bytes held{}, most{};
+  for (const std::uint32_t e : events) {
+    const MemoryEvent& event = trace.memory_events[e];
+    if (event.action == MemoryAction::free_completed) return Bytes(0);
+    if (!is_plausible(event.bytes)) continue;
+    if (event.action == MemoryAction::allocate) held += event.bytes;
+    if (event.action == MemoryAction::free_requested) held -= event.bytes;
+    most = std::max(most, held);
+  }
+  return most;
+}
+
 void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   const Bytes capacity = options_.capacity;
+  const bool may_skip = !options_.peaks && capacity > Bytes(0) && options_.fold == nullptr;
+  if (const Bytes held = may_skip ? surely_held(trace_, events) : Bytes(0); held > capacity) {
+    runs_.emplace_back();
+    peaks_.push_back({device, held, held, Verdict::does_not_fit});
+    AllocationStreamResult run;
+    PoolStatistics& all = run.statistics.pools[static_cast<std::size_t>(PoolKind::all)];
+    all.allocated_bytes.peak = all.reserved_bytes.peak = held.count();
+    show_if_wanted(events, std::move(run), false);
+    return;
+  }
   AllocationStreamOptions stream = stream_options(options_, device, Bytes(0));
   stream.keep_rows = stream.keep_totals = options_.details;
   stream.repeat = capacity == Bytes(0) || limit_matters_only_when_met();
@@ -251,14 +276,19 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   } else {
     run = {needed.costs, needed.repeated_costs};
   }
-  const bool is_wanted =
-      options_.device ? device == *options_.device : peaks_.size() == 1 || peaks.reserved > peaks_[shown_].reserved;
+  show_if_wanted(events, std::move(needed), gives_back);
+}
+
+void MemoryReplay::show_if_wanted(const EventIndex& events, AllocationStreamResult run, bool gives_back) {
+  const DevicePeaks& peaks = peaks_.back();
+  const bool is_wanted = options_.device ? peaks.device == *options_.device
+                                         : peaks_.size() == 1 || peaks.reserved > peaks_[shown_].reserved;
   if (!is_wanted) return;
   shown_ = peaks_.size() - 1;
-  shown_device_ = device;
+  shown_device_ = peaks.device;
   shown_events_ = events;
   gives_back_ = gives_back;
-  shown_run_ = std::move(needed);
+  shown_run_ = std::move(run);
 }
 
 AllocatorTime MemoryReplay::allocator_time(const DriverTimes& times) const {

@@ -32,6 +32,9 @@ struct MemoryReplayOptions {
   std::optional<std::int16_t> device{};                             // of several; not given: the one that reserves most
   // The curve, the owners of the peak, why it failed. Planners that ask for nothing but peaks leave them out.
   bool details = true;
+  // Else times alone are asked for: the allocator of a device that surely runs out of memory is not run at all, and its
+  // peaks are what is surely held, a lower bound.
+  bool peaks = true;
   // The trace is a folded step: replays are of the whole one, or throw NotFolded. Null: it has all of its step.
   std::shared_ptr<const StepFold> fold;
 };
@@ -78,6 +81,8 @@ class MemoryReplay {
   };
 
   void run_device(std::int16_t device, const EventIndex& events);
+  // The last of peaks_.
+  void show_if_wanted(const EventIndex& events, AllocationStreamResult run, bool gives_back);
   [[nodiscard]] bool limit_matters_only_when_met() const;
   [[nodiscard]] std::string why_it_failed(std::span<const Picos> event_time) const;
 

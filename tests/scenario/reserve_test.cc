@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/input_error.h"
+#include "planners/offload/offload_run.h"
 #include "scenario/evaluator.h"
 #include "sim/devices/memory/memory_policies.h"
 
@@ -148,6 +149,54 @@ TEST(Verdicts, ShortOfUnderATechniqueIsTheLeastThatHelps) {
   ASSERT_EQ(result.verdict(), Verdict::does_not_fit);
   EXPECT_TRUE(at(small + result.memory.short_of).may_fit());
   EXPECT_FALSE(at(small + result.memory.short_of - Bytes(4 * mebibyte)).may_fit());
+}
+
+// A technique is planned for the margin too only where that could change what it is told.
+TEST(Verdicts, ATechniqueIsPlannedAgainOnlyWhereTheMarginMatters) {
+  const std::string text = R"({"schema": "spillway-scenario", "version": 1,
+      "model": {"name": "gpt2-small", "sequence": 512, "micro_batch": 4},
+      "hardware": {"profile": "h100-80gb-1gpu"},
+      "offload": {"technique": "ssdtrain", "tier": "host"},
+      "memory": {"reserve": "1 GiB", "capacity_bytes": )";
+  const auto at = [&text](Bytes capacity) {
+    return load(parse_scenario(text + std::to_string(capacity.count()) + "}}", "test", ""));
+  };
+  int calls = 0;
+  bool reads_the_limit = false;
+  const auto ssdtrain = [&](const LoadedScenario& loaded, const Replayer& replayer) {
+    ++calls;
+    if (reads_the_limit && replayer.memory_limit() == Bytes(0)) return ScenarioRun();
+    OffloadOutcome outcome = run_ssdtrain(loaded.trace, replayer, loaded.scenario.offload);
+    ScenarioRun run;
+    run.result = std::move(outcome.result);
+    run.planned = std::move(outcome.planned.trace);
+    run.gate = std::move(outcome.planned.gate);
+    return run;
+  };
+  const auto judged = [&](const LoadedScenario& loaded) {
+    calls = 0;
+    return within_reserve(loaded, PlainReplayer(loaded.hardware, loaded.options),
+                          [&](const Replayer& replayer) { return ssdtrain(loaded, replayer); })
+        .result;
+  };
+  const LoadedScenario far = at(Bytes(std::int64_t{2} << 30));
+  const Result short_of_it = judged(far);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(short_of_it.verdict(), Verdict::does_not_fit);
+  const PlainReplayer plain(far.hardware, far.options);
+  const VariedReplayer wider(plain, {.capacity = capacity_without_margin(far)});
+  const Result again = ssdtrain(far, wider).result;
+  EXPECT_EQ(again.verdict(), Verdict::does_not_fit);
+  EXPECT_EQ(again.op_start, short_of_it.op_start);
+  EXPECT_EQ(again.offload->stored, short_of_it.offload->stored);
+  EXPECT_EQ(again.memory.peak_reserved, short_of_it.memory.peak_reserved);
+  reads_the_limit = true;
+  EXPECT_EQ(judged(far).verdict(), Verdict::does_not_fit);
+  EXPECT_EQ(calls, 2);
+  reads_the_limit = false;
+  const Result tight = judged(at(Bytes(std::int64_t{2} << 30) + short_of_it.memory.short_of));
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(tight.verdict(), Verdict::tight);
 }
 
 // Its own device's memory is what it did fit; with another memory it is a what-if.

@@ -295,6 +295,7 @@ bool may_begin_empty(const Trace& trace, std::int16_t device, const std::vector<
 }
 
 LiveBlocks compare_live_blocks(const Trace& trace, std::int16_t device, const PoolState& state) {
+  if (trace.memory_segments.empty()) return {};
   std::map<Addr, Bytes> simulated;
   for (const MemoryBlock& block : state.blocks)
     if (block.state != BlockState::inactive) simulated[block.address] = block.size;

@@ -92,6 +92,23 @@ void check_lives(const Trace& trace) {
   }
 }
 
+// Whether it runs out of memory or not: of what does, peaks are lower bounds above the capacity.
+TEST(ClockOnly, HasTheTimesOfOtherReplays) {
+  const LoadedScenario loaded = gpt2();
+  const PlainReplayer replayer(loaded.hardware, loaded.options);
+  const Bytes peak = replayer.replay(loaded.trace).memory.peak_allocated;
+  for (const Bytes capacity : {peak * 2, peak + Bytes(1 << 30), peak - Bytes(1 << 20), Bytes(std::int64_t{1} << 30)}) {
+    const Result times = replayer.replay(loaded.trace, {.capacity = capacity, .times_only = true});
+    const Result clock = replayer.replay(loaded.trace, {.capacity = capacity, .clock_only = true});
+    EXPECT_EQ(clock.op_start, times.op_start);
+    EXPECT_EQ(clock.op_end, times.op_end);
+    EXPECT_EQ(clock.step_time, times.step_time);
+    EXPECT_EQ(clock.verdict(), times.verdict());
+    EXPECT_LE(clock.memory.peak_allocated, times.memory.peak_allocated);
+    EXPECT_EQ(clock.memory.peak_allocated > capacity, times.memory.peak_allocated > capacity);
+  }
+}
+
 TEST(SavedTensors, AreTheActivationsOfAGeneratedStep) {
   const LoadedScenario loaded = gpt2();
   const std::vector<SavedTensor> saved = saved_tensors(loaded.trace);
