@@ -217,7 +217,8 @@ ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replaye
   ScenarioRun run = evaluate(watch);
   const Bytes allocated = run.result.memory.peak_allocated;
   // No allocator gets by with less than what is allocated at once; a technique may plan for the larger limit.
-  if (runs_out(run.result) && loaded.reserve.margin > Bytes(0) && (run.planned ? watch.limit_mattered() : allocated <= most)) {
+  if (runs_out(run.result) && loaded.reserve.margin > Bytes(0) &&
+      (run.planned ? watch.limit_mattered() : allocated <= most)) {
     ScenarioRun wider = evaluate(VariedReplayer(replayer, {.capacity = most}));
     if (!runs_out(wider.result)) {
       mark_tight(wider.result, run.result);
