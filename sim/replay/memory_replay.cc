@@ -55,9 +55,12 @@ class HeldCurve {
       if (std::all_of(owners->begin(), owners->end(), [](const PeakOwner& o) { return !o.known; })) owners->clear();
   }
 
-  // Groups what is live after the event; none: before the first. Once per curve.
-  std::vector<PeakOwner> owners_at(std::optional<std::uint32_t> last_event) {
-    go_to(last_event);
+  // Groups what is live where a run stopped that ran out of memory. Once per curve.
+  std::vector<PeakOwner> owners_at_failure() {
+    if (stream_.failed_starting_up)
+      take_rows();
+    else
+      go_to(stream_.first_failed_event);
     return owners_by([this](const MemoryEvent& event) { return owner(event); }, most_owners);
   }
 
@@ -81,6 +84,16 @@ class HeldCurve {
     for (std::size_t i = 0; i < stream_.held.size(); ++i) {
       if (!last_event || stream_.held[i].event > *last_event) break;
       follow(i);
+    }
+  }
+
+  // What is in no row of a tensor's is of several, or of none.
+  void take_rows() {
+    initial_ = Bytes(stream_.statistics.all().allocated_bytes.current);
+    for (const AllocationRow& row : stream_.rows) {
+      if (row.freed != unknown_time || row.tag == no_tag) continue;
+      live_[row.address.count()] = {row.size, row.tag};
+      initial_ = initial_ - row.size;
     }
   }
 
@@ -316,7 +329,7 @@ std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const
   std::string text = describe(*limited.first_out_of_memory);
   text += "; resident:";
   const char* separator = " ";
-  for (const PeakOwner& owner : HeldCurve(trace_, event_time, limited).owners_at(limited.first_failed_event)) {
+  for (const PeakOwner& owner : HeldCurve(trace_, event_time, limited).owners_at_failure()) {
     text += separator + gib_text(owner.bytes) + " " + owner.name;
     separator = ", ";
   }

@@ -216,15 +216,16 @@ class StreamReplay {
     if (pool_.as<PlannedPool>() != nullptr || !knows_start_up()) return;
     const bool built = build();
     for (const std::size_t i : initial_)
-      if (!built && !is_late(at(i).tensor) && at(i).bytes > Bytes(0)) ask(at(i).bytes, at(i).stream, events_[i]);
-    first_iteration();
-    interlude();
+      if (!built && !gave_up() && !is_late(at(i).tensor) && at(i).bytes > Bytes(0))
+        ask(at(i).bytes, at(i).stream, events_[i]);
+    if (!gave_up()) first_iteration();
+    if (!gave_up()) interlude();
     result_ = {};
     allocation_ = 0;
     mallocs_before_ = pool_.statistics().device_mallocs;
     started_up_ = result_.started_up = true;
     result_.out_of_memory = failures_before_;
-    if (failures_before_ == 0) return;
+    if (!(result_.failed_starting_up = failures_before_ > 0)) return;
     result_.first_out_of_memory = first_failure_;
     result_.first_failed_event = events_.front();
   }
@@ -254,6 +255,7 @@ class StreamReplay {
         continue;
       }
       built = true;
+      if (gave_up()) break;
       if (event.block >= blocks.size()) blocks.resize(event.block + std::size_t{1}, BlockId::none);
       BlockId& block = blocks[event.block];
       if (event.allocates) {
@@ -266,6 +268,9 @@ class StreamReplay {
     return built;
   }
 
+  [[nodiscard]] bool gave_up() const {
+    return options_.stop_when_out_of_memory && failures_before_ + result_.out_of_memory > 0;
+  }
   [[nodiscard]] bool is_late(TensorId tensor) const { return !late_of_.empty() && late_of_[index_of(tensor)]; }
 
   void first_iteration() {
@@ -277,16 +282,15 @@ class StreamReplay {
     };
     pool_.keep_rows(false);
     begin_pass();
-    for (std::size_t i = 0; i < events_.size(); ++i) {
+    for (std::size_t i = 0; i < events_.size() && !gave_up(); ++i) {
       if (i % between_checks == 0) check_stop();
       fold_before(i);
       if (is_initial_[i]) continue;
       const OpId anchor = at(i).anchor;
-      while (late != late_.end() && anchor != OpId::none && late->launch <= index_of(anchor)) make_late();
-      step(i);
-      if (result_.out_of_memory > 0 && options_.stop_when_out_of_memory && !options_.keep_totals) break;
+      while (late != late_.end() && anchor != OpId::none && late->launch <= index_of(anchor) && !gave_up()) make_late();
+      if (!gave_up()) step(i);
     }
-    while (late != late_.end()) make_late();
+    while (late != late_.end() && !gave_up()) make_late();
     pool_.keep_rows(options_.keep_rows);
     failures_before_ += result_.out_of_memory;
     if (!first_failure_) first_failure_ = result_.first_out_of_memory;
