@@ -28,7 +28,7 @@ LIBRARIES = {
     "zlib": (["zlib1g"], r"zlib\.h", "compressed files", "Zlib"),
     "Zstandard": (["libzstd1"], r"zstd\.h", "compressed files", "BSD-3-Clause OR GPL-2.0-only"),
     "SQLite": (["libsqlite3-0"], r"sqlite3\.h", "Nsight Systems exports", "blessing (public domain)"),
-    "protobuf": (["libprotobuf-lite32"], r"google/protobuf/", "Chakra traces", "BSD-3-Clause"),
+    "protobuf": (["libprotobuf-lite32"], r"google/protobuf/", "Chakra and Perfetto traces", "BSD-3-Clause"),
     "Boost": ([], r"boost/(container|algorithm/string)/", "small vectors, letter case (headers)", "BSL-1.0"),
     "Boost.MPI": (["libboost-mpi1.74.0", "libboost-serialization1.74.0"], r"boost/(mpi|serialization)", "sweeps under MPI",
                   "BSL-1.0"),

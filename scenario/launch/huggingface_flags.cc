@@ -60,21 +60,21 @@ void training(FlagRows& rows) {
 }
 
 void adapters(FlagRows& rows) {
-  rows.read("use_peft", "model.trainable", facts::adapter, "true=peft false=-", "trl")
+  rows.say("use_peft", "model.trainable", facts::adapter, "true=peft false=-", "trl")
       .read("use_lora", "model.trainable", facts::adapter, "true=lora false=-", "")
       .read("adapter", "model.trainable", facts::adapter, "lora=lora qlora=qlora", "axolotl")
       .read("finetuning_type", "model.trainable", facts::adapter, "lora=factory full=factory_full",
             "LLaMA-Factory, which recomputes unless told not to")
-      .read("load_in_4bit", "model.base_weights", facts::base_bits, "true=4 false=-", "with adapters")
-      .read("load_in_8bit", "model.base_weights", facts::base_bits, "true=8 false=-", "with adapters")
+      .say("load_in_4bit", "model.base_weights", facts::base_bits, "true=4 false=-", "with adapters")
+      .say("load_in_8bit", "model.base_weights", facts::base_bits, "true=8 false=-", "with adapters")
       .read("quantization_bit", "model.base_weights", facts::base_bits, "4=4 8=8", "LLaMA-Factory")
-      .read("use_bnb_nested_quant", "model.base_weights", facts::double_quant, on_off, "trl")
+      .say("use_bnb_nested_quant", "model.base_weights", facts::double_quant, on_off, "trl")
       .read("bnb_4bit_use_double_quant", "model.base_weights", facts::double_quant, on_off, "")
       .read("double_quantization", "model.base_weights", facts::double_quant, on_off, "LLaMA-Factory")
-      .read("lora_r", "model.lora_rank", whole, "PEFT, trl, axolotl")
+      .say("lora_r", "model.lora_rank", whole, "PEFT, trl, axolotl")
       .read("lora_rank", "model.lora_rank", whole, "LLaMA-Factory")
-      .read("lora_dropout", "model.lora_dropout", "")
-      .read("lora_target_modules", "model.lora_targets", facts::adapter_modules, "", "the least part that has them all")
+      .say("lora_dropout", "model.lora_dropout", "")
+      .say("lora_target_modules", "model.lora_targets", facts::adapter_modules, "", "the least part that has them all")
       .read("lora_target", "model.lora_targets", facts::adapter_modules, "", "LLaMA-Factory")
       .read("lora_target_linear", "model.lora_targets", facts::adapter_modules, "true=all-linear false=-", "axolotl")
       .as_modelled_if("bnb_4bit_quant_type", "nf4", "")

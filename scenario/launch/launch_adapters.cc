@@ -45,7 +45,7 @@ bool is_partial(const std::vector<std::string>& modules, Names all) {
 
 // The least of model.lora_targets that has all of the modules.
 std::string targets_of(const std::vector<std::string>& modules, LaunchLedger& ledger) {
-  if (modules.size() == 1 && (modules[0] == "all-linear" || modules[0] == "all")) return "all_linear";
+  if (modules.size() == 1 && (modules[0] == facts::all_modules || modules[0] == "all")) return "all_linear";
   for (const std::string& module : modules)
     if (!is_in(module, query_key_value) && !is_in(module, output) && !is_in(module, feed_forward))
       ledger.warn(fmt::format("adapters of '{}' are left out: model.lora_targets has no such part", module));

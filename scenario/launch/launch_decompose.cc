@@ -1,6 +1,7 @@
 #include "scenario/launch/launch_decompose.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,7 @@ class Decomposer {
     dropout();
     evaluation();
     if (is(LaunchFormat::hf)) huggingface_optimizer();
+    adapters();
     return std::move(made_);
   }
 
@@ -149,6 +151,48 @@ class Decomposer {
       lack("optimizer", "TrainingArguments has no such optimizer");
       lack("optimizer_form", "nor one that updates so");
     }
+  }
+
+  // In trl's words, the other way round than compose_adapters().
+  void adapters() {
+    if (!is(LaunchFormat::hf)) return;
+    if (!setup_.has_adapters()) {
+      for (const char* key : {"lora_rank", "lora_dropout", "lora_targets", "lora_weights", "base_weights"}) {
+        settle(key);
+        drop(key);
+      }
+      return;
+    }
+    say(facts::adapter, "peft");
+    settle("trainable");
+    const bool is_qlora = setup_.trainable == Trainable::qlora;
+    const bool is_double =
+        setup_.base_weights == BaseWeights::nf4_double || (is_qlora && setup_.base_weights == BaseWeights::same);
+    settle("base_weights");
+    if (is_double || setup_.base_weights == BaseWeights::nf4) {
+      say(facts::base_bits, 4);
+      say(facts::double_quant, is_double ? "true" : "false");
+    } else if (setup_.base_weights == BaseWeights::int8) {
+      say(facts::base_bits, 8);
+    }
+    settle("lora_targets");
+    if (const auto modules = adapter_modules())
+      say(facts::adapter_modules, *modules);
+    else
+      lack("lora_targets", "its modules have names of their own; give --lora_target_modules");
+  }
+
+  // Names that PEFT finds its layers by; nothing where transformers' models of this shape have various ones.
+  [[nodiscard]] std::optional<std::string> adapter_modules() const {
+    if (setup_.lora_targets == LoraTargets::all_linear) return std::string(facts::all_modules);
+    const bool is_llama = spec_.positions == Positions::rotary && spec_.activation == Activation::silu_gated &&
+                          spec_.encoder_layers == 0 && spec_.latent.kv_rank == 0 && spec_.linear.key_heads == 0;
+    if (!is_llama) return std::nullopt;
+    if (setup_.lora_targets == LoraTargets::qkv) return std::string(facts::qkv_modules);
+    if (setup_.lora_targets == LoraTargets::attention)
+      return fmt::format("{} {}", facts::qkv_modules, facts::output_module);
+    if (spec_.experts.count > 0) return std::nullopt;
+    return std::string(facts::mlp_modules);
   }
 
   void titan_sharding() {

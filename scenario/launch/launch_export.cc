@@ -54,6 +54,7 @@ std::string word_of(const Written& flag) {
   const LaunchFlag& row = *flag.row;
   const bool alone =
       flag.value == "true" && is_switch(row) && (row.format != LaunchFormat::accelerate || row.fact == facts::fsdp);
+  if (row.fact == facts::adapter_modules) return fmt::format("--{} {}", row.flag, flag.value);  // a list of words
   return alone ? "--" + row.flag : fmt::format("--{} {}", row.flag, shell_quoted(flag.value));
 }
 
@@ -78,9 +79,14 @@ std::string megatron_script(const std::vector<Written>& flags, const Scenario& s
                 "Behind its name come the data, the tokenizer, the learning rate and how long to train.");
 }
 
-std::string torch_script(const std::vector<Written>& flags, const Scenario& scenario, const TrainingSetup& /*setup*/) {
+std::string torch_script(const std::vector<Written>& flags, const Scenario& scenario, const TrainingSetup& setup) {
+  constexpr std::string_view any =
+      "train.py is any program of Hugging Face's Trainer; behind its name come data and the learning rate.";
+  constexpr std::string_view with_adapters =
+      "train.py is a program that takes trl's ModelConfig (trl/scripts/sft.py); behind its name come data and the "
+      "learning rate.";
   return script(flags, scenario, LaunchFormat::accelerate, "accelerate launch", "train.py",
-                "train.py is any program of Hugging Face's Trainer; behind its name come data and the learning rate.");
+                setup.has_adapters() ? with_adapters : any);
 }
 
 std::string toml_file(const std::vector<Written>& flags, const Scenario& scenario, const TrainingSetup& setup) {

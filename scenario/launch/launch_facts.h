@@ -33,6 +33,9 @@ inline constexpr Name optimizer = "launch.optimizer";
 // Adapters: who says them (peft, lora, qlora, factory; factory_full: none), of what, and how their base is kept.
 inline constexpr Name adapter = "launch.adapter", adapter_modules = "launch.adapter_modules",
                       base_bits = "launch.base_bits", double_quant = "launch.double_quant";
+// Of a decoder with rotary positions and gated products, as transformers names them; what stands for all.
+inline constexpr Name qkv_modules = "q_proj k_proj v_proj", output_module = "o_proj",
+                      mlp_modules = "gate_proj up_proj down_proj", all_modules = "all-linear";
 // Whose model.
 inline constexpr Name model = "launch.model", flavor = "launch.flavor";
 

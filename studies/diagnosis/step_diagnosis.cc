@@ -389,9 +389,10 @@ std::optional<StepDiagnosis> diagnose_capture(const LoadedScenario& loaded, cons
   };
   if (depth == DiagnosisDepth::short_form)
     return with_memory(diagnose_step(loaded, run.result, nullptr, short_rows, depth));
-  const bool kineto = !loaded.trace.provenance.empty() && loaded.trace.provenance.front().format == "kineto";
-  const std::optional<Trace> python =
-      kineto ? std::optional(read_captured(loaded.scenario, {.keep_python = true})) : std::nullopt;
+  const std::string format = loaded.trace.provenance.empty() ? "" : loaded.trace.provenance.front().format;
+  const std::optional<Trace> python = format == "kineto" || format == "perfetto"
+                                          ? std::optional(read_captured(loaded.scenario, {.keep_python = true}))
+                                          : std::nullopt;
   return with_memory(diagnose_step(loaded, run.result, python ? &*python : nullptr));
 }
 

@@ -231,6 +231,17 @@ def add_traces(maker):
     maker.add("trace: Nsight Systems export", nsys, TRACE_COMMANDS, ".sqlite", json=False,
               faults={"cut": cut(nsys[:4096], 5), "first byte": flipped(nsys, 6, range(15))})
     maker.add("trace: Chakra graph", chakra, TRACE_COMMANDS, ".et", json=False, faults={"first byte": flipped(chakra, 8, (0,))})
+    perfetto = maker.source(seeds + "perfetto/rocprof.pftrace")
+
+    def packets(*messages):  # behind one that says a sequence's number alone
+        return b"".join(b"\x0a" + bytes([len(message)]) + message for message in (b"\x50\x01", *messages))
+
+    ranges = (b"\x40\x05\x5a\x08\x48\x01\x58\x01\xba\x01\x01k", b"\x40\x09\x5a\x04\x48\x02\x58\x01")
+    maker.add("trace: Perfetto", perfetto, TRACE_COMMANDS, ".pftrace", json=False,
+              faults={"first byte": flipped(perfetto, 9, (0,)),
+                      "other packets": [packets(), packets(b"\x58\x03"), packets(b"\x5a\x01\x0b"), packets(*ranges)[:-3] + b"\xff" * 12,
+                                        packets(b"\x92\x03\x02\x78\x9c"), packets() + b"\x0a\x80\x80\x80\x80\x80\x20",
+                                        packets(b"\xe2\x03\x04\x08\x01\x28\x02", b"\xe2\x03\x04\x08\x02\x28\x01", *ranges)]})
     for name, seed in (("trace: Kineto", "kineto/step.json"), ("trace: ExecutionTrace", "execution_trace/flat.json")):
         good = maker.source(seeds + seed)
         # Rows of a wrong type are left out and told; a reader of JSON as it streams by need not see what follows.

@@ -12,6 +12,7 @@
 #include "base/json_integer.h"
 #include "traces/formats/chakra_graph.h"
 #include "traces/formats/json_rows.h"
+#include "traces/formats/perfetto/protobuf_fields.h"
 #include "traces/utf8.h"
 
 namespace spillway::traces {
@@ -19,54 +20,10 @@ namespace {
 
 using google::protobuf::io::CodedInputStream;
 
-constexpr std::uint64_t max_message_bytes = std::uint64_t{64} << 20;
 constexpr std::size_t max_nodes = 50'000'000;
 
-// One field of a protobuf message: its number and its value in one of two shapes.
-struct Field {
-  std::uint32_t number = 0;
-  std::uint64_t value = 0;  // varint and fixed fields
-  std::string_view bytes;   // length-delimited fields
-  bool is_bytes = false;
-};
-
-// Calls `visit` for each field; false when the message is damaged.
-template <class Visit>
-bool for_fields(std::string_view message, const Visit& visit) {
-  CodedInputStream in(reinterpret_cast<const std::uint8_t*>(message.data()), static_cast<int>(message.size()));
-  while (const std::uint32_t tag = in.ReadTag()) {
-    Field field{.number = tag >> 3U};
-    std::uint32_t small = 0;
-    switch (tag & 7U) {
-      case 0:
-        if (!in.ReadVarint64(&field.value)) return false;
-        break;
-      case 1:
-        if (!in.ReadLittleEndian64(&field.value)) return false;
-        break;
-      case 5:
-        if (!in.ReadLittleEndian32(&small)) return false;
-        field.value = small;
-        break;
-      case 2: {
-        if (!in.ReadVarint32(&small)) return false;
-        const auto at = static_cast<std::size_t>(in.CurrentPosition());
-        if (small > message.size() - at) return false;
-        field.bytes = message.substr(at, small);
-        field.is_bytes = true;
-        if (!in.Skip(static_cast<int>(small))) return false;
-        break;
-      }
-      default:
-        return false;
-    }
-    visit(field);
-  }
-  return static_cast<std::size_t>(in.CurrentPosition()) == message.size();
-}
-
 // Repeated integers come packed (one length-delimited field) or one by one.
-bool append_ids(const Field& field, std::vector<std::uint64_t>& ids) {
+bool append_ids(const ProtobufField& field, std::vector<std::uint64_t>& ids) {
   if (!field.is_bytes) {
     ids.push_back(field.value);
     return true;
@@ -88,7 +45,7 @@ struct Attribute {
 };
 
 bool read_attribute(std::string_view message, Attribute& attribute) {
-  return for_fields(message, [&](const Field& field) {
+  return for_protobuf_fields(message, [&](const ProtobufField& field) {
     constexpr std::uint32_t name = 1, sint32 = 15, sint64 = 17, text = 29;
     if (field.number == name) attribute.name = field.bytes;
     if (field.number == text) attribute.text = field.bytes;
@@ -112,14 +69,14 @@ void apply(const Attribute& attribute, ChakraNode& node) {
 }
 
 bool read_values(std::string_view message, std::string& values) {
-  return for_fields(message, [&](const Field& field) {
+  return for_protobuf_fields(message, [&](const ProtobufField& field) {
     if (field.number == 1) values = field.bytes;
   });
 }
 
 bool read_node(std::string_view message, ChakraNode& node) {
   bool sound = true;
-  const bool complete = for_fields(message, [&](const Field& field) {
+  const bool complete = for_protobuf_fields(message, [&](const ProtobufField& field) {
     switch (field.number) {
       case 1:
         node.id = field.value;
@@ -170,7 +127,7 @@ class Messages {
     start_ = source_.position();
     if (source_.peek(1).empty()) return false;
     const std::uint64_t length = read_length();
-    if (length > max_message_bytes)
+    if (length > max_protobuf_message)
       fail("a message claims " + std::to_string(length) + " bytes", "this is not a Chakra trace, or it is damaged");
     message.resize(static_cast<std::size_t>(length));
     if (source_.read(std::as_writable_bytes(std::span(message.data(), message.size()))) != message.size())
@@ -203,7 +160,7 @@ class Messages {
 bool is_metadata(std::string_view message) { return message.empty() || message[0] == '\x0a' || message[0] == '\x12'; }
 
 void read_metadata(std::string_view message, Provenance& provenance) {
-  for_fields(message, [&](const Field& field) {
+  for_protobuf_fields(message, [&](const ProtobufField& field) {
     Attribute attribute;
     if (field.number == 1) provenance.schema_version = to_valid_utf8(field.bytes);
     if (field.number != 2 || !read_attribute(field.bytes, attribute)) return;

@@ -13,6 +13,8 @@
 #include "traces/formats/kineto/kineto_reader.h"
 #include "traces/formats/memory_timeline_reader.h"
 #include "traces/formats/nsys_reader.h"
+#include "traces/formats/perfetto/perfetto_packet.h"
+#include "traces/formats/perfetto/perfetto_reader.h"
 #include "traces/formats/spillway_binary.h"
 #include "traces/formats/spillway_json.h"
 #include "traces/formats/torch_snapshot_reader.h"
@@ -24,9 +26,9 @@ namespace {
 constexpr std::size_t look_ahead_bytes = 64 << 10;
 constexpr std::string_view triosim_heading = "OperatorID,";
 
-constexpr std::array<std::string_view, 9> format_names = {"kineto",          "torch-snapshot",  "memory-timeline",
-                                                          "execution-trace", "chakra",          "nsys",
-                                                          "triosim",         "spillway-binary", "spillway-json"};
+constexpr std::array<std::string_view, 10> format_names = {
+    "kineto", "torch-snapshot", "memory-timeline", "execution-trace", "chakra",
+    "nsys",   "perfetto",       "triosim",         "spillway-binary", "spillway-json"};
 
 bool is_triosim_folder(const std::string& path) {
   namespace fs = std::filesystem;
@@ -73,6 +75,8 @@ std::optional<TraceFormat> detect(ByteSource& source) {
   if (raw.starts_with(spillway_binary_magic)) return TraceFormat::spillway_binary;
   if (raw.starts_with("SQLite format 3")) return TraceFormat::nsys;
   if (raw.size() > 2 && raw[0] == '\x80' && raw[1] >= 2 && raw[1] <= 5) return TraceFormat::torch_snapshot;
+  // Before what looks past space: a Perfetto trace begins with a line feed.
+  if (looks_like_perfetto(raw)) return TraceFormat::perfetto;
   const std::string_view text = without_space(raw);
   if (!text.empty() && (text.front() == '{' || text.front() == '[')) return detect_json(text);
   if (text.starts_with(triosim_heading)) return TraceFormat::triosim;
@@ -89,10 +93,10 @@ bool is_archive(ByteSource& source) {
 
 [[noreturn]] void fail_unknown(const std::string& path, ByteSource& source) {
   if (is_archive(source)) throw InputError(path, "", "is a tar archive", "unpack it and give the trace inside");
-  throw InputError(
-      path, "", "is in no format that can be read",
-      "give a Kineto JSON trace, a CUDA memory snapshot pickle, an ExecutionTrace, a Chakra trace, an Nsight "
-      "Systems SQLite export or a folder with TrioSim's trace.csv and tensor.csv");
+  throw InputError(path, "", "is in no format that can be read",
+                   "give a Kineto JSON trace, a Perfetto trace, a CUDA memory snapshot pickle, an ExecutionTrace, a "
+                   "Chakra trace, an "
+                   "Nsight Systems SQLite export or a folder with TrioSim's trace.csv and tensor.csv");
 }
 
 bool is_json(ByteSource& source) {
@@ -112,6 +116,8 @@ Trace read_stream(TraceFormat format, ByteSource& source, const ReadOptions& opt
       return read_execution_trace(source, options);
     case TraceFormat::chakra:
       return is_json(source) ? read_chakra_json(source, options) : read_chakra(source, options);
+    case TraceFormat::perfetto:
+      return read_perfetto(source, options);
     case TraceFormat::spillway_binary:
       return read_spillway_binary(source, options);
     case TraceFormat::spillway_json:
@@ -149,7 +155,8 @@ Trace read_trace(const std::string& path, const ReadOptions& options) {
   Trace trace =
       derived(*format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(*format, source, options));
   // Own forms keep the fit they were written with; the other formats have no recorded times to fit to.
-  if (*format == TraceFormat::kineto || *format == TraceFormat::nsys) fit_capture(trace);
+  if (*format == TraceFormat::kineto || *format == TraceFormat::nsys || *format == TraceFormat::perfetto)
+    fit_capture(trace);
   return trace;
 }
 

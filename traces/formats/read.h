@@ -17,6 +17,7 @@ enum class TraceFormat : std::uint8_t {
   execution_trace,  // PyTorch ExecutionTraceObserver JSON
   chakra,           // Chakra ET protobuf
   nsys,             // Nsight Systems SQLite export
+  perfetto,         // Perfetto protobuf (rocprofv3's .pftrace)
   triosim,          // TrioSim op table (trace.csv with tensor.csv beside it)
   spillway_binary,
   spillway_json,
@@ -26,8 +27,8 @@ std::string_view to_string(TraceFormat format);
 // Looks at the first bytes (after decompression). Throws InputError if nothing fits.
 TraceFormat detect_format(const std::string& path);
 
-// Reads, then derives what the format allows (traces/derive.h) and fits Kineto and Nsight captures to the
-// machine they recorded (traces/capture_fit.h). A directory with trace.csv and
+// Reads, then derives what the format allows (traces/derive.h) and fits Kineto, Perfetto and Nsight captures to
+// the machine they recorded (traces/capture_fit.h). A directory with trace.csv and
 // tensor.csv is a TrioSim table. Throws InputError; rows that can't be used are in Trace::findings.
 // Linear in the file size.
 Trace read_trace(const std::string& path, const ReadOptions& options = {});

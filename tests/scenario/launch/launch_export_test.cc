@@ -153,8 +153,18 @@ std::string deepspeed_scenario(Dice& dice) {
 
 // What accelerate and TrainingArguments have flags for.
 std::string torch_scenario(Dice& dice) {
-  Draft draft(dice.of({"llama-2-7b", "gpt2-xl", "qwen2.5-7b"}));
+  const std::string model = dice.of({"llama-2-7b", "gpt2-xl", "qwen2.5-7b"});
+  Draft draft(model);
   draft.set("model.framework", "huggingface");
+  const std::string trained = dice.of({"full", "lora", "qlora"});
+  if (trained != "full") {
+    draft.set("model.trainable", trained);
+    draft.set("model.lora_rank", dice.of({"8", "16", "64"}));
+    draft.set("model.lora_dropout", dice.of({"0", "0.05", "0.1"}));
+    draft.set("model.lora_targets",
+              model == "gpt2-xl" ? "all_linear" : dice.of({"qkv", "attention", "mlp", "all_linear"}));
+    if (dice.toss()) draft.set("model.base_weights", trained == "lora" ? "int8" : "nf4");
+  }
   const std::string stage = dice.of({"0", "2", "3"});
   draft.set("model.data_parallel", dice.of({"2", "8", "16"}));
   draft.set("model.zero_stage", stage);
@@ -308,6 +318,31 @@ TEST(LaunchExport, WhatNoFrameworkHasIsNamed) {
   for (const UnsaidKey& each : made.unsaid) keys.push_back(each.key);
   EXPECT_THAT(keys, testing::Contains("offload.technique"));
   EXPECT_THAT(made.text, testing::HasSubstr("--num-query-groups 8"));
+}
+
+// Modules by their names where these are known, else a warning; frameworks without adapters say so.
+TEST(LaunchExport, AdaptersAreInTrlsWords) {
+  const auto exported = [](const std::string& model, const std::string& targets, const std::string& to) {
+    Draft draft(model);
+    draft.set("model.trainable", "qlora");
+    draft.set("model.lora_targets", targets);
+    return export_launch(parse_scenario(draft.text(), "drawn", ""), to);
+  };
+  const std::string text = exported("llama-3-8b", "attention", "torch").text;
+  EXPECT_THAT(text, testing::HasSubstr("--use_peft \\\n    --load_in_4bit \\\n    --use_bnb_nested_quant \\\n"));
+  EXPECT_THAT(text, testing::HasSubstr("--lora_r 16 \\\n    --lora_dropout 0 \\\n"));
+  EXPECT_THAT(text, testing::HasSubstr("--lora_target_modules q_proj k_proj v_proj o_proj \\\n"));
+  EXPECT_THAT(text, testing::HasSubstr("trl's ModelConfig"));
+  const auto lacks = [](const LaunchExport& made, const std::string& key) {
+    return std::any_of(made.unsaid.begin(), made.unsaid.end(), [&](const UnsaidKey& each) { return each.key == key; });
+  };
+  EXPECT_TRUE(lacks(exported("gpt2-xl", "attention", "torch"), "model.lora_targets"));
+  EXPECT_TRUE(lacks(exported("mixtral-8x7b", "mlp", "torch"), "model.lora_targets"));
+  for (const char* target : {"megatron", "torchtitan", "deepspeed"})
+    EXPECT_TRUE(lacks(exported("llama-3-8b", "attention", target), "model.trainable")) << target;
+  Draft full("llama-3-8b");
+  EXPECT_THAT(export_launch(parse_scenario(full.text(), "drawn", ""), "torch").text,
+              testing::Not(testing::HasSubstr("lora")));
 }
 
 TEST(LaunchExport, ARecordedStepHasNoLaunch) {

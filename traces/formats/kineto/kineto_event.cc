@@ -238,6 +238,10 @@ std::int64_t KinetoEvent::integer(KinetoField field, std::int64_t fallback) cons
   return has(field) && json::parse_integer(text(field), parsed) ? parsed.value : fallback;
 }
 
+KinetoField kineto_argument(std::string_view name) { return argument_field(name); }
+
+KinetoCategory kineto_category(std::string_view name) { return category_of(name); }
+
 EventParse parse_kineto_event(const char*& at, const char* end, bool want_python, KinetoEvent& event) {
   event.present = 0;
   event.escaped = 0;

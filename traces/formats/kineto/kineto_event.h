@@ -82,6 +82,10 @@ struct KinetoEvent {
 };
 static_assert(static_cast<unsigned>(KinetoField::count_) <= 32);
 
+// The field that an argument of this name fills; count_ if it isn't kept.
+KinetoField kineto_argument(std::string_view name);
+KinetoCategory kineto_category(std::string_view name);
+
 enum class EventParse : std::uint8_t { ok, window_ended, malformed };
 
 // Reads the object that starts at `at` ('{') and moves `at` behind it. Flow events and, unless wanted,

@@ -296,13 +296,7 @@ void Reader::finish() {
     trace_.time_base_ns = first_ns;
   else if (base_time_ns_ != 0 && !__builtin_add_overflow(base_time_ns_, first_ns, &sum))
     trace_.time_base_ns = sum;
-  if (rows_->informational_calls != 0) {
-    trace_.note("informational_calls", "", "host calls that only ask or configure; their time stays in the gaps",
-                false);
-    std::find_if(trace_.findings.begin(), trace_.findings.end(), [](const Finding& f) {
-      return f.kind == "informational_calls";
-    })->count = rows_->informational_calls;
-  }
+  rows_->note_informational();
 }
 
 Trace Reader::read() {

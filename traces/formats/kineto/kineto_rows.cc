@@ -360,4 +360,12 @@ void KinetoRows::name_lanes() {
   }
 }
 
+void KinetoRows::note_informational() {
+  if (informational_calls == 0) return;
+  trace_.note("informational_calls", "", "host calls that only ask or configure; their time stays in the gaps", false);
+  std::find_if(trace_.findings.begin(), trace_.findings.end(), [](const Finding& f) {
+    return f.kind == "informational_calls";
+  })->count = informational_calls;
+}
+
 }  // namespace spillway::traces

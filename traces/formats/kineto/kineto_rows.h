@@ -82,7 +82,8 @@ class KinetoRows {
   std::uint64_t informational_calls = 0;
 
   [[nodiscard]] std::int64_t origin_us() const { return origin_us_; }
-  void name_lanes();  // from the thread names that the file gives
+  void name_lanes();          // from the thread names that the file gives
+  void note_informational();  // informational_calls, as a finding
 
  private:
   struct Interval {
