@@ -311,22 +311,6 @@ std::int64_t probe_layers(const StepMachine& machine, const TrainingSetup& shape
   return std::clamp<std::int64_t>(of_chunk, has_plain ? 1 : least, steady);
 }
 
-// Draws differ from layer to layer; probes have a mean one. Evaluations are left to replays.
-void even_out(const ModelSpec& model, TrainingSetup& setup) {
-  setup.evaluate_every = 0;
-  setup.evaluation_keeps = EvaluationKeeps::loss;
-  if (!setup.has_expert_loads()) return;
-  constexpr std::int64_t draws = 32;
-  const ExpertLoad load(model, setup);
-  const std::int64_t tokens = setup.micro_batch * setup.slice_tokens();
-  double rows = 0;
-  for (std::int64_t i = 0; i < draws; ++i) rows += static_cast<double>(load.rows(i, 0, tokens).fullest) / draws;
-  const double mean = static_cast<double>(tokens * model.experts.active);
-  setup.expert_load = ExpertSpread::even;
-  setup.expert_capacity = 0;
-  setup.expert_imbalance = std::clamp(rows / mean, 1.0, static_cast<double>(setup.expert_parallel));
-}
-
 TrainingSetup probe_setup(const ModelSpec& model, const TrainingSetup& shape) {
   TrainingSetup setup = shape;
   even_out(model, setup);
@@ -408,6 +392,21 @@ TrainingSetup step_setup(const ModelSpec& model, const TrainingSetup& resolved) 
   if (is_plain && setup.zero_stage == 0 && !setup.overlap_gradients && is_megatron(setup.framework))
     setup.bucket_bytes = usual.bucket_bytes;
   return setup;
+}
+
+void even_out(const ModelSpec& model, TrainingSetup& setup) {
+  setup.evaluate_every = 0;
+  setup.evaluation_keeps = EvaluationKeeps::loss;
+  if (!setup.has_expert_loads()) return;
+  constexpr std::int64_t draws = 32;
+  const ExpertLoad load(model, setup);
+  const std::int64_t tokens = setup.micro_batch * setup.slice_tokens();
+  double rows = 0;
+  for (std::int64_t i = 0; i < draws; ++i) rows += static_cast<double>(load.rows(i, 0, tokens).fullest) / draws;
+  const double mean = static_cast<double>(tokens * model.experts.active);
+  setup.expert_load = ExpertSpread::even;
+  setup.expert_capacity = 0;
+  setup.expert_imbalance = std::clamp(rows / mean, 1.0, static_cast<double>(setup.expert_parallel));
 }
 
 TrainingSetup shape_setup(const TrainingSetup& resolved) {
