@@ -201,6 +201,21 @@ Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& setup
   return step.assemble(assembly, scope);
 }
 
+Trace generate_stage_trace(const ModelSpec& model, const TrainingSetup& wanted, const CostModel& cost,
+                           const Cluster& cluster, std::int64_t stage) {
+  require_generatable(model);
+  const TrainingSetup setup = resolve(wanted, model);
+  SPILLWAY_ASSERT(!orders_by_measures(setup));
+  const PipelinePlan plan = plan_of(setup);
+  require_steps(plan);
+  const ParallelLayout layout(setup, model, cluster.gpus_per_machine, plan, cluster.gpus_per_host);
+  const StageProgram program = record_stage(model, setup, cost, layout, cluster.timer, stage, plan);
+  TraceAssembly assembly(plan);
+  assembly.reserve({&program});
+  assembly.add_rank(program, "stage " + std::to_string(stage));
+  return assembly.finish();
+}
+
 bool has_stages(const TrainingSetup& setup) {
   return is_megatron_core(setup.framework) || setup.framework == Framework::nanotron || setup.gpus() > 1 ||
          setup.weight_device != StateDevice::gpu || setup.zero_stage == 3;

@@ -34,6 +34,12 @@ struct Cluster {
 Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                               const Cluster& cluster, RankScope scope = RankScope::representative);
 
+// One stage's part of the same step: what its representative does in the plan's order, as rank and device 0. Its memory
+// events and start-up are those of the whole trace's device `stage`; nothing waits for another stage. Throws as above.
+// O(ops of the stage). `setup`: its schedule orders by nothing measured (orders_by_measures()).
+Trace generate_stage_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
+                           const Cluster& cluster, std::int64_t stage);
+
 // Whether a step of this (resolved) set-up is made of stage programs, on one GPU too: its framework's buffers and loop,
 // or weights that are gathered, are the stage's.
 bool has_stages(const TrainingSetup& setup);

@@ -73,6 +73,12 @@ class Estimator {
     return estimate;
   }
 
+  [[nodiscard]] std::vector<Bytes> peaks() const {
+    std::vector<Bytes> held;
+    for (const StageSum& stage : stages_) held.push_back(peak(stage));
+    return held;
+  }
+
   StepEstimate run() const {
     StepEstimate estimate;
     const PipelineEnds ends = pipeline_ends();
@@ -90,8 +96,7 @@ class Estimator {
       all_after += reduction(stage) + update + (stage == 0 || stage == last ? shared : Picos(0));
     }
     estimate.busy = std::min(estimate.step_time, least() + all_after / layout_.stages());
-    for (std::int64_t stage = 0; stage < layout_.stages(); ++stage)
-      estimate.peak_allocated = std::max(estimate.peak_allocated, peak(stages_[static_cast<std::size_t>(stage)]));
+    for (const Bytes held : peaks()) estimate.peak_allocated = std::max(estimate.peak_allocated, held);
     estimate.peak_reserved = estimate.peak_allocated + shape_.cached;
     return estimate;
   }
@@ -332,6 +337,11 @@ Bytes least_peak(const StepMachine& machine, const StepShape& shape, const Train
 StepEstimate least_sharded_step(const StepMachine& machine, const StepShape& plain, const TrainingSetup& setup) {
   SPILLWAY_ASSERT(has_closed_form(setup) && setup.zero_stage >= 2);
   return Estimator(machine, plain, setup).least_sharded();
+}
+
+std::vector<Bytes> stage_peaks(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
+  SPILLWAY_ASSERT(has_closed_form(setup));
+  return Estimator(machine, shape, setup).peaks();
 }
 
 StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {

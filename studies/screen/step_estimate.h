@@ -7,6 +7,7 @@
 // Memory, of the fullest stage: weights, gradients, states as ZeRO splits them, activations of as many micro-batches
 // as the schedule keeps in flight, and the most held for a while in a pass or the update; reserved is that and the
 // bytes that the allocator had cached of the probe. Of a step on one stage the probe for these has the step's depth.
+// Where that is not close enough, step_peak.h runs the allocator over the stage's own allocations.
 //
 // How far it lies from replays is measured by every sweep, which prints it.
 #pragma once
@@ -36,6 +37,9 @@ std::vector<std::string_view> unseen_fields(const ModelSpec& model, const Traini
 // `setup`: resolved, with the shape of shape_setup(setup) and a closed form. O(p² v), and O(1) for what
 // machine.pipelines has run before. Throws InputError for other schedules than 1F1B, interleaved 1F1B and GPipe.
 StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
+
+// Of what is allocated at most, by stage; `setup` as of estimate_step().
+std::vector<Bytes> stage_peaks(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
 
 // No schedule of the same passes, whatever its placement, is faster: all work spread evenly over the stages. O(p v).
 Picos least_step_time(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);

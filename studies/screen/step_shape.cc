@@ -311,36 +311,26 @@ std::int64_t probe_layers(const StepMachine& machine, const TrainingSetup& shape
   return std::clamp<std::int64_t>(of_chunk, has_plain ? 1 : least, steady);
 }
 
-// Draws differ from layer to layer; probes have a mean one. Evaluations are left to replays.
-void even_out(const ModelSpec& model, TrainingSetup& setup) {
-  setup.evaluate_every = 0;
-  setup.evaluation_keeps = EvaluationKeeps::loss;
-  if (!setup.has_expert_loads()) return;
-  constexpr std::int64_t draws = 32;
-  const ExpertLoad load(model, setup);
-  const std::int64_t tokens = setup.micro_batch * setup.slice_tokens();
-  double rows = 0;
-  for (std::int64_t i = 0; i < draws; ++i) rows += static_cast<double>(load.rows(i, 0, tokens).fullest) / draws;
-  const double mean = static_cast<double>(tokens * model.experts.active);
-  setup.expert_load = ExpertSpread::even;
-  setup.expert_capacity = 0;
-  setup.expert_imbalance = std::clamp(rows / mean, 1.0, static_cast<double>(setup.expert_parallel));
-}
-
 TrainingSetup probe_setup(const ModelSpec& model, const TrainingSetup& shape) {
   TrainingSetup setup = shape;
   even_out(model, setup);
   setup.pipeline_parallel = shape.pipeline_parallel > 1 ? stages : 1;
   setup.pipeline_chunks = 1;
+  setup.stage_layers.clear();
   setup.gradient_accumulation = micro_batches;
   setup.global_batch = 0;
   return setup;
 }
 
-// The step of a probe.
-Trace probe_trace(const StepMachine& machine, const TrainingSetup& setup, std::int64_t layers) {
+bool is_single(const TrainingSetup& probe) { return probe.pipeline_parallel == 1; }
+
+// The step of a probe. Its stages have equally many layers, whatever a framework weighs them by.
+Trace probe_trace(const StepMachine& machine, TrainingSetup setup, std::int64_t layers) {
   ModelSpec model = *machine.model;
   model.layers = layers;
+  const std::string of_stage = std::to_string(layers / setup.pipeline_parallel);
+  for (std::int64_t stage = 0; stage < setup.pipeline_parallel && !is_single(setup); ++stage)
+    setup.stage_layers += (stage > 0 ? " " : "") + of_stage;
   return generate_trace(model, setup, *machine.cost, machine.cluster);
 }
 
@@ -364,8 +354,6 @@ StageMemory layer_roles(const StageMemory& few, std::int64_t layers, const Stage
     layer.by_role[role] = (many.by_role[role] - few.by_role[role]) / (more - layers);
   return layer;
 }
-
-bool is_single(const TrainingSetup& probe) { return probe.pipeline_parallel == 1; }
 
 // Of a step on one stage the depth is known, and with it what the allocator does.
 std::int64_t deep_layers(const StepMachine& machine, std::int64_t layers) {
@@ -410,6 +398,21 @@ TrainingSetup step_setup(const ModelSpec& model, const TrainingSetup& resolved) 
   return setup;
 }
 
+void even_out(const ModelSpec& model, TrainingSetup& setup) {
+  setup.evaluate_every = 0;
+  setup.evaluation_keeps = EvaluationKeeps::loss;
+  if (!setup.has_expert_loads()) return;
+  constexpr std::int64_t draws = 32;
+  const ExpertLoad load(model, setup);
+  const std::int64_t tokens = setup.micro_batch * setup.slice_tokens();
+  double rows = 0;
+  for (std::int64_t i = 0; i < draws; ++i) rows += static_cast<double>(load.rows(i, 0, tokens).fullest) / draws;
+  const double mean = static_cast<double>(tokens * model.experts.active);
+  setup.expert_load = ExpertSpread::even;
+  setup.expert_capacity = 0;
+  setup.expert_imbalance = std::clamp(rows / mean, 1.0, static_cast<double>(setup.expert_parallel));
+}
+
 TrainingSetup shape_setup(const TrainingSetup& resolved) {
   TrainingSetup setup = resolved;
   if (setup.zero_stage != 2) {
@@ -417,6 +420,7 @@ TrainingSetup shape_setup(const TrainingSetup& resolved) {
     setup.pipeline_chunks = 1;
   }
   setup.pipeline_schedule = default_schedule;
+  setup.stage_layers.clear();
   setup.recomputed_chunks = 0;
   setup.split_backward = false;
   setup.gradient_accumulation = 1;

@@ -86,6 +86,8 @@ TrainingSetup step_setup(const ModelSpec& model, const TrainingSetup& resolved);
 
 // Fields of the set-up that a shape does not depend on are set to one value, so equal results mean equal shapes.
 TrainingSetup shape_setup(const TrainingSetup& resolved);
+// Draws differ from layer to layer; what stands for many has a mean one. Evaluations are left to replays.
+void even_out(const ModelSpec& model, TrainingSetup& setup);
 // Names the fields of shape_setup(): a key.
 std::string shape_key(const TrainingSetup& shape);
 // The same of its probe alone: equal for shapes that measure_shape() can't tell apart, as under ZeRO stage 2 those

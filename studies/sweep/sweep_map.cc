@@ -70,7 +70,7 @@ SweepMap sweep_map(const SweepFile& file, const SweepOutcome& outcome, const std
       if (replayed.contains(point->number)) continue;
       SweepEstimate& estimate = looks.second(point->number);
       if (!estimate.invalid.empty() || estimate.is_bound || !estimate.may_do(file)) continue;
-      if (objective == SweepObjective::peak_memory) SweepScreen::add_cached(estimate);
+      if (objective == SweepObjective::peak_memory) screen.add_cached(estimate, space.settings(*point));
       const double value = estimate.metrics.value(objective);
       if (value <= 0) continue;
       take(cells[index(*point)], {SweepMap::Source::screened, value, point->number});

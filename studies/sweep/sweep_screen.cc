@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/digest.h"
@@ -14,11 +15,14 @@
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
 #include "studies/screen/step_estimate.h"
+#include "studies/screen/step_peak.h"
 
 namespace spillway::studies {
 namespace {
 
 constexpr std::string_view model_prefix = "model.";
+// A stage's allocations take some milliseconds, more than a point's share of the replays in a space of more points.
+constexpr std::int64_t most_close_points = 1 << 15;
 
 // "tensor_parallel" of "model.tensor_parallel"; nothing for keys that aren't a field of the training set-up
 // ("model.name", "model.layers").
@@ -153,6 +157,7 @@ struct SweepScreen::Environment {
   double capacity_bytes = 0;
   GpuRates rates;
 
+  StepPeaks peaks;
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<MeasuredShape>> shapes;
 
@@ -227,6 +232,7 @@ std::shared_ptr<SweepScreen::Environment> SweepScreen::environment(const SweepSe
       made->cost.emplace(hardware);
       made->machine.emplace(made->model, hardware, *made->cost);
       made->machine->options.speed = scenario.what_if;
+      made->machine->options.memory.settings = scenario.allocator_config;
     }
     made->is_bound = scenario.offload.moves() || !scenario.plan.empty() || scenario.allocator != torch_policy ||
                      !scenario.memory_plan.empty();
@@ -238,14 +244,26 @@ SweepEstimate SweepScreen::first_look(const SweepSettings& settings) { return lo
 SweepEstimate SweepScreen::second_look(const SweepSettings& settings) { return look(settings, false); }
 SweepEstimate SweepScreen::estimate(const SweepSettings& settings) {
   SweepEstimate estimate = second_look(settings);
-  add_cached(estimate);
+  add_cached(estimate, settings);
   return estimate;
 }
 
-void SweepScreen::add_cached(SweepEstimate& estimate) {
+void SweepScreen::add_cached(SweepEstimate& estimate, const SweepSettings& settings) {
   if (estimate.lacks == nullptr) return;
-  estimate.metrics.peak_bytes = estimate.allocated_bytes + static_cast<double>(estimate.lacks->cached_bytes().count());
-  estimate.lacks = nullptr;
+  MeasuredShape& measured = *std::exchange(estimate.lacks, nullptr);
+  if (file_.points() <= most_close_points) {
+    const std::shared_ptr<Environment> in = environment(settings);
+    try {
+      const StepPeak peak = in->peaks.peak(*in->machine, *measured.shape,
+                                           resolve(with_settings(in->scenario.training, settings), in->model),
+                                           Bytes(static_cast<std::int64_t>(in->capacity_bytes)));
+      estimate.allocated_bytes = static_cast<double>(peak.allocated.count());
+      estimate.metrics.peak_bytes = static_cast<double>(peak.reserved.count());
+      return;
+    } catch (const InputError&) {  // of what its replay will say; the probe could be made
+    }
+  }
+  estimate.metrics.peak_bytes = estimate.allocated_bytes + static_cast<double>(measured.cached_bytes().count());
 }
 
 std::vector<std::string> SweepScreen::unseen(const SweepSettings& settings) {

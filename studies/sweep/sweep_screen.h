@@ -2,7 +2,7 @@
 //
 // Points whose settings differ in the model's training alone share an environment: model, hardware, cost model, and the
 // shapes measured on it (studies/screen). A new environment takes some 50 ms, a new shape a few, a point
-// microseconds.
+// microseconds, and where the allocator is run over its own allocations some milliseconds.
 #pragma once
 
 #include <array>
@@ -57,8 +57,8 @@ struct SweepEstimate {
   double allocated_bytes = 0;  // at the peak; what is reserved beyond it may be given back before memory runs out
   bool is_bound = false;       // times are those of the step without its technique, peaks are not known
   bool is_least = false;       // times and peaks are lower bounds (least_sharded_step())
-  // What lies cached of this one is not in the peak yet: peak_bytes is allocated_bytes (SweepScreen::add_cached()).
-  // What best() and worst() say is then no worse than it will be, may_do() stays, and does() may turn out false.
+  // What lies cached of this one is not in the peak yet: peak_bytes is allocated_bytes, both estimates without the
+  // allocator (SweepScreen::add_cached()). does() may turn out false.
   MeasuredShape* lacks = nullptr;
 
   // As good as it may turn out within the file's margins, and as bad.
@@ -86,8 +86,9 @@ class SweepScreen {
   // As second_look(), but under ZeRO stages 2 and 3, where it needs a probe of its own for every number of replicas,
   // lower bounds by the step without ZeRO (is_least). Often they rule a point out.
   SweepEstimate first_look(const SweepSettings& settings);
-  // Makes it estimate()'s.
-  static void add_cached(SweepEstimate& estimate);
+  // Makes it estimate()'s: of a space of up to 32,768 points its peaks are those of the fullest stage's allocations
+  // (step_peak.h), a few milliseconds; of a larger one what lay cached of a probe is added. `settings`: its own.
+  void add_cached(SweepEstimate& estimate, const SweepSettings& settings);
   // Keys ("model.prefetch") that make no difference to the looks at these settings, whatever their values are, of those
   // that unseen_fields() knows; empty for settings that are invalid. Throws as estimate().
   std::vector<std::string> unseen(const SweepSettings& settings);

@@ -95,7 +95,7 @@ class Seeds {
       SweepEstimate one = estimate(settings[i], wanted);
       if (!one.invalid.empty() || !one.does(file_)) return;
       if (wanted && !(height(one.worst(file_), wanted->goal) < wanted->height)) return;
-      SweepScreen::add_cached(one);
+      screen_.add_cached(one, settings[i]);
       if (one.does(file_)) looks[i].worst = one.worst(file_);
     });
     for (const Look& look : looks)

@@ -25,7 +25,7 @@
 namespace spillway::studies {
 namespace {
 
-constexpr int record_version = 8;  // of what records hold and how points are estimated
+constexpr int record_version = 9;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -255,13 +255,13 @@ SweepBlock SweepWorker::screen_block(std::int64_t number) {
       ++block.unable;
       return;
     }
-    // What lies cached makes no point better: only of those that may still be ahead it is worth its time.
+    // The allocator is run for those alone that may still be ahead.
     if (sure.beats(estimate.best(file_))) {
       ++block.beaten;
       return;
     }
     if (estimate.does(file_) && !sure.beats(estimate.worst(file_))) {
-      SweepScreen::add_cached(estimate);
+      screen_.add_cached(estimate, space.settings(space.at(point)));
       if (estimate.does(file_)) sure.add(estimate.worst(file_));
     }
     remaining.emplace_back(point, &estimate);
@@ -291,7 +291,7 @@ SweepBlock SweepWorker::screen_block(std::int64_t number) {
   std::sort(remaining.begin(), remaining.end());
   for (const auto& [point, estimate] : remaining) {
     const bool is_ahead = !sure.beats(estimate->best(file_));
-    if (is_ahead) SweepScreen::add_cached(*estimate);
+    if (is_ahead) screen_.add_cached(*estimate, space.settings(space.at(point)));
     if (is_ahead && !sure.beats(estimate->best(file_)))
       block.remaining.push_back({point, estimate->metrics.step_seconds, estimate->metrics.peak_bytes,
                                  estimate->is_bound, estimate->best(file_)});

@@ -67,6 +67,28 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"split_gradients", 1, 1, 1, 16, 4, 1, 2, false, true, Recompute::none}),
     [](const auto& one) { return std::string(one.param.name); });
 
+// nanotron cuts stages by the work of layers and a head: a probe's few layers would all go before a large head.
+TEST(StepEstimate, StagesOfUnequalLayersAreMeasuredByEqualOnes) {
+  const ModelSpec model = find_model("llama-3.1-8b");
+  const HardwareProfile hardware = ProfileLibrary::standard().load_system("dgx-h100");
+  const CostModel cost(hardware);
+  const StepMachine machine(model, hardware, cost);
+  for (const std::int64_t pipeline : {2, 4})
+    for (const std::int64_t micro_batch : {1, 4}) {
+      TrainingSetup wanted;
+      wanted.framework = Framework::nanotron;
+      wanted.sequence = 4096;
+      wanted.pipeline_parallel = pipeline;
+      wanted.micro_batch = micro_batch;
+      wanted.gradient_accumulation = 8;
+      const TrainingSetup setup = resolve(wanted, model);
+      const StepEstimate estimate = estimate_step(machine, measure_shape(machine, shape_setup(setup)), setup);
+      const Result result = replay(generate_trace(model, setup, cost, machine.cluster), hardware, machine.options);
+      EXPECT_NEAR(to_seconds(estimate.step_time) / to_seconds(result.step_time), 1, 0.05)
+          << "p " << pipeline << " b " << micro_batch;
+    }
+}
+
 // On one stage the allocator is run at the step's own depth, so nothing is left to guess: a share of what a shallow
 // probe has cached would be 8 % and more off.
 TEST(StepEstimate, PeaksOfOneStageAreThoseOfItsDepth) {
