@@ -107,7 +107,9 @@ class HeldCurve {
     for (const auto& [group, bytes] : groups)
       owners.push_back({group.empty() ? "not known" : group, bytes, !group.empty()});
     if (initial_ > initial_freed_)
-      owners.push_back({stream_.started_up ? "rounding of buffers" : "held before the capture",
+      owners.push_back({stream_.failed_starting_up ? "buffers of no one tensor"
+                        : stream_.started_up       ? "rounding of buffers"
+                                                   : "held before the capture",
                         initial_ - initial_freed_, stream_.started_up});
     std::stable_sort(owners.begin(), owners.end(),
                      [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
@@ -330,6 +332,7 @@ std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const
   text += "; resident:";
   const char* separator = " ";
   for (const PeakOwner& owner : HeldCurve(trace_, event_time, limited).owners_at_failure()) {
+    if (separator[0] == ',' && gib_text(owner.bytes) == gib_text(Bytes(0))) continue;
     text += separator + gib_text(owner.bytes) + " " + owner.name;
     separator = ", ";
   }

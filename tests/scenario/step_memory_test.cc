@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
+#include <string>
 
 #include "scenario/scenario_memory.h"
 
@@ -99,6 +101,39 @@ TEST(StepMemory, IsOfTheRunUnderTheLimit) {
   EXPECT_EQ(reserved_most(memory.timeline), memory.peak_reserved);
   const std::array clocks = {MemoryClock::gpu};
   EXPECT_EQ(reserved_most(step_memory_on(loaded, run, clocks).front().curve), memory.peak_reserved);
+}
+
+// What is held where memory runs out before the step is told by owner too: all that was allocated, to the rounding of
+// what is shown and of buffers. GPT-2 XL in mixed precision: weights, then states, then activations of the first
+// iteration.
+TEST(StepMemory, WhatMemoryRanOutOfStartingUpHasOwners) {
+  struct Case {
+    int capacity_mib;
+    bool states, activations;
+  };
+  for (const auto& [capacity_mib, states, activations] :
+       {Case{2000, false, false}, Case{6500, true, false}, Case{26000, true, true}}) {
+    const LoadedScenario loaded = load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
+        "model": {"name": "gpt2-xl", "sequence": 1024, "micro_batch": 8}, "hardware": {"profile": "h100-80gb-1gpu"},
+        "memory": {"capacity_bytes": )" + std::to_string(std::int64_t{capacity_mib} << 20) +
+                                                          "}}",
+                                                      "test", ""));
+    const std::string why = run(loaded).memory.explanation;
+    EXPECT_EQ(why.find("rounding of buffers"), std::string::npos) << why;
+    const std::size_t resident = why.find("resident: ");
+    ASSERT_NE(resident, std::string::npos) << why;
+    const std::string owners = why.substr(resident + 10, why.find(';', resident) - resident - 10);
+    EXPECT_NE(owners.find(" weight"), std::string::npos) << why;
+    EXPECT_EQ(owners.find(" optimizer_state") != std::string::npos, states) << why;
+    EXPECT_EQ(owners.find(" activation") != std::string::npos, activations) << why;
+    double shown_gib = 0;
+    std::istringstream read(owners);
+    for (std::string part; std::getline(read, part, ',');) shown_gib += std::stod(part);
+    const std::size_t allocated = why.find("MiB allocated for ");
+    ASSERT_NE(allocated, std::string::npos) << why;
+    const double of_mib = std::stod(why.substr(why.rfind(' ', allocated - 2) + 1));
+    EXPECT_NEAR(shown_gib * 1024, of_mib, 30) << why;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Bundled, StepMemoryOn,
