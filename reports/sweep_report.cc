@@ -38,6 +38,7 @@ Json sweep_row_json(const SweepRow& row) {
   json["step_time_ns"] = std::llround(metrics.step_seconds * 1e9);
   json["step_time_low_ns"] = end_of(row.step_time_range, row.step_time_range.low * metrics.step_seconds * 1e9);
   json["step_time_high_ns"] = end_of(row.step_time_range, row.step_time_range.high * metrics.step_seconds * 1e9);
+  json["peak_allocated_bytes"] = metrics.peak_bytes > 0 ? Json(std::llround(metrics.allocated_bytes)) : Json();
   json["peak_reserved_bytes"] = metrics.peak_bytes > 0 ? Json(std::llround(metrics.peak_bytes)) : Json();
   json["peak_reserved_low_bytes"] = end_of(row.peak_range, row.peak_range.low * metrics.peak_bytes);
   json["peak_reserved_high_bytes"] = end_of(row.peak_range, row.peak_range.high * metrics.peak_bytes);

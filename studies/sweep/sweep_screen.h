@@ -23,7 +23,8 @@ namespace spillway::studies {
 // Of one point; what is not known is 0, and never rules a point out.
 struct SweepMetrics {
   double step_seconds = 0;
-  double peak_bytes = 0;  // reserved
+  double peak_bytes = 0;       // reserved
+  double allocated_bytes = 0;  // at the peak; of a replay
   double gpus = 1;
   double tokens_per_step = 0;
   double busy_seconds = 0;  // of the step, in which a GPU's kernels, collectives and copies run; mean over ranks

@@ -25,7 +25,7 @@
 namespace spillway::studies {
 namespace {
 
-constexpr int record_version = 9;  // of what records hold and how points are estimated
+constexpr int record_version = 10;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -116,6 +116,7 @@ void describe(ReplayRecord& record, FieldVisitor& visitor) {
   record.row.verdict = verdict_of_json(fits ? nlohmann::ordered_json(*fits) : nlohmann::ordered_json(), verdict);
   number(visitor, {.key = "step_seconds", .required = true}, metrics.step_seconds);
   describe(record.row.step_time_range, "step_time_range", visitor);
+  number(visitor, {.key = "peak_allocated_bytes", .required = true}, metrics.allocated_bytes);
   number(visitor, {.key = "peak_reserved_bytes", .required = true}, metrics.peak_bytes);
   describe(record.row.peak_range, "peak_range", visitor);
   number(visitor, {.key = "gpus", .required = true}, metrics.gpus);
@@ -185,6 +186,7 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
     row.replayed.step_seconds = to_seconds(result.step_time);
     row.step_time_range = result.step_time_range;
     row.peak_range = result.peak_range;
+    row.replayed.allocated_bytes = static_cast<double>(result.memory.peak_allocated.count());
     row.replayed.peak_bytes = static_cast<double>(result.memory.peak_reserved.count());
     row.replayed.gpus = static_cast<double>(std::max<std::int64_t>(1, replay.gpus));
     row.replayed.tokens_per_step = static_cast<double>(replay.tokens_per_step);

@@ -91,7 +91,8 @@ class OneAnswer(folder_case.FolderCase):
         point = self.ask("sweep", sweep, "--all")["rows"][0]
         self.assertEqual(point["fits"], run["fits"], "sweep: fits")
         self.assertAlmostEqual(point["step_time_ns"], run["step_time_ns"], delta=1, msg="sweep: step time")
-        self.assertEqual(point["peak_reserved_bytes"], run["peak_reserved_bytes"], "sweep: peak")
+        for key in ("peak_allocated_bytes", "peak_reserved_bytes"):
+            self.assertEqual(point[key], run[key], "sweep: " + key)
         with open(sweep, encoding="utf-8") as file:
             required = {key: value for key, value in json.load(file).items() if key != "require"}
         front = self.ask("sweep", self.path("required.json", required))["rows"]
