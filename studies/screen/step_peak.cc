@@ -54,7 +54,8 @@ StepPeak StepPeaks::stage_peak(const StepMachine& machine, const TrainingSetup& 
     const Trace trace = stream_trace(machine, setup, stage);
     const auto events = index_memory_events(trace);
     if (events.empty()) return;
-    const auto& [device, index] = events.front();
+    const auto& device = events.front().first;
+    const auto& index = events.front().second;
     const auto run = [&](Bytes limit) {
       AllocationStreamOptions options = stream_options(machine.options.memory, device, limit);
       options.stop_when_out_of_memory = limit > Bytes(0);
