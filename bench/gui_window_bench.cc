@@ -44,7 +44,7 @@ void measure_edits(MainWindow& window, const char* key, std::initializer_list<co
     window.session().edit(key, value, false);
     settle(window);
     window.repaint();
-    std::printf("  %s=%s: every figure after %.0f ms, 40 of them debounce (%zu ops)\n", key, value,
+    std::printf("  %s=%s: every figure after %.0f ms (%zu ops)\n", key, value,
                 static_cast<double>(clock.nsecsElapsed()) * 1e-6, window.session().outcome()->trace().ops.size());
   }
 }

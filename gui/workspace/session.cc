@@ -10,7 +10,7 @@
 namespace spillway::gui {
 namespace {
 
-constexpr int quiet_ms = 40;
+constexpr int quiet_ms = 40;  // between an edit and its replay, when one of many
 constexpr std::size_t small_outcome = 200'000;  // ops: of larger ones only the present one is kept
 
 }  // namespace
@@ -31,7 +31,6 @@ class Session::Step : public QUndoCommand {
 
 Session::Session() {
   quiet_.setSingleShot(true);
-  quiet_.setInterval(quiet_ms);
   QObject::connect(&quiet_, &QTimer::timeout, &context_, [this] { ask(); });
   simulation_ = std::make_unique<Simulation>(answers());
   Simulation::Answers previews;
@@ -336,7 +335,8 @@ void Session::edited() {
   }
   stale_ = true;
   edited_at_ = QDateTime::currentMSecsSinceEpoch();
-  quiet_.start();
+  // The first of many is replayed too, so that one alone waits for nothing: the next stops it.
+  quiet_.start(busy_ || quiet_.isActive() ? quiet_ms : 0);
   tell_variants();
   if (on_document) on_document();
   if (on_state) on_state();
