@@ -10,7 +10,7 @@
 namespace spillway::gui {
 namespace {
 
-constexpr int quiet_ms = 40;  // between an edit and its replay, when one of many
+constexpr int quiet_ms = 40;                    // between an edit and its replay, when one of many
 constexpr std::size_t small_outcome = 200'000;  // ops: of larger ones only the present one is kept
 
 }  // namespace
