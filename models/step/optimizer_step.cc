@@ -169,13 +169,17 @@ void OptimizerStep::prepare_gradients(const Group& all) {
     foreach_kernel("foreach_unscale_", all, {gradients}, {gradients});
   const Tensor norm = session_.empty("optimizer.norm", DataType::fp32, 1, TensorRole::temporary);
   foreach_kernel("foreach_norm", all, {gradients}, {List(gradients.size(), norm)});
+  std::vector<Tensor> met;  // the slowest stage's norm as well
   if (communication_ != nullptr) {
     communication_->all_reduce(CommGroup::tensor, "all_reduce", {norm});
     std::vector<std::int64_t> stages(static_cast<std::size_t>(communication_->layout().stages()));
     std::iota(stages.begin(), stages.end(), std::int64_t{0});
-    if (setup_.step_barrier) communication_->all_reduce_stages("all_reduce", {norm}, stages);
+    if (setup_.step_barrier && stages.size() > 1) {
+      communication_->all_reduce_stages("all_reduce", {norm}, stages);
+      met = {norm};
+    }
   }
-  foreach_kernel("foreach_mul_", all, {gradients}, {gradients});
+  foreach_kernel("foreach_mul_", all, {gradients}, {gradients}, met);
 }
 
 void OptimizerStep::give_back(const Group& group) {
@@ -359,11 +363,12 @@ void OptimizerStep::newton_schulz(const std::string& name, std::int64_t rows, st
   }
 }
 
-void OptimizerStep::foreach_kernel(std::string_view name, const Group& group, const Lists& reads, const Lists& writes) {
+void OptimizerStep::foreach_kernel(std::string_view name, const Group& group, const Lists& reads, const Lists& writes,
+                                   const std::vector<Tensor>& after) {
   const std::size_t lists =
       std::clamp<std::size_t>(std::max(reads.size(), writes.size()), 1, tensors_per_launch.size());
   const std::size_t most_tensors = tensors_per_launch[lists - 1];
-  Kernel kernel{.name = name, .cost = {.memory = MemoryKind::optimizer}, .bytes = Bytes(0)};
+  Kernel kernel{.name = name, .reads = after, .cost = {.memory = MemoryKind::optimizer}, .bytes = Bytes(0)};
   std::int64_t chunks = 0;
   std::size_t tensors = 0;
   const auto launch = [&] {

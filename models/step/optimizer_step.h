@@ -67,8 +67,10 @@ class OptimizerStep {
   void muon(const Group& group, const List& weights, const List& gradients);
   void newton_schulz(const std::string& name, std::int64_t rows, std::int64_t columns, const Tensor& matrix);
   void give_back(const Group& group);
-  // One elementwise operation over lists: as many launches as the limits above ask for.
-  void foreach_kernel(std::string_view name, const Group& group, const Lists& reads, const Lists& writes);
+  // One elementwise operation over lists: as many launches as the limits above ask for, the first of which reads
+  // `after` too.
+  void foreach_kernel(std::string_view name, const Group& group, const Lists& reads, const Lists& writes,
+                      const std::vector<Tensor>& after = {});
 
   const TrainingSetup& setup_;
   EagerSession& session_;
