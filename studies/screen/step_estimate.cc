@@ -8,6 +8,7 @@
 #include "models/spec/model_part.h"
 #include "models/spec/parallel_layout.h"
 #include "models/spec/pipeline_setup.h"
+#include "models/step/parallel_trace.h"
 
 namespace spillway::studies {
 namespace {
@@ -112,7 +113,8 @@ class Estimator {
   // ZeRO stage 2 reduces a layer's gradients in each backward, stage 3 also gathers its weights for each pass, on one
   // communicator: where that takes longer than the passes, it sets the pace.
   [[nodiscard]] ShapeTimes layer_times() const {
-    if (setup_.zero_stage < 2 || replicas_ == 1 || machine_.model->has_experts()) return shape_.layer;
+    if (setup_.zero_stage < 2 || replicas_ == 1 || machine_.model->has_experts() || shape_.is_chunk)
+      return shape_.layer;
     const GroupShape group = layout_.gradient_group();
     std::int64_t elements = 0;  // the shape's weights hold what was gathered when they were counted
     for (const std::int64_t parameter : machine_.layer_parameters) elements += parameter;
@@ -215,10 +217,19 @@ class Estimator {
   }
 
   [[nodiscard]] Picos reduction(std::int64_t index) const {
-    if (setup_.zero_stage >= 2 || replicas_ == 1) return Picos(0);
+    if (setup_.zero_stage >= 2) return Picos(0);
     const StageSum& stage = stages_[static_cast<std::size_t>(index)];
     const Bytes gradients(stage.weights.count() / setup_.weight_bytes() * setup_.gradient_bytes());
-    return reduction(gradients, stage.times.backward);
+    const Picos passes = passes_over(gradients);
+    return replicas_ == 1 ? passes : passes + reduction(gradients, stage.times.backward);
+  }
+
+  // What Megatron-LM does with all gradients before they are reduced at once, however many replicas there are
+  // (models/step/gradient_reducer.h). The probe reduces while it goes backwards.
+  [[nodiscard]] Picos passes_over(Bytes gradients) const {
+    if (!is_megatron(setup_.framework) || setup_.overlap_gradients || !has_stages(setup_)) return Picos(0);
+    const std::int64_t passes = setup_.framework == Framework::megatron_2021 ? 3 : 1;
+    return machine_.cost->duration({.bytes = gradients * 2, .memory = MemoryKind::optimizer}).time * passes;
   }
 
   // Of the embedding's gradients, which a tied head on another stage has a copy of.

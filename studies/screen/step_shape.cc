@@ -484,6 +484,7 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
   const Stage& stage = times.stage(middle);
 
   if (layers < 3) {  // too few for differences of layers
+    shape.is_chunk = true;
     shape.layer = plain->layer;
     shape.layer_host = plain->layer_host;
     shape.layer_kept = plain->layer_kept;

@@ -67,6 +67,54 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"split_gradients", 1, 1, 1, 16, 4, 1, 2, false, true, Recompute::none}),
     [](const auto& one) { return std::string(one.param.name); });
 
+// Chunks of two layers and less are measured by themselves, with the reductions that set their pace: these are not
+// added once more.
+TEST(StepEstimate, ShortChunksUnderStageTwoHaveTheirReductionsOnce) {
+  const ModelSpec model = find_model("gpt3-175b");
+  const HardwareProfile hardware = ProfileLibrary::standard().load_system("dgx-a100");
+  const CostModel cost(hardware);
+  const StepMachine machine(model, hardware, cost);
+  TrainingSetup wanted;
+  wanted.framework = Framework::megatron_2022;
+  wanted.precision = TrainingPrecision::fp16_mixed;
+  wanted.sequence = 2048;
+  wanted.tensor_parallel = 8;
+  wanted.pipeline_parallel = 8;
+  wanted.pipeline_chunks = 6;
+  wanted.data_parallel = 8;
+  wanted.gradient_accumulation = 16;
+  wanted.micro_batch = 1;
+  wanted.zero_stage = 2;
+  const TrainingSetup setup = resolve(wanted, model);
+  const StepShape plain = measure_shape(machine, plain_setup(shape_setup(setup)));
+  const StepEstimate estimate = estimate_step(machine, measure_shape(machine, shape_setup(setup), &plain), setup);
+  const Result result = replay(generate_trace(model, setup, cost, machine.cluster), hardware, machine.options);
+  ASSERT_EQ(result.binding, Binding::network) << "what this is about";
+  EXPECT_NEAR(to_seconds(estimate.step_time) / to_seconds(result.step_time), 1, 0.03);
+}
+
+// Megatron-LM divides all gradients at once before they are reduced: of so short a step a 50th.
+TEST(StepEstimate, PassesOverAllGradientsAreCounted) {
+  const ModelSpec model = find_model("gpt3-175b");
+  const HardwareProfile hardware = ProfileLibrary::standard().load_system("dgx-a100");
+  const CostModel cost(hardware);
+  const StepMachine machine(model, hardware, cost);
+  for (const std::int64_t replicas : {1, 8}) {
+    TrainingSetup wanted;
+    wanted.framework = Framework::megatron_2022;
+    wanted.precision = TrainingPrecision::fp16_mixed;
+    wanted.sequence = 2048;
+    wanted.pipeline_parallel = 2;
+    wanted.data_parallel = replicas;
+    wanted.micro_batch = 2;
+    wanted.overlap_gradients = false;
+    const TrainingSetup setup = resolve(wanted, model);
+    const StepEstimate estimate = estimate_step(machine, measure_shape(machine, shape_setup(setup)), setup);
+    const Result result = replay(generate_trace(model, setup, cost, machine.cluster), hardware, machine.options);
+    EXPECT_NEAR(to_seconds(estimate.step_time) / to_seconds(result.step_time), 1, 0.005) << replicas;
+  }
+}
+
 // nanotron cuts stages by the work of layers and a head: a probe's few layers would all go before a large head.
 TEST(StepEstimate, StagesOfUnequalLayersAreMeasuredByEqualOnes) {
   const ModelSpec model = find_model("llama-3.1-8b");
