@@ -38,7 +38,9 @@ def kempner():
     cases = CaseFile("KempnerForge: FSDP and tensor parallelism on H200, April 2026",
                      "KempnerInstitute/KempnerForge 01b461a (benchmarks/mfu_scaling, 2026-04-05): machines of four H200. "
                      "Weights, gradients and moments in bf16; gradients reduced in fp32; every block recomputed; fused "
-                     "AdamW; PyTorch's attention and its cross-entropy on the logits as they are. GB are 2^30 bytes.",
+                     "AdamW; PyTorch's attention and its cross-entropy on the logits as they are. Replicas reduce in the "
+                     "last micro-batch alone. Tensor ranks hold the embedding and, for the loss, the logits whole, which "
+                     "is not simulated. GB are 2^30 bytes.",
                      {"median": 0.1, "p90": 0.2})
     cases.models["kempner-13b"] = llama("KempnerForge 13B", "the report's table", 40, 5120, 40, 8, 17920)
     names = {"7b": "llama-3-8b", "13b": "kempner-13b", "70b": "llama-3-70b"}
@@ -49,12 +51,13 @@ def kempner():
                   "model__fused_kernels": is_compiled, "model__optimizer_form": "fused", "model__recompute": "full",
                   "model__loss": "native", "model__attention_kernel": "flash2", "model__tensor_parallel": tensor,
                   "model__sequence_parallel": tensor > 1, "model__data_parallel": replicas,
-                  "model__zero_stage": 3 if replicas > 1 else 0}
+                  "model__zero_stage": 3 if replicas > 1 else 0, "model__fp32_reduction": replicas > 1,
+                  "model__late_reduction": replicas > 1}
+        kind = "KempnerForge H200" + (", tensor ranks" if tensor > 1 else "")
         name = f"{gpus} {model} t{tensor} d{replicas}"
-        cases.add(name, source="KempnerForge H200", metric="iteration_time", unit="s",
+        cases.add(name, source=kind, metric="iteration_time", unit="s",
                   value=round(batch * accumulation * replicas * 4096 / rate, 4), **fields)
-        cases.add(name + " memory", source="KempnerForge H200", metric="peak_allocated", unit="GiB", value=memory,
-                  **fields)
+        cases.add(name + " memory", source=kind, metric="peak_allocated", unit="GiB", value=memory, **fields)
     return cases
 
 
@@ -98,10 +101,11 @@ TORCHAO = [(None, 6150, 47.65), ("tensorwise", 7689.5, 47.77), ("rowwise", 6768,
 def torchao():
     cases = CaseFile("torchao float8: Llama 3 8B on eight H100, 2025",
                      "pytorch/ao torchao/float8/README.md: torchtitan 0.0.2, FSDP2, compiled, sequences of 8,192, every "
-                     "second product kept. The peak is torchtitan's, which is what PyTorch has reserved, in 2^30 bytes.",
+                     "second product kept. The machine is taken to be torchtitan's own, H100 of 500 W: as DGX H100 all three come "
+                     "out 22 % too fast. The peak is torchtitan's, which is what PyTorch has reserved, in 2^30 bytes.",
                      {"median": 0.1, "p90": 0.2})
     for recipe, rate, memory in TORCHAO:
-        fields = {"confidence": "exact", "hardware__profile": "dgx-h100", "model__name": "llama-3-8b",
+        fields = {"confidence": "machine assumed", "hardware__profile": "dgx-h100-500w-96gb", "model__name": "llama-3-8b",
                   "model__precision": "fp8_mixed" if recipe else "bf16_mixed", "model__sequence": 8192,
                   "model__micro_batch": 1, "model__data_parallel": 8, "model__zero_stage": 3,
                   "model__fp32_reduction": True, "model__recompute": "operators", "model__optimizer_form": "fused",
@@ -153,8 +157,9 @@ def torchtune():
                   "model__loss": "native", "model__trainable": "lora", "model__lora_rank": 8,
                   "model__lora_targets": "all_linear", "model__lora_weights": "same", "model__data_parallel": replicas,
                   **own}
+        why = {"skip": "97 % of an RTX A6000's peak: another GPU"} if "A6000" in name else {}
         cases.add(name, source="torchtune adapters", metric="iteration_time", unit="s",
-                  value=round(4096 * replicas / rate, 4), **fields)
+                  value=round(4096 * replicas / rate, 4), **fields, **why)
         cases.add(name + " memory", source="torchtune adapters", metric="peak_allocated", unit="GiB", value=memory,
                   **fields)
     return cases
@@ -184,9 +189,12 @@ def litgpt():
                      "Lightning-AI/litgpt tutorials/resource-tables.md (October 2023) and config_hub/finetune/README.md "
                      "(2024), settings from the scripts and configurations. Everything in bf16, adapters too (of queries "
                      "and values, run as of queries, keys and values; dropout 0.05); nothing recomputed; loss on the "
-                     "logits as they are. GB are 10^9 bytes of max_memory_allocated.", {"median": 0.05, "p90": 0.1})
+                     "logits as they are, 128 tokens at a time there, all here. GB are 10^9 bytes of max_memory_allocated.", {"median": 0.05, "p90": 0.1})
+    cases.models["litgpt-1b"] = llama("Llama 3.2 1B, head apart", "LitGPT ties no weights", 16, 2048, 32, 8, 8192)
+    cases.models["litgpt-3b"] = llama("Llama 3.2 3B, head apart", "LitGPT ties no weights", 28, 3072, 24, 8, 8192)
     for model, kind, rank, tokens, batch, memory, gpu in LITGPT:
-        fields = {"confidence": "exact", "hardware__profile": gpu, "model__name": model, "model__precision": "bf16",
+        own = model.replace("llama-3.2", "litgpt")
+        fields = {"confidence": "exact", "hardware__profile": gpu, "model__name": own, "model__precision": "bf16",
                   "model__sequence": tokens, "model__micro_batch": batch, "model__fused_kernels": False,
                   "model__loss": "native", "model__optimizer_form": "foreach"}
         if kind != "full":
@@ -194,8 +202,9 @@ def litgpt():
                           model__lora_weights="same", model__lora_dropout=0.05)
             if kind != "lora":
                 fields["model__base_weights"] = kind
-        cases.add(f"{model} {kind} {batch}x{tokens}", source="LitGPT", metric="peak_allocated", unit="GB", value=memory,
-                  **fields)
+        why = {"skip": "4 bytes a parameter, less than weights, gradients and AdamW's moments"} if kind == "full" else {}
+        cases.add(f"{model} {kind} {batch}x{tokens}", source="LitGPT" + (", NF4" if kind.startswith("nf4") else ""),
+                  metric="peak_allocated", unit="GB", value=memory, **fields, **why)
     return cases
 
 
@@ -269,15 +278,15 @@ def small():
 
 FILES = {"kempner": kempner, "fms-fsdp": fms_fsdp, "torchao": torchao, "torchtune": torchtune, "litgpt": litgpt,
          "nemo": nemo, "small-gpts": small}
-# What groups reach where they miss what their file asks: as first predicted.
+# What groups reach where they miss what their file asks.
 HELD_TO = {
-    "kempner": [{"source": "KempnerForge H200", "metric": "iteration_time", "median": 0.13, "p90": 0.21},
-                {"source": "KempnerForge H200", "metric": "peak_allocated", "median": 0.56, "p90": 0.71}],
+    "kempner": [{"source": "KempnerForge H200", "metric": "iteration_time", "median": 0.19, "p90": 0.27},
+                {"source": "KempnerForge H200, tensor ranks", "metric": "iteration_time", "median": 0.14, "p90": 0.26},
+                {"source": "KempnerForge H200, tensor ranks", "metric": "peak_allocated", "median": 0.35, "p90": 0.45}],
     "fms-fsdp": [{"source": "fms-fsdp, not compiled", "metric": "iteration_time", "p90": 0.21}],
-    "torchao": [{"source": "torchao", "metric": "iteration_time", "median": 0.226, "p90": 0.226}],
-    "torchtune": [{"source": "torchtune adapters", "metric": "iteration_time", "median": 0.34, "p90": 0.75},
+    "torchtune": [{"source": "torchtune adapters", "metric": "iteration_time", "median": 0.2, "p90": 0.42},
                   {"source": "torchtune adapters", "metric": "peak_allocated", "median": 0.23, "p90": 0.28}],
-    "litgpt": [{"source": "LitGPT", "metric": "peak_allocated", "median": 0.18, "p90": 0.39}],
+    "litgpt": [{"source": "LitGPT, NF4", "metric": "peak_allocated", "median": 0.24, "p90": 0.27}],
     "small-gpts": [{"source": "nanoGPT", "metric": "iteration_time", "median": 0.32, "p90": 0.49}],
 }
 
