@@ -355,7 +355,9 @@ struct TrainingSetup {
   [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || has_gradient_buffers(framework); }
   [[nodiscard]] std::int64_t gradient_bytes() const {
     if (has_main_gradients() && main_gradients == StateType::bf16) return 2;
-    return has_main_gradients() || (fp32_reduction && is_mixed(precision)) || has_wide_shards() ? 4 : trained_weight_bytes();
+    return has_main_gradients() || (fp32_reduction && is_mixed(precision)) || has_wide_shards()
+               ? 4
+               : trained_weight_bytes();
   }
   [[nodiscard]] std::int64_t master_bytes() const { return has_master_weights() ? master_remainders ? 2 : 4 : 0; }
   [[nodiscard]] bool recomputes_module(std::string_view module) const;
