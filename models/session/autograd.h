@@ -29,6 +29,7 @@ struct TrainedParameter {
   Tensor first_moment, second_moment;         // Adafactor: row and column factors of a matrix
   Tensor first_scale, second_scale;           // of moments in 8 bits
   std::int64_t share = 0;                     // elements whose optimizer state this rank keeps
+  Tensor whole_gradient;                      // of the micro-batches so far, reduced in the last (late_reduction)
   bool is_partial_sum = false;                // sequence parallel: its gradient is summed over the tensor group
   bool is_summed_late = false;                // or over pipeline stages, after the backward
   bool is_expert = false;                     // replicated over the expert-gradient group, not the gradient group

@@ -484,9 +484,13 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   if (result.fp32_gradients && !is_mixed(result.precision))
     throw InputError("", "fp32_gradients", "only mixed precision has gradients wider than its weights",
                      "set precision to bf16_mixed or fp32_gradients to false");
-  if (result.fp32_reduction && (!is_mixed(result.precision) || result.zero_stage < 2))
+  const bool has_narrow = is_mixed(result.precision) || result.precision == TrainingPrecision::bf16;
+  if (result.fp32_reduction && (!has_narrow || result.zero_stage < 2))
     throw InputError("", "fp32_reduction", "only gradients in 16 bits that ZeRO shares out are cast to be reduced",
-                     "choose a mixed precision with zero_stage 2 or 3, or set it to false");
+                     "choose a mixed precision or bf16 with zero_stage 2 or 3, or set it to false");
+  if (result.late_reduction && result.zero_stage < 2)
+    throw InputError("", "late_reduction", "only gradients that ZeRO shares out can be reduced late",
+                     "set zero_stage to 2 or 3, or it to false");
   if (!(result.lora_dropout >= 0 && result.lora_dropout < 1))
     throw InputError("", "lora_dropout", fmt::format("{} is not a probability", result.lora_dropout),
                      "give a number in [0, 1)");

@@ -277,8 +277,13 @@ struct TrainingSetup {
   // zero_stage 3, backwards: the weights ahead are gathered after the gradients of the layer at hand are reduced, not
   // before (FSDP's BACKWARD_POST). On one communicator they wait for that reduction, so neither is hidden.
   bool late_prefetch = false;
-  // zero_stage 2 and 3, mixed precision: gradients are cast to fp32 before they are reduced (FSDP's reduce_dtype).
+  // zero_stage 2 and 3, 16-bit gradients: cast to fp32 before they are reduced (FSDP's reduce_dtype). Without master
+  // weights (precision bf16) shares are cast back, as FSDP2 keeps them in the type of its shards.
   bool fp32_reduction = false;
+  // zero_stage 2 and 3: whole gradients are added up over the micro-batches and reduced in the last one alone (FSDP's
+  // no_sync, FSDP2's set_requires_gradient_sync): less to send, and a whole model's gradients stay in memory, in fp32
+  // with fp32_reduction (torch/distributed/fsdp/_fully_shard/_fsdp_param.py, to_accumulated_grad_if_needed).
+  bool late_reduction = false;
   // Gradients are reduced while the last micro-batch's backward still runs; false: after it.
   bool overlap_gradients = true;
   // The program times every forward and backward of a micro-batch on the host, waiting for the device before and after
@@ -350,7 +355,9 @@ struct TrainingSetup {
   [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || has_gradient_buffers(framework); }
   [[nodiscard]] std::int64_t gradient_bytes() const {
     if (has_main_gradients() && main_gradients == StateType::bf16) return 2;
-    return has_main_gradients() || fp32_reduction || has_wide_shards() ? 4 : trained_weight_bytes();
+    return has_main_gradients() || (fp32_reduction && is_mixed(precision)) || has_wide_shards()
+               ? 4
+               : trained_weight_bytes();
   }
   [[nodiscard]] std::int64_t master_bytes() const { return has_master_weights() ? master_remainders ? 2 : 4 : 0; }
   [[nodiscard]] bool recomputes_module(std::string_view module) const;

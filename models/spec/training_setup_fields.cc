@@ -498,8 +498,15 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::flag(
       visitor,
       {.key = "fp32_reduction",
-       .about = "With mixed precision and zero_stage 2 or 3: gradients are cast to fp32 before they are reduced."},
+       .about =
+           "With mixed precision or bf16, and zero_stage 2 or 3: gradients are cast to fp32 before they are reduced."},
       setup.fp32_reduction);
+  fields::flag(
+      visitor,
+      {.key = "late_reduction",
+       .about = "With zero_stage 2 or 3: whole gradients are added up over the micro-batches and reduced once, "
+                "in the last (FSDP's no_sync)."},
+      setup.late_reduction);
   fields::flag(visitor,
                {.key = "overlap_gradients",
                 .about = "Gradients are reduced while the last backward still runs; false: after it."},

@@ -23,13 +23,35 @@ void GradientReducer::end_backward() {
 }
 
 void GradientReducer::take(TrainedParameter& parameter, Tensor gradient) {
-  if (shares_gradients()) return put(parameter, std::move(gradient));
+  if (shares_gradients()) {
+    if (setup_.late_reduction) return keep_whole(parameter, std::move(gradient));
+    return put(parameter, std::move(gradient));
+  }
   if (setup_.framework == Framework::nanotron && gradient) held_.push_back(gradient);
   autograd_.add(parameter, std::move(gradient));
   const bool leaves = reduces_ ? setup_.overlap_gradients : host_ != nullptr;
   if (!leaves || !is_last_) return;
   if (parameter.uses > 1 && ++seen_[parameter.shape.name] < parameter.uses) return;
   put(parameter, parameter.gradient);
+}
+
+// As FSDP2 does it: the first gradient is taken over, in fp32 if it is to be reduced so, later ones are added to it.
+void GradientReducer::keep_whole(TrainedParameter& parameter, Tensor gradient) {
+  Tensor& whole = parameter.whole_gradient;
+  if (whole) {
+    session_.kernel({.name = "accumulate_gradient", .reads = {whole, gradient}, .writes = {whole}});
+  } else if (setup_.fp32_reduction && gradient.type() != DataType::fp32) {
+    whole =
+        session_.empty(parameter.shape.name + ".grad.whole", DataType::fp32, gradient.elements(), TensorRole::gradient);
+    session_.kernel({.name = "cast", .reads = {gradient}, .writes = {whole}});
+  } else {
+    whole = std::move(gradient);
+  }
+  gradient = {};
+  if (!is_last_) return;
+  if (parameter.uses > 1 && ++seen_[parameter.shape.name] < parameter.uses) return;
+  put(parameter, std::move(whole));
+  whole = {};
 }
 
 void GradientReducer::put(TrainedParameter& parameter, Tensor gradient) {
@@ -106,8 +128,11 @@ void GradientReducer::reduce_to_shares(CommGroup group, const std::vector<Pendin
     bytes += pending.gradient.bytes();
     const bool first = !parameter.gradient;
     // FSDP keeps gradients in the type of its shards; its casts, of a share each, are not priced.
+    const bool is_narrow = setup_.fp32_reduction && !is_mixed(setup_.precision);
     Tensor share = session_.empty(parameter.shape.name + (first ? ".grad.share" : ".grad.share.new"),
-                                  parameter.gathered_type ? parameter.shard.type() : pending.gradient.type(),
+                                  parameter.gathered_type ? parameter.shard.type()
+                                  : is_narrow             ? parameter.type()
+                                                          : pending.gradient.type(),
                                   parameter.share, first ? TensorRole::gradient : TensorRole::temporary);
     whole.push_back(pending.gradient);
     shares.push_back(share);

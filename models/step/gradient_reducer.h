@@ -3,7 +3,8 @@
 //
 //   ZeRO 0   added up over the micro-batches, all-reduced in place during the last one (PyTorch DDP, Megatron-LM)
 //   ZeRO 1   the same with reduce-scatter (Megatron-LM's distributed optimizer); each rank's share is what counts
-//   ZeRO 2, 3  reduce-scattered in every micro-batch, the shares added up; the whole gradients go with their bucket
+//   ZeRO 2, 3  reduce-scattered in every micro-batch, the shares added up; the whole gradients go with their bucket.
+//              With late_reduction whole ones are added up, and reduce-scattered during the last micro-batch
 //
 // With the optimizer on the CPU, gradients of the last micro-batch leave bucket by bucket, after their reduction.
 //
@@ -48,6 +49,7 @@ class GradientReducer {
     Tensor gradient;
   };
   void take(TrainedParameter& parameter, Tensor gradient);
+  void keep_whole(TrainedParameter& parameter, Tensor gradient);  // late_reduction
   void put(TrainedParameter& parameter, Tensor gradient);
   void finish_as_megatron(const std::vector<TrainedParameter*>& parameters);
   void reduce();

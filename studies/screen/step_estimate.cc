@@ -124,7 +124,8 @@ class Estimator {
     const Picos gather =
         setup_.zero_stage == 3 ? machine_.cluster.timer(NetworkCollective::all_gather, weights, group) : Picos(0);
     const Picos reduce = machine_.cluster.timer(NetworkCollective::reduce_scatter, gradients, group);
-    return {std::max(shape_.layer.forward, gather), std::max(shape_.layer.backward, gather + reduce)};
+    const Picos each = setup_.late_reduction && setup_.gradient_accumulation > 1 ? gather : gather + reduce;
+    return {std::max(shape_.layer.forward, gather), std::max(shape_.layer.backward, each)};
   }
 
   [[nodiscard]] StageSum sum_of(std::int64_t stage) const {

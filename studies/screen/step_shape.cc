@@ -438,7 +438,7 @@ TrainingSetup shape_setup(const TrainingSetup& resolved) {
 TrainingSetup plain_setup(const TrainingSetup& shape) {
   TrainingSetup setup = shape;
   setup.zero_stage = 0;
-  setup.fp32_reduction = false;
+  setup.fp32_reduction = setup.late_reduction = false;
   return shape_setup(setup);
 }
 

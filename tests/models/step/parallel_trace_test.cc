@@ -412,6 +412,42 @@ TEST(ParallelCollectives, Fp32ReductionMovesTwice) {
   EXPECT_THROW(generate(gpt({64, 2, 256, 8}, 3), {.data_parallel = 4, .fp32_reduction = true}), InputError);
 }
 
+// Reduced in the last micro-batch alone, gradients cross the network once a step, and those of the whole model are in
+// memory when its backward begins, in fp32 if they are reduced so.
+TEST(ParallelCollectives, LateReductionKeepsWholeGradients) {
+  struct Outcome {
+    std::int64_t sent = 0, kept = 0;
+  };
+  ModelSpec model = gpt({64, 2, 256, 8}, 3);
+  model.tied_embeddings = false;  // a tied one is reduced once a use
+  const auto of = [&](bool late, bool fp32, TrainingPrecision precision) {
+    Outcome outcome;
+    const Trace trace = generate(model, {.gradient_accumulation = 3,
+                                         .precision = precision,
+                                         .data_parallel = 4,
+                                         .zero_stage = 3,
+                                         .fp32_reduction = fp32,
+                                         .late_reduction = late});
+    for (const Collective& collective : trace.collectives)
+      if (trace.strings.text(trace.ops.name[index_of(collective.op)]) == "reduce_scatter_gradients")
+        outcome.sent += collective.bytes.count();
+    for (std::size_t i = 0; i < trace.tensors.size(); ++i) {
+      const std::string name(trace.strings.text(trace.tensors.name[i]));
+      if (name.ends_with(".grad.whole")) outcome.kept += trace.tensors.bytes[i].count();
+    }
+    return outcome;
+  };
+  for (const TrainingPrecision precision : {TrainingPrecision::bf16_mixed, TrainingPrecision::bf16}) {
+    const Outcome each = of(false, true, precision), late = of(true, true, precision);
+    EXPECT_EQ(each.sent, 3 * late.sent);
+    EXPECT_EQ(each.kept, 0);
+    EXPECT_EQ(late.kept, late.sent);  // every parameter once, in the fp32 that is sent
+    EXPECT_EQ(of(false, false, precision).sent, 3 * of(true, false, precision).sent);
+    EXPECT_EQ(late.sent, 2 * of(true, false, precision).sent);
+  }
+  EXPECT_THROW(generate(model, {.data_parallel = 4, .zero_stage = 1, .late_reduction = true}), InputError);
+}
+
 TEST(TraceAssembly, MicroBatchesAreAlike) {
   const ModelSpec model = gpt(shapes[0], 4);
   const TrainingSetup setup{.gradient_accumulation = 9, .tensor_parallel = 2, .pipeline_parallel = 2};
