@@ -113,8 +113,7 @@ class Estimator {
   // ZeRO stage 2 reduces a layer's gradients in each backward, stage 3 also gathers its weights for each pass, on one
   // communicator: where that takes longer than the passes, it sets the pace.
   [[nodiscard]] ShapeTimes layer_times() const {
-    if (setup_.zero_stage < 2 || replicas_ == 1 || machine_.model->has_experts() || shape_.is_chunk)
-      return shape_.layer;
+    if (setup_.zero_stage < 2 || replicas_ == 1 || machine_.model->has_experts()) return shape_.layer;
     const GroupShape group = layout_.gradient_group();
     std::int64_t elements = 0;  // the shape's weights hold what was gathered when they were counted
     for (const std::int64_t parameter : machine_.layer_parameters) elements += parameter;
@@ -147,11 +146,19 @@ class Estimator {
     return sum;
   }
 
+  // What the collectives take longer than as many layers at the probe's own pace, which its first layers may set: of
+  // the layers that the probe did not have, its passes being measured whole.
+  [[nodiscard]] ShapeTimes beyond(std::int64_t layers) const {
+    const std::int64_t more = layers - shape_.layers_with_collectives;
+    return {(layer_.forward - shape_.layer.forward) * more, (layer_.backward - shape_.layer.backward) * more};
+  }
+
   // Without a pipeline host and device run beside each other over a whole micro-batch, so the slower sets the pace; in
   // one each pass begins with what it receives, and its host-bound stretches are in the device's times.
   [[nodiscard]] ShapeTimes pass_times(const ChunkShape& chunk, std::int64_t layers) const {
-    const ShapeTimes device{chunk.extra.forward + layer_.forward * layers,
-                            chunk.extra.backward + layer_.backward * layers};
+    const ShapeTimes paced = beyond(layers);
+    const ShapeTimes device{chunk.extra.forward + shape_.layer.forward * layers + paced.forward,
+                            chunk.extra.backward + shape_.layer.backward * layers + paced.backward};
     const ShapeTimes host{chunk.extra_host.forward + shape_.layer_host.forward * layers,
                           chunk.extra_host.backward + shape_.layer_host.backward * layers};
     const Picos lag = host.forward + host.backward - device.forward - device.backward;
@@ -176,9 +183,12 @@ class Estimator {
     PipelineWork::Pass pass = pass_of(shape_, extra, place, layers);
     pass.forward.rest = extra.rest.forward;
     pass.backward.rest = extra.rest.backward;
-    // What the group's collectives take longer than in the probe is of each layer.
-    pass.forward.second.device += (layer_.forward - shape_.layer.forward) * layers;
-    pass.backward.second.device += (layer_.backward - shape_.layer.backward) * layers;
+    const auto add = [](PipelineWork::Turn& turn, Picos time) {
+      (time > Picos(0) ? turn.second.device : turn.rest) += time;
+    };
+    const ShapeTimes paced = beyond(layers);
+    add(pass.forward, paced.forward);
+    add(pass.backward, paced.backward);
     return pass;
   }
 
@@ -317,7 +327,7 @@ class Estimator {
 bool has_closed_form(const TrainingSetup& setup) {
   if (!setup.step_barrier || setup.optimizer_device != StateDevice::gpu) return false;
   if (setup.offloaded_states > 0 || setup.recomputed_chunks > 0) return false;
-  if (setup.pipeline_plan) return false;
+  if (setup.pipeline_plan || (setup.late_reduction && setup.gradient_accumulation > 1)) return false;
   const std::string schedule = schedule_name(setup);
   return schedule == default_schedule || schedule == interleaved_schedule || schedule == all_forwards_first;
 }

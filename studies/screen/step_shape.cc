@@ -467,6 +467,7 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
   StageMemory layer;
   StepShape shape;
   shape.updated_layers = layers;
+  shape.layers_with_collectives = setup.zero_stage >= 2 ? layers : 0;
   if (single) {
     const std::int64_t deep = deep_layers(machine, layers);
     const StageMemory held = ProbeMemory(probe_trace(machine, setup, deep), 0).memory();
@@ -484,7 +485,6 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
   const Stage& stage = times.stage(middle);
 
   if (layers < 3) {  // too few for differences of layers
-    shape.is_chunk = true;
     shape.layer = plain->layer;
     shape.layer_host = plain->layer_host;
     shape.layer_kept = plain->layer_kept;

@@ -57,8 +57,8 @@ struct ChunkShape {
 
 struct StepShape {
   ShapeTimes layer;
-  // layer is of the plain shape: what a chunk's collectives take longer than its layers is in the chunk's rest.
-  bool is_chunk = false;
+  // Of the probe's stages, whose passes have the collectives of ZeRO stages 2 and 3 in them; 0: they have none.
+  std::int64_t layers_with_collectives = 0;
   ShapeTimes layer_host;  // of the host's calls, which set the pace where they take longer
   ShapeTimes layer_work;  // of the device's work without pauses
   Bytes layer_kept{};
