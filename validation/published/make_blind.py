@@ -10,7 +10,7 @@ row's words become a set-up is stated once for each source; no set-up is chosen 
 import os
 import sys
 
-from make_cases import CaseFile, gpt
+from make_cases import CaseFile, gpt, write
 
 
 def llama(title, source, layers, hidden, heads, kv_heads, feed_forward, vocabulary=128256):
@@ -18,6 +18,13 @@ def llama(title, source, layers, hidden, heads, kv_heads, feed_forward, vocabula
             "hidden": hidden, "heads": heads, "kv_heads": kv_heads, "feed_forward": feed_forward,
             "vocabulary": vocabulary, "max_positions": 4096, "mask": "causal", "norm": "rms_norm",
             "norm_placement": "pre", "activation": "silu_gated", "positions": "rotary", "tied_embeddings": False}
+
+
+def add_step(cases, name, seconds, peak, gib, skip=None, **fields):
+    """Its time, and its peak, a metric of memory; skip: why the time alone is left out."""
+    why = {"skip": skip} if skip else {}
+    cases.add(name, metric="iteration_time", unit="s", value=round(seconds, 4), **fields, **why)
+    cases.add(name + " memory", metric=peak, unit="GiB", value=gib, **fields)
 
 
 # KempnerInstitute/KempnerForge 01b461a, benchmarks/mfu_scaling: GPUs, model, tensor split, replicas, tokens/s of all,
@@ -55,9 +62,7 @@ def kempner():
                   "model__late_reduction": replicas > 1}
         kind = "KempnerForge H200" + (", tensor ranks" if tensor > 1 else "")
         name = f"{gpus} {model} t{tensor} d{replicas}"
-        cases.add(name, source=kind, metric="iteration_time", unit="s",
-                  value=round(batch * accumulation * replicas * 4096 / rate, 4), **fields)
-        cases.add(name + " memory", source=kind, metric="peak_allocated", unit="GiB", value=memory, **fields)
+        add_step(cases, name, batch * accumulation * replicas * 4096 / rate, "peak_allocated", memory, source=kind, **fields)
     return cases
 
 
@@ -112,10 +117,7 @@ def torchao():
                   "model__attention_kernel": "flash2"}
         if recipe:
             fields["model__fp8_recipe"] = recipe
-        cases.add(recipe or "bf16", source="torchao", metric="iteration_time", unit="s", value=round(8192 / rate, 4),
-                  **fields)
-        cases.add((recipe or "bf16") + " memory", source="torchao", metric="peak_reserved", unit="GiB", value=memory,
-                  **fields)
+        add_step(cases, recipe or "bf16", 8192 / rate, "peak_reserved", memory, source="torchao", **fields)
     return cases
 
 
@@ -148,20 +150,14 @@ def torchtune():
     for name, memory, rate, own in TORCHTUNE_FULL:
         fields = {**common, "hardware__profile": "a100-80gb-1gpu", "model__name": "llama-3.2-3b", "model__sequence": 4096,
                   "model__micro_batch": 2, **own}
-        cases.add(f"3B {name}", source="torchtune full", metric="iteration_time", unit="s", value=round(8192 / rate, 4),
-                  **fields)
-        cases.add(f"3B {name} memory", source="torchtune full", metric="peak_allocated", unit="GiB", value=memory,
-                  **fields)
+        add_step(cases, f"3B {name}", 8192 / rate, "peak_allocated", memory, source="torchtune full", **fields)
     for name, machine, replicas, memory, rate, own in TORCHTUNE_LORA:
         fields = {**common, "hardware__profile": machine, "model__sequence": 2048, "model__micro_batch": 2,
                   "model__loss": "native", "model__trainable": "lora", "model__lora_rank": 8,
                   "model__lora_targets": "all_linear", "model__lora_weights": "same", "model__data_parallel": replicas,
                   **own}
-        why = {"skip": "97 % of an RTX A6000's peak: another GPU"} if "A6000" in name else {}
-        cases.add(name, source="torchtune adapters", metric="iteration_time", unit="s",
-                  value=round(4096 * replicas / rate, 4), **fields, **why)
-        cases.add(name + " memory", source="torchtune adapters", metric="peak_allocated", unit="GiB", value=memory,
-                  **fields)
+        skip = "97 % of an RTX A6000's peak: another GPU" if "A6000" in name else None
+        add_step(cases, name, 4096 * replicas / rate, "peak_allocated", memory, skip, source="torchtune adapters", **fields)
     return cases
 
 
@@ -293,12 +289,7 @@ HELD_TO = {
 
 def main():
     output = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
-    for name, make in FILES.items():
-        cases = make()
-        cases.held_to = HELD_TO.get(name, [])
-        with open(os.path.join(output, name + ".json"), "w", encoding="utf-8") as out:
-            out.write(cases.document())
-        print(f"{name}: {len(cases.cases)} cases")
+    write({name: make() for name, make in FILES.items()}, HELD_TO, output)
 
 
 if __name__ == "__main__":

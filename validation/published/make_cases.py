@@ -17,6 +17,15 @@ import statistics
 import sys
 
 
+def write(files, held_to, output):
+    """Case files by name, with what groups are held to, by file."""
+    for name, cases in files.items():
+        cases.held_to = held_to.get(name, [])
+        with open(os.path.join(output, name + ".json"), "w", encoding="utf-8") as out:
+            out.write(cases.document())
+        print(f"{name}: {len(cases.cases)} cases, {sum('skip' in case for case in cases.cases)} skipped")
+
+
 def gpt(layers, hidden, heads, positions, vocabulary=51200):
     """GPT-2's architecture as Megatron-LM trains it: vocabulary padded, dropout 0.1."""
     return {
@@ -782,11 +791,7 @@ def main():
         "stalloc": stalloc(stalloc_rows),
         "other": remaining(rows),
     }
-    for name, cases in files.items():
-        cases.held_to = HELD_TO.get(name, [])
-        with open(os.path.join(output, name + ".json"), "w", encoding="utf-8") as out:
-            out.write(cases.document())
-        print(f"{name}: {len(cases.cases)} cases, {sum('skip' in case for case in cases.cases)} skipped")
+    write(files, HELD_TO, output)
 
 
 if __name__ == "__main__":
