@@ -92,7 +92,7 @@ SweepValues SweepEstimate::best(const SweepFile& file) const {
   margin.step_seconds *= 1 - file.margin;
   margin.busy_seconds *= 1 - file.margin;
   margin.peak_bytes =
-      is_bound ? 0 : (may_give_back(file) ? allocated_bytes : metrics.peak_bytes) * (1 - file.memory_margin);
+      is_bound ? 0 : (may_give_back(file) ? metrics.allocated_bytes : metrics.peak_bytes) * (1 - file.memory_margin);
   margin.life_years = 0;
   SweepValues values{};
   for (std::size_t i = 0; i < file.objectives.size(); ++i) values[i] = margin.value(file.objectives[i]);
@@ -116,7 +116,7 @@ bool SweepEstimate::may_do(const SweepFile& file) const {
   if (file.most_step_seconds && metrics.step_seconds * (1 - file.margin) > *file.most_step_seconds) return false;
   if (file.most_gpus && metrics.gpus > *file.most_gpus) return false;
   if (!file.must_fit || capacity_bytes <= 0 || is_bound) return true;
-  return allocated_bytes * (1 - file.memory_margin) <= capacity_bytes;
+  return metrics.allocated_bytes * (1 - file.memory_margin) <= capacity_bytes;
 }
 
 bool SweepEstimate::may_give_back(const SweepFile& file) const {
@@ -257,13 +257,13 @@ void SweepScreen::add_cached(SweepEstimate& estimate, const SweepSettings& setti
       const StepPeak peak = in->peaks.peak(*in->machine, *measured.shape,
                                            resolve(with_settings(in->scenario.training, settings), in->model),
                                            Bytes(static_cast<std::int64_t>(in->capacity_bytes)));
-      estimate.allocated_bytes = static_cast<double>(peak.allocated.count());
+      estimate.metrics.allocated_bytes = static_cast<double>(peak.allocated.count());
       estimate.metrics.peak_bytes = static_cast<double>(peak.reserved.count());
       return;
     } catch (const InputError&) {  // of what its replay will say; the probe could be made
     }
   }
-  estimate.metrics.peak_bytes = estimate.allocated_bytes + static_cast<double>(measured.cached_bytes().count());
+  estimate.metrics.peak_bytes = estimate.metrics.allocated_bytes + static_cast<double>(measured.cached_bytes().count());
 }
 
 std::vector<std::string> SweepScreen::unseen(const SweepSettings& settings) {
@@ -314,7 +314,8 @@ SweepEstimate SweepScreen::look(const SweepSettings& settings, bool is_first) {
         const StepEstimate least = least_sharded_step(*in->machine, *plain, setup);
         estimate.is_least = true;
         estimate.metrics.step_seconds = to_seconds(least.step_time);
-        estimate.metrics.peak_bytes = estimate.allocated_bytes = static_cast<double>(least.peak_allocated.count());
+        estimate.metrics.peak_bytes = estimate.metrics.allocated_bytes =
+            static_cast<double>(least.peak_allocated.count());
         return estimate;
       }
     MeasuredShape& measured = in->shape(shape_of);
@@ -329,7 +330,7 @@ SweepEstimate SweepScreen::look(const SweepSettings& settings, bool is_first) {
     const StepEstimate step = estimate_step(*in->machine, *shape, setup);
     estimate.metrics.step_seconds = to_seconds(step.step_time);
     estimate.metrics.busy_seconds = to_seconds(step.busy);
-    estimate.metrics.peak_bytes = estimate.allocated_bytes = static_cast<double>(step.peak_allocated.count());
+    estimate.metrics.peak_bytes = estimate.metrics.allocated_bytes = static_cast<double>(step.peak_allocated.count());
     estimate.lacks = &measured;
   } catch (const InputError& error) {
     estimate.invalid = (error.place().empty() ? "" : error.place() + ": ") + error.cause();

@@ -24,7 +24,7 @@ namespace spillway::studies {
 struct SweepMetrics {
   double step_seconds = 0;
   double peak_bytes = 0;       // reserved
-  double allocated_bytes = 0;  // at the peak; of a replay
+  double allocated_bytes = 0;  // at the peak; what is reserved beyond it may be given back before memory runs out
   double gpus = 1;
   double tokens_per_step = 0;
   double busy_seconds = 0;  // of the step, in which a GPU's kernels, collectives and copies run; mean over ranks
@@ -55,9 +55,8 @@ struct SweepEstimate {
   std::string invalid;  // why it can't run at all; empty: it can
   SweepMetrics metrics;
   double capacity_bytes = 0;
-  double allocated_bytes = 0;  // at the peak; what is reserved beyond it may be given back before memory runs out
-  bool is_bound = false;       // times are those of the step without its technique, peaks are not known
-  bool is_least = false;       // times and peaks are lower bounds (least_sharded_step())
+  bool is_bound = false;  // times are those of the step without its technique, peaks are not known
+  bool is_least = false;  // times and peaks are lower bounds (least_sharded_step())
   // What lies cached of this one is not in the peak yet: peak_bytes is allocated_bytes, both estimates without the
   // allocator (SweepScreen::add_cached()). does() may turn out false.
   MeasuredShape* lacks = nullptr;

@@ -149,7 +149,7 @@ std::pair<std::int64_t, std::int64_t> count_faster(const SweepFile& file, const 
     const SweepEstimate estimate = screen.estimate(space.settings(*point));
     if (!estimate.invalid.empty() || !estimate.may_do(file)) continue;
     ++points;
-    const bool fits = estimate.allocated_bytes <= estimate.capacity_bytes;
+    const bool fits = estimate.metrics.allocated_bytes <= estimate.capacity_bytes;
     faster += fits && estimate.metrics.step_seconds < seconds ? 1 : 0;
   }
   return {points, faster};

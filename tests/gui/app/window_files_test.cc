@@ -180,6 +180,18 @@ TEST_F(Window, OpeningReplacesNothing) {
   EXPECT_EQ(window_.session().variants().size(), 2U);
 }
 
+// An edit alone waits for no quiet; one of many does, and the last is what is shown.
+TEST_F(Window, AnEditAloneIsReplayedAtOnce) {
+  open("bound-by-pcie");
+  window_.session().edit("model.micro_batch", "3", false);
+  QCoreApplication::processEvents();
+  EXPECT_TRUE(window_.session().is_busy() || !window_.session().is_stale());
+  window_.session().edit("model.micro_batch", "2", false);
+  EXPECT_TRUE(window_.session().is_stale());
+  settle();
+  EXPECT_EQ(window_.session().outcome()->scenario.text, window_.session().document()->text());
+}
+
 // Variants are named, branched, removed and brought back; the tree's model keeps the rules of models.
 TEST_F(Window, VariantsBranch) {
   const QAbstractItemModelTester tester(&window_.variants().model(),

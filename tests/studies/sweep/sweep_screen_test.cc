@@ -131,14 +131,14 @@ TEST(SweepScreen, WhatIsCachedRulesNothingOut) {
   SweepEstimate estimate;
   estimate.metrics.step_seconds = 1;
   estimate.metrics.peak_bytes = 60e9;
-  estimate.allocated_bytes = 30e9;
+  estimate.metrics.allocated_bytes = 30e9;
   estimate.capacity_bytes = 40e9;
   EXPECT_TRUE(estimate.may_do(file));
   EXPECT_FALSE(estimate.does(file));
   EXPECT_DOUBLE_EQ(estimate.best(file)[0], 30e9 * (1 - file.memory_margin));
-  estimate.allocated_bytes = 50e9;  // more than margins explain
+  estimate.metrics.allocated_bytes = 50e9;  // more than margins explain
   EXPECT_FALSE(estimate.may_do(file));
-  estimate.allocated_bytes = 20e9;
+  estimate.metrics.allocated_bytes = 20e9;
   estimate.metrics.peak_bytes = 30e9;  // nothing to give back
   EXPECT_TRUE(estimate.does(file));
   EXPECT_DOUBLE_EQ(estimate.best(file)[0], 30e9 * (1 - file.memory_margin));
@@ -151,7 +151,7 @@ void expect_equal(const SweepEstimate& one, const SweepEstimate& other, std::int
   EXPECT_EQ(one.metrics.peak_bytes, other.metrics.peak_bytes) << number;
   EXPECT_EQ(one.metrics.gpus, other.metrics.gpus) << number;
   EXPECT_EQ(one.metrics.tokens_per_step, other.metrics.tokens_per_step) << number;
-  EXPECT_EQ(one.allocated_bytes, other.allocated_bytes) << number;
+  EXPECT_EQ(one.metrics.allocated_bytes, other.metrics.allocated_bytes) << number;
   EXPECT_EQ(one.is_least, other.is_least) << number;
   EXPECT_EQ(one.is_bound, other.is_bound) << number;
 }
