@@ -47,7 +47,10 @@ std::string_view to_string(CommGroup group) {
     case CommGroup::context:
       return "context";
     case CommGroup::gradient:
+    case CommGroup::shard:
       return "data";
+    case CommGroup::copies:
+      return "data copies";
     case CommGroup::expert:
       return "expert";
     case CommGroup::expert_gradient:
@@ -64,12 +67,20 @@ GroupShape Communication::shape(CommGroup group) const {
       return layout_.context_group();
     case CommGroup::gradient:
       return layout_.gradient_group();
+    case CommGroup::shard:
+      return layout_.shard_group();
+    case CommGroup::copies:
+      return layout_.copy_group();
     case CommGroup::expert:
       return layout_.expert_group();
     case CommGroup::expert_gradient:
       return layout_.expert_gradient_group();
   }
   return {};
+}
+
+std::string_view Communication::lane(CommGroup group) const {
+  return group == CommGroup::gradient && layout_.copy_group().ranks > 1 ? all_data_lane : to_string(group);
 }
 
 void Communication::run(CommGroup group, std::string_view name, NetworkCollective kind, Bytes whole,
@@ -80,7 +91,7 @@ void Communication::run(CommGroup group, std::string_view name, NetworkCollectiv
   const Bytes input = kind == NetworkCollective::all_gather ? whole / members.ranks : whole;
   session_.collective({.name = name,
                        .kind = recorded_kind(kind),
-                       .group = to_string(group),
+                       .group = lane(group),
                        .group_size = members.ranks,
                        .input = input,
                        .buffer = whole,
@@ -92,8 +103,12 @@ void Communication::run(CommGroup group, std::string_view name, NetworkCollectiv
 }
 
 void Communication::all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place) {
-  if (shape(group).ranks == 1 || in_place.empty()) return;
   const Bytes whole = bytes_of(in_place);
+  all_reduce(group, name, std::move(in_place), whole);
+}
+
+void Communication::all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place, Bytes whole) {
+  if (shape(group).ranks == 1 || in_place.empty()) return;
   run(group, name, NetworkCollective::all_reduce, whole, in_place, in_place);
 }
 

@@ -21,9 +21,13 @@ namespace spillway::models {
 // (reduce-scatter, all-to-all), the message (send-receive).
 using CollectiveTimer = std::function<Picos(NetworkCollective kind, Bytes bytes, const GroupShape& group)>;
 
-enum class CommGroup : std::uint8_t { tensor, context, gradient, expert, expert_gradient };
+// gradient: all ranks with the same weights; shard, copies: ParallelLayout's, shard being gradient where there is one
+// copy.
+enum class CommGroup : std::uint8_t { tensor, context, gradient, shard, copies, expert, expert_gradient };
 std::string_view to_string(CommGroup group);
 
+// The lane of CommGroup::gradient where shards have the usual one.
+inline constexpr std::string_view all_data_lane = "all data";
 // Lanes of transfers between stages, and of collectives in which one rank of each stage takes part.
 inline constexpr std::string_view send_lane = "send", receive_lane = "receive", stages_lane = "stages";
 
@@ -43,6 +47,7 @@ class Communication {
 
   // All of these do nothing, or give x itself, in a group of one.
   void all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place);
+  void all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place, Bytes whole);  // a part of them
   [[nodiscard]] Tensor all_gather(CommGroup group, const std::string& name, const Tensor& x, TensorRole role);
   [[nodiscard]] Tensor reduce_scatter(CommGroup group, const std::string& name, const Tensor& x, TensorRole role);
   [[nodiscard]] Tensor all_to_all(CommGroup group, const std::string& name, const Tensor& x, TensorRole role);
@@ -71,6 +76,7 @@ class Communication {
   void all_reduce_stages(std::string_view name, std::vector<Tensor> in_place, const std::vector<std::int64_t>& stages);
 
  private:
+  [[nodiscard]] std::string_view lane(CommGroup group) const;
   void run(CommGroup group, std::string_view name, NetworkCollective kind, Bytes whole, std::vector<Tensor> reads,
            std::vector<Tensor> writes);
   void transfer(std::string_view name, std::string_view lane, CollectiveKind kind, const Tensor& tensor,

@@ -14,6 +14,7 @@ ParallelLayout::ParallelLayout(const TrainingSetup& setup, const ModelSpec& mode
       tensor_(setup.tensor_parallel),
       context_(setup.context_parallel),
       data_(setup.data_parallel),
+      copies_(setup.shard_groups),
       expert_(setup.expert_parallel),
       expert_stride_(setup.has_whole_experts() ? 1 : tensor_),
       per_machine_(gpus_per_machine),

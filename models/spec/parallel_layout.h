@@ -87,11 +87,14 @@ class ParallelLayout {
   [[nodiscard]] GroupShape context_group() const { return group(context_, tensor_); }
   // Ranks that hold the same weights: data * context.
   [[nodiscard]] GroupShape gradient_group() const { return group(data_ * context_, tensor_); }
-  // Ranks that share out one set of experts, and those that hold the same experts. Experts that tensor ranks hold whole
-  // are spread over these too.
+  // Of these, the neighbours that share out one copy of what ZeRO splits, and those with the same share of each copy.
+  [[nodiscard]] GroupShape shard_group() const { return group(data_ * context_ / copies_, tensor_); }
+  [[nodiscard]] GroupShape copy_group() const { return group(copies_, tensor_ * context_ * data_ / copies_); }
+  // Ranks that share out one set of experts, and those that hold the same experts, of one copy. Experts that tensor
+  // ranks hold whole are spread over these too.
   [[nodiscard]] GroupShape expert_group() const { return group(expert_, expert_stride_); }
   [[nodiscard]] GroupShape expert_gradient_group() const {
-    return group(data_ * context_ * tensor_ / expert_stride_ / expert_, expert_stride_ * expert_);
+    return group(data_ * context_ * tensor_ / expert_stride_ / expert_ / copies_, expert_stride_ * expert_);
   }
   [[nodiscard]] std::int64_t gpus_per_host() const { return per_host_; }
   // Two stages (neighbours, or first and last for tied embeddings); per_machine is 2 when they share a machine.
@@ -111,7 +114,7 @@ class ParallelLayout {
   // `ranks` ranks `stride` apart, starting at rank 0.
   [[nodiscard]] GroupShape group(std::int64_t ranks, std::int64_t stride) const;
 
-  std::int64_t stages_, split_, tensor_, context_, data_, expert_, expert_stride_, per_machine_, per_host_;
+  std::int64_t stages_, split_, tensor_, context_, data_, copies_, expert_, expert_stride_, per_machine_, per_host_;
   std::vector<std::vector<PipelinePlan::Place>> routes_;
   std::vector<Where> where_;        // by chunk and stage
   std::vector<LayerRange> ranges_;  // by position

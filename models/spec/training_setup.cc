@@ -195,6 +195,19 @@ void check_stage_layers(const TrainingSetup& setup, const ModelSpec& model) {
         "give pipeline_parallel x pipeline_chunks numbers whose sum is the decoder's layers");
 }
 
+void check_shard_groups(const TrainingSetup& setup) {
+  check_range("shard_groups", setup.shard_groups, 1 << 16);
+  check_divides("shard_groups", setup.shard_groups, "data_parallel", setup.data_parallel);
+  if (setup.shard_groups > 1 && setup.shards() == 1)
+    throw InputError("", "shard_groups", "groups of one rank share nothing out",
+                     "set zero_stage to 0, or fewer groups");
+  if (setup.shard_groups > 1 && setup.expert_replicas() % setup.shard_groups != 0)
+    throw InputError("", "shard_groups",
+                     fmt::format("{} ranks hold the same experts, which {} groups can't share", setup.expert_replicas(),
+                                 setup.shard_groups),
+                     "let expert_parallel x shard_groups divide data_parallel x context_parallel");
+}
+
 void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   constexpr std::int64_t most = 1 << 16;
   check_range("tensor_parallel", setup.tensor_parallel, most);
@@ -221,6 +234,7 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   if (setup.sequence_parallel)
     check_divides("tensor_parallel", t, "tokens of a sequence's part", setup.local_sequence());
   check_experts(setup);
+  check_shard_groups(setup);
   if (setup.context_parallel > 1 && !setup.flash_attention)
     throw InputError("", "context_parallel", "ring attention is a form of flash attention",
                      "set flash_attention to true or context_parallel to 1");
@@ -459,6 +473,7 @@ std::int64_t TrainingSetup::model_state_bytes_per_parameter() const {
 
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   TrainingSetup result = setup;
+  if (result.zero_stage == 0) result.shard_groups = 1;
   if (result.sequence == 0) result.sequence = model.max_positions;
   check_range("sequence", result.sequence, 1 << 24);
   check_range("micro_batch", result.micro_batch, 1 << 16);

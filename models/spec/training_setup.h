@@ -272,6 +272,11 @@ struct TrainingSetup {
   // 0: every replica holds everything. 1: optimizer state and master weights are split over d * context_parallel
   // ranks; 2: gradients too; 3: weights too (FSDP).
   std::int64_t zero_stage = 0;
+  // zero_stage 1 to 3: the ranks form so many groups of neighbours, each of which shares out a whole copy, and shares
+  // of gradients are added up over the groups (FSDP's HYBRID_SHARD, torchtitan's data_parallel_replicate_degree,
+  // Megatron-core's num-distributed-optimizer-instances, MiCS: Zhang et al. 2022, arXiv 2205.00119). A divisor of
+  // data_parallel that leaves every group several ranks.
+  std::int64_t shard_groups = 1;
   std::int64_t bucket_bytes = 25 << 20;  // gradients are reduced in buckets of at least so many bytes
   std::int64_t prefetch = 1;             // zero_stage 3: layers whose weights are gathered ahead of their use, 0 .. 8
   // zero_stage 3, backwards: the weights ahead are gathered after the gradients of the layer at hand are reduced, not
@@ -321,10 +326,12 @@ struct TrainingSetup {
   // Elements of a parameter whose optimizer state one rank keeps (ZeRO stage 1 and up: a share, rounded up). Experts
   // spread over e ranks are held by e times fewer ranks.
   [[nodiscard]] std::int64_t optimizer_share(std::int64_t elements, bool is_expert = false) const {
-    const std::int64_t holders = is_expert ? expert_replicas() : data_parallel * context_parallel;
-    const std::int64_t ranks = zero_stage == 0 ? 1 : holders;
+    const std::int64_t ranks = zero_stage == 0 ? 1 : is_expert ? expert_shards() : shards();
     return (elements + ranks - 1) / ranks;
   }
+  // Ranks of a stage that share out one copy of what zero_stage says, and those that do so with a rank's experts.
+  [[nodiscard]] std::int64_t shards() const { return data_parallel * context_parallel / shard_groups; }
+  [[nodiscard]] std::int64_t expert_shards() const { return expert_replicas() / shard_groups; }
   // Ranks of a stage that hold the same part of the same experts.
   [[nodiscard]] std::int64_t expert_replicas() const {
     return data_parallel * context_parallel * (has_whole_experts() ? tensor_parallel : 1) / expert_parallel;

@@ -479,6 +479,15 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                             "weights too (FSDP).",
                    .label = "ZeRO stage"},
                   setup.zero_stage);
+  fields::integer(
+      visitor,
+      {.key = "shard_groups",
+       .min = 1,
+       .max = 65536,
+       .about = "With zero_stage 1 to 3: groups of replicas that each share out a whole copy, adding shares "
+                "of gradients up over the groups (hybrid sharding, HSDP).",
+       .label = "groups that shard"},
+      setup.shard_groups);
   fields::integer(visitor,
                   {.key = "bucket_bytes",
                    .min = 1,

@@ -86,7 +86,7 @@ void GradientReducer::hand_over() {
 }
 
 void GradientReducer::reduce(bool experts) {
-  const CommGroup group = experts ? CommGroup::expert_gradient : CommGroup::gradient;
+  const CommGroup group = experts ? CommGroup::expert_gradient : CommGroup::shard;
   std::vector<Pending> mine;
   for (const Pending& pending : bucket_)
     if (pending.parameter->is_expert == experts) mine.push_back(pending);
@@ -98,10 +98,10 @@ void GradientReducer::reduce(bool experts) {
     gradients.push_back(pending.gradient);
     bytes += pending.gradient.bytes();
   }
-  if (setup_.zero_stage == 0)
-    communication_->all_reduce(group, "all_reduce_gradients", gradients);
-  else
-    communication_->scatter_into(group, "reduce_scatter_gradients", gradients, gradients, bytes);
+  if (setup_.zero_stage == 0) return communication_->all_reduce(group, "all_reduce_gradients", gradients);
+  communication_->scatter_into(group, "reduce_scatter_gradients", gradients, gradients, bytes);
+  communication_->all_reduce(CommGroup::copies, "all_reduce_shares", gradients,
+                             bytes / communication_->shape(group).ranks);
 }
 
 void GradientReducer::widen_bucket() {
@@ -117,7 +117,10 @@ void GradientReducer::widen_bucket() {
 }
 
 void GradientReducer::reduce_to_shares(CommGroup group, const std::vector<Pending>& bucket) {
-  if (communication_->shape(group).ranks == 1) {  // experts that no other rank holds
+  if (communication_->shape(group).ranks == 1) {  // experts that no other rank of the group holds
+    std::vector<Tensor> whole;
+    for (const Pending& pending : bucket) whole.push_back(pending.gradient);
+    communication_->all_reduce(CommGroup::copies, "all_reduce_shares", std::move(whole));
     for (const Pending& pending : bucket) autograd_.add(*pending.parameter, pending.gradient);
     return;
   }
@@ -138,6 +141,8 @@ void GradientReducer::reduce_to_shares(CommGroup group, const std::vector<Pendin
     shares.push_back(share);
   }
   communication_->scatter_into(group, "reduce_scatter_gradients", whole, shares, bytes);
+  communication_->all_reduce(CommGroup::copies, "all_reduce_shares", shares,
+                             bytes / communication_->shape(group).ranks);  // cast afterwards
   for (std::size_t i = 0; i < bucket.size(); ++i) autograd_.add(*bucket[i].parameter, std::move(shares[i]));
 }
 
@@ -219,7 +224,7 @@ void WeightGatherer::gather(const std::vector<TrainedParameter*>& unit, bool exp
     whole += parameter.value.bytes();
   }
   if (!values.empty())
-    communication_.gather_into(experts ? CommGroup::expert_gradient : CommGroup::gradient, "all_gather_weights",
+    communication_.gather_into(experts ? CommGroup::expert_gradient : CommGroup::shard, "all_gather_weights",
                                std::move(shards), std::move(values), whole);
 }
 

@@ -6,6 +6,9 @@
 //   ZeRO 2, 3  reduce-scattered in every micro-batch, the shares added up; the whole gradients go with their bucket.
 //              With late_reduction whole ones are added up, and reduce-scattered during the last micro-batch
 //
+// With shard_groups, stages 1 to 3 reduce-scatter within a group, and all-reduce the shares over the groups behind it,
+// on a communicator of its own (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce).
+//
 // With the optimizer on the CPU, gradients of the last micro-batch leave bucket by bucket, after their reduction.
 //
 // Experts spread over e ranks are reduced over the ranks that hold the same ones, in the same buckets. After the

@@ -42,7 +42,7 @@ bool is_adam(OptimizerKind kind) { return kind == OptimizerKind::adam || kind ==
 void gather_weights(const TrainingSetup& setup, Communication& communication, const Group& parameters, bool experts) {
   List values;
   Bytes bytes{};
-  const CommGroup ranks = experts ? CommGroup::expert_gradient : CommGroup::gradient;
+  const CommGroup ranks = experts ? CommGroup::expert_gradient : CommGroup::shard;
   const auto gather = [&] {
     if (!values.empty()) communication.gather_into(ranks, "all_gather_weights", values, values, bytes);
     values.clear();

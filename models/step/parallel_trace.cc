@@ -24,6 +24,7 @@ class RankGrid {
         context_(setup.context_parallel),
         expert_(setup.expert_parallel),
         expert_stride_(setup.has_whole_experts() ? 1 : tensor_),
+        copies_(setup.shard_groups),
         peers_(scope == RankScope::all ? tensor_ * context_ * setup.data_parallel : 1),
         stages_(setup.pipeline_parallel) {}
 
@@ -40,27 +41,30 @@ class RankGrid {
     }
     if (peers_ == 1) return;
     for (std::int64_t stage = 0; stage < stages_; ++stage) {
-      groups(assembly, stage, CommGroup::tensor, 1, tensor_);
-      groups(assembly, stage, CommGroup::context, tensor_, context_);
-      groups(assembly, stage, CommGroup::gradient, tensor_, peers_ / tensor_);
-      groups(assembly, stage, CommGroup::expert, expert_stride_, expert_);
-      groups(assembly, stage, CommGroup::expert_gradient, expert_stride_ * expert_, peers_ / expert_stride_ / expert_);
+      groups(assembly, stage, to_string(CommGroup::tensor), 1, tensor_);
+      groups(assembly, stage, to_string(CommGroup::context), tensor_, context_);
+      groups(assembly, stage, to_string(CommGroup::shard), tensor_, peers_ / tensor_ / copies_);
+      groups(assembly, stage, to_string(CommGroup::copies), peers_ / copies_, copies_);
+      if (copies_ > 1) groups(assembly, stage, all_data_lane, tensor_, peers_ / tensor_);
+      groups(assembly, stage, to_string(CommGroup::expert), expert_stride_, expert_);
+      groups(assembly, stage, to_string(CommGroup::expert_gradient), expert_stride_ * expert_,
+             peers_ / expert_stride_ / expert_ / copies_);
     }
   }
 
  private:
   // Groups of `size` ranks `stride` apart.
-  void groups(TraceAssembly& assembly, std::int64_t stage, CommGroup group, std::int64_t stride,
+  void groups(TraceAssembly& assembly, std::int64_t stage, std::string_view lane, std::int64_t stride,
               std::int64_t size) const {
     for (std::int64_t first = 0; first < peers_; ++first) {
       if (first / stride % size != 0) continue;
       std::vector<std::size_t> members;
       for (std::int64_t i = 0; i < size; ++i) members.push_back(rank(stage, first + i * stride));
-      assembly.meet(members, to_string(group));
+      assembly.meet(members, lane);
     }
   }
 
-  std::int64_t tensor_, context_, expert_, expert_stride_, peers_, stages_;
+  std::int64_t tensor_, context_, expert_, expert_stride_, copies_, peers_, stages_;
 };
 
 void connect_stages(const PipelinePlan& plan, const RankGrid& grid, TraceAssembly& assembly) {

@@ -42,7 +42,7 @@ std::int64_t padded(std::int64_t elements, std::int64_t unit) { return (elements
 
 Buffer buffer_of(const TrainingSetup& setup, const BuiltChunk& chunk, bool experts) {
   Buffer buffer{.pieces = pieces_of(chunk, experts)};
-  buffer.ranks = experts ? setup.expert_replicas() : setup.data_parallel * setup.context_parallel;
+  buffer.ranks = experts ? setup.expert_shards() : setup.shards();
   buffer.first.resize(buffer.pieces.size());
   for (std::size_t i = buffer.pieces.size(); i-- > 0;) {
     buffer.elements = padded(buffer.elements, parameter_alignment);

@@ -61,7 +61,8 @@ void zero(FlagRows& rows) {
       .as_modelled_if("zero_optimization.zero_quantized_weights", "false", "")
       .as_modelled_if("zero_optimization.zero_quantized_gradients", "false", "")
       .as_modelled_if("zero_optimization.zero_hpz_partition_size", "1", "weights are split over all replicas")
-      .as_modelled_if("zero_optimization.mics_shard_size", "-1", "weights are split over all replicas")
+      .read("zero_optimization.mics_shard_size", "model.shard_groups", facts::shard_size, whole,
+            "replicas over this; -1: all share")
       .not_said(
           "zero_optimization.stage3_max_live_parameters zero_optimization.stage3_max_reuse_distance "
           "zero_optimization.stage3_prefetch_bucket_size zero_optimization.stage3_param_persistence_threshold "

@@ -175,7 +175,9 @@ void sharding(FlagRows& rows, std::string_view section, bool has_prefix) {
       rows.read(flag, key, fact, values, note);
   };
   row("sharding_strategy", "model.zero_stage", facts::sharding,
-      "FULL_SHARD=3 SHARD_GRAD_OP=2 NO_SHARD=0 HYBRID_SHARD=hybrid HYBRID_SHARD_ZERO2=hybrid 1=3 2=2 3=0 4=hybrid", "");
+      "FULL_SHARD=3 SHARD_GRAD_OP=2 NO_SHARD=0 HYBRID_SHARD=hybrid HYBRID_SHARD_ZERO2=hybrid2 1=3 2=2 3=0 4=hybrid "
+      "5=hybrid2",
+      "");
   row("offload_params", "model.optimizer_device", facts::offload_everything, if_on, "and model.weight_device");
   row("backward_prefetch", "model.late_prefetch", "model.late_prefetch", backward_prefetch, "");
   rows.read(name("reshard_after_forward"), "model.zero_stage", facts::reshard,

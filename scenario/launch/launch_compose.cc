@@ -106,12 +106,11 @@ void compose_optimizer(LaunchLedger& ledger) {
 // TrainingArguments' fsdp: words such as "full_shard auto_wrap offload".
 void compose_fsdp_words(LaunchLedger& ledger) {
   const auto words = ledger.text(facts::sharding);
-  if (!words || words->size() <= 1 || *words == "hybrid") return;
+  if (!words || words->size() <= 1 || *words == "hybrid" || *words == "hybrid2") return;
   const auto has = [&](std::string_view word) { return words->find(word) != std::string::npos; };
   const bool is_off = !has("shard") || has("no_shard");
   const std::string stage = is_off ? "0" : has("grad_op") || has("zero2") ? "2" : "3";
   if (has("offload")) ledger.assume(facts::offload_everything, "true", "fsdp: offload");
-  if (has("hybrid")) ledger.warn("hybrid sharding: weights are reckoned as split over all replicas");
   ledger.set("model.zero_stage", stage, "");
 }
 
@@ -195,7 +194,7 @@ void compose_titan_replicas(LaunchLedger& ledger, std::int64_t machine_gpus) {
     ledger.set("model.zero_stage", stage, "sharded: torchtitan's default is to keep weights in a pipeline alone");
   else
     ledger.leave_out(facts::reshard, IgnoreReason::no_effect, "nothing is sharded");
-  if (replicas > 1 && shards > 1) ledger.warn("replicas of shards: weights are reckoned as split over all of them");
+  if (replicas > 1 && is_sharded) ledger.set("model.shard_groups", std::to_string(replicas), by_layout);
   if (ledger.number_or("model.tensor_parallel", 1) > 1)
     ledger.set("model.sequence_parallel", "true", "torchtitan's tensor parallelism splits norms along the sequence");
 }
@@ -204,15 +203,35 @@ void compose_sharding(LaunchLedger& ledger) {
   if (ledger.text(facts::fsdp2) == "3") ledger.set("model.zero_stage", ledger.text(facts::reshard).value_or("3"), "");
   if (!ledger.has(facts::fsdp) && !ledger.has(facts::sharding)) return;
   const auto sharding = ledger.text(facts::sharding);
-  if (sharding && sharding->size() > 1 && *sharding != "hybrid") return;  // words, read before
+  if (sharding && sharding->size() > 1 && !sharding->starts_with("hybrid")) return;  // words, read before
   if (ledger.program() == LaunchFormat::megatron && !ledger.has(facts::fsdp))
     return ledger.leave_out(facts::sharding, IgnoreReason::no_effect, "of --use-megatron-fsdp");
   const std::string usual =
       ledger.program() == LaunchFormat::megatron ? "0" : ledger.text(facts::reshard).value_or("3");
-  const bool is_hybrid = sharding == "hybrid" || usual == "hybrid";
-  if (is_hybrid) ledger.warn("hybrid sharding: weights are reckoned as split over all replicas");
-  const std::string stage = is_hybrid ? std::string("3") : sharding.value_or(usual);
+  const std::string words = sharding.value_or(usual);
+  const std::string stage = words == "hybrid" ? "3" : words == "hybrid2" ? "2" : words;
   ledger.set("model.zero_stage", stage, "FSDP's default");
+}
+
+// FSDP's hybrid sharding keeps what is shared out within a machine; MiCS says how many GPUs share.
+void compose_groups(LaunchLedger& ledger, std::int64_t machine_gpus) {
+  const std::int64_t stage = whole_number(ledger.chosen("model.zero_stage").value_or("0")).value_or(0);
+  const bool is_hybrid = ledger.text(facts::sharding).value_or("").find("hybrid") != std::string::npos ||
+                         ledger.text(facts::reshard).value_or("") == "hybrid";
+  std::int64_t size = ledger.number_or(facts::shard_size, 0);
+  if (is_hybrid) {
+    const std::int64_t nodes = ledger.number_or(facts::nodes, 0);
+    const std::int64_t of_launch = nodes > 0 ? gpus_of(ledger) / nodes : 0;
+    size = of_launch > 0 ? of_launch : machine_gpus > 0 ? machine_gpus : usual_gpus;
+    size = ledger.number_or(facts::gpus_per_node, size) / ledger.number_or("model.tensor_parallel", 1);
+  }
+  const std::int64_t replicas = whole_number(ledger.chosen("model.data_parallel").value_or("1")).value_or(1);
+  if (stage == 0 || size < 1 || size >= replicas) return;
+  if (size == 1 || replicas % size != 0)
+    return ledger.warn(
+        fmt::format("{} GPUs can't share {} replicas: weights are reckoned as split over all", size, replicas));
+  ledger.set("model.shard_groups", std::to_string(replicas / size),
+             is_hybrid ? "each machine shares out a copy" : "replicas over the GPUs that share");
 }
 
 // What only some stages have.
@@ -328,14 +347,17 @@ void compose_kernels(LaunchLedger& ledger) {
   compose_allocator(ledger);
 }
 
-void compose_layout(LaunchLedger& ledger, std::int64_t machine_gpus) {
+void compose_layout(LaunchLedger& ledger, const MachineGpus& machines) {
   check_degrees(ledger);
   if (ledger.program() == LaunchFormat::torchtitan)
-    compose_titan_replicas(ledger, machine_gpus);
+    compose_titan_replicas(ledger, machines.all);
   else if (!ledger.says("model.data_parallel"))
-    compose_replicas(ledger, machine_gpus);
+    compose_replicas(ledger, machines.all);
   compose_fsdp_words(ledger);
-  if (ledger.program() != LaunchFormat::torchtitan) compose_sharding(ledger);
+  if (ledger.program() != LaunchFormat::torchtitan) {
+    compose_sharding(ledger);
+    compose_groups(ledger, machines.each);
+  }
   compose_state(ledger);
   compose_buckets(ledger);
 }

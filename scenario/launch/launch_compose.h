@@ -14,9 +14,12 @@ void compose_kernels(LaunchLedger& ledger);
 // What is trained: adapters, and the bytes of what they stand on.
 void compose_adapters(LaunchLedger& ledger);
 
-// Who splits what: sets the parallel sizes, ZeRO's stage and where state lives. `machine_gpus`: of the machine that was
-// named, 0: none. Throws InputError where the GPUs are no multiple of the layout.
-void compose_layout(LaunchLedger& ledger, std::int64_t machine_gpus);
+// Who splits what: sets the parallel sizes, ZeRO's stage and where state lives. `machines`: those that were named, all
+// their GPUs and one's; 0: none. Throws InputError where the GPUs are no multiple of the layout.
+struct MachineGpus {
+  std::int64_t all = 0, each = 0;
+};
+void compose_layout(LaunchLedger& ledger, const MachineGpus& machines);
 
 // Micro-batches and the chunks of a pipeline, whose layers are `layers`.
 void compose_batches(LaunchLedger& ledger, std::int64_t layers);

@@ -128,6 +128,7 @@ class Decomposer {
     const std::int64_t stage = setup_.zero_stage;
     settle("zero_stage");
     if (stage < 3 && setup_.late_prefetch) lack("late_prefetch", "of FSDP's full sharding");
+    if (setup_.shard_groups > 1) lack("shard_groups", "FSDP's hybrid sharding goes by machines");
     if (stage > 1) {
       say(facts::fsdp, "3");
       say(facts::sharding, stage);
@@ -204,8 +205,10 @@ class Decomposer {
     if (ranks == 1 && stage > 0) lack("zero_stage", "one rank splits nothing");
     if (ranks > 1 && stage == 1) lack("zero_stage", "torchtitan splits weights as well, or nothing");
     const bool splits = stage > 0 && setup_.data_parallel > 1;
-    say(facts::replicas, splits ? 1 : setup_.data_parallel);
-    say(facts::shards, splits ? setup_.data_parallel : 1);
+    const std::int64_t copies = splits ? setup_.shard_groups : setup_.data_parallel;
+    say(facts::replicas, copies);
+    say(facts::shards, setup_.data_parallel / copies);
+    settle("shard_groups");
     if (stage > 1 && ranks > 1) say(facts::reshard, stage);
     const bool reduces = stage > 0 && ranks > 1 && is_mixed(setup_.precision);
     if (reduces && setup_.fp32_reduction) {

@@ -12,6 +12,8 @@ using Name = const std::string_view;
 inline constexpr Name gpus = "launch.gpus", nodes = "launch.nodes", gpus_per_node = "launch.gpus_per_node";
 // Replicas: copies of what is split, and ranks that split it.
 inline constexpr Name replicas = "launch.replicas", shards = "launch.shards", reshard = "launch.reshard";
+// Ranks of each of several groups that share out a copy; below 1: all.
+inline constexpr Name shard_size = "launch.shard_size";
 inline constexpr Name fsdp = "launch.fsdp", fsdp2 = "launch.fsdp2", sharding = "launch.sharding";
 // Batches: of one replica at once, of one pass through a pipeline.
 inline constexpr Name local_batch = "launch.local_batch", pass_batch = "launch.pass_batch";

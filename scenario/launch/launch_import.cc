@@ -33,7 +33,7 @@ class Importer {
       if (each.format == ledger_.program()) ledger_.assume(each.fact, std::string(each.value), each.why);
     compose_kernels(ledger_);
     compose_adapters(ledger_);
-    compose_layout(ledger_, machine_gpus());
+    compose_layout(ledger_, machines());
     choose_model();
     compose_batches(ledger_, model_.layers > 0 ? model_.layers : model_.spec.layers);
     choose_dropout();
@@ -57,9 +57,10 @@ class Importer {
   }
 
  private:
-  [[nodiscard]] std::int64_t machine_gpus() const {
-    if (request_.machine.empty()) return 0;
-    return ProfileLibrary::shared().load_system(request_.machine).total_gpus();
+  [[nodiscard]] MachineGpus machines() const {
+    if (request_.machine.empty()) return {};
+    const HardwareProfile hardware = ProfileLibrary::shared().load_system(request_.machine);
+    return {hardware.total_gpus(), hardware.gpu_count};
   }
 
   void choose_model() {

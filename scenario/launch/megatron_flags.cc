@@ -31,7 +31,7 @@ void layout(FlagRows& rows) {
       .say("ddp-bucket-size", "model.bucket_bytes", facts::bucket_elements, whole, "parameters, of 4 bytes each")
       .as_modelled_if("expert-tensor-parallel-size", "1", "experts are not split over tensors when 1")
       .say("cp-comm-type", "model.context_exchange", "p2p=p2p a2a=a2a")
-      .as_modelled_if("num-distributed-optimizer-instances", "1", "one group shares the optimizer state")
+      .say("num-distributed-optimizer-instances", "model.shard_groups", whole, "copies of what is shared out")
       .as_modelled("no-async-tensor-model-parallel-allreduce async-tensor-model-parallel-allreduce",
                    "the input gradient's all-reduce runs beside the weight gradient")
       .as_modelled("no-scatter-gather-tensors-in-pipeline scatter-gather-tensors-in-pipeline",

@@ -47,9 +47,21 @@ class Layouts {
       setup.expert_parallel = e;
       for (std::int64_t zero = 0; zero <= (setup.data_parallel * c == 1 ? 0 : p > 1 ? 1 : 3); ++zero) {
         setup.zero_stage = zero;
+        setup.shard_groups = 1;
         cut_batch(point);
+        if (zero == 0) continue;
+        setup.shard_groups = machines_of(setup);
+        if (setup.shard_groups > 1) cut_batch(point);
       }
     }
+  }
+
+  // Groups that keep what is gathered within a machine; 1 where that can't be.
+  [[nodiscard]] std::int64_t machines_of(const TrainingSetup& setup) const {
+    const std::int64_t ranks = machine_gpus_ / setup.tensor_parallel / setup.context_parallel;
+    if (ranks < 1 || ranks * setup.context_parallel < 2 || setup.data_parallel % ranks != 0) return 1;
+    const std::int64_t groups = setup.data_parallel / ranks;
+    return setup.expert_replicas() % groups == 0 ? groups : 1;
   }
 
   void cut_batch(FitPoint point) {
@@ -117,6 +129,7 @@ std::vector<FitPoint> neighbouring_layouts(const FitSubject& subject, const FitP
       if (setup.step_sequences() % (setup.data_parallel * setup.micro_batch) != 0) continue;
       setup.sequence_parallel = setup.tensor_parallel > 1 && may_share_sequence(*subject.model);
       if (setup.data_parallel * setup.context_parallel == 1) setup.zero_stage = 0;
+      if (setup.data_parallel % setup.shard_groups != 0 || setup.shards() == 1) setup.shard_groups = 1;
       if (setup.pipeline_parallel == 1) {
         setup.pipeline_schedule = default_schedule;
         setup.pipeline_chunks = 1;

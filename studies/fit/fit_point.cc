@@ -45,6 +45,7 @@ std::vector<std::string> layout_words(const TrainingSetup& setup) {
   count("dp", setup.data_parallel);
   count("ep", setup.expert_parallel);
   if (setup.zero_stage > 0) words.push_back(fmt::format("ZeRO {}", setup.zero_stage));
+  if (setup.zero_stage > 0 && setup.shard_groups > 1) words.back() += fmt::format(" in {} groups", setup.shard_groups);
   count("b", setup.micro_batch);
   if (setup.pipeline_parallel > 1 && (setup.pipeline_schedule != default_schedule || setup.pipeline_chunks > 1)) {
     words.push_back(schedule_name(setup));

@@ -163,10 +163,13 @@ class Reader {
     const std::int64_t split = given.tensor_parallel * given.pipeline_parallel * given.context_parallel;
     if (given.gpus() == machine_->gpus) return;
     const std::int64_t replicas = machine_->gpus / split;
-    if (replicas * split == machine_->gpus && batch % (replicas * given.micro_batch) == 0)
+    if (replicas * split == machine_->gpus && batch % (replicas * given.micro_batch) == 0) {
+      const std::int64_t shards = replicas * given.context_parallel / given.shard_groups;
+      if (replicas % given.shard_groups != 0 || shards == 1) set("model.shard_groups=null");
       return set(fmt::format("model.data_parallel={}", replicas));
+    }
     for (const char* key : {"tensor_parallel", "pipeline_parallel", "context_parallel", "pipeline_schedule",
-                            "pipeline_chunks", "expert_parallel", "micro_batch"})
+                            "pipeline_chunks", "expert_parallel", "micro_batch", "shard_groups"})
       set(fmt::format("model.{}=null", key));
     set(fmt::format("model.data_parallel={}", std::gcd(machine_->gpus, batch)));
   }

@@ -293,8 +293,8 @@ class Search {
     const TrainingSetup& s = point.setup;
     std::string others;
     for (const auto& [key, text] : point.others) others += key + text;
-    return fmt::format("{} {} {} {} {} {} {} {} {} {}", s.tensor_parallel, s.context_parallel, s.pipeline_parallel,
-                       s.data_parallel, s.expert_parallel, s.zero_stage, static_cast<int>(s.recompute),
+    return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", s.tensor_parallel, s.context_parallel, s.pipeline_parallel,
+                       s.data_parallel, s.expert_parallel, s.zero_stage, s.shard_groups, static_cast<int>(s.recompute),
                        static_cast<int>(s.optimizer_device), static_cast<int>(s.weight_device), others);
   }
 

@@ -44,19 +44,19 @@ HeldState held_state(const ModelSpec& model, const TrainingSetup& setup, bool ex
 Bytes least_state_bytes(const ModelSpec& model, const TrainingSetup& setup) {
   const HeldState experts = held_state(model, setup, true), rest = held_state(model, setup, false);
   const auto split = static_cast<double>(setup.tensor_parallel * setup.pipeline_parallel);
-  const auto replicas = static_cast<double>(setup.data_parallel * setup.context_parallel);
+  const auto shards = static_cast<double>(setup.shards());
   const auto spread = static_cast<double>(setup.expert_parallel);
   const bool weights_stay = setup.weight_device == StateDevice::gpu;
   const double state = static_cast<double>(setup.model_state_bytes_per_parameter() - setup.gradient_bytes() -
                                            setup.trained_weight_bytes()) *
                        states_on_gpu(model, setup);
-  // Experts are spread over e of the replicas, and shared out over the rest.
+  // Experts are spread over e of the ranks that share, and shared out over the rest.
   const auto per_gpu = [&](const HeldState& held, double holders) {
     const double weights = (weights_stay ? held.weights : 0) / (setup.zero_stage >= 3 ? holders : 1);
     const double states = held.trained * state / (setup.zero_stage >= 1 ? holders : 1);
     return (weights + states) / split;
   };
-  const double bytes = per_gpu(rest, replicas) + per_gpu(experts, replicas / spread) / spread;
+  const double bytes = per_gpu(rest, shards) + per_gpu(experts, shards / spread) / spread;
   return Bytes(static_cast<std::int64_t>(bytes));
 }
 

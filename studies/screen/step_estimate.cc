@@ -34,7 +34,8 @@ class Estimator {
         setup_(setup),
         layout_(setup, *machine.model, machine.cluster.gpus_per_machine,
                 looped_plan({}, setup.pipeline_parallel, setup.gradient_accumulation, setup.pipeline_chunks)),
-        replicas_(setup.data_parallel * setup.context_parallel) {
+        replicas_(setup.data_parallel * setup.context_parallel),
+        shards_(setup.shards()) {
     layer_ = layer_times();
     for (std::int64_t stage = 0; stage < layout_.stages(); ++stage) stages_.push_back(sum_of(stage));
   }
@@ -66,8 +67,8 @@ class Estimator {
     StepEstimate estimate;
     estimate.step_time = pipeline_ends().end;
     for (const StageSum& stage : stages_) {
-      const Bytes weights = setup_.zero_stage == 3 ? stage.weights / replicas_ : stage.weights;
-      const Bytes shared = (stage.gradients + stage.states) / replicas_;
+      const Bytes weights = setup_.zero_stage == 3 ? stage.weights / shards_ : stage.weights;
+      const Bytes shared = (stage.gradients + stage.states) / shards_;
       estimate.peak_allocated = std::max(estimate.peak_allocated, weights + shared + stage.kept);
     }
     estimate.peak_reserved = estimate.peak_allocated;
@@ -111,10 +112,11 @@ class Estimator {
   }
 
   // ZeRO stage 2 reduces a layer's gradients in each backward, stage 3 also gathers its weights for each pass, on one
-  // communicator: where that takes longer than the passes, it sets the pace.
+  // communicator, and adds shares up over the groups on another: where one takes longer than the passes, it sets the
+  // pace.
   [[nodiscard]] ShapeTimes layer_times() const {
     if (setup_.zero_stage < 2 || replicas_ == 1 || machine_.model->has_experts()) return shape_.layer;
-    const GroupShape group = layout_.gradient_group();
+    const GroupShape group = layout_.shard_group();
     std::int64_t elements = 0;  // the shape's weights hold what was gathered when they were counted
     for (const std::int64_t parameter : machine_.layer_parameters) elements += parameter;
     const Bytes weights(elements / setup_.tensor_parallel * setup_.weight_bytes());
@@ -123,8 +125,17 @@ class Estimator {
     const Picos gather =
         setup_.zero_stage == 3 ? machine_.cluster.timer(NetworkCollective::all_gather, weights, group) : Picos(0);
     const Picos reduce = machine_.cluster.timer(NetworkCollective::reduce_scatter, gradients, group);
-    const Picos each = setup_.late_reduction && setup_.gradient_accumulation > 1 ? gather : gather + reduce;
-    return {std::max(shape_.layer.forward, gather), std::max(shape_.layer.backward, each)};
+    if (setup_.late_reduction && setup_.gradient_accumulation > 1)
+      return {std::max(shape_.layer.forward, gather), std::max(shape_.layer.backward, gather)};
+    const Picos slowest = std::max(gather + reduce, over_groups(gradients));
+    return {std::max(shape_.layer.forward, gather), std::max(shape_.layer.backward, slowest)};
+  }
+
+  // Shares of so many bytes of gradients, added up over the groups that hold copies.
+  [[nodiscard]] Picos over_groups(Bytes gradients) const {
+    const GroupShape group = layout_.copy_group();
+    if (group.ranks == 1) return Picos(0);
+    return machine_.cluster.timer(NetworkCollective::all_reduce, gradients / shards_, group);
   }
 
   [[nodiscard]] StageSum sum_of(std::int64_t stage) const {
@@ -220,7 +231,7 @@ class Estimator {
   // What a stage does when its gradients are what they are on all replicas.
   [[nodiscard]] Picos update_time(std::int64_t index) const {
     const StageSum& stage = stages_[static_cast<std::size_t>(index)];
-    const std::int64_t split = setup_.zero_stage == 1 ? replicas_ : 1;
+    const std::int64_t split = setup_.zero_stage == 1 ? shards_ : 1;
     const Picos time =
         per_bytes(shape_.tail_per_byte, stage.weights) + per_bytes(shape_.update_per_byte, share(stage.weights, split));
     const bool gathers = setup_.zero_stage == 1 && replicas_ > 1;
@@ -247,7 +258,7 @@ class Estimator {
   [[nodiscard]] Picos shared_reduction() const {
     const std::int64_t last = layout_.stages() - 1;
     if (last == 0 || machine_.shared_parameters == 0) return Picos(0);
-    const std::int64_t parts = setup_.tensor_parallel * (setup_.zero_stage >= 2 ? replicas_ : 1);
+    const std::int64_t parts = setup_.tensor_parallel * (setup_.zero_stage >= 2 ? shards_ : 1);
     const Bytes gradients(machine_.shared_parameters / parts * setup_.gradient_bytes());
     return machine_.cluster.timer(NetworkCollective::all_reduce, gradients, layout_.stage_pair(0, last));
   }
@@ -274,17 +285,20 @@ class Estimator {
 
   [[nodiscard]] Picos pieces_time(NetworkCollective kind, Bytes bytes) const {
     const std::int64_t pieces = buckets(bytes);
-    return machine_.cluster.timer(kind, bytes / pieces, layout_.gradient_group()) * pieces;
+    return machine_.cluster.timer(kind, bytes / pieces, layout_.shard_group()) * pieces;
   }
 
   // What of it the last backward doesn't hide.
   [[nodiscard]] Picos reduction(Bytes gradients, Picos backward) const {
     const NetworkCollective kind =
         setup_.zero_stage == 0 ? NetworkCollective::all_reduce : NetworkCollective::reduce_scatter;
-    const GroupShape group = layout_.gradient_group();
-    if (!setup_.overlap_gradients) return machine_.cluster.timer(kind, gradients, group);
-    const Picos all = pieces_time(kind, gradients);
-    return std::max(all / buckets(gradients), all - backward);
+    if (!setup_.overlap_gradients)
+      return machine_.cluster.timer(kind, gradients, layout_.shard_group()) + over_groups(gradients);
+    // Of the second communicator the first bucket waits for the first's, and the last is seen on both.
+    const std::int64_t pieces = buckets(gradients);
+    const Picos within = pieces_time(kind, gradients), over = over_groups(gradients / pieces) * pieces;
+    const Picos all = std::max(within, over) + std::min(within, over) / pieces;
+    return std::max((within + over) / pieces, all - backward);
   }
 
   // Micro-batches in flight in a chunk of a stage when its warm-up is done: interleaved ones fill the chunks in turn,
@@ -300,7 +314,7 @@ class Estimator {
   }
 
   [[nodiscard]] Bytes peak(const StageSum& stage) const {
-    const std::int64_t states = setup_.zero_stage == 1 ? replicas_ : 1;
+    const std::int64_t states = setup_.zero_stage == 1 ? shards_ : 1;
     const Bytes fixed = stage.weights + stage.gradients + stage.buffers + share(stage.states, states);
     Bytes update = stage.update_transient;
     if (shape_.update_scales) {
@@ -317,7 +331,7 @@ class Estimator {
   const StepShape& shape_;
   const TrainingSetup& setup_;
   ParallelLayout layout_;
-  std::int64_t replicas_;
+  std::int64_t replicas_, shards_;
   ShapeTimes layer_;
   std::vector<StageSum> stages_;
 };

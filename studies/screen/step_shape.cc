@@ -430,6 +430,7 @@ TrainingSetup shape_setup(const TrainingSetup& resolved) {
   if (setup.zero_stage < 3) setup.prefetch = TrainingSetup().prefetch;
   if (setup.zero_stage < 2) {
     setup.zero_stage = 0;
+    setup.shard_groups = 1;
     if (setup.expert_parallel == 1) setup.data_parallel = 1;
   }
   return setup;

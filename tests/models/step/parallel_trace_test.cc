@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "base/input_error.h"
+#include "models/session/communication.h"
 #include "models/spec/model_part.h"
 #include "tests/models/example_profile.h"
 
@@ -197,6 +199,26 @@ std::int64_t waits_for_weight_gradients(const Trace& trace) {
   for (const Edge& edge : trace.edges)
     count += starts(edge.from, "gemm_wgrad") && trace.strings.text(trace.ops.name[index_of(edge.to)]) == "all_reduce";
   return count;
+}
+
+// With a barrier no stage scales its gradients before the norms of all are known.
+TEST(ParallelStages, UpdatesWaitForTheSlowestNorm) {
+  ModelSpec model = gpt(shapes[0], 4);
+  model.tied_embeddings = false;  // the first and last stage would meet
+  for (const bool barrier : {true, false}) {
+    const Trace trace = generate(model, {.gradient_accumulation = 4,
+                                         .framework = Framework::megatron,
+                                         .pipeline_parallel = 4,
+                                         .step_barrier = barrier});
+    std::set<std::uint32_t> waiting;  // ranks
+    for (const Edge& edge : trace.edges) {
+      const auto lane = [&](OpId op) -> const Lane& { return trace.lanes[index_of(trace.ops.lane[index_of(op)])]; };
+      if (trace.strings.text(lane(edge.from).name) == stages_lane &&
+          trace.strings.text(trace.ops.name[index_of(edge.to)]) == "foreach_mul_")
+        waiting.insert(lane(edge.to).rank);
+    }
+    EXPECT_EQ(waiting.size(), barrier ? 4U : 0U);
+  }
 }
 
 // Megatron-LM overlaps the input gradient's all-reduce with the weight gradient since September 2021 and adds weight
@@ -446,6 +468,54 @@ TEST(ParallelCollectives, LateReductionKeepsWholeGradients) {
     EXPECT_EQ(late.sent, 2 * of(true, false, precision).sent);
   }
   EXPECT_THROW(generate(model, {.data_parallel = 4, .zero_stage = 1, .late_reduction = true}), InputError);
+}
+
+// With shard_groups what is sharded is gathered and reduced within a group, kept whole times as often, and shares alone
+// cross from group to group.
+TEST(ParallelCollectives, GroupsShareOutACopyEach) {
+  struct Sums {
+    std::int64_t gathered = 0, scattered = 0, over = 0, most_ranks = 0, states = 0;
+  };
+  const ModelSpec model = gpt({64, 2, 256, 8}, 3);
+  for (const std::int64_t stage : {1, 2, 3}) {
+    const auto of = [&](std::int64_t replicas, std::int64_t groups) {
+      Sums sums;
+      const Trace trace = generate(
+          model, {.gradient_accumulation = 2, .data_parallel = replicas, .zero_stage = stage, .shard_groups = groups});
+      for (const Collective& collective : trace.collectives) {
+        const std::int64_t bytes = collective.bytes.count();
+        if (trace.strings.text(collective.group) == "data copies") {
+          EXPECT_EQ(collective.kind, CollectiveKind::all_reduce);
+          EXPECT_EQ(collective.group_size, groups);
+          sums.over += bytes;
+          continue;
+        }
+        sums.most_ranks = std::max<std::int64_t>(sums.most_ranks, collective.group_size);
+        (collective.kind == CollectiveKind::all_gather ? sums.gathered : sums.scattered) += bytes;
+      }
+      for (std::size_t i = 0; i < trace.tensors.size(); ++i)
+        if (trace.tensors.role[i] == TensorRole::optimizer_state) sums.states += trace.tensors.bytes[i].count();
+      return sums;
+    };
+    const Sums machine = of(4, 1), grouped = of(16, 4), all = of(16, 1);
+    EXPECT_EQ(machine.over, 0);
+    EXPECT_EQ(grouped.most_ranks, 4);
+    EXPECT_EQ(grouped.gathered, machine.gathered) << stage;
+    EXPECT_EQ(grouped.scattered, machine.scattered) << stage;
+    EXPECT_EQ(grouped.states, machine.states) << stage;
+    EXPECT_LT(all.states, grouped.states / 3) << stage;
+    EXPECT_NEAR(static_cast<double>(grouped.over), static_cast<double>(machine.scattered) / 4,
+                static_cast<double>(machine.scattered) / 1000)
+        << stage;  // a share of each, rounded up
+  }
+}
+
+TEST(ParallelCollectives, GroupsAreDivisorsOfTheReplicas) {
+  const ModelSpec model = gpt({64, 2, 256, 8}, 3);
+  EXPECT_THROW(generate(model, {.data_parallel = 4, .zero_stage = 3, .shard_groups = 3}), InputError);
+  EXPECT_THROW(generate(model, {.data_parallel = 4, .zero_stage = 3, .shard_groups = 4}), InputError);
+  EXPECT_THROW(generate(model, {.data_parallel = 4, .zero_stage = 3, .shard_groups = 0}), InputError);
+  EXPECT_EQ(resolve({.data_parallel = 4, .shard_groups = 4}, model).shard_groups, 1);  // nothing is shared out
 }
 
 TEST(TraceAssembly, MicroBatchesAreAlike) {

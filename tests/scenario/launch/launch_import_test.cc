@@ -196,7 +196,7 @@ TEST(LaunchImport, Torchtitan) {
                       {"model.micro_batch", "1"},
                       {"model.global_batch", "64"},
                       {"model.precision", "fp8_mixed"}});
-  EXPECT_TRUE(warns(large, "replicas of shards"));
+  EXPECT_EQ(key(large, "model.shard_groups"), "2");
 }
 
 // -1: whatever GPUs are left over, of the machine's or of eight.
@@ -208,6 +208,26 @@ TEST(LaunchImport, TorchtitanShardsOverWhatIsLeft) {
   EXPECT_TRUE(warns(import_launch(asked), "left over"));
   asked.machine = "dgx-h100-x4";
   EXPECT_EQ(key(import_launch(asked), "model.data_parallel"), "16");
+}
+
+// FSDP's hybrid sharding goes by machines, MiCS and Megatron-core say how many share or how many copies there are.
+TEST(LaunchImport, GroupsThatShareOutACopy) {
+  const Folder folder;
+  const std::string accelerate =
+      "accelerate launch --num_machines 4 --num_processes 32 --use_fsdp --fsdp_sharding_strategy ";
+  const std::string rest = " train.py --model_name_or_path meta-llama/Llama-2-7b-hf --per_device_train_batch_size 1\n";
+  for (const auto& [word, stage] : {std::pair("HYBRID_SHARD", "3"), std::pair("HYBRID_SHARD_ZERO2", "2")}) {
+    ImportRequest asked = request({folder.write("a.sh", accelerate + word + rest)});
+    asked.machine = "dgx-h100-x4";
+    const LaunchImport import = import_launch(asked);
+    EXPECT_EQ(key(import, "model.zero_stage"), stage);
+    EXPECT_EQ(key(import, "model.shard_groups"), "4");
+  }
+  ImportRequest mics = request({folder.write(
+      "d.json", R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1,
+                    "zero_optimization": {"stage": 3, "mics_shard_size": 8}})")});
+  mics.model = "gpt2-xl";
+  EXPECT_EQ(key(import_launch(mics), "model.shard_groups"), "4");
 }
 
 TEST(LaunchImport, TrainingArgumentsWithDeepSpeed) {

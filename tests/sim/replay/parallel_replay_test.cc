@@ -45,6 +45,8 @@ const TrainingSetup layouts[] = {
     {.tensor_parallel = 4},
     {.gradient_accumulation = 2, .data_parallel = 4, .bucket_bytes = 1 << 18},
     {.gradient_accumulation = 2, .data_parallel = 4, .zero_stage = 3},
+    {.gradient_accumulation = 2, .data_parallel = 4, .zero_stage = 3, .shard_groups = 2},
+    {.gradient_accumulation = 2, .tensor_parallel = 2, .data_parallel = 4, .zero_stage = 1, .shard_groups = 2},
     {.gradient_accumulation = 4, .context_parallel = 2, .pipeline_parallel = 2},
     {.gradient_accumulation = 6,
      .framework = Framework::megatron_2022,
@@ -113,17 +115,19 @@ TEST(ParallelReplay, OneRankStandsForItsPeersWithExperts) {
   model.layers = 2, model.hidden = 128, model.heads = model.kv_heads = 4, model.vocabulary = 1000;
   model.feed_forward = 256;
   model.experts = {.count = 8, .active = 2, .width = 128, .shared_width = 64, .first_dense_layers = 1};
-  for (const std::int64_t stage : {0, 1, 2, 3}) {
-    TrainingSetup setup = small({.tensor_parallel = 2,
-                                 .sequence_parallel = stage > 1,
-                                 .data_parallel = 4,
-                                 .expert_parallel = 2,
-                                 .zero_stage = stage});
-    const Result one = replay_of(model, setup, RankScope::representative);
-    const Result all = replay_of(model, setup, RankScope::all);
-    EXPECT_EQ(one.step_time, all.step_time);
-    EXPECT_EQ(one.memory.peak_allocated, all.memory.peak_allocated);
-  }
+  for (const std::int64_t stage : {0, 1, 2, 3})
+    for (const std::int64_t groups : {1, 2}) {  // of two, a rank's experts are its own within the group
+      TrainingSetup setup = small({.tensor_parallel = 2,
+                                   .sequence_parallel = stage > 1,
+                                   .data_parallel = 4,
+                                   .expert_parallel = 2,
+                                   .zero_stage = stage,
+                                   .shard_groups = groups});
+      const Result one = replay_of(model, setup, RankScope::representative);
+      const Result all = replay_of(model, setup, RankScope::all);
+      EXPECT_EQ(one.step_time, all.step_time) << stage << " " << groups;
+      EXPECT_EQ(one.memory.peak_allocated, all.memory.peak_allocated) << stage << " " << groups;
+    }
 }
 
 // A lone GPU's trace by way of stages is the trace written in one go: same time, same peak.
