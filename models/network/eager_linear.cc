@@ -51,7 +51,9 @@ bool EagerOps::is_fp8(const std::vector<Linear>& layers) {
 Tensor EagerOps::linear(const Linear& layer, const Tensor& x) {
   const auto saved = std::make_shared<SavedInput>(
       SavedInput{.kept = x, .users = readers_of(*layer.weight), .wants_gradient = x.node() != 0});
-  if (saved->users == 0) saved->kept = {};
+  const bool is_packed = layer.weight->storage != BaseWeights::same;
+  const bool stays = options_.keeps_packed_inputs && is_packed && saved->wants_gradient;
+  if (saved->users == 0 && !stays) saved->kept = {};
   Tensor operand = x;
   if (layer.weight->in_fp8 && keeps_wide(layer)) {
     operand = narrow_rows(layer.name + ".in", x, TensorRole::temporary);

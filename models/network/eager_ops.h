@@ -31,18 +31,19 @@ struct OpsOptions {
   // (Megatron-LM's layers, whether they are split or not).
   bool separate_passes = false;
   bool recomputes_shared_experts = false, recomputes_expert_activation = false, recomputes_norms = false;
-  bool merged_experts = false;    // gate and up of experts are one matrix (models/spec/model_part.h)
-  bool wide_adapters = false;     // adapters' products are done in fp32, with everything else in 16 bits
-  bool casts_adapters = false;    // fp32 adapters under autocast: a cast of their input back and forth
-  double adapter_dropout = 0;     // of their inputs
-  bool copies_logits = false;     // to shift them by a token
-  bool loops_experts = false;     // experts run one after another
-  bool widens_logits = false;     // a model's result is cast to fp32 when its forward ends
-  bool keeps_gathered = false;    // sequence parallel: inputs are kept whole, not gathered once more backwards
-  bool whole_experts = false;     // tensor ranks share out the experts, and each keeps its part of the sequence
-  double expert_imbalance = 1;    // rows that come to this rank's experts over the mean
-  bool fused_experts = false;     // casts and activations of experts are part of their products
-  bool waits_for_counts = false;  // the host waits for the number of rows each expert gets
+  bool merged_experts = false;       // gate and up of experts are one matrix (models/spec/model_part.h)
+  bool wide_adapters = false;        // adapters' products are done in fp32, with everything else in 16 bits
+  bool casts_adapters = false;       // fp32 adapters under autocast: a cast of their input back and forth
+  double adapter_dropout = 0;        // of their inputs
+  bool keeps_packed_inputs = false;  // products of frozen weights in fewer bits keep theirs for the backward
+  bool copies_logits = false;        // to shift them by a token
+  bool loops_experts = false;        // experts run one after another
+  bool widens_logits = false;        // a model's result is cast to fp32 when its forward ends
+  bool keeps_gathered = false;       // sequence parallel: inputs are kept whole, not gathered once more backwards
+  bool whole_experts = false;        // tensor ranks share out the experts, and each keeps its part of the sequence
+  double expert_imbalance = 1;       // rows that come to this rank's experts over the mean
+  bool fused_experts = false;        // casts and activations of experts are part of their products
+  bool waits_for_counts = false;     // the host waits for the number of rows each expert gets
   ExpertDispatcher dispatcher = ExpertDispatcher::nccl;
   bool captures_router = false;  // a CUDA graph has it
   bool overlap_tensor = false;   // collectives of the tensor group are cut up beside their products

@@ -34,6 +34,7 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .wide_adapters = setup.has_wide_adapters() && setup.precision == TrainingPrecision::bf16,
       .casts_adapters = setup.has_wide_adapters() && is_mixed(setup.precision),
       .adapter_dropout = setup.lora_dropout,
+      .keeps_packed_inputs = setup.keeps_packed_inputs,
       .copies_logits = setup.framework == Framework::huggingface_2024,
       .loops_experts = is_huggingface(setup.framework),
       .widens_logits = is_huggingface(setup.framework) && is_mixed(setup.precision),

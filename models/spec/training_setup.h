@@ -176,6 +176,9 @@ struct TrainingSetup {
   LoraWeights lora_weights = LoraWeights::fp32;
   double lora_dropout = 0;                       // of adapters' inputs, each its own, [0, 1)
   BaseWeights base_weights = BaseWeights::same;  // with adapters; qlora: same stands for nf4_double
+  // Each product of such a base keeps its input until the backward, though a frozen weight has no use for it, as
+  // bitsandbytes did until 2024 (bitsandbytes/autograd/_functions.py, MatMul4Bit).
+  bool keeps_packed_inputs = false;
   // The first so many layers, and what lies before them, have neither gradients nor adapters; an encoder's count first.
   std::int64_t frozen_layers = 0;
   StateType main_gradients = StateType::usual;  // of gradient buffers that live all the time: fp32 or bf16

@@ -217,6 +217,11 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "With adapters: how the frozen matrices inside layers are stored. In fewer bits than the "
                          "precision has, each is unpacked for every product."},
                setup.base_weights, base_weight_words());
+  fields::flag(visitor,
+               {.key = "keeps_packed_inputs",
+                .about = "With base_weights in fewer bits: their products keep their inputs for the backward, as "
+                         "bitsandbytes did until 2024."},
+               setup.keeps_packed_inputs);
   fields::integer(visitor,
                   {.key = "frozen_layers",
                    .max = 100'000,

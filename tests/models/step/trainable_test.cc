@@ -233,6 +233,25 @@ TEST(Trainable, OnlyAdaptersAreReducedAndUpdated) {
   EXPECT_EQ(bytes_of(adam, Phase::optimizer, "fused_adamw"), 28 * trained);
 }
 
+// bitsandbytes of 2023: behind each norm, and of the down projection. Attention's result and what the adapters read are
+// kept anyway; the first layer's norm is asked for no gradient.
+TEST(Trainable, PackedLayersMayKeepTheirInputs) {
+  const auto held = [](bool keeps) {
+    TrainingSetup setup = lora({.lora_targets = LoraTargets::qkv, .base_weights = BaseWeights::nf4});
+    setup.keeps_packed_inputs = keeps;
+    const Trace trace = generate(llama(2), setup);
+    std::int64_t live = 0;
+    for (const MemoryEvent& event : trace.memory_events) {
+      if (event.anchor != OpId::none && trace.ops.phase[index_of(event.anchor)] == Phase::backward) break;
+      if (trace.tensors.role[index_of(event.tensor)] != TensorRole::activation) continue;
+      if (event.action != MemoryAction::free_completed)
+        live += (event.action == MemoryAction::allocate ? 1 : -1) * event.bytes.count();
+    }
+    return live;
+  };
+  EXPECT_EQ(held(true) - held(false), 2 * 2 * b * s * (h + f));
+}
+
 // ZeRO stage 3 shares out packed weights; their scales stay whole on every rank.
 TEST(Trainable, PackedWeightsAreGatheredPacked) {
   const ModelSpec model = llama(2);
