@@ -194,7 +194,8 @@ void compose_titan_replicas(LaunchLedger& ledger, std::int64_t machine_gpus) {
     ledger.set("model.zero_stage", stage, "sharded: torchtitan's default is to keep weights in a pipeline alone");
   else
     ledger.leave_out(facts::reshard, IgnoreReason::no_effect, "nothing is sharded");
-  if (replicas > 1 && is_sharded) ledger.set("model.shard_groups", std::to_string(replicas), "copies of what is sharded");
+  if (replicas > 1 && is_sharded)
+    ledger.set("model.shard_groups", std::to_string(replicas), "copies of what is sharded");
   if (ledger.number_or("model.tensor_parallel", 1) > 1)
     ledger.set("model.sequence_parallel", "true", "torchtitan's tensor parallelism splits norms along the sequence");
 }
