@@ -18,7 +18,8 @@ fs::path program_folder() {
   return fs::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-// The build folder of a program that was not installed: the first above it with the file that names the source tree.
+// The build folder of a program that was not installed: the first above it with the file that names the source tree
+// beside what builds it, as that file alone says nothing (a stray copy of it in /tmp would lend its data to all there).
 struct BuildTree {
   fs::path folder, source;  // both empty: installed
 };
@@ -26,7 +27,7 @@ struct BuildTree {
 BuildTree find_build_tree() {
   const fs::path start = program_folder();
   for (fs::path folder = start; !folder.empty(); folder = folder.parent_path()) {
-    if (std::ifstream named(folder / "spillway-source"); named)
+    if (std::ifstream named(folder / "spillway-source"), builds(folder / "build.ninja"); named && builds)
       if (std::string source; std::getline(named, source)) return {folder, source};
     if (folder == folder.root_path()) break;
   }

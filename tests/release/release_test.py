@@ -174,6 +174,9 @@ class ReleaseTest(unittest.TestCase):
         os.makedirs(alone, exist_ok=True)
         shutil.copy(os.path.join(self.root, "bin/spillway"), alone)
         os.symlink(os.path.relpath(os.path.join(self.root, "lib"), os.path.dirname(alone)), os.path.join(alone, "../lib"))
+        # A stray file of a build, without the build, lends it none.
+        with open(os.path.join(self.folder, "alone/spillway-source"), "w", encoding="utf-8") as file:
+            file.write(self.inside(SOURCE or os.path.join(self.root, "share/spillway")) + "\n")
         scenario = os.path.join(self.root, "share/spillway/examples/scenarios/gpt2-xl-1k-h100.json")
         result = self.run_program("run", self.inside(scenario), program=os.path.join(alone, "spillway"))
         self.assertEqual(result.returncode, 2, result.stderr)
