@@ -21,7 +21,7 @@ std::string shortened(const std::string& name) { return name.size() <= 90 ? name
 
 std::string recorded_text(const StepDiagnosis& d) {
   const std::string steps = d.steps == 0 ? "" : fmt::format(" of {} step{}", d.steps, d.steps == 1 ? "" : "s");
-  std::string text = fmt::format("\n  recorded     {} ms{}: host calls or GPU work in {}, the GPU busy in {} ({})\n",
+  std::string text = fmt::format("\n  recorded     {} ms{}: host calls or GPU work in {}, GPU work in {} ({})\n",
                                  milliseconds(d.recorded), steps, milliseconds(d.active), milliseconds(d.gpu_busy),
                                  percent_text(share(d.gpu_busy, d.recorded)));
   if (d.recorded_reserved > Bytes(0))
@@ -141,7 +141,7 @@ std::string diagnosis_text(const StepDiagnosis& d) {
     text += fmt::format("\n  launch-bound {} ms ({}): works that begin as soon as the host launches them\n",
                         milliseconds(d.launch_bound), percent_text(share(d.launch_bound, d.recorded)));
   for (std::size_t i = 0; i < std::min<std::size_t>(d.stretches.size(), 3); ++i)
-    text += fmt::format("    {:>12} ms at {} ms, {} works, the GPU busy in {}, from {}\n",
+    text += fmt::format("    {:>12} ms at {} ms, {} works, GPU work in {}, from {}\n",
                         milliseconds(d.stretches[i].length), milliseconds(d.stretches[i].begin), d.stretches[i].works,
                         milliseconds(d.stretches[i].busy), shortened(d.stretches[i].where));
   if (!d.reliefs.empty()) text += fmt::format("\n  what each would give\n    {:>12} {:>7}\n", "step ms", "gain");

@@ -144,7 +144,7 @@ void DiagnosisPanel::fill() {
 
 void DiagnosisPanel::fill_step(const studies::StepDiagnosis& found) {
   title_->setText(
-      tr("Recorded %1 ms: host calls or GPU work in %2, the GPU busy in %3 (%4). A click goes to the longest.")
+      tr("Recorded %1 ms: host calls or GPU work in %2, GPU work in %3 (%4). A click goes to the longest.")
           .arg(ms(found.recorded), ms(found.active), ms(found.gpu_busy), part(found.gpu_busy, found.recorded)));
   constexpr double least_gain = 0.0005;  // less is shown as 0.0 %
   const bool gives = std::any_of(found.reliefs.begin(), found.reliefs.end(),

@@ -13,6 +13,7 @@
 #include "sim/fold/periodic_run.h"
 #include "sim/replay/critical_path.h"
 #include "sim/replay/fidelity.h"
+#include "sim/replay/gpu_busy.h"
 #include "sim/replay/host_memory.h"
 #include "sim/replay/step_pace.h"
 #include "sim/replay/transfer_links.h"
@@ -142,10 +143,11 @@ void record_times(const Trace& trace, const LoweredTrace& lowered, const Executo
   }
 }
 
-// Busy times by rank: kernels and copies run in the order of their columns, collectives beside them.
+// Busy times by rank (gpu_busy.h): kernels run in the order of their columns, collectives beside them.
 struct RankWork {
   std::vector<Interval> compute, communication;
   Picos compute_busy{};
+  bool has_device = false;  // something ran there, if only a copy
 };
 
 // As replayed; busy times are the whole step's.
@@ -156,6 +158,8 @@ std::vector<RankWork> work_by_rank(const Trace& trace, const Result& result, con
     if (!is_device_work(kind) || result.op_start[i] == unknown_time) continue;
     const std::size_t number = trace.lanes[index_of(trace.ops.lane[i])].rank;
     RankWork& rank = ranks[number < ranks.size() ? number : 0];
+    rank.has_device = true;
+    if (!keeps_gpu_busy(kind)) continue;
     const Picos shift = shift_of(whole, i);
     const Interval interval{result.op_start[i] - shift, result.op_end[i] - shift};
     if (kind == OpKind::collective) {
@@ -170,7 +174,7 @@ std::vector<RankWork> work_by_rank(const Trace& trace, const Result& result, con
 
 // Leaves rank.communication merged into rank.compute. usual_time: of a folded step, see PeriodicRun.
 double idle_fraction(RankWork& rank, Picos replayed, const PeriodicRun* whole, Picos usual_time) {
-  if (rank.compute.empty() && rank.communication.empty()) return 0;
+  if (!rank.has_device) return 0;
   rank.compute.insert(rank.compute.end(), rank.communication.begin(), rank.communication.end());
   Picos busy = covered(rank.compute);
   if (whole != nullptr) busy += covered(rank.compute, {usual_time - whole->period(), usual_time}) * whole->times();

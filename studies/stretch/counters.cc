@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/stop.h"
+#include "sim/replay/gpu_busy.h"
 
 namespace spillway::studies {
 namespace {
@@ -51,7 +52,7 @@ std::vector<Counter> counters_of(const Trace& trace, const Result& result, std::
       changes[place].push_back({start.count(), by});
       changes[place].push_back({end.count(), -by});
     };
-    if (kind == OpKind::kernel || kind == OpKind::collective) add(busy, 1);
+    if (sim::keeps_gpu_busy(kind)) add(busy, 1);
     if (is_storage(kind)) add(queue, 1);
     const double rate = static_cast<double>(trace.ops.bytes[i].count()) / to_seconds(end - start);
     if (kind == OpKind::copy_host_to_device || kind == OpKind::storage_read) add(to_gpu, rate);

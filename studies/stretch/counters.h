@@ -1,6 +1,6 @@
 // What a GPU, its PCIe slot and its drives are at over a step, as curves that hold each value until the next.
 //
-//   GPU busy           compute kernels or collectives at work on any stream of the rank: 0 or 1
+//   GPU busy           work that keeps a GPU busy (sim/replay/gpu_busy.h) on any stream of the rank: 0 or 1
 //   PCIe to, from      bytes a second of copies and transfers under way: each moves its bytes evenly while it takes
 //   drives' queue      transfers under way
 //

@@ -27,7 +27,7 @@ struct SweepMetrics {
   double allocated_bytes = 0;  // at the peak; what is reserved beyond it may be given back before memory runs out
   double gpus = 1;
   double tokens_per_step = 0;
-  double busy_seconds = 0;  // of the step, in which a GPU's kernels, collectives and copies run; mean over ranks
+  double busy_seconds = 0;  // of the step, in which a GPU is busy (sim/replay/gpu_busy.h); mean over ranks
   double usd_per_hour = 0;  // of all its GPUs
   double rest_watts = 0, busy_watts = 0;  // of all its GPUs while nothing runs, and while something does
   double life_years = 0;                  // expected; infinity: nothing is written, or it is unknown

@@ -58,6 +58,22 @@ TEST(Replay, KernelsOfAStreamFollowEachOther) {
   EXPECT_EQ(result.breakdown[static_cast<std::size_t>(Binding::host)], microseconds(1));
 }
 
+// A copy of 30 us from the host between kernels of 10 and 20 us, all behind 1 us of launch: 31 of 61 us idle. A copy
+// within the GPU's memory, and a fill, keep it busy.
+TEST(Replay, CopiesFromTheHostLeaveAGpuIdle) {
+  Trace trace = launches({{"gemm", microseconds(10)}, {"Memcpy", microseconds(30)}, {"add", microseconds(20)}});
+  const auto idle_with = [&trace](OpKind kind) {
+    trace.ops.kind[3] = kind;
+    const Result result = replay(trace, quiet_hardware(), {});
+    EXPECT_EQ(result.replayed, microseconds(61));
+    return result.bubble;
+  };
+  for (const OpKind kind : {OpKind::copy_host_to_device, OpKind::copy_device_to_host, OpKind::copy_peer})
+    EXPECT_NEAR(idle_with(kind), 31.0 / 61, 1e-9) << to_string(kind);
+  for (const OpKind kind : {OpKind::copy_device_to_device, OpKind::memset, OpKind::kernel})
+    EXPECT_NEAR(idle_with(kind), 1.0 / 61, 1e-9) << to_string(kind);
+}
+
 // Steps of one kernel each end at 11, 21, 71 and 91 us: periods of 10, 50 and 20 us.
 TEST(Replay, StepTimeIsTheMedianPeriod) {
   Trace trace =
