@@ -51,7 +51,7 @@ Picos shift_of(const PeriodicRun* whole, std::size_t op) {
   return whole == nullptr ? Picos(0) : whole->shift_of(OpId(static_cast<std::uint32_t>(op)));
 }
 
-// From its first launch to the end of the last work launched in it.
+// From its first launch to the end of the last work launched in it. O(ops + steps).
 class StepClock {
  public:
   // whole: of a folded step; else null.
@@ -60,49 +60,62 @@ class StepClock {
 
   [[nodiscard]] std::vector<StepResult> run() const {
     std::vector<StepResult> steps;
-    for (std::size_t s = 0; s < trace_.steps.size(); ++s) {
-      StepResult step = measure(static_cast<std::uint16_t>(s));
+    const std::vector<Measure> measures = measure(trace_.steps.size(), [this](std::size_t i) {
+      const OpId by = trace_.ops.launched_by[i];
+      return trace_.ops.step[by == OpId::none ? i : index_of(by)];
+    });
+    for (std::size_t s = 0; s < measures.size(); ++s) {
+      StepResult step = result_of(measures[s]);
       step.name = trace_.strings.text(trace_.steps[s].name);
       if (step.end > step.begin) steps.push_back(step);
     }
     if (!steps.empty()) return steps;
-    StepResult whole = measure(no_index16);
+    StepResult whole = result_of(measure(1, [](std::size_t) { return std::uint16_t{0}; }).front());
     whole.name = "whole trace";
     return {whole};
   }
 
  private:
-  [[nodiscard]] StepResult measure(std::uint16_t wanted) const {
+  struct Measure {
+    Picos begin = Picos::max(), end{}, recorded_begin = Picos::max(), recorded_end{}, device_busy{};
+    bool has_device_work = false, timed = true;
+  };
+
+  // step_of(op): whose it is; ops of none are no_index16.
+  template <class StepOf>
+  [[nodiscard]] std::vector<Measure> measure(std::size_t count, StepOf step_of) const {
     const Ops& ops = trace_.ops;
-    StepResult step;
-    Picos begin = Picos::max(), end{}, recorded_begin = Picos::max(), recorded_end{};
-    bool device_work = false, timed = true;
-    for (std::size_t i = 0; i < ops.size(); ++i) device_work |= is_device_work(ops.kind[i]) && in(i, wanted);
+    std::vector<Measure> steps(count);
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      if (const std::size_t s = step_of(i); is_device_work(ops.kind[i]) && s < count) steps[s].has_device_work = true;
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      if (!in(i, wanted) || result_.op_start[i] == unknown_time) continue;
-      if (device_work && !is_device_work(ops.kind[i]) && !is_storage(ops.kind[i])) continue;
+      const std::size_t s = step_of(i);
+      if (s >= count || result_.op_start[i] == unknown_time) continue;
+      Measure& step = steps[s];
+      if (step.has_device_work && !is_device_work(ops.kind[i]) && !is_storage(ops.kind[i])) continue;
       const OpId by = ops.launched_by[i];
       const std::size_t first = by == OpId::none ? i : index_of(by);
-      begin = std::min(begin, result_.op_start[first]);
-      end = std::max(end, result_.op_end[i]);
+      step.begin = std::min(step.begin, result_.op_start[first]);
+      step.end = std::max(step.end, result_.op_end[i]);
       if (is_device_work(ops.kind[i]))
         step.device_busy += (result_.op_end[i] - result_.op_start[i]) * runs_of(whole_, i);
-      timed &= ops.start[i] != unknown_time && ops.duration[i] != unknown_time && ops.start[first] != unknown_time;
-      if (!timed) continue;
-      recorded_begin = std::min(recorded_begin, ops.start[first]);
-      recorded_end = std::max(recorded_end, ops.start[i] + ops.duration[i]);
+      step.timed &= ops.start[i] != unknown_time && ops.duration[i] != unknown_time && ops.start[first] != unknown_time;
+      if (!step.timed) continue;
+      step.recorded_begin = std::min(step.recorded_begin, ops.start[first]);
+      step.recorded_end = std::max(step.recorded_end, ops.start[i] + ops.duration[i]);
     }
-    if (begin == Picos::max()) return step;
-    step.begin = begin;
-    step.end = end;
-    const bool captured = trace_.provenance.empty() || trace_.provenance.front().format != "generated";
-    if (timed && captured) step.recorded_span = recorded_end - recorded_begin;
-    return step;
+    return steps;
   }
-  [[nodiscard]] bool in(std::size_t i, std::uint16_t wanted) const {
-    if (wanted == no_index16) return true;
-    const OpId by = trace_.ops.launched_by[i];
-    return trace_.ops.step[by == OpId::none ? i : index_of(by)] == wanted;
+
+  [[nodiscard]] StepResult result_of(const Measure& measure) const {
+    StepResult step;
+    step.device_busy = measure.device_busy;
+    if (measure.begin == Picos::max()) return step;
+    step.begin = measure.begin;
+    step.end = measure.end;
+    const bool captured = trace_.provenance.empty() || trace_.provenance.front().format != "generated";
+    if (measure.timed && captured) step.recorded_span = measure.recorded_end - measure.recorded_begin;
+    return step;
   }
 
   const Trace& trace_;

@@ -185,8 +185,11 @@ class Diagnosis {
     const BusyTime covered(std::move(named));
     for (const TimeInterval& step : steps_.parts()) {
       Picos at = step.begin;
-      for (const TimeInterval& part : covered.parts()) {
-        if (part.end <= step.begin || part.begin >= step.end) continue;
+      const std::vector<TimeInterval>& parts = covered.parts();
+      for (auto next = std::partition_point(parts.begin(), parts.end(),
+                                            [&](const TimeInterval& part) { return part.end <= step.begin; });
+           next != parts.end() && next->begin < step.end; ++next) {
+        const TimeInterval& part = *next;
         if (part.begin > at) add_host("between operators (Python)", at, part.begin);
         at = std::max(at, part.end);
       }

@@ -35,6 +35,22 @@ TEST(BusyTime, IsTheLengthOfTheUnion) {
   }
 }
 
+// Streams' works one after the other, each ascending, of odd and even numbers of streams: works of stream k are
+// [10 i + k, 10 i + k + 1) and [10 i + 9, 10 i + 11), so that of each 10 as many are busy as there are streams, and 2.
+TEST(BusyTime, TakesStreamsInAnyOrder) {
+  constexpr std::int64_t works = 64;
+  for (const std::int64_t streams : {1, 2, 3, 4, 5, 6}) {
+    std::vector<TimeInterval> intervals;
+    for (std::int64_t k = streams; k > 0; --k)
+      for (std::int64_t i = 0; i < works; ++i) intervals.push_back({Picos(10 * i + k), Picos(10 * i + k + 1)});
+    for (std::int64_t i = 0; i < works; ++i) intervals.push_back({Picos(10 * i + 9), Picos(10 * i + 11)});
+    const BusyTime time(intervals);
+    EXPECT_EQ(time.parts().size(), static_cast<std::size_t>(works + 1));
+    EXPECT_EQ(time.length(), Picos(works * (streams + 2)));
+    EXPECT_EQ(time.within(Picos(100), Picos(200)), Picos(10 * (streams + 2)));
+  }
+}
+
 // Without [10, 20): a call before stays, one across loses what lies inside, one behind moves up by 10.
 TEST(RelievedTrace, TakesTheHostsTimeAway) {
   Trace trace;
