@@ -13,14 +13,21 @@ constexpr std::size_t cell_count = 6;
 constexpr int strip_height = 66;
 constexpr int widest_answer = 250, least_cell = 150;  // logical pixels
 
-// A label that says as many of its parts ("; " or ", " between them) as it has room for, and of a single one what an
-// ellipsis leaves; the whole is its tool tip.
+// A label that says as many of its parts ("; " or ", " between them) as it has room for, in smaller letters if that
+// helps, and of a single one what an ellipsis leaves; the whole is its tool tip.
 class CutLabel : public QLabel {
  public:
   explicit CutLabel(QWidget* parent) : QLabel(parent) { setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred); }
   void set_words(const QString& text) {
     words_ = text;
     setToolTip(text);
+    cut();
+  }
+  // Letters may shrink from the font's pixels down to `least_pixels`.
+  void set_shrinking_font(const QFont& font, int least_pixels) {
+    most_pixels_ = font.pixelSize();
+    least_pixels_ = least_pixels;
+    setFont(font);
     cut();
   }
 
@@ -33,6 +40,7 @@ class CutLabel : public QLabel {
  private:
   void cut() {
     static const QRegularExpression last_part("(; |, | \\()(?!.*(; |, | \\())");
+    fit_letters();
     QString part = words_;
     while (fontMetrics().horizontalAdvance(part) > width()) {
       const auto end = part.indexOf(last_part);
@@ -41,7 +49,17 @@ class CutLabel : public QLabel {
     }
     setText(part);
   }
+  void fit_letters() {
+    if (least_pixels_ == 0) return;
+    QFont letters = font();
+    for (int pixels = most_pixels_; pixels >= least_pixels_; --pixels) {
+      letters.setPixelSize(pixels);
+      if (QFontMetrics(letters).horizontalAdvance(words_) <= width()) break;
+    }
+    if (letters.pixelSize() != font().pixelSize()) setFont(letters);
+  }
   QString words_;
+  int most_pixels_ = 0, least_pixels_ = 0;
 };
 
 void set_words(QLabel* label, const std::string& text) {
@@ -93,7 +111,8 @@ void VerdictStrip::resizeEvent(QResizeEvent* event) {
   QFont bold = font();
   bold.setPixelSize(width() >= 1300 ? 16 : 14);
   bold.setBold(true);
-  for (const Cell& cell : cells_) cell.value->setFont(bold);
+  constexpr int least_pixels = 11;  // as the other words of the strip
+  for (const Cell& cell : cells_) static_cast<CutLabel*>(cell.value)->set_shrinking_font(bold, least_pixels);
 }
 
 void VerdictStrip::show(const std::vector<ShownFigure>& figures) {

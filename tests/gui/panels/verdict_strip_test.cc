@@ -36,5 +36,28 @@ TEST(VerdictStrip, DetailsAreCutBetweenTheirParts) {
     EXPECT_TRUE(!words.contains(QChar(0x2026)) || !words.contains(", ")) << words.toStdString();
 }
 
+// A value has smaller letters, down to those of the details, before any of it is left out.
+TEST(VerdictStrip, LettersOfValuesShrinkFirst) {
+  VerdictStrip strip;
+  ShownFigure figure;
+  figure.title = "peak memory";
+  figure.value = "26.51 of 23.00 GiB";
+  strip.show({ShownFigure{}, figure});
+  strip.setVisible(true);
+  QLabel* value = nullptr;
+  for (QLabel* const label : strip.findChildren<QLabel*>())
+    if (label->toolTip() == QString::fromStdString(figure.value)) value = label;
+  ASSERT_NE(value, nullptr);
+  std::set<int> sizes;
+  for (int width = 2600; width > 300; width -= 25) {
+    strip.resize(width, strip.height());
+    QApplication::processEvents();
+    sizes.insert(value->font().pixelSize());
+    EXPECT_TRUE(value->text() == QString::fromStdString(figure.value) || value->font().pixelSize() == 11) << width;
+  }
+  EXPECT_EQ(*sizes.begin(), 11);
+  EXPECT_EQ(*sizes.rbegin(), 16);
+}
+
 }  // namespace
 }  // namespace spillway::gui
