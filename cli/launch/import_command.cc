@@ -157,8 +157,8 @@ void add_import_command(Command& app, Context& context) {
   for (std::size_t i = 0; i < named_launch_formats; ++i) formats.emplace_back(launch_format_words()[i].name);
   command
       ->add_option("LAUNCH", request->files,
-                   "shell script or arguments, TOML, JSON or YAML of Megatron-LM, torchtitan, DeepSpeed, accelerate or "
-                   "Hugging Face; several files of one launch")
+                   "shell script or arguments, TOML, JSON or YAML of Megatron-LM, torchtitan, DeepSpeed, accelerate, "
+                   "Hugging Face or nanotron; several files of one launch")
       ->required();
   command->add_option("--output", request->output, "write the scenario here; else it is printed")->type_name("FILE");
   command->add_option("--from", request->from, "whose settings they are, instead of by content")->choices(formats);

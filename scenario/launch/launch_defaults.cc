@@ -1,6 +1,7 @@
 // What frameworks do where a launch doesn't say, as far as it is not what spillway does.
 #include <array>
 
+#include "models/pipeline/named_schedules.h"
 #include "scenario/launch/launch_facts.h"
 #include "scenario/launch/launch_table.h"
 
@@ -9,7 +10,7 @@ namespace {
 
 using enum LaunchFormat;
 
-constexpr std::array<LaunchDefault, 25> defaults = {{
+constexpr std::array<LaunchDefault, 38> defaults = {{
     {megatron, "model.framework", "megatron", "Megatron-LM's kernels and buffers"},
     {megatron, "model.precision", "fp32", "neither --bf16 nor --fp16"},
     {megatron, "model.overlap_gradients", "false", "no --overlap-grad-reduce"},
@@ -33,6 +34,19 @@ constexpr std::array<LaunchDefault, 25> defaults = {{
     {deepspeed, "model.optimizer_form", "fused", "DeepSpeed's fused Adam"},
     {deepspeed, "model.fused_kernels", "false", "the model's modules as they stand"},
     {deepspeed, "model.overlap_gradients", "false", "overlap_comm is off unless stage 3 or said"},
+    {nanotron, "model.framework", "nanotron", "nanotron's kernels and buffers"},
+    {nanotron, "model.precision", "bf16_mixed", "nanotron's usual accumulate_grad_in_fp32"},
+    {nanotron, "model.optimizer_form", "fused", "nanotron's usual torch_adam_is_fused"},
+    {nanotron, "model.pipeline_schedule", all_forwards_first, "nanotron's default: all forward, all backward"},
+    {nanotron, facts::attention_backend, "flash2", "nanotron's default"},
+    {nanotron, facts::vocabulary_multiple, "1", "nanotron's default"},
+    {nanotron, facts::untied, "true", "nanotron's default"},
+    {nanotron, facts::no_bias, "true", "nanotron's decoders"},
+    {nanotron, facts::norm, "rms_norm", "nanotron's decoders"},
+    {nanotron, facts::positions, "rotary", "nanotron's decoders"},
+    {nanotron, facts::activation, "silu_gated", "nanotron's decoders"},
+    {nanotron, facts::hidden_dropout, "0", "nanotron's decoders"},
+    {nanotron, facts::attention_dropout, "0", "nanotron's decoders"},
     {accelerate, "model.precision", "fp32", "no mixed_precision"},
     {accelerate, "model.fused_kernels", "false", "the model's modules as they stand"},
 }};

@@ -51,6 +51,8 @@ inline constexpr Name layers = "shape.layers", hidden = "shape.hidden", feed_for
                       activation = "shape.activation", gated = "shape.gated", untied = "shape.untied",
                       no_bias = "shape.no_bias", qkv_bias = "shape.qkv_bias", query_key_norm = "shape.query_key_norm",
                       window = "shape.window", tokenizer = "shape.tokenizer";
+// Sizes of a model of another kind than the program's usual one.
+inline constexpr Name other_kind = "shape.other_kind";
 inline constexpr Name experts = "shape.experts", active_experts = "shape.active_experts",
                       expert_width = "shape.expert_width", shared_width = "shape.shared_width",
                       expert_layers = "shape.expert_layers", selection_bias = "shape.selection_bias",

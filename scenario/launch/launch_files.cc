@@ -89,13 +89,6 @@ int score(const std::vector<LaunchSetting>& settings, LaunchFormat format) {
   return points;
 }
 
-bool is_nanotron(const std::vector<LaunchSetting>& settings) {
-  const auto has = [&](std::string_view name) {
-    return std::any_of(settings.begin(), settings.end(), [&](const LaunchSetting& each) { return each.name == name; });
-  };
-  return has("parallelism.tp") && has("tokens.sequence_length");
-}
-
 std::pair<LaunchFormat, int> best_format(const std::vector<LaunchSetting>& settings) {
   std::pair<LaunchFormat, int> best{LaunchFormat::megatron, 0};
   for (std::size_t i = 0; i < named_launch_formats; ++i) {
@@ -151,10 +144,6 @@ class LaunchReader {
           std::count_if(settings.begin(), settings.end(),
                         [of = found](const LaunchSetting& setting) { return row_of(setting, of) != nullptr; }));
       const bool is_known = points > 0 && known * 2 > settings.size();
-      if (!is_known && is_nanotron(settings))
-        throw InputError(
-            path, "", "is nanotron's configuration, which is not read",
-            "write a scenario with \"framework\": \"nanotron\" (spillway new), whose keys are named alike");
       if (!is_known)
         throw InputError(path, "",
                          points == 0

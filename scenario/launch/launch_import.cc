@@ -70,9 +70,10 @@ class Importer {
       if (names_file(model_.name)) model_.name = std::filesystem::absolute(model_.name).lexically_normal().string();
       leave_out_shape("--model says the model");
     } else if (trains_another_kind()) {
-      throw InputError(request_.launch.paths.front(), "",
-                       "its sizes are not a GPT's: the program is " + ledger_.script(),
-                       "give --model NAME or its file");
+      throw InputError(
+          request_.launch.paths.front(), "",
+          "its sizes are not a GPT's" + (ledger_.script().empty() ? "" : ": the program is " + ledger_.script()),
+          "give --model NAME or its file");
     } else if (auto found = model_of(ledger_, t)) {
       model_ = std::move(*found);
     } else {
@@ -86,6 +87,7 @@ class Importer {
 
   // Megatron-LM's other programs, whose flags for sizes mean other models.
   [[nodiscard]] bool trains_another_kind() const {
+    if (ledger_.is_on(facts::other_kind)) return true;
     if (ledger_.program() != LaunchFormat::megatron) return false;
     for (const std::string_view kind : {"bert", "t5", "mamba", "hybrid", "vision", "vlm", "retro", "ict"})
       if (ledger_.script().find(kind) != std::string::npos) return true;
@@ -99,6 +101,7 @@ class Importer {
 
   // Megatron-LM has two, a scenario one for both: of a bundled model the residual's.
   void choose_dropout() {
+    if (!ledger_.says(facts::hidden_dropout) && ledger_.program() != LaunchFormat::megatron) return;
     if (!ledger_.has(facts::hidden_dropout) || model_.is_new) return;
     const std::string residual = *ledger_.text(facts::hidden_dropout);
     const std::string attention = *ledger_.text(facts::attention_dropout);

@@ -19,12 +19,13 @@ enum class LaunchFormat : std::uint8_t {
   deepspeed,   // its JSON file
   accelerate,  // accelerate's YAML file, and the flags of `accelerate launch`
   hf,          // Hugging Face TrainingArguments and the trainers made of them (axolotl)
+  nanotron,    // its YAML file
   launcher,    // torchrun, deepspeed, srun, sbatch
   environment  // variables
 };
 // In the order of the enum; those that --from takes first.
 const Words& launch_format_words();
-inline constexpr std::size_t named_launch_formats = 5;
+inline constexpr std::size_t named_launch_formats = 6;
 
 struct LaunchSetting {
   LaunchFormat format = LaunchFormat::megatron;

@@ -130,6 +130,7 @@ const Words& launch_format_words() {
                               {"deepspeed", "its JSON file"},
                               {"accelerate", "its YAML file"},
                               {"hf", "Hugging Face TrainingArguments, axolotl"},
+                              {"nanotron", "its YAML file"},
                               {"launcher", "torchrun, deepspeed, srun, sbatch"},
                               {"environment", "variables"}};
   return words;
@@ -138,7 +139,8 @@ const Words& launch_format_words() {
 const std::vector<LaunchFlag>& launch_flags() {
   static const std::vector<LaunchFlag> all = [] {
     std::vector<LaunchFlag> rows;
-    for (auto* part : {&megatron_flags, &torchtitan_flags, &deepspeed_flags, &huggingface_flags, &launcher_flags})
+    for (auto* part :
+         {&megatron_flags, &torchtitan_flags, &deepspeed_flags, &huggingface_flags, &nanotron_flags, &launcher_flags})
       for (LaunchFlag& row : (*part)()) rows.push_back(std::move(row));
     return rows;
   }();

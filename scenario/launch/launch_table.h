@@ -71,6 +71,7 @@ std::vector<LaunchFlag> megatron_flags();
 std::vector<LaunchFlag> torchtitan_flags();
 std::vector<LaunchFlag> deepspeed_flags();
 std::vector<LaunchFlag> huggingface_flags();  // hf and accelerate
-std::vector<LaunchFlag> launcher_flags();     // launcher and environment
+std::vector<LaunchFlag> nanotron_flags();
+std::vector<LaunchFlag> launcher_flags();  // launcher and environment
 
 }  // namespace spillway::scenario

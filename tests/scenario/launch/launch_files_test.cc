@@ -31,7 +31,8 @@ TEST(LaunchFiles, FormatsAreFoundByContent) {
                                                        {"fsdp.yaml", LaunchFormat::accelerate},
                                                        {"accelerate-sft.sh", LaunchFormat::hf},
                                                        {"axolotl-full.yaml", LaunchFormat::hf},
-                                                       {"axolotl-qlora.yaml", LaunchFormat::hf}};
+                                                       {"axolotl-qlora.yaml", LaunchFormat::hf},
+                                                       {"nanotron-llama.yaml", LaunchFormat::nanotron}};
   for (const auto& [name, format] : formats) EXPECT_EQ(read({test::fixture(name)}).program, format) << name;
 }
 
@@ -50,13 +51,6 @@ TEST(LaunchFiles, AFewKnownKeysMakeNoLaunch) {
       folder.write("config.json", R"({"architectures": ["A"], "model_type": "a", "vocab_size": 8, "hidden_size": 64})");
   EXPECT_THAT(complaint([&] { return read({path}); }),
               testing::AllOf(HasSubstr("of its 4 keys are known of a launch"), HasSubstr("--from")));
-  EXPECT_THAT(complaint([&] {
-                return read({folder.write("nano.yaml",
-                                          "general: {project: x, run: y, seed: 1}\n"
-                                          "parallelism: {dp: 8, pp: 1, tp: 2, pp_engine: 1f1b}\n"
-                                          "tokens: {micro_batch_size: 2, sequence_length: 4096}\n")});
-              }),
-              HasSubstr("nanotron"));
   const std::string most =
       folder.write("most.json", R"({"train_batch_size": 8, "bf16": {"enabled": true}, "mine": 1})");
   EXPECT_EQ(read({most}).program, LaunchFormat::deepspeed);

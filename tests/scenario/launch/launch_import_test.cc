@@ -41,7 +41,7 @@ const std::vector<std::pair<std::string, std::string>>& fixtures() {  // with th
       {"titan-llama3-8b.toml", ""},    {"titan-llama3-405b.toml", ""}, {"ds-zero3.json", "llama-3-8b"},
       {"ds-alone.json", "gpt2-xl"},    {"hf-args.json", ""},           {"hf-run.sh", ""},
       {"fsdp.yaml", "llama-2-7b"},     {"accelerate-sft.sh", ""},      {"axolotl-full.yaml", ""},
-      {"axolotl-qlora.yaml", ""}};
+      {"axolotl-qlora.yaml", ""},      {"nanotron-llama.yaml", ""}};
   return all;
 }
 
@@ -373,6 +373,55 @@ TEST(LaunchImport, WhatCannotBeIsRefusedAtItsPlace) {
   EXPECT_THAT(refused("--num-layers 2 --hidden-size 64 --micro-batch-size 1"), HasSubstr("--num-attention-heads"));
   EXPECT_THAT(refused("--micro-batch-size 1 --bf16"), HasSubstr("--model"));
   EXPECT_THAT(complaint([&] { return import_fixture("ds-zero3.json"); }), HasSubstr("--model"));
+}
+
+TEST(LaunchImport, Nanotron) {
+  const LaunchImport import = import_fixture("nanotron-llama.yaml");
+  EXPECT_EQ(import.format, "nanotron");
+  expect_keys(import, {{"model.name", "llama-3.1-8b"},
+                       {"model.framework", "nanotron"},
+                       {"model.data_parallel", "8"},
+                       {"model.tensor_parallel", "4"},
+                       {"model.sequence_parallel", "true"},
+                       {"model.pipeline_parallel", "2"},
+                       {"model.pipeline_schedule", "1f1b"},
+                       {"model.zero_stage", "1"},
+                       {"model.micro_batch", "2"},
+                       {"model.gradient_accumulation", "16"},
+                       {"model.sequence", "4096"},
+                       {"model.precision", "bf16_mixed"},
+                       {"model.attention_kernel", "flash2"},
+                       {"model.bucket_bytes", "26214400"}});
+  EXPECT_TRUE(warns(import, "tp_linear_async_communication"));
+}
+
+// What a short file leaves to nanotron: all forward, all backward, a head of its own, a decoder without biases.
+TEST(LaunchImport, NanotronsDefaults) {
+  const Folder folder;
+  const auto import_of = [&](const std::string& model, const std::string& more) {
+    return import_launch(request({folder.write("c.yaml", "model: {model_config: {" + model + "}}\n" + more)}));
+  };
+  const std::string sizes =
+      "hidden_size: 512, num_hidden_layers: 6, num_attention_heads: 8, intermediate_size: 1536, vocab_size: 50001";
+  const std::string rest =
+      "tokens: {sequence_length: 256, micro_batch_size: 4, batch_accumulation_per_replica: 8}\n"
+      "optimizer: {zero_stage: 0, accumulate_grad_in_fp32: false}\n";
+  const LaunchImport stages = import_of(sizes, rest + "parallelism: {dp: 1, tp: 2, pp: 2}\n");
+  expect_keys(stages, {{"model.pipeline_schedule", "gpipe"},
+                       {"model.precision", "bf16"},
+                       {"model.zero_stage", "0"},
+                       {"model.sequence_parallel", "(none)"},
+                       {"model.optimizer_form", "fused"}});
+  EXPECT_THAT(stages.model, AllOf(HasSubstr("50002"), HasSubstr("rms_norm"), HasSubstr("silu_gated"),
+                                  HasSubstr("rotary"), testing::Not(HasSubstr("tied"))));
+  const LaunchImport one =
+      import_of(sizes + ", tie_word_embeddings: true", rest + "parallelism: {dp: 2, tp: 1, pp: 1}\n");
+  expect_keys(one, {{"model.pipeline_schedule", "(none)"}, {"model.data_parallel", "2"}});
+  EXPECT_THAT(one.model, HasSubstr("\"tied_embeddings\": true"));
+  EXPECT_THAT(complaint([&] {
+                return import_of(sizes + ", is_starcoder2_config: true", rest + "parallelism: {dp: 1, tp: 1, pp: 1}\n");
+              }),
+              AllOf(HasSubstr("c.yaml"), HasSubstr("not a GPT's"), HasSubstr("--model")));
 }
 
 }  // namespace
