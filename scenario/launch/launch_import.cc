@@ -139,8 +139,9 @@ class Importer {
       if (found == chosen.end()) continue;
       const bool is_text =
           row.kind == FieldKind::text || row.kind == FieldKind::word || row.kind == FieldKind::word_or_file;
-      const std::string value = is_text ? nlohmann::ordered_json(found->second).dump() : found->second;
-      text = with_setting(text, row.path + "=" + value);
+      std::string assignment = row.path + "=";
+      assignment += is_text ? nlohmann::ordered_json(found->second).dump() : found->second;
+      text = with_setting(text, assignment);
     }
     return text;
   }

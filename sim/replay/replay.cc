@@ -339,6 +339,7 @@ class Run {
         sums[index(entry.link)] += static_cast<Wide>(graph.work(a)) * entry.usage * whole_->runs_of(lowered_.op[a]);
     }
     std::vector<std::int64_t> units;
+    units.reserve(sums.size());
     for (const Wide sum : sums) units.push_back(static_cast<std::int64_t>(sum / full_usage));
     return units;
   }

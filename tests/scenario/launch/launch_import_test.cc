@@ -21,7 +21,6 @@ using test::key;
 using test::request;
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 using Keys = std::map<std::string, std::string>;
 
@@ -217,7 +216,9 @@ TEST(LaunchImport, GroupsThatShareOutACopy) {
       "accelerate launch --num_machines 4 --num_processes 32 --use_fsdp --fsdp_sharding_strategy ";
   const std::string rest = " train.py --model_name_or_path meta-llama/Llama-2-7b-hf --per_device_train_batch_size 1\n";
   for (const auto& [word, stage] : {std::pair("HYBRID_SHARD", "3"), std::pair("HYBRID_SHARD_ZERO2", "2")}) {
-    ImportRequest asked = request({folder.write("a.sh", accelerate + word + rest)});
+    std::string launch = accelerate;
+    launch.append(word).append(rest);
+    ImportRequest asked = request({folder.write("a.sh", launch)});
     asked.machine = "dgx-h100-x4";
     const LaunchImport import = import_launch(asked);
     EXPECT_EQ(key(import, "model.zero_stage"), stage);
