@@ -101,8 +101,7 @@ class Importer {
 
   // Megatron-LM has two, a scenario one for both: of a bundled model the residual's.
   void choose_dropout() {
-    if (!ledger_.says(facts::hidden_dropout) && ledger_.program() != LaunchFormat::megatron) return;
-    if (!ledger_.has(facts::hidden_dropout) || model_.is_new) return;
+    if (ledger_.program() != LaunchFormat::megatron || model_.is_new) return;
     const std::string residual = *ledger_.text(facts::hidden_dropout);
     const std::string attention = *ledger_.text(facts::attention_dropout);
     const auto value = [](const std::string& text) { return std::strtod(text.c_str(), nullptr); };
