@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "models/step/parallel_trace.h"
+#include "models/step/trace_generator.h"
 #include "planners/technique/technique_table.h"
 
 namespace spillway::scenario {

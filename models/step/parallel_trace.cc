@@ -225,15 +225,10 @@ bool has_stages(const TrainingSetup& setup) {
          setup.weight_device != StateDevice::gpu || setup.zero_stage == 3;
 }
 
-std::optional<FoldedTrace> generate_folded_trace(const ModelSpec& model, const TrainingSetup& wanted,
-                                                 const CostModel& cost, const Cluster& cluster, std::int64_t shown,
-                                                 std::int64_t turns) {
-  require_generatable(model);
-  const TrainingSetup whole = resolve(wanted, model);
-  require_generatable(model, whole);
-  require_precision(whole, cost.gpu());
-  if (!has_stages(whole) || whole.has_expert_loads() || whole.pipeline_plan || whole.evaluate_every > 0)
-    return std::nullopt;
+std::optional<FoldedTrace> generate_folded_parallel_trace(const ModelSpec& model, const TrainingSetup& whole,
+                                                          const CostModel& cost, const Cluster& cluster,
+                                                          std::int64_t shown, std::int64_t turns) {
+  if (whole.has_expert_loads() || whole.pipeline_plan || whole.evaluate_every > 0) return std::nullopt;
   for (const std::int64_t period : std::array<std::int64_t, 2>{1, whole.pipeline_parallel}) {
     TrainingSetup part = whole;
     part.global_batch = 0;

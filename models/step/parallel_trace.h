@@ -50,11 +50,9 @@ struct FoldedTrace {
   StepFold fold;
   std::int64_t shown = 0, period = 0;  // micro-batches: in the trace, and of a period
 };
-// Shows `shown` micro-batches or a few more, so that `turns` goes into StepFold::times. None where the step has no such
-// form: too few micro-batches, a schedule that doesn't repeat, micro-batches that differ (experts' drawn loads). Throws
-// as above.
-std::optional<FoldedTrace> generate_folded_trace(const ModelSpec& model, const TrainingSetup& setup,
-                                                 const CostModel& cost, const Cluster& cluster, std::int64_t shown,
-                                                 std::int64_t turns = 1);
+// generate_folded_trace() (trace_generator.h) of a resolved set-up with stages. Throws as above.
+std::optional<FoldedTrace> generate_folded_parallel_trace(const ModelSpec& model, const TrainingSetup& setup,
+                                                          const CostModel& cost, const Cluster& cluster,
+                                                          std::int64_t shown, std::int64_t turns);
 
 }  // namespace spillway::models

@@ -15,6 +15,12 @@ void add(PowerLoad& load, const DrawingOp& one) {
   load.clocked_seconds += to_seconds(one.clocked);
 }
 
+void add(PowerLoad& load, const PowerLoad& more, double times) {
+  load.chip_joules += more.chip_joules * times;
+  load.memory_joules += more.memory_joules * times;
+  load.clocked_seconds += more.clocked_seconds * times;
+}
+
 // Of a stretch that takes `seconds` as recorded, at the clock that durations are at.
 double clock_of(PowerLoad load, double seconds, const CostModel& cost) {
   load.other_seconds = std::max(0.0, seconds - load.clocked_seconds);
@@ -115,15 +121,17 @@ void settle_clock(StageProgram& program, std::span<const DrawingOp> drawing, con
     for (TraceMark* mark : {&section.begin, &section.end}) mark->stream = done[mark->ops];
 }
 
-void settle_clock(Trace& step, std::span<const DrawingOp> drawing, const CostModel& cost) {
+void settle_clock(Trace& step, const RepeatedDrawing& drawing, Picos duration, const CostModel& cost) {
   if (cost.power() == nullptr || step.steps.empty()) return;
-  const PowerLoad load = load_of(drawing);
-  Step& whole = step.steps.back();
-  const double clock = clock_of(load, to_seconds(whole.duration - update_on_host(step)), cost);
+  PowerLoad load = load_of(drawing.before);
+  add(load, load_of(drawing.repeated), static_cast<double>(drawing.times));
+  add(load, load_of(drawing.after), 1);
+  const double clock = clock_of(load, to_seconds(duration - update_on_host(step)), cost);
   DevicePower& power = step.powers.emplace_back(device_power(*cost.power(), clock));
   power.work_microjoules = in_millionths(work_joules(*cost.power(), load, clock));
   if (clock >= cost.clock_share()) return;
-  const std::vector<Picos> done = stretch(step, drawing, cost.clock_share() / clock, cost.gpu());
+  const std::vector<Picos> done = stretch(step, drawing.shown, cost.clock_share() / clock, cost.gpu());
+  Step& whole = step.steps.back();
   whole.duration = std::max(whole.duration, done.back() - whole.start);
 }
 

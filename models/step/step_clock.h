@@ -6,6 +6,7 @@
 // which are longer than the controller's window or rare, do not raise the clock of what is between them.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "models/cost/cost_model.h"
@@ -16,7 +17,13 @@ namespace spillway::models {
 
 // `drawing`: in the order of the ops, as the session of the program's trace recorded them.
 void settle_clock(StageProgram& program, std::span<const DrawingOp> drawing, const CostModel& cost);
-// Of a whole step on one GPU.
-void settle_clock(Trace& step, std::span<const DrawingOp> drawing, const CostModel& cost);
+// Of a whole step on one GPU: part of it is there `times` times, of which the trace may show some.
+struct RepeatedDrawing {
+  std::span<const DrawingOp> shown;                    // all of the trace, in its order
+  std::span<const DrawingOp> before, repeated, after;  // of it; repeated: once
+  std::int64_t times = 0;
+};
+// `duration`: the whole step's as recorded.
+void settle_clock(Trace& step, const RepeatedDrawing& drawing, Picos duration, const CostModel& cost);
 
 }  // namespace spillway::models

@@ -16,6 +16,9 @@
 // GEMM has no workspace.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "models/cost/cost_model.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
@@ -27,5 +30,12 @@ namespace spillway::models {
 // Throws InputError as resolve() does. O(layers * micro-batches + parameters).
 Trace generate_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                      const Cluster& cluster = {});
+
+// The same step, showing `shown` of its micro-batches or a few more, so that `turns` goes into StepFold::times. None
+// where the step has no such form: too few micro-batches, a schedule that doesn't repeat, micro-batches that differ
+// (experts' drawn loads), a host that works beside the GPU. Throws as above.
+std::optional<FoldedTrace> generate_folded_trace(const ModelSpec& model, const TrainingSetup& setup,
+                                                 const CostModel& cost, const Cluster& cluster, std::int64_t shown,
+                                                 std::int64_t turns = 1);
 
 }  // namespace spillway::models

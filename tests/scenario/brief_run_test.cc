@@ -125,6 +125,30 @@ TEST(BriefRun, OneStageAndManyReplicas) {
                                                         "framework": "megatron")")));
 }
 
+// Bound by the GPU, by the host, and with memory that goes on changing; on one GPU micro-batches are recorded whole.
+TEST(BriefRun, OneGpuOfPyTorchModules) {
+  for (const char* settings : {R"("gradient_accumulation": 100, "micro_batch": 8)",
+                               R"("gradient_accumulation": 101, "micro_batch": 1, "sequence": 128)",
+                               R"("gradient_accumulation": 64, "framework": "huggingface", "recompute": "full")",
+                               R"("gradient_accumulation": 77, "framework": "huggingface", "lora_rank": 8)",
+                               R"("gradient_accumulation": 96, "loss": "chunked", "precision": "fp32")"}) {
+    SCOPED_TRACE(settings);
+    std::size_t whole = 0, shown = 0;
+    EXPECT_TRUE(folds_exactly(scenario_of("gpt2-small", settings), &whole, &shown));
+    EXPECT_LT(2 * shown, whole);
+  }
+}
+
+// The host optimizer's copies share a link, and a launch that waits for its kernel leaves no lag to go on.
+TEST(BriefRun, OneGpuWhoseHostWorksBesideItIsReplayedWhole) {
+  for (const char* settings : {R"("gradient_accumulation": 60, "optimizer_device": "cpu")",
+                               R"("gradient_accumulation": 60, "launch_blocking": true)",
+                               R"("gradient_accumulation": 60, "evaluate_every": 10)"}) {
+    SCOPED_TRACE(settings);
+    EXPECT_FALSE(folds_exactly(scenario_of("gpt2-small", settings)));
+  }
+}
+
 TEST(BriefRun, WhatItSaysIsWholeWhereSomebodyAsks) {
   Scenario scenario = scenario_of("gpt2-small", R"("gradient_accumulation": 96, "data_parallel": 4)");
   scenario.fold = false;
