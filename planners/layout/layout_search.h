@@ -21,6 +21,9 @@
 //          |  +---+
 //          +--#floor#-------
 //
+// Bounds only rise on the way down the tree, so a node begins with those of the one before and stacks only the sections
+// where a floor or a bound has changed since; on the way back both are undone.
+//
 // Sources: the bottom-up search with section totals, decomposition and canonical layouts is that of Moffitt,
 // "MiniMalloc" (ASPLOS 2023). Ours: skip instead of canonical order, so that any buffer may be chosen next, chains
 // instead of totals, failures remembered, restarts from several orders.
@@ -31,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+#include "planners/layout/layout_chain.h"
 #include "planners/layout/layout_sections.h"
 #include "planners/layout/layout_solver.h"
 
@@ -45,11 +49,12 @@ enum class LayoutChoice : std::uint8_t {
 
 // Each of these can be switched off and changes the effort alone, never the answer.
 struct LayoutSearchRules {
-  bool memory = true;   // remember what failed
+  bool memory = true;   // remember what failed, at first in few places: short searches shouldn't pay for long ones
   bool next = true;     // raise heads where only one buffer can be a section's next
   bool twins = true;    // of equal buffers with equal lives the first in the order lies lowest
   bool parting = true;  // solve independent stretches apart
   bool blame = true;    // to the tightest choice, sections where chains failed are tighter than they look
+  std::size_t first_memory = 4096;  // those places; more, four times as many each, once as much has failed
 };
 
 class LayoutSearch {
@@ -75,20 +80,26 @@ class LayoutSearch {
 
  private:
   using Int = std::int32_t;
-  struct Item {
-    Int lower, upper, size, alignment, fixed, twin;
-  };
+  using Item = SearchItem;
   struct Frame {
-    Int lower, upper;          // its sections
-    Int begin, count;          // its unplaced items, in items_
-    Int parent, part;          // the frame it came from; -1 for the first of a part, and the part it belongs to
-    Int heads, floors, skips;  // where its undo records begin
-    Int placed;                // the item it is trying, or -1
-    bool alone;                // nothing unplaced shares a section with that item
-    std::uint64_t key, check;  // of its items and heads
+    Int lower, upper;                  // its sections
+    Int begin, count;                  // its unplaced items, in items_, by bound
+    Int parent, part;                  // the frame it came from; -1 for the first of a part, and the part it belongs to
+    Int skips, bounds, chains;         // where its undo records begin
+    Int changed_from, changed_to;      // sections whose chains are still those of the frame it came from
+    std::uint64_t key, check;          // of its items and heads
+    Int placed;                        // the item it is trying, or -1; what follows is about that
+    bool alone;                        // nothing unplaced shares a section with it
+    Int heads, floors, placed_bounds;  // where the undo records of the placement begin
+    Int touched_from, touched_to;      // sections where it changed a floor or a bound
+    std::uint64_t next_key, next_check;  // of the items and heads it leaves
   };
   struct Parting {
     Int creator, parent, begin, count, next;
+    Int touched_from, touched_to;
+  };
+  struct OldChain {  // to be undone
+    Int section, top, choices;
   };
   struct Failure {
     std::uint64_t key = 0, check = 0;
@@ -96,6 +107,7 @@ class LayoutSearch {
 
   void begin();
   void push(Int lower, Int upper, Int parent, Int part);
+  void list_items(Int lower, Int upper, Int source);
   void pop();
   bool next_part(Int part);
   void descend(Int frame);
@@ -104,17 +116,25 @@ class LayoutSearch {
   void fail();
   void unwind(Int frame);
   Int choose(Frame& frame);
-  bool raise_skipped(const Frame& frame);
-  bool chain(const Frame& frame);
+  void undo_bounds(Int size);
+  void undo_chains(Int size);
+  [[nodiscard]] bool can_support(Int index, Int bound) const;
+  bool raise_skipped(Frame& frame);
+  bool raise(Frame& frame, Int position, Int bound);
+  void stack_anew(Int lower, Int upper);
+  bool chain(Frame& frame);
+  bool chain_window(Frame& frame, Int lower, Int upper);
+  [[nodiscard]] bool fixed_ones_fit(const Frame& frame) const;
+  void hash(Frame& frame) const;
   void blame(const Item& item);
-  Int lowest(const Frame& frame) const;
-  Int tightest(const Frame& frame) const;
-  Int narrowest(const Frame& frame);
+  [[nodiscard]] Int item_of(SearchKey key) const { return order_[static_cast<std::size_t>(rank_of(key))]; }
+  [[nodiscard]] Int lowest(const Frame& frame) const;
+  [[nodiscard]] Int tightest(const Frame& frame) const;
+  [[nodiscard]] Int narrowest(const Frame& frame) const;
   [[nodiscard]] bool open(Int item) const;
   [[nodiscard]] bool nothing_slips_under(Int item) const;
   [[nodiscard]] Int aligned(Int offset, const Item& item) const;
-  void sort_by_bound(const Frame& frame);
-  bool known_failure(Frame& frame);
+  [[nodiscard]] bool known_failure(const Frame& frame) const;
   void remember(const Frame& frame);
 
   LayoutSearchRules rules_;
@@ -124,18 +144,20 @@ class LayoutSearch {
   State state_ = State::infeasible;
   std::vector<Item> all_;
   std::vector<Int> neighbours_, neighbours_begin_;  // items sharing a section
-  std::vector<Int> rank_, offset_, head_, skipped_, bound_;
+  std::vector<Int> rank_, order_, offset_, head_, skipped_, support_, bound_;
   std::vector<char> placed_;
-  std::vector<Int> floor_, latest_, crossing_, top_, lowest_top_, count_;  // of sections
+  std::vector<Int> floor_, latest_, crossing_, top_, lowest_top_, choices_;  // of sections
   std::vector<float> blame_;  // of sections: 1 and more the more they failed
   std::vector<Frame> frames_;
   std::vector<Parting> partings_;
   std::vector<std::pair<Int, Int>> parts_;
-  std::vector<Int> items_;
-  std::vector<std::uint64_t> keys_;
-  std::vector<std::pair<Int, Int>> old_heads_, old_skips_;
+  std::vector<SearchKey> items_, moved_;
+  std::vector<std::pair<Int, Int>> old_heads_, old_skips_, old_bounds_, windows_;
   std::vector<Int> old_floors_;
+  std::vector<OldChain> old_chains_;
+  bool any_fixed_ = false;
   std::vector<Failure> failures_;
+  std::size_t remembered_ = 0;  // failures at this capacity
 };
 
 }  // namespace spillway::planners

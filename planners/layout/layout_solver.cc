@@ -140,7 +140,8 @@ std::vector<std::int64_t> pack(std::span<const LayoutBuffer> buffers, const Layo
     budget.spend(static_cast<std::int64_t>(buffers.size()) * 4);
     return fit_into_gaps(buffers, sections);
   }
-  constexpr std::int64_t passes = 60;  // enough where packing alone gets there; the search does the rest
+  // Enough where packing alone gets there; the search does the rest, and a given capacity is its work.
+  const std::int64_t passes = options.capacity > 0 ? 20 : 60;
   const bool searchable = LayoutRace::can_handle(buffers, sections, 2 * sections.max_live());
   const std::int64_t effort =
       searchable ? std::min(options.effort / 4, passes * static_cast<std::int64_t>(buffers.size())) : options.effort;

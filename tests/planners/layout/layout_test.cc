@@ -10,6 +10,7 @@
 
 #include "base/splitmix64.h"
 #include "planners/layout/gap_fit.h"
+#include "planners/layout/layout_chain.h"
 #include "planners/layout/layout_check.h"
 #include "planners/layout/layout_csv.h"
 #include "planners/layout/layout_search.h"
@@ -219,8 +220,8 @@ TEST(LayoutSearch, AnswersTheSameUnderAllRules) {
     std::iota(rank.begin(), rank.end(), 0);
     std::vector<LayoutSearch::State> states;
     for (int bits = 0; bits < 32; ++bits) {
-      const LayoutSearchRules rules{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0,
-                                    (bits & 16) != 0};
+      LayoutSearchRules rules{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
+      if (bits >= 16) rules.first_memory = 4;  // soon outgrown
       LayoutSearch search(buffers, sections, rules);
       search.restart(capacity, rank, static_cast<LayoutChoice>(bits % 3));
       states.push_back(search.run(10'000'000));
@@ -234,6 +235,64 @@ TEST(LayoutSearch, AnswersTheSameUnderAllRules) {
     infeasible += states.front() == LayoutSearch::State::infeasible ? 1 : 0;
   }
   EXPECT_GT(infeasible, rounds / 40);
+}
+
+// The inner loop against one section after the other, in windows of any width; what lies outside stays.
+TEST(LayoutChain, StacksEachSection) {
+  SplitMix64 random(12);
+  int raises = 0, overflows = 0;
+  for (int round = 0; round < spillway::test::cases(300, 20'000); ++round) {
+    const int sections = 1 + static_cast<int>(random.below(30));
+    const auto below = [&](int n) { return static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(n))); };
+    const std::int32_t lower = below(sections), upper = lower + 1 + below(sections - lower), capacity = 30 + below(60);
+    std::vector<SearchItem> items;
+    std::vector<std::int32_t> order;
+    std::vector<SearchKey> list;
+    for (int i = 0; i < 12; ++i) {
+      const std::int32_t from = below(sections);
+      items.push_back({from, from + 1 + below(sections - from), 1 + below(9), 1, -1, -1});
+      order.push_back(i);
+      list.push_back(search_key(below(20), i));
+    }
+    std::sort(list.begin(), list.end());
+    std::vector<std::int32_t> latest(sections + chain_padding), top(latest.size(), 7), lowest(latest.size()),
+        choices(latest);
+    for (std::int32_t& high : latest) high = below(4) == 0 ? below(20) : 100;
+    std::fill(lowest.begin(), lowest.end(), beyond_any_capacity);
+    std::vector<std::int32_t> want_top(top), want_lowest(lowest), want_choices(choices);
+    ChainPass pass{list.data(),    12,    order.data(), items.data(), latest.data(), top.data(), lowest.data(),
+                   choices.data(), lower, upper,        capacity};
+    const ChainEnd end = stack_chains(pass);
+    ChainEnd want = ChainEnd::done;
+    std::int32_t position = 0, raised = 0;
+    for (; position < 12 && want == ChainEnd::done; ++position) {
+      const std::int32_t bound = bound_of(list[position]);
+      const SearchItem& item = items[rank_of(list[position])];
+      for (std::int32_t s = std::max(lower, item.lower); s < std::min(upper, item.upper); ++s)
+        if (bound > latest[s] && want_lowest[s] > bound) raised = std::max(raised, want_lowest[s]);
+      if (raised > 0) {
+        want = ChainEnd::raise;
+        break;
+      }
+      for (std::int32_t s = std::max(lower, item.lower); s < std::min(upper, item.upper); ++s) {
+        want_top[s] = std::max(want_top[s], bound) + item.size;
+        want_lowest[s] = std::min(want_lowest[s], bound + item.size);
+        want_choices[s] += bound <= latest[s] ? 1 : 0;
+        if (want_top[s] > capacity) want = ChainEnd::overflow;
+      }
+      if (want == ChainEnd::overflow) break;
+    }
+    ASSERT_EQ(end, want) << "round " << round;
+    EXPECT_EQ(pass.position, position);
+    EXPECT_EQ(pass.raised, raised);
+    EXPECT_EQ(top, want_top);
+    EXPECT_EQ(lowest, want_lowest);
+    EXPECT_EQ(choices, want_choices);
+    raises += end == ChainEnd::raise ? 1 : 0;
+    overflows += end == ChainEnd::overflow ? 1 : 0;
+  }
+  EXPECT_GT(raises, 10);
+  EXPECT_GT(overflows, 10);
 }
 
 // A search that is interrupted and resumed answers as one that is not.
