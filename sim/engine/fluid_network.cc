@@ -30,6 +30,7 @@ LinkId FluidNetwork::add_link(Rate capacity) {
   SPILLWAY_ASSERT(capacity >= Rate{} && capacity <= max_capacity);
   Link link;
   link.capacity = capacity;
+  link.next = link_count();
   links_.push_back(std::move(link));
   return LinkId{link_count() - 1};
 }
@@ -58,10 +59,34 @@ std::span<const PathEntry> FluidNetwork::path(PathId path) const {
   return std::span(path_entries_).subspan(path_first_[index(path)], path_hops_[index(path)]);
 }
 
-void FluidNetwork::mark_dirty(std::uint32_t link) {
-  if (links_[link].dirty) return;
-  links_[link].dirty = true;
-  dirty_links_.push_back(link);
+void FluidNetwork::mark(std::uint32_t link, Change change) {
+  Link& row = links_[link];
+  if (row.change == Change::none) dirty_links_.push_back(link);
+  row.change = std::max(row.change, change);
+}
+
+// Gives a flow that starts the rate of one like it that has just ended. Looks at the latest few.
+bool FluidNetwork::take_vacancy(Flow& flow) {
+  constexpr std::size_t looked_at = 8;
+  const std::size_t count = vacancies_.size();
+  for (std::size_t at = count; at > 0 && at + looked_at > count; --at) {
+    Vacancy& vacancy = vacancies_[at - 1];
+    // An empty path begins where the next one does.
+    if (vacancy.first_hop != flow.first_hop || vacancy.hops != flow.hops) continue;
+    if (vacancy.cap != flow.cap || vacancy.weight != flow.weight) continue;
+    flow.next_rate = vacancy.rate;
+    vacancy = vacancies_.back();
+    vacancies_.pop_back();
+    return true;
+  }
+  return false;
+}
+
+void FluidNetwork::close_vacancies() {
+  for (const Vacancy& vacancy : vacancies_)
+    for (std::uint32_t hop = 0; hop < vacancy.hops; ++hop)
+      links_[index(path_entries_[vacancy.first_hop + hop].link)].change = Change::other;
+  vacancies_.clear();
 }
 
 std::uint32_t FluidNetwork::start(Picos now, std::int64_t amount, PathId path, Rate cap, std::uint32_t weight,
@@ -87,13 +112,19 @@ std::uint32_t FluidNetwork::start(Picos now, std::int64_t amount, PathId path, R
   flow.active = true;
   ++active_;
   if (flow.hops == 0) pathless_.push_back(slot);
+  const bool replaces = !vacancies_.empty() && take_vacancy(flow);
+  if (replaces) {
+    Link& first = links_[index(path_entries_[flow.first_hop].link)];
+    ++first.newcomers;
+    first.last_newcomer = slot;
+  }
   for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
     const PathEntry& entry = path_entries_[flow.first_hop + hop];
     Link& link = links_[index(entry.link)];
     flow.place[hop] = static_cast<std::uint32_t>(link.members.size());
     link.members.push_back(Member{slot, hop});
     link.weight_sum += std::int64_t{entry.usage} * weight;
-    mark_dirty(index(entry.link));
+    if (!replaces) mark(index(entry.link), Change::other);
   }
   return slot;
 }
@@ -113,8 +144,9 @@ void FluidNetwork::finish(Picos now, std::uint32_t slot) {
     link.members[flow.place[hop]] = last;
     flows_[last.slot].place[last.hop] = flow.place[hop];
     link.members.pop_back();
-    mark_dirty(index(entry.link));
+    mark(index(entry.link), Change::replaced);
   }
+  if (flow.hops > 0) vacancies_.push_back(Vacancy{flow.cap, flow.rate.count(), flow.weight, flow.first_hop, flow.hops});
   flow.active = false;
   --active_;
   free_slots_.push_back(slot);
@@ -124,7 +156,7 @@ void FluidNetwork::set_capacity(LinkId link, Rate capacity) {
   SPILLWAY_ASSERT(capacity >= Rate{} && capacity <= max_capacity);
   if (links_[index(link)].capacity == capacity) return;
   links_[index(link)].capacity = capacity;
-  mark_dirty(index(link));
+  mark(index(link), Change::other);
 }
 
 void FluidNetwork::solve(Picos now) {
@@ -138,39 +170,101 @@ void FluidNetwork::solve(Picos now) {
     for (Flow& flow : flows_) flow.visited = 0;
     solves_ = 1;
   }
+  close_vacancies();
   for (const std::uint32_t slot : pathless_) {
     flows_[slot].next_rate = flows_[slot].cap.count();
     component_.push_back(slot);
-    apply(component_.size() - 1, component_links_.size(), now);
+    apply_rates(component_.size() - 1, now);
   }
   for (const std::uint32_t seed : dirty_links_) {
-    links_[seed].dirty = false;
-    if (links_[seed].visited == solves_) continue;
+    if (links_[seed].visited == solves_ || keep(seed, now)) continue;
     const std::size_t first_flow = component_.size(), first_link = component_links_.size();
-    collect(seed);
+    collect<false>(seed);
     fill(first_flow, first_link);
-    apply(first_flow, first_link, now);
+    apply_rates(first_flow, now);
+    apply_use(first_link, now);
+  }
+  for (const std::uint32_t link : dirty_links_) {
+    links_[link].change = Change::none;
+    links_[link].newcomers = 0;
   }
   pathless_.clear();
   dirty_links_.clear();
 }
 
+// Where flows only replaced others, links stay joined and shared as they were. Only the order of ties among ends asks
+// for a visit in the order in which solving goes.
+bool FluidNetwork::keep(std::uint32_t seed, Picos now) {
+  std::uint32_t newcomers = 0, last_newcomer = 0;
+  std::uint32_t at = seed;
+  do {
+    const Link& link = links_[at];
+    if (link.change == Change::other) return false;
+    if (link.newcomers > 0) last_newcomer = link.last_newcomer;
+    newcomers += link.newcomers;
+    at = link.next;
+  } while (at != seed);
+  if (newcomers == 1 && keep_but_one(seed, last_newcomer, now)) return true;
+  const std::size_t first_flow = component_.size();
+  collect<true>(seed);
+  apply_rates(first_flow, now);
+  return true;
+}
+
+// False when several ends tie for the first; then nothing is done but the newcomer's rate.
+bool FluidNetwork::keep_but_one(std::uint32_t seed, std::uint32_t newcomer, Picos now) {
+  set_rate(newcomer, now);
+  const std::size_t first_link = component_links_.size();
+  Picos least = Picos::max();
+  std::uint32_t first = 0;
+  bool ties = false;
+  std::uint32_t at = seed;
+  do {
+    Link& link = links_[at];
+    link.visited = solves_;
+    component_links_.push_back(at);
+    for (const Member& member : link.members) {
+      // Each flow once, where its path begins. Without branches: no processor foresees them.
+      const Picos end = member.hop == 0 ? flows_[member.slot].end : Picos::max();
+      const bool is_less = end < least;
+      ties = !is_less && (ties || end == least);
+      first = is_less ? member.slot : first;
+      least = is_less ? end : least;
+    }
+    at = link.next;
+  } while (at != seed);
+  if (least == Picos::max()) return true;
+  if (!ties) {
+    earliest_.push_back(first);
+    return true;
+  }
+  for (std::size_t i = first_link; i < component_links_.size(); ++i) links_[component_links_[i]].visited = 0;
+  component_links_.resize(first_link);
+  return false;
+}
+
 // Breadth-first over links and the flows that join them.
+template <bool is_solved>
 void FluidNetwork::collect(std::uint32_t seed) {
   any_capped_ = false;
   links_[seed].visited = solves_;
+  const std::size_t first_link = component_links_.size();
   component_links_.push_back(seed);
-  for (std::size_t at = component_links_.size() - 1; at < component_links_.size(); ++at) {
+  for (std::size_t at = first_link; at < component_links_.size(); ++at) {
     Link& link = links_[component_links_[at]];
-    link.free = link.capacity.count() << 16;
-    link.open_weight = link.weight_sum;
-    link.level = link.open_weight > 0 ? link.free / link.open_weight : never;
+    if constexpr (!is_solved) {
+      link.free = link.capacity.count() << 16;
+      link.open_weight = link.weight_sum;
+      link.level = link.open_weight > 0 ? link.free / link.open_weight : never;
+    }
     for (const Member& member : link.members) {
       Flow& flow = flows_[member.slot];
       if (flow.visited == solves_) continue;
       flow.visited = solves_;
-      flow.next_rate = -1;
-      any_capped_ = any_capped_ || flow.cap != unlimited_rate;
+      if constexpr (!is_solved) {
+        flow.next_rate = -1;
+        any_capped_ = any_capped_ || flow.cap != unlimited_rate;
+      }
       component_.push_back(member.slot);
       for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
         const std::uint32_t other = index(path_entries_[flow.first_hop + hop].link);
@@ -179,6 +273,11 @@ void FluidNetwork::collect(std::uint32_t seed) {
         component_links_.push_back(other);
       }
     }
+  }
+  std::uint32_t next = seed;
+  for (std::size_t at = component_links_.size(); at > first_link; --at) {
+    links_[component_links_[at - 1]].next = next;
+    next = component_links_[at - 1];
   }
 }
 
@@ -227,7 +326,7 @@ void FluidNetwork::fill(std::size_t first_flow, std::size_t first_link) {
 }
 
 // Takes over the solved rates and finds what completes first.
-void FluidNetwork::apply(std::size_t first_flow, std::size_t first_link, Picos now) {
+void FluidNetwork::apply_rates(std::size_t first_flow, Picos now) {
   Picos least = Picos::max();
   const std::size_t first_earliest = earliest_.size();
   for (std::size_t at = first_flow; at < component_.size(); ++at) {
@@ -239,6 +338,9 @@ void FluidNetwork::apply(std::size_t first_flow, std::size_t first_link, Picos n
     least = end;
     earliest_.push_back(slot);
   }
+}
+
+void FluidNetwork::apply_use(std::size_t first_link, Picos now) {
   for (std::size_t at = first_link; at < component_links_.size(); ++at) {
     Link& link = links_[component_links_[at]];
     SPILLWAY_ASSERT(link.free >= 0);

@@ -8,7 +8,9 @@
 // Progressive filling: the level L = min over links of floor(free / sum w*usage); flows whose cap lies
 // at or below L*w get their cap; when there is none, the flows of the least link get L*w; repeat.
 // A set of flows that started, ended or were re-capped marks its links dirty; solve() visits only the
-// connected components of dirty links, once per instant.
+// connected components of dirty links, once per instant. Where all that happened to a component is that flows ended and
+// others of the same path, cap and weight took their places, as copies of a queue do, its solution stands: the
+// newcomers get the rates of those they replace, and what is left to find is which flow ends first.
 //
 // Exactness. Rate unit 2^-20 unit/ns, time 1 ps, so a flow's `remaining` is held in 1/(1000 * 2^20) of an
 // amount unit, 128 bits, and settling never rounds. A completion is rounded up to the next picosecond,
@@ -21,7 +23,7 @@
 //
 // Source: max-min fairness by progressive filling, Bertsekas & Gallager, Data Networks (2nd ed.), 6.5.2; the
 // dirty-component idea follows SimGrid's modified-set; we deviate by integer arithmetic (no epsilon).
-// Complexity of solve(): O(rounds * component). Value type.
+// Complexity of solve(): O(rounds * component); O(component) where flows only replaced others. Value type.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +59,7 @@ class FluidNetwork {
     Picos settled{};           // when `remaining` held: the flow's last rate change
     Picos end = Picos::max();  // completion at this rate
     std::int64_t amount = 0;
-    std::int64_t next_rate = -1;  // found by the running solve; negative while open
+    std::int64_t next_rate = -1;  // found by the running solve, or a predecessor's; negative while open
     std::uint32_t weight = 1, first_hop = 0, hops = 0, owner = 0;
     std::uint32_t visited = 0;  // number of the last solve that saw it
     bool active = false;
@@ -80,6 +82,7 @@ class FluidNetwork {
   void finish(Picos now, std::uint32_t slot);
   void set_capacity(LinkId link, Rate capacity);
 
+  // Something happened since the last solve().
   [[nodiscard]] bool dirty() const { return !dirty_links_.empty() || !pathless_.empty(); }
   // Solves what is dirty and settles the flows whose rate changed. The spans below hold until the next call.
   void solve(Picos now);
@@ -110,6 +113,17 @@ class FluidNetwork {
   struct Member {
     std::uint32_t slot = 0, hop = 0;
   };
+  enum class Change : std::uint8_t {
+    none,
+    replaced,  // flows ended, and as many like them started
+    other,     // to be solved
+  };
+  // A flow that ended since the last solve and that none has replaced.
+  struct Vacancy {
+    Rate cap{};
+    std::int64_t rate = 0;
+    std::uint32_t weight = 0, first_hop = 0, hops = 0;
+  };
   struct Link {
     Rate capacity{};
     std::int64_t used = 0;                              // consumption, scaled by 2^16
@@ -120,16 +134,25 @@ class FluidNetwork {
     Wide carried = 0;                                   // amount * usage of completed flows
     Wide overshoot = 0;                                 // see above, times usage
     std::uint32_t visited = 0;
-    bool dirty = false;
+    std::uint32_t next = 0;       // of its component as last solved, in a circle
+    std::uint32_t newcomers = 0;  // flows that took another's place since the last solve, of paths that begin here
+    std::uint32_t last_newcomer = 0;
+    Change change = Change::none;
     std::vector<Member> members;
   };
 
-  void mark_dirty(std::uint32_t link);
+  void mark(std::uint32_t link, Change change);
+  bool take_vacancy(Flow& flow);
+  void close_vacancies();
+  bool keep(std::uint32_t seed, Picos now);
+  bool keep_but_one(std::uint32_t seed, std::uint32_t newcomer, Picos now);
+  template <bool is_solved>
   void collect(std::uint32_t seed);
   void fill(std::size_t first_flow, std::size_t first_link);
   bool fix_capped(std::size_t first_flow, std::int64_t level);
   void fix(Flow& flow, std::int64_t rate);
-  void apply(std::size_t first_flow, std::size_t first_link, Picos now);
+  void apply_rates(std::size_t first_flow, Picos now);
+  void apply_use(std::size_t first_link, Picos now);
   void set_rate(std::uint32_t slot, Picos now);
   static void account(Link& link, std::int64_t used, Picos now);
 
@@ -139,6 +162,7 @@ class FluidNetwork {
   std::vector<PathEntry> path_entries_;
   std::vector<std::uint32_t> path_first_, path_hops_;
   std::vector<std::uint32_t> dirty_links_, pathless_;
+  std::vector<Vacancy> vacancies_;
   std::vector<std::uint32_t> component_, component_links_, changed_, earliest_;  // of the last solve
   std::uint32_t solves_ = 0, active_ = 0;
   bool any_capped_ = false;  // in the component being solved
