@@ -15,6 +15,7 @@
 #include "sim/replay/fidelity.h"
 #include "sim/replay/gpu_busy.h"
 #include "sim/replay/host_memory.h"
+#include "sim/replay/lowering.h"
 #include "sim/replay/step_pace.h"
 #include "sim/replay/transfer_links.h"
 

@@ -6,9 +6,9 @@
 
 #include "hwprofiles/hardware_profile.h"
 #include "sim/engine/event_queue.h"
-#include "sim/replay/lowering.h"
 #include "sim/replay/memory_replay.h"
 #include "sim/replay/planned_trace.h"
+#include "sim/replay/relative_speed.h"
 #include "sim/replay/result.h"
 
 namespace spillway::sim {
