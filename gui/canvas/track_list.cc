@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/number_text.h"
+#include "gui/canvas/fullest_rank.h"
 
 namespace spillway::gui {
 namespace {
@@ -21,11 +22,20 @@ class List {
   std::vector<Track> make() {
     const std::size_t ranks = scene_.trace == nullptr ? 1 : std::max<std::size_t>(1, scene_.trace->rank_count);
     if (ranks > 1) stages();
-    for (std::uint16_t rank = 0; rank < ranks; ++rank) group(rank, ranks);
+    const std::uint16_t first = fullest();
+    group(first, ranks);
+    for (std::uint16_t rank = 0; rank < ranks; ++rank)
+      if (rank != first) group(rank, ranks);
     return std::move(tracks_);
   }
 
  private:
+  // Whose memory and counters the scene has.
+  [[nodiscard]] std::uint16_t fullest() const {
+    return scene_.trace == nullptr || scene_.result == nullptr ? std::uint16_t{0}
+                                                               : fullest_rank(*scene_.trace, *scene_.result);
+  }
+
   [[nodiscard]] const RankResult* rank_of(std::size_t rank) const {
     return scene_.result != nullptr && rank < scene_.result->ranks.size() ? &scene_.result->ranks[rank] : nullptr;
   }
@@ -78,15 +88,16 @@ class List {
     if (timed && !is_host) detail = busy_words(of != nullptr ? of->bubble : scene_.result->bubble);
     if (timed && ranks == 1 && scene_.result->step_time > Picos(0))
       detail += " · mostly " + std::string(describe(scene_.result->binding));
-    if (!heading(name, detail, rank == 0)) return;
-    if (rank == 0 && scene_.memory != nullptr) memory();
-    if (rank == 0) counters();
+    const bool is_shown = rank == fullest();
+    if (!heading(name, detail, is_shown)) return;
+    if (is_shown && scene_.memory != nullptr) memory();
+    if (is_shown) counters();
     if (ranks == 1) phase();
     std::vector<Track> spans = spans_of(rank);
     std::stable_partition(spans.begin(), spans.end(),
                           [this](const Track& track) { return choice_.pinned.count(track.name) > 0; });
     for (Track& track : spans) add(std::move(track));
-    if (rank == 0 && scene_.memory != nullptr) map();
+    if (is_shown && scene_.memory != nullptr) map();
   }
 
   void memory() {
@@ -172,6 +183,13 @@ class List {
 };
 
 }  // namespace
+
+std::uint16_t fullest_rank(const Trace& trace, const Result& result) {
+  for (const Device& device : trace.devices)
+    if (device.ordinal == result.memory.device && result.memory.known && device.rank < trace.rank_count)
+      return device.rank;
+  return 0;
+}
 
 std::vector<Track> track_list(const TrackScene& scene, const TrackChoice& choice) { return List(scene, choice).make(); }
 

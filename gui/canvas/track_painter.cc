@@ -7,6 +7,7 @@
 
 #include "base/axis.h"
 #include "base/number_text.h"
+#include "gui/canvas/block_names.h"
 #include "gui/canvas/pixel_run.h"
 
 namespace spillway::gui {
@@ -265,6 +266,10 @@ class Picture {
     for (std::size_t i = 0; i < look_.tracks->size(); ++i) {
       const Track& track = (*look_.tracks)[i];
       if (track.kind == TrackKind::memory) memory_words(painter, places_.top(i), track);
+      if (track.kind == TrackKind::map) {
+        painter.setFont(sized(painter, span_size));
+        paint_block_names(painter, scene_, look_, theme_, places_.top(i), track.row_height);
+      }
       if (track.kind == TrackKind::map && look_.map) map_words(painter, places_.top(i), track);
       if (track.kind == TrackKind::map && look_.block) block_outline(painter, places_.top(i), track);
     }

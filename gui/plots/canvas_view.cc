@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/number_text.h"
+#include "gui/canvas/block_names.h"
 
 namespace spillway::gui {
 namespace {
@@ -42,16 +43,7 @@ QString op_words(const Outcome& outcome, const TrackScene& scene, std::uint32_t 
 }
 
 std::string block_name(const Outcome& outcome, const MemoryPicture::Block& block) {
-  if (block.event < 0) return "held before the step";
-  const Trace& trace = outcome.trace();
-  const MemoryEvent& event = trace.memory_events[static_cast<std::size_t>(block.event)];
-  if (event.tensor != TensorId::none) {
-    const std::string_view name = trace.strings.text(trace.tensors.name[index_of(event.tensor)]);
-    if (!name.empty()) return std::string(name);
-  }
-  if (event.anchor != OpId::none)
-    return "for " + std::string(trace.strings.text(trace.ops.name[index_of(event.anchor)]));
-  return "allocation " + std::to_string(block.event);
+  return block_name(outcome.trace(), block);
 }
 
 CanvasView::CanvasView(SharedTime& time)

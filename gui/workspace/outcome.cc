@@ -9,6 +9,7 @@
 
 #include "base/byte_source.h"
 #include "base/stop.h"
+#include "gui/canvas/fullest_rank.h"
 #include "gui/workspace/variant_figures.h"
 #include "scenario/scenario_memory.h"
 #include "traces/formats/trace_part.h"
@@ -87,7 +88,8 @@ void draw_lanes(Outcome& outcome) {
   outcome.pipeline = pipeline_scene(outcome.trace(), outcome.result());
   outcome.work = work_in(outcome.timeline, outcome.trace(), outcome.timeline.whole).rows();
   if (outcome.timeline.empty()) return;
-  for (studies::Counter& counter : studies::counters_of(outcome.trace(), outcome.result()))
+  const std::uint16_t rank = fullest_rank(outcome.trace(), outcome.result());  // whose memory is beside them
+  for (studies::Counter& counter : studies::counters_of(outcome.trace(), outcome.result(), rank))
     outcome.counters.emplace_back(std::move(counter));
 }
 

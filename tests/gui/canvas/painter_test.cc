@@ -136,6 +136,100 @@ TEST_F(Painter, BubblesAreHatched) {
   EXPECT_TRUE(blank);
 }
 
+// A block of the map that has room for its name has it, and only such a one.
+TEST_F(Painter, BlocksWithRoomAreNamed) {
+  Trace trace;
+  trace.tensors.name.push_back(trace.strings.intern("layers.0.attention"));
+  MemoryEvent event;
+  event.tensor = static_cast<TensorId>(0);
+  trace.memory_events.assign(2, event);
+  MemoryPicture picture;
+  picture.begin = 0;
+  picture.end = 1'000;
+  picture.kinds = {"activation"};
+  picture.blocks = {{0, 1'000, 1 << 30, Bytes(90 << 20), 0, 0},
+                    {0, 1'000, (1 << 30) + (90 << 20), Bytes(4 << 20), 0, 1}};
+  picture.curve = {{0, Bytes(1), Bytes(1)}};
+  const auto memory = memory_scene(picture);
+  Canvas canvas({track(TrackKind::map, 200)});
+  canvas.scene.memory = memory.get();
+  const QImage plain = paint_tracks(canvas.scene, canvas.look, light_theme());
+  canvas.scene.trace = &trace;
+  const QImage named = paint_tracks(canvas.scene, canvas.look, light_theme());
+  const auto differ = [&](int top, int bottom) {
+    int found = 0;
+    for (int y = top; y < bottom; ++y)
+      for (int x = 168; x < 568; ++x) found += plain.pixel(x, y) != named.pixel(x, y) ? 1 : 0;
+    return found;
+  };
+  EXPECT_GT(differ(canvas.top(0) + 60, canvas.top(0) + 200), 20);
+  EXPECT_EQ(differ(canvas.top(0), canvas.top(0) + 14), 0);  // too low for letters
+  canvas.look.view = {0, 1'000'000};                        // the blocks are a pixel wide
+  canvas.look.whole = canvas.look.view;
+  const QImage far = paint_tracks(canvas.scene, canvas.look, light_theme());
+  canvas.scene.trace = nullptr;
+  EXPECT_EQ(far, paint_tracks(canvas.scene, canvas.look, light_theme()));
+}
+
+// Ends of steps are lines where they are far apart, not a fence.
+TEST_F(Painter, StepLinesAreNoFence) {
+  const auto lines = [](int steps) {
+    TimelineScene lanes = one_lane();
+    for (int i = 0; i < steps; ++i) lanes.steps.push_back({"step", {i * 1'000 / steps, (i + 1) * 1'000 / steps}});
+    Canvas canvas({track(TrackKind::spans, 20)});
+    canvas.scene.lanes = &lanes;
+    const QImage image = paint_tracks(canvas.scene, canvas.look, light_theme());
+    int found = 0;
+    for (int x = 168; x < 568; ++x) {
+      bool dotted = false;
+      for (int y = canvas.top(0) + 40; y < 290; ++y) dotted = dotted || at(image, x, y) == light_theme().muted.rgb();
+      found += dotted ? 1 : 0;
+    }
+    return found;
+  };
+  EXPECT_EQ(lines(4), 4);
+  EXPECT_LE(lines(200), 10);  // of 400 pixels
+  EXPECT_GE(lines(200), 5);
+}
+
+// The critical path runs through the spans it is made of, and nowhere else; without it nothing of it is seen.
+TEST_F(Painter, TheCriticalPathIsDrawnAlongItsSpans) {
+  Trace trace;
+  Result result;
+  for (const char* const name : {"stream 7", "stream 8"}) {
+    const LaneId lane = trace.lane({.kind = LaneKind::stream,
+                                    .device = 0,
+                                    .number = static_cast<std::int64_t>(trace.lanes.size()) + 7,
+                                    .name = trace.strings.intern(name)});
+    trace.append_op(
+        {.name = trace.strings.intern("work"), .kind = OpKind::kernel, .lane = lane, .duration = Picos(500)});
+  }
+  result.op_start = {Picos(0), Picos(500)};
+  result.op_end = {Picos(500), Picos(1'000)};
+  result.replayed = result.step_time = Picos(1'000);
+  result.path.push_back({.op = OpId(0), .begin = Picos(0), .end = Picos(500)});
+  const TimelineScene lanes = timeline_scene(trace, result);
+  Track upper = track(TrackKind::spans, 20), lower = upper;
+  upper.lanes = {0};
+  lower.lanes = {1};
+  Canvas canvas({upper, lower});
+  canvas.scene.lanes = &lanes;
+  canvas.scene.trace = &trace;
+  canvas.scene.result = &result;
+  const QImage plain = paint_tracks(canvas.scene, canvas.look, light_theme());
+  canvas.look.with_path = true;
+  const QImage with = paint_tracks(canvas.scene, canvas.look, light_theme());
+  const auto differ = [&](int left, int right, int row) {
+    int found = 0;
+    for (int y = canvas.top(static_cast<std::size_t>(row)); y < canvas.top(static_cast<std::size_t>(row)) + 20; ++y)
+      for (int x = 168 + left; x < 168 + right; ++x) found += plain.pixel(x, y) != with.pixel(x, y) ? 1 : 0;
+    return found;
+  };
+  EXPECT_GT(differ(5, 195, 0), 190);  // a line all along
+  EXPECT_EQ(differ(205, 395, 0), 0);
+  EXPECT_EQ(differ(0, 400, 1), 0);
+}
+
 // What is pointed at is what is drawn there.
 TEST_F(Painter, PlacesAreThoseOfThePicture) {
   Canvas canvas({track(TrackKind::heading, 20), track(TrackKind::spans, 22), track(TrackKind::memory, 100)});

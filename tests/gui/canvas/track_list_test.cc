@@ -35,5 +35,45 @@ TEST(TrackList, ACaptureOfTheHostHasNoGpu) {
   EXPECT_EQ(device.detail.find("busy"), 0U) << device.detail;
 }
 
+// Memory and counters stand with the rank that they are of, whose group comes first and is open.
+TEST(TrackList, MemoryIsWithItsRank) {
+  Trace trace;
+  Result result;
+  trace.rank_count = 3;
+  for (std::uint16_t rank = 0; rank < 3; ++rank) {
+    const LaneId lane = trace.lane(
+        {.kind = LaneKind::stream, .rank = rank, .device = 0, .number = 7, .name = trace.strings.intern("stream 7")});
+    trace.append_op(
+        {.name = trace.strings.intern("work"), .kind = OpKind::kernel, .lane = lane, .duration = Picos(100)});
+    result.op_start.push_back(Picos(0));
+    result.op_end.push_back(Picos(100));
+    trace.devices.push_back({.rank = rank, .ordinal = static_cast<std::int16_t>(rank)});
+    result.ranks.push_back({.name = "stage " + std::to_string(rank)});
+  }
+  result.replayed = result.step_time = Picos(100);
+  result.memory.known = true;
+  result.memory.device = 2;
+  MemoryPicture picture;
+  picture.end = 100;
+  picture.kinds = {"weight"};
+  picture.curve = {{0, Bytes(1), Bytes(1)}};
+  picture.blocks = {{0, 100, 1 << 30, Bytes(1 << 20), 0}};
+  const auto memory = memory_scene(picture);
+  const TimelineScene lanes = timeline_scene(trace, result);
+  const TrackScene scene{.lanes = &lanes, .memory = memory.get(), .trace = &trace, .result = &result};
+  std::string heading;
+  int shown = 0;
+  for (const Track& track : track_list(scene, {})) {
+    if (track.kind == TrackKind::heading) {
+      EXPECT_EQ(track.is_closed, track.name.find("stage 2") != 0) << track.name;
+      heading = track.name;
+    }
+    if (track.kind != TrackKind::memory && track.kind != TrackKind::map) continue;
+    EXPECT_EQ(heading.find("stage 2"), 0U) << heading;
+    ++shown;
+  }
+  EXPECT_EQ(shown, 2);
+}
+
 }  // namespace
 }  // namespace spillway::gui
