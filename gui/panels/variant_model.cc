@@ -92,8 +92,8 @@ QVariant VariantModel::data(const QModelIndex& index, int role) const {
     case Qt::DisplayRole:
       if (is_name) {
         const bool fits = figures != nullptr && figures->state == Verdict::fits;
-        const bool refuses = figures != nullptr && figures->state == Verdict::does_not_fit;
-        const QString mark = is_stale ? "" : fits ? "✔ " : refuses ? "✖ " : "△ ";
+        const bool refuses = figures != nullptr && (figures->state == Verdict::does_not_fit || figures->is_refused);
+        const QString mark = is_stale ? "" : refuses ? "✖ " : fits ? "✔ " : "▲ ";
         return mark + QString::fromStdString(variant->name) + (variant->document.is_changed() ? " *" : "");
       }
       if (figures == nullptr || !figures->tokens_per_second) return QString("–");

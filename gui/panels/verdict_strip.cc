@@ -5,6 +5,7 @@
 #include <QLabel>
 #include <QRegularExpression>
 #include <QVBoxLayout>
+#include <algorithm>
 
 namespace spillway::gui {
 namespace {
@@ -102,12 +103,9 @@ VerdictStrip::VerdictStrip() : theme_(&light_theme()) {
   }
 }
 
-// What doesn't fit goes from the right; nothing wraps.
 void VerdictStrip::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
-  const int room = width() - widest_answer;
-  for (std::size_t i = 1; i < cells_.size(); ++i)
-    cells_[i].frame->setVisible(static_cast<int>(i) * least_cell <= room || i <= 3);
+  paint_cells();
   QFont bold = font();
   bold.setPixelSize(width() >= 1300 ? 16 : 14);
   bold.setBold(true);
@@ -131,7 +129,16 @@ void VerdictStrip::set_stale(bool stale) {
   paint_cells();
 }
 
+// What doesn't fit goes, of drives and PCIe first what says nothing, or no alarm; nothing wraps.
 void VerdictStrip::paint_cells() {
+  constexpr std::size_t always = 4, pcie = 4, life = 5;
+  const auto room = static_cast<std::size_t>(std::max(0, (width() - widest_answer) / least_cell)) + 1;
+  const auto of = [this](std::size_t i) { return i < figures_.size() ? figures_[i] : ShownFigure{}; };
+  const bool life_first = of(life).is_alarm || (of(pcie).value == "not used" && of(life).value != "nothing is written");
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    const std::size_t place = i < always ? i : (i == life) == life_first ? always : always + 1;
+    cells_[i].frame->setVisible(i < always || place < room);
+  }
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     const Cell& cell = cells_[i];
     const ShownFigure figure = i < figures_.size() ? figures_[i] : ShownFigure{};
@@ -141,7 +148,8 @@ void VerdictStrip::paint_cells() {
     set_words(cell.detail, figure.detail);
     cell.change->setText(QString::fromStdString(figure.change));
     cell.change->setVisible(!figure.change.empty());
-    const auto color = [this](const QColor& fresh) { return stale_ ? theme_->ghost(fresh).name() : fresh.name(); };
+    // What is not of the present state is neither good nor bad.
+    const auto color = [this](const QColor& fresh) { return (stale_ ? theme_->muted : fresh).name(); };
     const bool is_good = figure.id == "verdict" && figure.value.starts_with("fits");
     const QColor value_color = figure.is_alarm     ? theme_->bad
                                : figure.is_caution ? theme_->warning

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <utility>
 
 #include "base/number_text.h"
 #include "planners/offload/drive_life.h"
@@ -77,9 +79,20 @@ std::string short_verdict(const Outcome& outcome) {
   return "Fits, " + gib_text(memory.limit - memory.peak_reserved) + " to spare";
 }
 
+// Shape and word: never colour alone.
+std::string verdict_title(const Outcome& outcome) {
+  const Result& result = outcome.result();
+  if (!result.may_fit()) return "✖ out of memory";
+  if (!result.drives_refuse.empty()) return "✖ not what is asked";
+  if (!result.fits() && ran_out_when_recorded(outcome)) return "✖ out of memory, as recorded";
+  if (result.verdict() == Verdict::tight) return "▲ fits tightly";
+  if (!result.fits()) return "▲ not known";
+  return doubts_of(outcome) > 0 ? "▲ not known" : "✔ fits";
+}
+
 ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
-  ShownFigure figure{.id = "verdict", .title = "verdict"};
+  ShownFigure figure{.id = "verdict", .title = verdict_title(outcome)};
   figure.value = verdict(result);
   figure.short_value = short_verdict(outcome);
   figure.is_alarm =
@@ -199,7 +212,7 @@ ShownFigure pcie(const Outcome& outcome, const Outcome* baseline) {
   ShownFigure figure{.id = "pcie", .title = "PCIe busy"};
   const auto busy = pcie_busy(outcome.result());
   figure.value = busy ? percent_text(*busy) : "not used";
-  figure.detail = "busiest slot and direction";
+  if (busy) figure.detail = "busiest slot and direction";
   const auto before = baseline != nullptr ? pcie_busy(baseline->result()) : std::nullopt;
   if (baseline != nullptr && (busy || before)) {
     const double points = (busy.value_or(0) - before.value_or(0)) * 100;
@@ -239,9 +252,20 @@ ShownFigure ssd_life(const Outcome& outcome, const Outcome* baseline) {
 
 }  // namespace
 
+// A minus is one, not a hyphen.
+static std::string with_minus(std::string text) {
+  for (std::size_t at = text.find('-'); at != std::string::npos; at = text.find('-', at + 1))
+    if (at + 1 < text.size() && std::isdigit(static_cast<unsigned char>(text[at + 1])) != 0)
+      text.replace(at, 1, "\u2212");
+  return text;
+}
+
 std::vector<ShownFigure> shown_figures(const Outcome& outcome, const Outcome* baseline) {
-  return {memory_verdict(outcome, baseline), binding(outcome, baseline), step_time(outcome, baseline),
-          memory_peak(outcome, baseline),    pcie(outcome, baseline),    ssd_life(outcome, baseline)};
+  std::vector<ShownFigure> figures = {memory_verdict(outcome, baseline), binding(outcome, baseline),
+                                      step_time(outcome, baseline),      memory_peak(outcome, baseline),
+                                      pcie(outcome, baseline),           ssd_life(outcome, baseline)};
+  for (ShownFigure& figure : figures) figure.change = with_minus(std::move(figure.change));
+  return figures;
 }
 
 }  // namespace spillway::gui

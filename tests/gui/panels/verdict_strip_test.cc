@@ -36,6 +36,31 @@ TEST(VerdictStrip, DetailsAreCutBetweenTheirParts) {
     EXPECT_TRUE(!words.contains(QChar(0x2026)) || !words.contains(", ")) << words.toStdString();
 }
 
+// Where there is no room for all, what alarms stays, and what says nothing goes.
+TEST(VerdictStrip, WhatAlarmsStays) {
+  const auto shown_at = [](int width, bool life_alarms, bool pcie_is_known) {
+    std::vector<ShownFigure> figures(6);
+    figures[4] = {.id = "pcie", .title = "PCIe busy", .value = pcie_is_known ? "14.8 %" : "not used"};
+    figures[5] = {.id = "ssd-life", .title = "SSD life", .value = "0.8 years"};
+    figures[5].is_alarm = life_alarms;
+    VerdictStrip strip;
+    strip.resize(width, strip.height());
+    strip.show(figures);
+    strip.setVisible(true);
+    QApplication::processEvents();
+    std::set<QString> titles;
+    for (const QLabel* const label : strip.findChildren<QLabel*>())
+      if (label->isVisible()) titles.insert(label->toolTip().section(' ', 0, 0));
+    return titles;
+  };
+  EXPECT_TRUE(shown_at(1'400, true, true).contains("PCIe") && shown_at(1'400, true, true).contains("SSD"));
+  EXPECT_TRUE(shown_at(960, true, true).contains("SSD"));
+  EXPECT_FALSE(shown_at(960, true, true).contains("PCIe"));
+  EXPECT_TRUE(shown_at(960, false, true).contains("PCIe"));
+  EXPECT_FALSE(shown_at(960, false, true).contains("SSD"));
+  EXPECT_TRUE(shown_at(960, false, false).contains("SSD"));
+}
+
 // A value has smaller letters, down to those of the details, before any of it is left out.
 TEST(VerdictStrip, LettersOfValuesShrinkFirst) {
   VerdictStrip strip;
