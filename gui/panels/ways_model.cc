@@ -5,10 +5,13 @@
 #include <QFont>
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <tuple>
 #include <utility>
 
 #include "base/number_text.h"
 #include "planners/offload/drive_life.h"
+#include "studies/offload/result_figures.h"
 
 namespace spillway::gui {
 namespace {
@@ -18,10 +21,51 @@ constexpr const char* minus = "\u2212";
 
 int state_of(const studies::WayRow& row) { return row.works() ? 0 : row.is_yes() ? 1 : 2; }
 
-bool before(const ShownWay& a, const ShownWay& b) {
-  const int x = state_of(a.row), y = state_of(b.row);
-  if (x != y) return x < y;
-  return a.row.result.tokens_per_second > b.row.result.tokens_per_second;
+// Less is better.
+double rank_of(const studies::WayRow& row, WaysOrder order) {
+  constexpr double unknown = std::numeric_limits<double>::infinity();
+  if (!row.ran()) return unknown;
+  switch (order) {
+    case WaysOrder::cheapest:
+      return row.cost_per_million_tokens().value_or(unknown);
+    case WaysOrder::fewest_keys:
+      return static_cast<double>(row.way.settings.size());
+    case WaysOrder::least_memory:
+      return row.result.memory.known ? static_cast<double>(row.result.memory.peak_reserved.count()) : unknown;
+    case WaysOrder::longest_life:
+      if (unrated_writes(row.result) != nullptr) return unknown;
+      return row.life_years ? -*row.life_years : -std::numeric_limits<double>::max();  // nothing wears
+    case WaysOrder::fastest:
+      break;
+  }
+  return -row.result.tokens_per_second;
+}
+
+// The order of rows.
+struct Before {
+  WaysOrder order;
+  bool operator()(const ShownWay& a, const ShownWay& b) const {
+    const auto key = [this](const ShownWay& way) {
+      return std::tuple(state_of(way.row), rank_of(way.row, order), -way.row.result.tokens_per_second);
+    };
+    return key(a) < key(b);
+  }
+};
+
+// "−9 to +12 %": measured over predicted, of 80 % of steps like it.
+QString range_words(const FigureRange& range) {
+  if (!range.known) return WaysModel::tr("not known");
+  const auto part = [](double factor) {
+    const double percent = std::abs(factor - 1) * 100;
+    return QString("%1%2").arg(factor < 1 ? QString(minus) : QString("+")).arg(percent, 0, 'f', percent < 9.95 ? 1 : 0);
+  };
+  return WaysModel::tr("%1 to %2 %").arg(part(range.low), part(range.high));
+}
+
+QString joined(const std::vector<std::string>& settings, const QString& between) {
+  QStringList words;
+  for (const std::string& setting : settings) words += QString::fromStdString(setting);
+  return words.join(between);
 }
 
 QString gib_words(Bytes bytes) { return QString::number(static_cast<double>(bytes.count()) / gib, 'f', 2); }
@@ -71,24 +115,39 @@ void WaysModel::add(const ShownWay& way) {
     left_out_.push_back(way);
     return;
   }
-  const auto at = std::upper_bound(ways_.begin(), ways_.end(), way, before);
+  insert(way);
+}
+
+void WaysModel::insert(const ShownWay& way) {
+  const auto at = std::upper_bound(ways_.begin(), ways_.end(), way, Before{order_});
   const int row = static_cast<int>(at - ways_.begin()) + 1;
   beginInsertRows({}, row, row);
   ways_.insert(at, way);
   endInsertRows();
 }
 
+void WaysModel::set_order(WaysOrder order) {
+  if (order == order_) return;
+  Q_EMIT layoutAboutToBeChanged();
+  order_ = order;
+  std::vector<std::string> old;
+  for (const ShownWay& one : ways_) old.push_back(one.text);
+  std::stable_sort(ways_.begin(), ways_.end(), Before{order_});
+  const QModelIndexList places = persistentIndexList();
+  for (const QModelIndex& place : places) {
+    if (place.row() == 0) continue;
+    const std::string& text = old[static_cast<std::size_t>(place.row() - 1)];
+    const auto now = std::find_if(ways_.begin(), ways_.end(), [&](const ShownWay& one) { return one.text == text; });
+    changePersistentIndex(place, index(static_cast<int>(now - ways_.begin()) + 1, place.column()));
+  }
+  Q_EMIT layoutChanged();
+}
+
 void WaysModel::set_same_maths(bool wanted) {
   if (wanted == same_maths_) return;
   same_maths_ = wanted;
   if (!wanted) {
-    for (const ShownWay& way : std::exchange(left_out_, {})) {
-      const auto at = std::upper_bound(ways_.begin(), ways_.end(), way, before);
-      const int row = static_cast<int>(at - ways_.begin()) + 1;
-      beginInsertRows({}, row, row);
-      ways_.insert(at, way);
-      endInsertRows();
-    }
+    for (const ShownWay& way : std::exchange(left_out_, {})) insert(way);
     return;
   }
   for (int i = static_cast<int>(ways_.size()) - 1; i >= 0; --i) {
@@ -129,6 +188,8 @@ QString WaysModel::text(const studies::WayRow& row, bool changes_maths, int colu
       const QString words = QString::fromStdString(row.way.name);
       return state_words(row) + "   " + (&row == &now_ ? QString("Now") : words);
     }
+    case keys:
+      return joined(row.way.settings, ", ");
     case rate:
       return row.ran() && result.tokens_per_second > 0
                  ? QString::fromStdString(
@@ -154,6 +215,8 @@ QString WaysModel::text(const studies::WayRow& row, bool changes_maths, int colu
       const auto usd = row.ran() ? row.cost_per_million_tokens() : std::nullopt;
       return usd ? QString::number(*usd, 'g', 3) : QString("not known");
     }
+    case range:
+      return row.ran() ? range_words(result.step_time_range) : QString();
     case maths:
       return changes_maths ? QString("differs") : QString("same");
     default:
@@ -167,12 +230,13 @@ QVariant WaysModel::data(const QModelIndex& index, int role) const {
   const ShownWay* const shown = way(index.row());
   if (role == Qt::DisplayRole) return text(row, shown != nullptr && shown->changes_maths, index.column());
   if (role == Qt::ToolTipRole) {
-    QString tip;
-    for (const std::string& setting : row.way.settings) tip += QString::fromStdString(setting) + "\n";
-    return tip.isEmpty() ? text(row, false, name) : tip.trimmed();
+    if (index.column() == range && row.ran())
+      return tr("step time of 80 % of steps like it: %1").arg(QString::fromStdString(step_range_words(row.result)));
+    const QString words = text(row, false, name), settings = joined(row.way.settings, "\n");
+    return settings.isEmpty() ? words : words + "\n" + settings;
   }
   if (role == Qt::TextAlignmentRole) {
-    const bool is_figure = index.column() >= rate && index.column() <= cost;
+    const bool is_figure = index.column() >= rate && index.column() <= range;
     return QVariant::fromValue(int(Qt::AlignVCenter | (is_figure ? Qt::AlignRight : Qt::AlignLeft)));
   }
   if (role == Qt::FontRole && (index.column() == rate || index.row() == 0)) {
@@ -189,9 +253,11 @@ QVariant WaysModel::data(const QModelIndex& index, int role) const {
 
 QVariant WaysModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
-  static const QStringList words = {tr("way"),      tr("memory"),         tr("tokens/s"),
-                                    tr("change"),   tr("allocated, GiB"), tr("reserved, GiB"),
-                                    tr("SSD life"), tr("$/Mtoken"),       tr("maths")};
+  static const QStringList words = {tr("way"),      tr("what it changes"), tr("GiB"),      tr("tokens/s"),
+                                    tr("change"),   tr("allocated"),       tr("reserved"), tr("SSD life"),
+                                    tr("$/Mtoken"), tr("80 % of steps"),   tr("maths")};
+  const Bytes capacity = now_.result.memory.capacity;
+  if (section == memory && capacity > Bytes(0)) return tr("of %1 GiB").arg(gib_words(capacity));
   return section < words.size() ? QVariant(words[section]) : QVariant();
 }
 

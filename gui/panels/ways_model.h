@@ -1,8 +1,9 @@
 // Ways to make a step fit as rows, each in its place as it comes: those that fit, those that fit tightly, those that
-// don't; of each the most tokens a second first.
+// don't; of each the best by the order that is chosen.
 #pragma once
 
 #include <QAbstractTableModel>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,9 +12,13 @@
 
 namespace spillway::gui {
 
+// What is best among ways that fit, or tightly, or not: of what is not known of a way it comes last, of equals the
+// faster first.
+enum class WaysOrder : std::uint8_t { fastest, cheapest, fewest_keys, least_memory, longest_life };
+
 class WaysModel : public QAbstractTableModel {
  public:
-  enum Column : int { name, memory, rate, change, allocated, reserved, life, cost, maths, column_count };
+  enum Column : int { name, keys, memory, rate, change, allocated, reserved, life, cost, range, maths, column_count };
   // Of a row: how much of the capacity, as {allocated, reserved, capacity} in GiB; 0 capacity: not known.
   static constexpr int bar_role = Qt::UserRole + 1;
 
@@ -23,6 +28,7 @@ class WaysModel : public QAbstractTableModel {
   // What makes the same scenario as a row that is there, or gives the same figures, is left out.
   void add(const ShownWay& way);
   void set_same_maths(bool wanted);
+  void set_order(WaysOrder order);
   [[nodiscard]] const ShownWay* way(int row) const;  // null: the present state
   [[nodiscard]] std::size_t fitting() const;
   [[nodiscard]] std::size_t tried() const { return ways_.size(); }
@@ -35,12 +41,14 @@ class WaysModel : public QAbstractTableModel {
  private:
   [[nodiscard]] QString text(const studies::WayRow& row, bool changes_maths, int column) const;
   [[nodiscard]] const studies::WayRow& row_at(int row) const;
+  void insert(const ShownWay& way);
 
   std::vector<ShownWay> ways_, left_out_;  // in their order; those that change the maths, while they are not wanted
   studies::WayRow now_;
   std::string now_text_;
   std::set<std::string> seen_;
   bool same_maths_ = false;
+  WaysOrder order_ = WaysOrder::fastest;
 };
 
 }  // namespace spillway::gui

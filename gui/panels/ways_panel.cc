@@ -1,5 +1,6 @@
 #include "gui/panels/ways_panel.h"
 
+#include <QComboBox>
 #include <QEvent>
 #include <QHBoxLayout>
 #include <QHeaderView>
@@ -17,6 +18,7 @@ namespace spillway::gui {
 namespace {
 
 constexpr int hover_ms = 80;
+constexpr int wide = 1300, row_height = 24;  // logical pixels: from there on, what ways change has a column
 
 // What is allocated solid, what is reserved pale, and how much there is.
 class MemoryBar : public QStyledItemDelegate {
@@ -56,6 +58,7 @@ WaysPanel::WaysPanel()
       apply_(new QPushButton(tr("Apply"))),
       same_maths_(new QPushButton(tr("Same maths only"))),
       stop_(new QPushButton(tr("Stop"))),
+      order_(new QComboBox),
       theme_(&light_theme()) {
   table_->setAccessibleName(tr("Ways to make it fit"));
   table_->setModel(&model_);
@@ -63,15 +66,17 @@ WaysPanel::WaysPanel()
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  table_->setWordWrap(false);
+  table_->setWordWrap(true);  // names are as long as they are
   table_->setShowGrid(false);
   table_->setMouseTracking(true);
   table_->verticalHeader()->setVisible(false);
-  table_->verticalHeader()->setDefaultSectionSize(24);
+  table_->verticalHeader()->setMinimumSectionSize(row_height);
+  table_->verticalHeader()->setDefaultSectionSize(row_height);
+  table_->verticalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   table_->horizontalHeader()->setSectionResizeMode(WaysModel::name, QHeaderView::Stretch);
   table_->setItemDelegateForColumn(WaysModel::memory, new MemoryBar(theme_, this));
-  constexpr int widths[] = {0, 130, 80, 84, 112, 112, 78, 80, 62};
+  constexpr int widths[] = {0, 300, 130, 80, 84, 76, 76, 84, 76, 104, 62};
   for (int column = 1; column < WaysModel::column_count; ++column) table_->setColumnWidth(column, widths[column]);
   table_->installEventFilter(this);
   table_->viewport()->installEventFilter(this);
@@ -79,6 +84,11 @@ WaysPanel::WaysPanel()
   bold.setPixelSize(15);
   bold.setBold(true);
   title_->setFont(bold);
+  order_->setAccessibleName(tr("Best is"));
+  order_->addItems({tr("Fastest"), tr("Cheapest"), tr("Least change"), tr("Least memory"), tr("Longest SSD life")});
+  order_->setToolTip(tr("Which of the ways that fit comes first"));
+  QObject::connect(order_, &QComboBox::currentIndexChanged, this,
+                   [this](int chosen) { model_.set_order(static_cast<WaysOrder>(chosen)); });
   same_maths_->setCheckable(true);
   same_maths_->setToolTip(tr("Leave out what changes the training's arithmetic: other optimizers, other precision"));
   apply_->setToolTip(tr("Make the chosen way (Enter); Ctrl+Z takes it back. Shift+Enter makes it a variant"));
@@ -89,6 +99,7 @@ WaysPanel::WaysPanel()
   line->addStretch(1);
   line->addWidget(state_);
   line->addWidget(stop_);
+  line->addWidget(order_);
   line->addWidget(same_maths_);
   line->addWidget(apply_);
   auto* const column = new QVBoxLayout(this);
@@ -159,12 +170,31 @@ void WaysPanel::show_state() {
   if (!search_.trouble().empty()) state += ": " + QString::fromStdString(search_.trouble());
   state_->setText(tried == 0 && search_.trouble().empty() ? QString() : state);
   state_->setToolTip(state_->text());
-  bool priced = false;  // a column of "not known" says nothing
-  for (int row = 1; row < model_.rowCount() && !priced; ++row)
-    priced = model_.way(row)->row.cost_per_million_tokens().has_value();
-  table_->setColumnHidden(WaysModel::cost, !priced);
+  show_columns();
   stop_->setVisible(searching);
   apply_->setEnabled(model_.way(table_->currentIndex().row()) != nullptr);
+}
+
+// A column of "not known", or in which nothing wears, says nothing.
+void WaysPanel::show_columns() {
+  bool priced = false, wears = false, ranged = false;
+  for (int row = 0; row < model_.rowCount(); ++row) {
+    const QString life = model_.index(row, WaysModel::life).data().toString();
+    wears = wears || (!life.isEmpty() && life != tr("no wear"));
+    const ShownWay* const way = model_.way(row);
+    priced = priced || (way != nullptr && way->row.cost_per_million_tokens().has_value());
+    ranged = ranged || (way != nullptr && way->row.ran() && way->row.result.step_time_range.known);
+  }
+  table_->setColumnHidden(WaysModel::cost, !priced);
+  table_->setColumnHidden(WaysModel::life, !wears);
+  table_->setColumnHidden(WaysModel::range, !ranged);
+  table_->setColumnHidden(WaysModel::keys, width() < wide);
+}
+
+void WaysPanel::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  show_columns();
+  table_->resizeRowsToContents();
 }
 
 void WaysPanel::point_at(int row) {

@@ -10,6 +10,7 @@
 #include "gui/canvas/theme.h"
 #include "gui/panels/ways_model.h"
 
+class QComboBox;
 class QLabel;
 class QPushButton;
 class QTableView;
@@ -34,8 +35,10 @@ class WaysPanel : public QWidget {
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
+  void show_columns();
   void show_state();
   void point_at(int row);
   void apply(bool as_variant = false);
@@ -47,6 +50,7 @@ class WaysPanel : public QWidget {
   QTableView* table_;
   QLabel *title_, *state_;
   QPushButton *apply_, *same_maths_, *stop_;
+  QComboBox* order_;
   const Theme* theme_;
   QTimer pointed_;
   int pointed_row_ = -1;

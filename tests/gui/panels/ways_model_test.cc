@@ -60,6 +60,51 @@ TEST(WaysModel, EveryWayComesInItsPlace) {
   EXPECT_EQ(list.cell(1, WaysModel::allocated), "20.00");
 }
 
+// Those that fit stay first whatever is best among them, and what is chosen stays chosen.
+TEST(WaysModel, BestIsWhatIsAskedFor) {
+  Listed list;
+  ShownWay fast = way("fast", 120, Verdict::fits), cheap = way("cheap", 100, Verdict::fits);
+  ShownWay small = way("small", 80, Verdict::fits), no = way("no", 300, Verdict::does_not_fit);
+  for (ShownWay* const one : {&fast, &cheap, &small}) {
+    one->row.usd_per_hour = 3;
+    one->row.tokens_per_step = 1'000;
+  }
+  cheap.row.usd_per_hour = 1;
+  fast.row.life_years = 2;
+  cheap.row.life_years = 1;
+  small.row.result.memory.peak_reserved = Bytes(std::int64_t{10} << 30);
+  fast.row.way.settings = {"a=1", "b=2"};
+  small.row.way.settings = {"a=1", "b=2", "c=3"};
+  for (const ShownWay* const one : {&small, &no, &fast, &cheap}) list.model.add(*one);
+  const QPersistentModelIndex chosen = list.model.index(1, 0);  // the fastest
+  EXPECT_EQ(list.names(), (std::vector<std::string>{"fast", "cheap", "small", "no"}));
+  list.model.set_order(WaysOrder::cheapest);
+  EXPECT_EQ(list.names(), (std::vector<std::string>{"cheap", "fast", "small", "no"}));
+  EXPECT_EQ(list.model.way(chosen.row())->row.way.name, "fast");
+  list.model.set_order(WaysOrder::fewest_keys);
+  EXPECT_EQ(list.names(), (std::vector<std::string>{"cheap", "fast", "small", "no"}));
+  list.model.set_order(WaysOrder::least_memory);
+  EXPECT_EQ(list.names(), (std::vector<std::string>{"small", "fast", "cheap", "no"}));
+  list.model.set_order(WaysOrder::longest_life);
+  EXPECT_EQ(list.names(), (std::vector<std::string>{"small", "fast", "cheap", "no"}));
+  ShownWay later = way("later", 90, Verdict::fits);
+  later.row.life_years = 1.5;
+  list.model.add(later);
+  EXPECT_EQ(list.names(), (std::vector<std::string>{"small", "fast", "later", "cheap", "no"}));
+  EXPECT_EQ(list.model.way(chosen.row())->row.way.name, "fast");
+}
+
+// How far off such figures are is said, or that nobody knows.
+TEST(WaysModel, EveryWaySaysHowWellItIsKnown) {
+  Listed list;
+  ShownWay known = way("known", 120, Verdict::fits);
+  known.row.result.step_time_range = {.known = true, .low = 0.905, .high = 1.12, .basis = "published steps"};
+  list.model.add(known);
+  list.model.add(way("unknown", 100, Verdict::fits));
+  EXPECT_EQ(list.cell(1, WaysModel::range), QString("\u22129.5 to +12 %"));
+  EXPECT_EQ(list.cell(2, WaysModel::range), "not known");
+}
+
 TEST(WaysModel, TheSameScenarioIsOneRow) {
   Listed list;
   list.model.add(way("once", 80, Verdict::fits));
