@@ -1,0 +1,54 @@
+#include "gui/plots/charts.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway::gui {
+namespace {
+
+// What makes the step longer is no help: it has no bar, and the table says why.
+TEST(SensitivityChart, ALongerStepIsNoGain) {
+  auto found = std::make_shared<Sensitivity>();
+  found->relaxations = {{.resource = "GPU arithmetic x2", .step_time = Picos(80), .gain = 0.2},
+                        {.resource = "drives infinitely fast", .step_time = Picos(114), .gain = -0.139},
+                        {.resource = "host x2", .step_time = Picos(100), .gain = 0}};
+  SensitivityChart chart;
+  chart.show(found, nullptr);
+  ASSERT_EQ(chart.scene().bars.size(), 1U);
+  EXPECT_EQ(chart.scene().bars.front().name, "GPU arithmetic x2");
+  const TableRows rows = chart.table();
+  ASSERT_EQ(rows.rows.size(), 3U);
+  EXPECT_EQ(rows.rows[0][2].text, "20.0 %");
+  EXPECT_EQ(rows.rows[1][2].text, "no gain: planned anew, the step is 13.9 % longer");
+  EXPECT_EQ(rows.rows[2][2].text, "no gain");
+}
+
+// An empty plot says what to do; one with points that lie nowhere is not called empty.
+TEST(ParetoChart, EmptyWordsAreOfAnEmptySweep) {
+  ParetoChart chart;
+  EXPECT_TRUE(chart.scene().empty_words.startsWith("Run a sweep"));
+  SweepRow row;
+  row.label = "one";
+  row.replayed.step_seconds = 0.5;
+  row.replayed.tokens_per_step = 1'000;
+  row.replayed.peak_bytes = 1e9;
+  chart.show({row});
+  EXPECT_TRUE(chart.scene().empty_words.isEmpty());
+  ASSERT_EQ(chart.scene().points.size(), 1U);
+  EXPECT_EQ(chart.scene().points.front().x, 2'000);
+}
+
+// Titles of axes are whole beside plots as small as they get.
+TEST(PlotTitles, AreWhole) {
+  ParetoChart pareto;
+  RooflineChart roof;
+  SensitivityChart bars;
+  for (const PlotView* const chart : std::initializer_list<const PlotView*>{&pareto, &roof, &bars}) {
+    const QFontMetrics metrics(chart->font());
+    constexpr int least_height = 360, least_width = 700;  // of a view at 1280 x 720
+    EXPECT_LT(metrics.horizontalAdvance(chart->scene().y_title), least_height);
+    EXPECT_LT(metrics.horizontalAdvance(chart->scene().x_title), least_width);
+  }
+}
+
+}  // namespace
+}  // namespace spillway::gui
