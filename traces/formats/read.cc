@@ -15,6 +15,7 @@
 #include "traces/formats/nsys_reader.h"
 #include "traces/formats/perfetto/perfetto_packet.h"
 #include "traces/formats/perfetto/perfetto_reader.h"
+#include "traces/formats/perfetto/rocprof_json_reader.h"
 #include "traces/formats/spillway_binary.h"
 #include "traces/formats/spillway_json.h"
 #include "traces/formats/torch_snapshot_reader.h"
@@ -49,6 +50,7 @@ TraceFormat detect_json(std::string_view head) {
   if (head.front() == '[')
     return without_space(head.substr(1)).starts_with('[') ? TraceFormat::memory_timeline : TraceFormat::kineto;
   if (holds("\"spillway.trace\"")) return TraceFormat::spillway_json;
+  if (holds("\"rocprofiler-sdk-tool\"")) return TraceFormat::perfetto;  // the same records
   if (holds("\"traceEvents\"")) return TraceFormat::kineto;
   if (holds("\"workload_graph\"")) return TraceFormat::chakra;
   if (holds("\"nodes\"") && holds("\"schema\"")) return TraceFormat::execution_trace;
@@ -94,14 +96,20 @@ bool is_archive(ByteSource& source) {
 [[noreturn]] void fail_unknown(const std::string& path, ByteSource& source) {
   if (is_archive(source)) throw InputError(path, "", "is a tar archive", "unpack it and give the trace inside");
   throw InputError(path, "", "is in no format that can be read",
-                   "give a Kineto JSON trace, a Perfetto trace, a CUDA memory snapshot pickle, an ExecutionTrace, a "
-                   "Chakra trace, an "
-                   "Nsight Systems SQLite export or a folder with TrioSim's trace.csv and tensor.csv");
+                   "give a Kineto JSON trace, a Perfetto trace, rocprofv3's JSON, a CUDA memory snapshot pickle, an "
+                   "ExecutionTrace, a Chakra trace, an Nsight Systems SQLite export or a folder with TrioSim's "
+                   "trace.csv and tensor.csv");
 }
 
 bool is_json(ByteSource& source) {
   const auto bytes = source.peek(look_ahead_bytes);
   return without_space({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).starts_with('{');
+}
+
+// A Perfetto trace begins with a line feed, and may go on with what looks like JSON.
+bool is_perfetto(ByteSource& source) {
+  const auto bytes = source.peek(look_ahead_bytes);
+  return looks_like_perfetto({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 Trace read_stream(TraceFormat format, ByteSource& source, const ReadOptions& options) {
@@ -117,7 +125,7 @@ Trace read_stream(TraceFormat format, ByteSource& source, const ReadOptions& opt
     case TraceFormat::chakra:
       return is_json(source) ? read_chakra_json(source, options) : read_chakra(source, options);
     case TraceFormat::perfetto:
-      return read_perfetto(source, options);
+      return is_perfetto(source) ? read_perfetto(source, options) : read_rocprof_json(source, options);
     case TraceFormat::spillway_binary:
       return read_spillway_binary(source, options);
     case TraceFormat::spillway_json:

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "traces/formats/kineto/kineto_assemble.h"
+#include "traces/formats/kineto/kineto_rows.h"
 
 namespace spillway::traces {
 namespace {
@@ -23,6 +25,12 @@ constexpr int deepest_parent = 64;
 // Copies that name no stream: beyond any queue's number.
 constexpr std::int64_t copy_lanes = 1'000'000;
 
+// Nanoseconds of 1973: a clock beyond counts from 1970. Below the second, times need no origin.
+constexpr std::int64_t epoch_like_ns = 100'000'000'000'000'000;
+constexpr std::int64_t small_time_ns = 1'000'000'000'000;
+
+// Who wrote it, as far as it shows.
+enum class PerfettoWriter : std::uint8_t { other, torch, rocprof };
 enum class Meaning : std::uint8_t { other, kineto, hip_call, hsa_call, range, kernel, copy };
 
 // Where a track's slices happen.
@@ -373,9 +381,28 @@ void Events::add(const PerfettoSlice& slice) {
 
 }  // namespace
 
-PerfettoWriter add_perfetto_events(const PerfettoCapture& capture, const std::string& file, Trace& trace,
-                                   KinetoRows& rows) {
-  return Events(capture, file, trace, rows).run();
+void assemble_perfetto(PerfettoCapture capture, const std::string& file, bool keep_python,
+                       std::optional<std::int64_t> to_epoch, Trace& trace) {
+  // The earliest instant that is not 0, as the other readers of events take it.
+  const auto origin = std::find_if(capture.slices.begin(), capture.slices.end(), [](const PerfettoSlice& slice) {
+    return slice.shape != PerfettoShape::open && slice.start_ns / 1000 != 0;
+  });
+  const bool is_far = origin != capture.slices.end() && std::abs(origin->start_ns) > small_time_ns;
+  KinetoRows rows(trace, keep_python, is_far ? origin->start_ns / 1000 : 0);
+  const PerfettoWriter writer = Events(capture, file, trace, rows).run();
+  capture = {};
+  rows.name_lanes();
+  Provenance& from = trace.provenance.front();
+  if (writer == PerfettoWriter::torch) from.producer = "torch.profiler (converted)";
+  if (writer == PerfettoWriter::rocprof) from.producer = "rocprofv3";
+  const Picos zero = assemble_kineto(rows, trace);
+  const std::int64_t first_ns = rows.origin_us() * 1000 + zero.count() / 1000;
+  std::int64_t sum = 0;
+  if (first_ns > epoch_like_ns)
+    trace.time_base_ns = first_ns;
+  else if (to_epoch && !__builtin_add_overflow(first_ns, *to_epoch, &sum))
+    trace.time_base_ns = sum;
+  rows.note_informational();
 }
 
 }  // namespace spillway::traces

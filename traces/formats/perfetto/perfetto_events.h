@@ -1,19 +1,18 @@
-// A Perfetto capture as the events of Chrome's JSON.
+// A Perfetto capture as the events of Chrome's JSON, and these as a trace.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
-#include "traces/formats/kineto/kineto_rows.h"
 #include "traces/formats/perfetto/perfetto_capture.h"
 
 namespace spillway::traces {
 
-// Who wrote it, as far as it shows.
-enum class PerfettoWriter : std::uint8_t { other, torch, rocprof };
-
-// Adds labels of processes and threads, then every slice, by the rules of perfetto_reader.h. `file` is for messages.
-// Throws InputError when parents of tracks form a circle or lie too deep. O(n log n).
-PerfettoWriter add_perfetto_events(const PerfettoCapture& capture, const std::string& file, Trace& trace,
-                                   KinetoRows& rows);
+// Adds labels of processes and threads, then every slice, by the rules of perfetto_reader.h, to `trace`, which has its
+// provenance. `file` is for messages; `to_epoch`: nanoseconds that put the capture's clock on the wall clock. Throws
+// InputError when parents of tracks form a circle or lie too deep. O(n log n).
+void assemble_perfetto(PerfettoCapture capture, const std::string& file, bool keep_python,
+                       std::optional<std::int64_t> to_epoch, Trace& trace);
 
 }  // namespace spillway::traces

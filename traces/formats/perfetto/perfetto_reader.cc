@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/input_error.h"
-#include "traces/formats/kineto/kineto_assemble.h"
 #include "traces/formats/perfetto/perfetto_capture.h"
 #include "traces/formats/perfetto/perfetto_clocks.h"
 #include "traces/formats/perfetto/perfetto_events.h"
@@ -22,9 +21,6 @@ namespace {
 
 constexpr std::size_t max_open = 65'536;
 constexpr std::uint32_t not_kept = 0xffffffffU;
-// Nanoseconds of 1973: a clock beyond counts from 1970. Below the second, times need no origin.
-constexpr std::int64_t epoch_like_ns = 100'000'000'000'000'000;
-constexpr std::int64_t small_time_ns = 1'000'000'000'000;
 
 constexpr std::uint8_t no_key = 0xff;
 
@@ -308,30 +304,10 @@ void Reader::pair_what_is_left() {
 
 void Reader::finish() {
   const auto is_whole = [](const PerfettoSlice& slice) { return slice.shape != PerfettoShape::open; };
-  const auto first = std::find_if(capture_.slices.begin(), capture_.slices.end(), is_whole);
-  if (first == capture_.slices.end())
+  if (std::none_of(capture_.slices.begin(), capture_.slices.end(), is_whole))
     throw InputError(file_, "", "has no events of programs (track events) that begin and end",
                      "record with the Perfetto SDK or rocprofv3; a system's trace alone can't be replayed");
-  // The earliest instant that is not 0, as the other readers of events take it.
-  const auto origin = std::find_if(capture_.slices.begin(), capture_.slices.end(),
-                                   [&](const auto& slice) { return is_whole(slice) && slice.start_ns / 1000 != 0; });
-  const bool is_far = origin != capture_.slices.end() && std::abs(origin->start_ns) > small_time_ns;
-  KinetoRows rows(trace_, options_.keep_python, is_far ? origin->start_ns / 1000 : 0);
-  const PerfettoWriter writer = add_perfetto_events(capture_, file_, trace_, rows);
-  capture_ = {};
-  rows.name_lanes();
-  Provenance& from = trace_.provenance.front();
-  if (writer == PerfettoWriter::torch) from.producer = "torch.profiler (converted)";
-  if (writer == PerfettoWriter::rocprof) from.producer = "rocprofv3";
-  const Picos zero = assemble_kineto(rows, trace_);
-  const std::int64_t first_ns = rows.origin_us() * 1000 + zero.count() / 1000;
-  const auto to_epoch = clocks_.to_epoch();
-  std::int64_t sum = 0;
-  if (first_ns > epoch_like_ns)
-    trace_.time_base_ns = first_ns;
-  else if (to_epoch && !__builtin_add_overflow(first_ns, *to_epoch, &sum))
-    trace_.time_base_ns = sum;
-  rows.note_informational();
+  assemble_perfetto(std::move(capture_), file_, options_.keep_python, clocks_.to_epoch(), trace_);
 }
 
 Trace Reader::read() {
