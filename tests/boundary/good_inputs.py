@@ -242,7 +242,8 @@ def add_traces(maker):
                       "other packets": [packets(), packets(b"\x58\x03"), packets(b"\x5a\x01\x0b"), packets(*ranges)[:-3] + b"\xff" * 12,
                                         packets(b"\x92\x03\x02\x78\x9c"), packets() + b"\x0a\x80\x80\x80\x80\x80\x20",
                                         packets(b"\xe2\x03\x04\x08\x01\x28\x02", b"\xe2\x03\x04\x08\x02\x28\x01", *ranges)]})
-    for name, seed in (("trace: Kineto", "kineto/step.json"), ("trace: ExecutionTrace", "execution_trace/flat.json")):
+    for name, seed in (("trace: Kineto", "kineto/step.json"), ("trace: ExecutionTrace", "execution_trace/flat.json"),
+                       ("trace: rocprofv3's JSON", "rocprof_json/step.json")):
         good = maker.source(seeds + seed)
         # Rows of a wrong type are left out and told; a reader of JSON as it streams by need not see what follows.
         maker.add(name, good, TRACE_COMMANDS, ".json",

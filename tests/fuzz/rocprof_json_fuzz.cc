@@ -1,0 +1,18 @@
+// rocprofv3's JSON: any bytes either become a consistent trace or are refused with an InputError.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "tests/fuzz/import.h"
+#include "traces/formats/perfetto/rocprof_json_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    auto source = spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), 1 << 22);
+    spillway::traces::import_trace(spillway::traces::read_rocprof_json(source, {}), true);
+  } catch (const spillway::InputError&) {
+  }
+  return 0;
+}
