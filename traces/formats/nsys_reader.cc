@@ -86,9 +86,13 @@ class NsysReader {
     read_calls();
     read_device_work();
     read_graphs();
-    if (calls_.empty() && work_.empty() && !file_.has_table("NVTX_EVENTS"))
+    if (calls_.empty() && work_.empty() && !file_.has_table("NVTX_EVENTS")) {
+      if (file_.has_table("StringIds") && file_.has_table("TARGET_INFO_GPU"))
+        throw InputError(path_, "", "an Nsight Systems export without calls, GPU work or ranges",
+                         "record with nsys profile --trace=cuda,nvtx, of a program that uses the GPU");
       throw InputError(path_, "", "an SQLite file without Nsight Systems tables",
                        "export with nsys export --type sqlite");
+    }
     number_ranks();
     append_calls();
     append_work();
@@ -327,19 +331,51 @@ class NsysReader {
     }
   }
 
-  void read_syncs() {
-    const std::string table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
-    file_.for_rows(table, {"globalPid", "correlationId", "streamId", "deviceId"}, [&](const SqliteRow& row) {
+  // The calls that recorded each event, in order, and the streams they recorded it on.
+  void read_events() {
+    const std::string table = "CUPTI_ACTIVITY_KIND_CUDA_EVENT";
+    file_.for_rows(table, {"globalPid", "correlationId", "streamId", "deviceId", "eventId"}, [&](const SqliteRow& row) {
       count();
       const std::int64_t process = row.integer(0).value_or(0) >> thread_bits;
       const auto call = call_ops_.find(CallKey(process, row.integer(1).value_or(0)));
-      const auto stream = row.integer(2);
-      if (call == call_ops_.end() || !stream || *stream < 0 || *stream > 0xfffffffeLL) return;
-      const std::int64_t device = row.integer(3).value_or(0);
-      const auto ordinal = static_cast<std::int16_t>(device >= 0 && device < 4096 ? device : 0);
+      const LaneId lane = stream_of(process, row.integer(3), row.integer(2));
+      if (call == call_ops_.end() || lane == LaneId::none) return;
+      if (trace_.ops.kind[index_of(call->second)] != OpKind::event_record) return;
+      trace_.syncs.push_back({.op = call->second, .lane = lane});
+      if (const auto event = row.integer(4)) records_[{process, *event}].push_back(call->second);
+    });
+    for (auto& entry : records_) std::sort(entry.second.begin(), entry.second.end());
+  }
+
+  // none: the row names no stream.
+  LaneId stream_of(std::int64_t process, std::optional<std::int64_t> device, std::optional<std::int64_t> stream) {
+    if (!stream || *stream < 0 || *stream > 0xfffffffeLL) return LaneId::none;
+    const std::int64_t ordinal = device.value_or(0);
+    return stream_lane(process, static_cast<std::int16_t>(ordinal >= 0 && ordinal < 4096 ? ordinal : 0), *stream);
+  }
+
+  // The last record of the event before the call; none: not recorded.
+  OpId record_before(std::int64_t process, std::optional<std::int64_t> event, OpId call) const {
+    const auto found = event ? records_.find({process, *event}) : records_.end();
+    if (found == records_.end()) return OpId::none;
+    const auto after = std::lower_bound(found->second.begin(), found->second.end(), call);
+    return after == found->second.begin() ? OpId::none : *std::prev(after);
+  }
+
+  void read_syncs() {
+    read_events();
+    const std::string table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
+    file_.for_rows(table, {"globalPid", "correlationId", "streamId", "deviceId", "eventId"}, [&](const SqliteRow& row) {
+      count();
+      const std::int64_t process = row.integer(0).value_or(0) >> thread_bits;
+      const auto call = call_ops_.find(CallKey(process, row.integer(1).value_or(0)));
+      if (call == call_ops_.end()) return;
       const OpKind kind = trace_.ops.kind[index_of(call->second)];
       if (kind < OpKind::stream_sync || kind > OpKind::stream_wait) return;
-      trace_.syncs.push_back({.op = call->second, .lane = stream_lane(process, ordinal, *stream)});
+      Sync sync{.op = call->second, .lane = stream_of(process, row.integer(3), row.integer(2))};
+      if (kind == OpKind::event_sync || kind == OpKind::stream_wait)
+        sync.event = record_before(process, row.integer(4), call->second);
+      if (sync.lane != LaneId::none || sync.event != OpId::none) trace_.syncs.push_back(sync);
     });
     const auto same_op = [](const Sync& a, const Sync& b) { return a.op == b.op; };
     std::stable_sort(trace_.syncs.begin(), trace_.syncs.end(),
@@ -442,6 +478,7 @@ class NsysReader {
   std::map<std::int64_t, std::uint16_t> ranks_;
   std::map<std::int64_t, LaneId> host_lanes_;
   std::map<CallKey, OpId> call_ops_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<OpId>> records_;  // by process and event, in order
 };
 
 }  // namespace

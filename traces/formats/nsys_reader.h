@@ -6,6 +6,7 @@
 //
 //   CUPTI_ACTIVITY_KIND_RUNTIME          -> host calls       _KERNEL, _MEMCPY, _MEMSET -> device work
 //   CUPTI_ACTIVITY_KIND_SYNCHRONIZATION  -> syncs            NVTX_EVENTS (push/pop, start/end) -> spans
+//   CUPTI_ACTIVITY_KIND_CUDA_EVENT       -> what events mark (nsys profile --cuda-event-trace=true)
 //   CUDA_GPU_MEMORY_USAGE_EVENTS         -> memory events    TARGET_INFO_GPU -> devices
 //
 // Processes with GPU work are ranks, by process number. An event without an end (the recording stopped) is kept

@@ -67,6 +67,49 @@ TEST_F(NsysTest, CanBeCancelled) {
   EXPECT_EQ(reports.size(), 1U);
 }
 
+// Event 5 is recorded twice; who waits for it waits for the last record before.
+TEST_F(NsysTest, EventsSayWhatIsWaitedFor) {
+  make(R"(
+    CREATE TABLE StringIds(id INTEGER, value TEXT);
+    INSERT INTO StringIds VALUES (1,'cudaLaunchKernel_v7000'),(2,'gemm'),(3,'cudaEventRecord_v3020'),
+      (4,'cudaEventSynchronize_v3020'),(5,'cudaStreamWaitEvent_v3020');
+    CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INT, end INT, globalTid INT, correlationId INT, nameId INT);
+    INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (5, 6, 5<<24, 9, 4), (10, 20, 5<<24, 1, 1), (30, 31, 5<<24, 2, 3),
+      (40, 45, 5<<24, 3, 1), (50, 51, 5<<24, 4, 3), (60, 90, 5<<24, 5, 4), (100, 101, 5<<24, 6, 5), (110, 111, 5<<24, 7, 4);
+    CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, deviceId INT, streamId INT, correlationId INT, globalPid INT, demangledName INT);
+    INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (20, 80, 0, 7, 1, 5<<24, 2), (46, 85, 0, 8, 3, 5<<24, 2);
+    CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(start INT, end INT, deviceId INT, streamId INT, correlationId INT, globalPid INT, syncType INT, eventId INT);
+    INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (5, 6, 0, 4294967295, 9, 5<<24, 2, 5), (60, 90, 0, 4294967295, 5, 5<<24, 2, 5),
+      (100, 101, 0, 7, 6, 5<<24, 3, 5), (110, 111, 0, 4294967295, 7, 5<<24, 2, 77);
+    CREATE TABLE CUPTI_ACTIVITY_KIND_CUDA_EVENT(deviceId INT, contextId INT, streamId INT, correlationId INT, globalPid INT, eventId INT);
+    INSERT INTO CUPTI_ACTIVITY_KIND_CUDA_EVENT VALUES (0, 1, 8, 4, 5<<24, 5), (0, 1, 7, 2, 5<<24, 5), (0, 1, 7, 99, 5<<24, 5);
+  )");
+  const Trace t = read_nsys(path_, {});
+  const auto stream = [&](const Sync& sync) {
+    return sync.lane == LaneId::none ? -1 : t.lanes[index_of(sync.lane)].number;
+  };
+  ASSERT_EQ(t.syncs.size(), 4U);  // the synchronisations before any record and of an unknown event have none
+  EXPECT_EQ(index_of(t.syncs[0].op), 2U);
+  EXPECT_EQ(stream(t.syncs[0]), 7);
+  EXPECT_EQ(index_of(t.syncs[1].op), 4U);
+  EXPECT_EQ(stream(t.syncs[1]), 8);
+  EXPECT_EQ(index_of(t.syncs[2].op), 5U);
+  EXPECT_EQ(t.syncs[2].event, t.syncs[1].op);
+  EXPECT_EQ(index_of(t.syncs[3].op), 6U);
+  EXPECT_EQ(stream(t.syncs[3]), 7);
+  EXPECT_EQ(t.syncs[3].event, t.syncs[1].op);
+}
+
+TEST_F(NsysTest, ExportsWithoutAnyCudaSaySo) {
+  make("CREATE TABLE StringIds(id INTEGER, value TEXT); CREATE TABLE TARGET_INFO_GPU(id INT, name TEXT);");
+  try {
+    read_nsys(path_, {});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("--trace=cuda,nvtx"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(NsysTest, JoinsOnCorrelationAndProcess) {
   make(two_processes);
   const Trace t = read_nsys(path_, {});
