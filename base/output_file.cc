@@ -22,6 +22,29 @@ namespace {
   throw InputError(path, "", doing + ": " + std::strerror(error), remedy);
 }
 
+// "-", or a link to where standard output goes: /dev/stdout.
+bool is_standard_output(const std::string& path) {
+  if (path == "-") return true;
+  struct stat link {
+  }, file{}, out{};
+  return ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && ::stat(path.c_str(), &file) == 0 &&
+         ::fstat(STDOUT_FILENO, &out) == 0 && file.st_dev == out.st_dev && file.st_ino == out.st_ino;
+}
+
+// A link stands for the file it leads to. Throws where that is nothing, or the link itself again.
+std::string behind_links(const std::string& path) {
+  struct stat link {
+  }, file{};
+  if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return path;
+  const bool is_there = ::stat(path.c_str(), &file) == 0;
+  if (is_there && !S_ISREG(file.st_mode)) return path;
+  char* const found = is_there ? ::realpath(path.c_str(), nullptr) : nullptr;
+  if (found == nullptr) fail(path, "can't write through this link", errno);
+  std::string target = found;
+  std::free(found);
+  return target;
+}
+
 std::string folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -54,20 +77,23 @@ std::string temporary_folder() {
 }
 
 void check_output(const std::string& path) {
-  if (path == "-") return;
+  if (is_standard_output(path)) return;
+  const std::string place = behind_links(path);
   struct stat info {};
-  const bool exists = ::stat(path.c_str(), &info) == 0;
+  const bool exists = ::stat(place.c_str(), &info) == 0;
+  if (!exists && errno != ENOENT) fail(path, "can't write", errno);
   if (exists && S_ISDIR(info.st_mode)) fail(path, "can't write", EISDIR);
   const bool is_special = exists && !S_ISREG(info.st_mode);
-  if (::access((is_special ? path : folder_of(path)).c_str(), is_special ? W_OK : W_OK | X_OK) != 0)
+  if (::access((is_special ? place : folder_of(place)).c_str(), is_special ? W_OK : W_OK | X_OK) != 0)
     fail(path, "can't write", errno);
 }
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
-  if (path_ == "-") {
+  if (is_standard_output(path_)) {
     file_ = stdout;
     return;
   }
+  path_ = behind_links(path_);
   struct stat info {};
   const bool exists = ::stat(path_.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode)) fail(path_, "can't write", EISDIR);

@@ -15,7 +15,7 @@ void check_output(const std::string& path);
 
 class OutputFile {
  public:
-  // "-" is standard output (no atomicity). Throws InputError when the place can't be written.
+  // "-" is standard output (no atomicity); links are followed. Throws InputError when the place can't be written.
   explicit OutputFile(std::string path);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

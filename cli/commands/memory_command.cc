@@ -418,6 +418,7 @@ void add_memory_commands(Command& app, Context& context) {
   command
       ->add_option("--save-requests", request->requests,
                    "write the requests and their lives as CSV, for `spillway plan layout`")
+      ->to_write()
       ->type_name("FILE");
   command->add_flag(
       "--explain", request->explain,
@@ -426,6 +427,7 @@ void add_memory_commands(Command& app, Context& context) {
   command
       ->add_option("--stacks", request->stacks,
                    "write who holds the memory as folded stacks, one a line with its bytes: input of flame graphs")
+      ->to_write()
       ->type_name("FILE");
   command->add_option("--treemap", request->treemap, "write who holds the memory as a treemap (.svg)")
       ->to_write()

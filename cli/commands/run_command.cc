@@ -338,6 +338,7 @@ void add_run_commands(Command& app, Context& context) {
       ->add_option("--stacks", arguments->stacks,
                    "write the recorded host time as folded stacks, one a line with its microseconds: input of flame "
                    "graphs")
+      ->to_write()
       ->type_name("FILE");
   add_common(*explain_app, *arguments);
   explain_app->callback([arguments, &context] { run_stoppable([&] { explain_scenario(*arguments, context); }); });

@@ -261,7 +261,7 @@ void add_trace_commands(Command& app, Context& context) {
   add_file_command(*group, "check", "Rows that could not be used; exit code 1 if any was dropped", *files)
       ->callback([&context, files] { run_check(context, files->input); });
   Command* convert = add_file_command(*group, "convert", "Write a trace in another format", *files);
-  convert->add_option("OUT", files->output, "file to write; - is standard output")->required();
+  convert->add_option("OUT", files->output, "file to write; - is standard output")->required()->to_write();
   convert->add_option("--to", files->to, "format to write; by OUT's ending if not given")->type_name(known_formats());
   convert
       ->add_option("--from-ms", files->from_ms, "of a Kineto trace: what begins then or later, from its first event on")

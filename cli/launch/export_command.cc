@@ -93,6 +93,7 @@ void add_export_command(Command& app, Context& context) {
       ->required()
       ->choices(targets);
   command->add_option("--output", request->output, "write the script or configuration here; else it is printed")
+      ->to_write()
       ->type_name("FILE");
   command->add_option("--set", request->settings, "key=value: change the scenario, for example model.sequence=8192")
       ->allow_extra_args(false)

@@ -160,7 +160,9 @@ void add_import_command(Command& app, Context& context) {
                    "shell script or arguments, TOML, JSON or YAML of Megatron-LM, torchtitan, DeepSpeed, accelerate, "
                    "Hugging Face or nanotron; several files of one launch")
       ->required();
-  command->add_option("--output", request->output, "write the scenario here; else it is printed")->type_name("FILE");
+  command->add_option("--output", request->output, "write the scenario here; else it is printed")
+      ->to_write()
+      ->type_name("FILE");
   command->add_option("--from", request->from, "whose settings they are, instead of by content")->choices(formats);
   command->add_option("--model", request->model, "the model: a bundled one or its file, instead of the launch's")
       ->type_name("NAME");

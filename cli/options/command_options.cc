@@ -1,10 +1,14 @@
 #include "cli/options/command_options.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/amount.h"
 #include "base/input_error.h"
@@ -25,6 +29,22 @@ CLI::Validator reading(std::function<std::string(const std::string&)> read) {
         }
       },
       "");
+}
+
+// Of the last parse.
+std::vector<std::string> given_words;
+
+// Whether two words of the command are this file, which is there: by themselves or behind a "=", under any name.
+bool is_named_twice(const std::string& path) {
+  const auto place_of = [](const std::string& word) -> std::optional<std::pair<dev_t, ino_t>> {
+    struct stat info {};
+    if (::stat(word.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+    return std::pair(info.st_dev, info.st_ino);
+  };
+  const auto file = place_of(path);
+  return file && std::count_if(given_words.begin(), given_words.end(), [&](const std::string& word) {
+                   return place_of(word) == file || place_of(word.substr(word.find('=') + 1)) == file;
+                 }) > 1;
 }
 
 }  // namespace
@@ -74,7 +94,11 @@ Option* Option::check(WordCheck check) {
 Option* Option::to_write() {
   option_->check(CLI::Validator(
       [](std::string& path) -> std::string {
+        if (path.empty()) return "the name of a file to write is empty";
         check_output(path);
+        if (is_named_twice(path))
+          throw InputError(path, "", "is named twice in this command, and would be overwritten",
+                           "write to another file");
         return {};
       },
       ""));
@@ -195,6 +219,7 @@ std::vector<const Command*> Command::commands() const {
 }
 
 bool Command::parse(int argc, const char* const* argv) {
+  given_words.assign(argv + std::min(argc, 1), argv + argc);
   try {
     app_->parse(argc, argv);
     return true;

@@ -46,7 +46,7 @@ class Option {
   Option* take_all();                    // given several times, it keeps every value
   Option* hide();                        // from --help, manual and completions
   Option* check(WordCheck check);
-  Option* to_write();  // the path of a file: refused before the command runs where none can be written
+  Option* to_write();  // the path of a file: refused, before the command runs, where it can't be written or is read too
   Option* choices(const std::vector<std::string>& words);
   template <typename T>
   Option* choices(const std::map<std::string, T>& words) {

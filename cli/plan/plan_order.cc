@@ -172,6 +172,7 @@ void add_plan_order(Command& group, Context& context) {
           "--output", request->output,
           "write the operators in order, one a line; - for standard output. Of a scenario, or of a trace if the "
           "name ends in .json: a plan for `run --set plan=FILE`")
+      ->to_write()
       ->type_name("FILE");
   command->add_option("--execution-trace", request->execution_trace, "ExecutionTrace of a Kineto capture's run")
       ->type_name("FILE");
@@ -182,6 +183,7 @@ void add_plan_order(Command& group, Context& context) {
   command
       ->add_option("--layout-output", request->layout_output,
                    "write the layout as a table id,lower,upper,size,offset; - for standard output")
+      ->to_write()
       ->type_name("FILE");
   command->add_flag("--baselines", request->baselines, "also the greedy order of LESCEA, for comparison");
   command->add_option("--effort", request->options.best.effort, "of the exhaustive search, in operators looked at")

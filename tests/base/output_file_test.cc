@@ -48,6 +48,43 @@ TEST_F(OutputFileTest, AppearsAtCommit) {
   EXPECT_EQ(file_count(), 1U);
 }
 
+// A link stays one, and the file it leads to is replaced; one that leads nowhere is no place to write.
+TEST_F(OutputFileTest, WritesThroughLinks) {
+  fs::create_directory(path("far"));
+  std::ofstream(path("far/file")) << "old";
+  fs::create_symlink("far/file", path("link"));
+  check_output(path("link"));
+  {
+    OutputFile out(path("link"));
+    out.write("new");
+    out.commit();
+  }
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(content(path("far/file")), "new");
+  fs::create_symlink("nothing", path("dangling"));
+  fs::create_symlink("other", path("loop"));
+  fs::create_symlink("loop", path("other"));
+  for (const char* name : {"dangling", "loop"}) {
+    EXPECT_THROW(check_output(path(name)), InputError) << name;
+    EXPECT_THROW(OutputFile out(path(name)), InputError) << name;
+    EXPECT_TRUE(fs::is_symlink(path(name))) << name;
+  }
+  EXPECT_EQ(file_count(), 5U);
+}
+
+// Not the file: nothing else that is printed there may be lost.
+TEST_F(OutputFileTest, ALinkToStandardOutputIsStandardOutput) {
+  fs::create_symlink("/proc/self/fd/1", path("link"));
+  testing::internal::CaptureStdout();
+  {
+    OutputFile out(path("link"));
+    out.write("text");
+    out.commit();
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "text");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+}
+
 // Without commit what was there before stays, and the temporary file goes.
 TEST_F(OutputFileTest, AbandonedLeavesTheOldFile) {
   std::ofstream(path("a")) << "old";
