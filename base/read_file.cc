@@ -1,16 +1,25 @@
 #include "base/read_file.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <string>
 
 #include "base/input_error.h"
 
 namespace spillway {
 
 std::string read_file(const std::string& path, std::uint64_t limit, ByteSource::Progress progress) {
-  return ByteSource::open(path, limit, std::move(progress)).read_all(limit);
+  ByteSource source = ByteSource::open(path, limit, std::move(progress));
+  // What is no text isn't read as far as the limit allows.
+  const auto head = source.peek(4096);
+  if (const auto zero = std::find(head.begin(), head.end(), std::byte{}); zero != head.end())
+    throw InputError(path, "byte " + std::to_string(zero - head.begin()), "holds a zero byte, so it is no text",
+                     "check that this is the right file");
+  return source.read_all(limit);
 }
 
 std::string read_file_as_it_is(const std::string& path) {

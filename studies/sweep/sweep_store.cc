@@ -7,8 +7,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "base/field_reader.h"
 #include "base/input_error.h"
@@ -45,6 +47,24 @@ bool is_store(std::string_view content) {
   return content.empty() || (at == 0 && begins_as_record(content));
 }
 
+[[noreturn]] void refuse_foreign(const std::string& path) {
+  throw InputError(path, "", "no sweep's store, so it is left as it is",
+                   "name what `spillway sweep --output` wrote, or for a new store a file that isn't there");
+}
+
+// Pipes would never end, and what isn't text need not be read as far as it goes.
+std::string read_store(const std::string& path) {
+  std::array<char, 4096> head{};
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    throw InputError(path, "", "is no regular file", "name what `spillway sweep --output` wrote");
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), head.size());
+  if (std::string_view(head.data(), static_cast<std::size_t>(file.gcount())).find('\0') != std::string_view::npos)
+    refuse_foreign(path);
+  return read_file_as_it_is(path);
+}
+
 }  // namespace
 
 // Delegates, so that the file is closed whatever is thrown.
@@ -59,7 +79,7 @@ SweepStore::SweepStore(const std::string& path) : SweepStore() {
     throw InputError(path, "", "is no regular file", "name a file of its own for the store");
   if (::flock(file_, LOCK_EX | LOCK_NB) != 0)
     throw InputError(path, "", "another sweep is writing to it", "wait for it, or give each shard a store of its own");
-  const std::string content = read_file_as_it_is(path);
+  const std::string content = read_store(path);
   const std::uint64_t whole = take(path, content);
   if (whole < content.size()) torn_at_ = whole;
 }
@@ -68,12 +88,10 @@ SweepStore::~SweepStore() {
   if (file_ >= 0) ::close(file_);
 }
 
-void SweepStore::read(const std::string& path) { take(path, read_file_as_it_is(path)); }
+void SweepStore::read(const std::string& path) { take(path, read_store(path)); }
 
 std::uint64_t SweepStore::take(const std::string& path, const std::string& content) {
-  if (!is_store(content))
-    throw InputError(path, "", "no sweep's store, so it is left as it is",
-                     "name what `spillway sweep --output` wrote, or for a new store a file that isn't there");
+  if (!is_store(content)) refuse_foreign(path);
   std::size_t at = 0, whole = 0, line = 0;
   while (at < content.size()) {
     const std::size_t end = content.find('\n', at);

@@ -219,6 +219,43 @@ class EnvironmentTest(unittest.TestCase):
                 self.refused(self.spillway(*arguments), place.split("/")[0][:50])
         self.assertEqual(sorted(os.listdir(self.folder)), ["loop", "step.json"])
 
+    def test_what_a_command_reads_is_not_overwritten(self):
+        """Under its own name, another one, or behind a "="."""
+        with open(self.step, "rb") as file:
+            before = file.read()
+        os.symlink("step.json", self.path("link"))
+        os.link(self.step, self.path("hard"))
+        for output in (["--output", self.step], ["--output=" + self.step], ["--output", "./step.json"], ["--output", "link"],
+                       ["--output", "hard"]):
+            for command in (["plan", "recompute"], ["export", "--for", "megatron"], ["fit"], ["import", "--model", "gpt2-small"]):
+                self.refused(self.spillway(*command, self.step, *output), "named twice")
+        self.refused(self.spillway("run", self.step, "--timeline", self.step), "named twice")
+        self.refused(self.spillway("run", self.step, "--set", "plan=" + self.step, "--curve", "step.json"), "named twice")
+        with open(self.step, "rb") as file:
+            self.assertEqual(file.read(), before)
+
+    def test_files_that_never_end(self):
+        """A pipe that nobody writes to, and 3 GiB of zero bytes: neither is read."""
+        os.mkfifo(self.path("pipe"))
+        with open(self.path("zeros"), "wb") as file:
+            file.truncate(3 << 30)
+        for command in (["merge"], ["plan", "layout"], ["plan", "order"], ["plan", "stalloc"], ["import"], ["sweep"], ["fit"]):
+            self.refused(self.spillway(*command, "pipe"), "pipe")
+            self.refused(self.spillway(*command, "zeros", preexec_fn=limited(**{"as": 2 << 30})), "zeros")
+
+    def test_an_output_without_a_name(self):
+        for option in ("--timeline", "--curve", "--memory-snapshot"):
+            self.refused(self.spillway("run", self.step, option, ""), option)
+
+    def test_links_in_the_place_of_outputs(self):
+        os.symlink("b", self.path("a"))
+        os.symlink("a", self.path("b"))
+        os.symlink("nothing", self.path("dangling"))
+        for name in ("a", "dangling"):
+            self.refused(self.spillway("run", self.step, "--memory-snapshot", name), name, "link")
+            self.assertTrue(os.path.islink(self.path(name)))
+        self.assertFalse(os.path.lexists(self.path("nothing")))
+
     def test_control_characters_do_not_reach_the_terminal(self):
         name = "a\x1b[2Jb\x9b31m\x07"
         scenario = self.path("s.json", {**STEP, "title": name})
