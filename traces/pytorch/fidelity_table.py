@@ -14,7 +14,7 @@ import pathlib
 import subprocess
 import sys
 
-ENDINGS = (".json", ".json.gz")
+ENDINGS = (".json", ".json.gz", ".sqlite", ".pftrace", ".perfetto-trace")
 
 
 def asked(*arguments):
