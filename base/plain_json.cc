@@ -84,12 +84,21 @@ class PlainParser {
       skip_space();
       std::string_view key;
       if (!string(key) || !take(':')) return false;
+      if (members.size() == members.capacity()) widen(members);
       const auto [member, is_new] = members.emplace(std::string(key), Json());
       if (!is_new) return false;
       skip_space();
       if (!value(member->second, depth)) return false;
     } while (take(','));
     return take('}');
+  }
+
+  // Keys are constant, so that a list of members which grows by itself copies them with all their values.
+  static void widen(Json::object_t& members) {
+    Json::object_t wider;
+    wider.reserve(2 * members.size());
+    for (auto& [key, value] : members) wider.emplace_back(key, std::move(value));
+    members.swap(wider);
   }
 
   bool array(Json& into, int depth) {
