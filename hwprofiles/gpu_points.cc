@@ -168,7 +168,8 @@ std::string_view point_kind_name(PointKind kind) {
 const Words& kernel_library_words() {
   static const Words words = {{"pytorch", "PyTorch's own kernels: norms, cross-entropy, fused AdamW"},
                               {"flash-attention", "FlashAttention 2, in PyTorch's SDPA or the package"},
-                              {"cudnn", "cuDNN's attention, in PyTorch's SDPA or by its graph API"}};
+                              {"cudnn", "cuDNN's attention as PyTorch's SDPA calls it"},
+                              {"cudnn-graph", "cuDNN's kernels by its graph API, as the GPU module calls it"}};
   return words;
 }
 

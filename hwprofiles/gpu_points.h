@@ -50,7 +50,7 @@ std::string_view point_kind_name(PointKind kind);
 
 // Libraries whose kernels training runs. An operation's point tells something of a GPU's profile only if its kernel is
 // one of theirs: a calibration's or a trainer's own attention runs at another rate than anyone's.
-enum class KernelLibrary : std::uint8_t { pytorch, flash_attention, cudnn };
+enum class KernelLibrary : std::uint8_t { pytorch, flash_attention, cudnn, cudnn_graph };
 const Words& kernel_library_words();
 
 struct GpuPoint {
@@ -90,8 +90,8 @@ struct GpuMeasurement {
   bool is_whole = false;  // ended by itself
 };
 
-// The library of an operation's point, by the first word of its source ("cudnn 9.19"); none: nobody's whose kernels
-// training runs.
+// The library of an operation's point, by the first word of its source ("cudnn-graph 9.19.0"); none: nobody's whose
+// kernels training runs.
 std::optional<KernelLibrary> library_of(const GpuPoint& point);
 
 // Appends points, notes and parts that failed. Whole only if both are. Throws InputError naming `file` where the added

@@ -16,7 +16,7 @@
 
 namespace spillway::hwprofiles {
 
-// Of a kernel or a copy, in nanoseconds of CUPTI's clock.
+// Of a kernel, a copy or a set, in nanoseconds of CUPTI's clock.
 struct Activity {
   std::uint64_t start = 0, end = 0;
   [[nodiscard]] double seconds() const { return static_cast<double>(end - start) * 1e-9; }
@@ -46,7 +46,7 @@ class ActivityClock {
   // CUPTI's name of the error; empty where it works.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
 
-  // While it lives, kernels and copies are recorded. Precondition: works().
+  // While it lives, kernels, copies and sets are recorded. Precondition: works().
   class Tracing {
    public:
     explicit Tracing(ActivityClock& clock) : clock_(clock) {
@@ -68,7 +68,8 @@ class ActivityClock {
   };
 
  private:
-  static constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY};
+  static constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                                                 CUPTI_ACTIVITY_KIND_MEMSET};
 
   static CUptiResult enable() {
     for (const CUpti_ActivityKind kind : kinds)
@@ -108,6 +109,9 @@ class ActivityClock {
       } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
         const auto* copy = reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
         records_.push_back({copy->start, copy->end});
+      } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
+        const auto* set = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
+        records_.push_back({set->start, set->end});
       }
     }
   }

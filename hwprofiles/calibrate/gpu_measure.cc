@@ -1,4 +1,4 @@
-// In the GPU module; see gpu_calibration.h. The parts are in measure_calls.cc, measure_work.cc and measure_load.cc.
+// In the GPU module; see gpu_calibration.h. The parts are in measure_*.cc.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -101,7 +101,9 @@ void measure_all(GpuMeter& meter, GpuMeasurement& measured) {
                       measure_part(meter, "products", budget.products, measure_products) &&
                       measure_part(meter, "copies", budget.copies, measure_copies) &&
                       measure_part(meter, "sharing", budget.sharing, measure_sharing) &&
-                      measure_part(meter, "sustained load", budget.sustained, measure_sustained);
+                      measure_part(meter, "sustained load", budget.sustained, measure_sustained) &&
+                      // Last: of what other libraries do, nothing else is to depend.
+                      measure_part(meter, "production kernels", budget.production, measure_production);
   if (lasted) meter.begin_part("", 0);
   measured.is_whole = lasted;
 }

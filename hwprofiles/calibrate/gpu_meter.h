@@ -95,7 +95,7 @@ class GpuMeter {
   }
 
  private:
-  static constexpr std::size_t parts = 9;
+  static constexpr std::size_t parts = 10;
 
   void tell() const {
     if (hooks_.added) hooks_.added(measured_);
@@ -148,7 +148,8 @@ void measure_driver_calls(GpuMeter& meter);  // of memory
 void measure_memory(GpuMeter& meter);
 void measure_products(GpuMeter& meter);
 void measure_copies(GpuMeter& meter);
-void measure_sharing(GpuMeter& meter);    // HBM between kernels and copies, multiprocessors between streams
-void measure_sustained(GpuMeter& meter);  // rate, clock and power of a long load
+void measure_sharing(GpuMeter& meter);     // HBM between kernels and copies, multiprocessors between streams
+void measure_sustained(GpuMeter& meter);   // rate, clock and power of a long load
+void measure_production(GpuMeter& meter);  // attention and norms by cuDNN
 
 }  // namespace spillway::hwprofiles

@@ -16,6 +16,11 @@ inline std::recursive_mutex& one_at_a_time() {
 inline Device& device() { return Device::instance(); }
 inline const Constants& constants() { return device().constants(); }
 
+// For kernels of other files: submits, at the cost of a launch. Bytes of device memory from an address on; 0: none
+// there.
+void launch_for(const char* name, double seconds, double bytes, std::uint64_t stream);
+std::size_t device_bytes_at(const void* address);
+
 // Activity records of the call under way (cupti.cc), where they are asked for. Times are the device's clock.
 void trace_call(const char* name, double begin, std::uint32_t correlation);  // that ends now
 struct TracedSync {

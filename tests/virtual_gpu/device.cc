@@ -272,7 +272,12 @@ void Device::advance(double until) {
   if (until > simulated_) progress(until - simulated_);
 }
 
-void power_on(const Constants& constants) { Device::instance().power_on(constants); }
+void forget_memory();  // libraries.cc: what nobody gave back before the device was lost, and the last error
+
+void power_on(const Constants& constants) {
+  forget_memory();
+  Device::instance().power_on(constants);
+}
 double now() { return Device::instance().now(); }
 std::map<std::string, std::uint64_t> calls() { return Device::instance().calls(); }
 void fail_call(const std::string& name, std::uint64_t number, bool lost) {

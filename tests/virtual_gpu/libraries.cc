@@ -100,6 +100,18 @@ void launch_other(const char* name, double bytes, cudaStream_t stream) {
   launch({.name = name, .fixed_seconds = constants().memory_fixed, .memory_bytes = bytes}, stream);
 }
 bool computes() { return constants().computes; }
+void launch_for(const char* name, double seconds, double bytes, std::uint64_t stream) {
+  launch({.name = name, .fixed_seconds = seconds, .memory_bytes = bytes}, handle_of<cudaStream_t>(stream));
+}
+void forget_memory() {
+  last_error = cudaSuccess;
+  while (!reserved().empty()) give_back(reserved().begin()->first);
+}
+std::size_t device_bytes_at(const void* address) {
+  if (!is_reserved(address, true)) return 0;
+  const auto& [begin, one] = *std::prev(reserved().upper_bound(const_cast<void*>(address)));
+  return one.bytes - static_cast<std::size_t>(static_cast<const char*>(address) - static_cast<const char*>(begin));
+}
 
 }  // namespace spillway::virtual_gpu
 

@@ -1,11 +1,12 @@
-// A GPU that is not there: what our code calls of the CUDA runtime, driver, cuBLASLt, CUPTI and NVML, over a machine of
-// known constants on a clock of its own. Linked under the measuring code as it is, so that tests know what it should
-// find. One device a process.
+// A GPU that is not there: what our code calls of the CUDA runtime, driver, cuBLASLt, cuDNN, CUPTI and NVML, over a
+// machine of known constants on a clock of its own. Linked under the measuring code as it is, so that tests know what
+// it should find. One device a process.
 //
 // Host calls cost the clock their time; kernels, copies and events run in their streams' order, at rates that depend on
 // what runs beside them, and are simulated as far as the host's clock has come.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -39,6 +40,12 @@ struct Constants {
   double product_fixed = 2.6e-6, bf16_rate = 780e12, fp8_rate = 1450e12, fp32_rate = 48e12;
   std::int64_t split_from = 8;  // k of so many times m and n runs as two kernels
 
+  // cuDNN: fixed + flops / rate, of which backwards is five products; norms: fixed + bytes / memory_rate.
+  int cudnn_version = 91900;
+  double plan_build = 0.05;  // of the host
+  double attention_fixed = 5e-6, attention_forward_rate = 480e12, attention_backward_rate = 390e12, norm_fixed = 3e-6;
+  std::string cudnn_refuses;  // "causal attention_backward": graphs whose words hold this; empty: none
+
   double highest_clock_mhz = 1980, settled_clock = 0.72;  // share, under products for long
   double settling_seconds = 0.2, idle_watts = 110, limit_watts = 700;
 
@@ -53,6 +60,8 @@ double now();
 
 // Calls so far by name ("cudaMalloc"), launches as "launch".
 std::map<std::string, std::uint64_t> calls();
+// cuDNN's descriptors and handles that are not given back.
+std::size_t cudnn_alive();
 // From now on the call of that name with this number (from 1) fails; lost: and every call after it.
 void fail_call(const std::string& name, std::uint64_t number, bool lost);
 

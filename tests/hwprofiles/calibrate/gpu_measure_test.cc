@@ -18,8 +18,14 @@ using virtual_gpu::Constants;
 
 class GpuMeasure : public testing::Test {
  protected:
-  GpuMeasure() { setenv("SPILLWAY_CUDA_MODULE", SPILLWAY_VIRTUAL_GPU, 1); }
-  ~GpuMeasure() override { unsetenv("SPILLWAY_CUDA_MODULE"); }
+  GpuMeasure() {
+    setenv("SPILLWAY_CUDA_MODULE", SPILLWAY_VIRTUAL_GPU, 1);
+    setenv("SPILLWAY_CUDNN", SPILLWAY_VIRTUAL_GPU, 1);
+  }
+  ~GpuMeasure() override {
+    unsetenv("SPILLWAY_CUDA_MODULE");
+    unsetenv("SPILLWAY_CUDNN");
+  }
 
   static GpuMeasurement measure(const Constants& constants, GpuCalibrationOptions options = quick()) {
     virtual_gpu::power_on(constants);
@@ -126,7 +132,7 @@ TEST_F(GpuMeasure, FindsEveryConstant) {
   expect_constants(measured, constants);
   expect_laws(measured, constants);
   // The clock is the GPU's own, so it tells what a user would wait.
-  EXPECT_LT(virtual_gpu::now(), 90);
+  EXPECT_LT(virtual_gpu::now(), 120);
 }
 
 // A slower card with less of everything: nothing is found by chance or from a table.
@@ -194,6 +200,7 @@ TEST_F(GpuMeasure, KeepsWhatItHasWhereACallFails) {
   GpuCalibrationOptions options = quick();
   options.sustained_seconds = 1;
   options.most_products = 20;
+  options.most_production = 12;
   const GpuMeasurement sound = measure({}, options);
   ASSERT_TRUE(sound.is_whole);
   const std::map<std::string, std::uint64_t> calls = virtual_gpu::calls();
@@ -212,6 +219,7 @@ TEST_F(GpuMeasure, KeepsWhatItHasWhereACallFails) {
           threw = true;  // nothing had been measured
           EXPECT_FALSE(error.cause().empty());
         }
+        EXPECT_EQ(virtual_gpu::cudnn_alive(), 0U);
         if (threw) continue;
         EXPECT_LE(measured.points.size(), sound.points.size() + 2);
         EXPECT_EQ(measured.is_whole && measured.failed.empty() && measured.notes.empty() &&
