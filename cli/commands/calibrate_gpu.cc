@@ -200,7 +200,7 @@ void add_calibrate_gpu(Command& group, Context& context) {
   Command* command =
       group.add_subcommand("gpu", "Measure the GPU: launches, memory, matrix products, copies, sustained load");
   command->add_flag("--quick", request->options.quick,
-                    "less than 90 seconds instead of six minutes: fewer shapes and sizes");
+                    "less than 120 seconds instead of eight minutes: fewer shapes and sizes");
   command
       ->add_option("--base", request->base,
                    "GPU profile whose peaks, prices and tables stay; by default that of the very card")

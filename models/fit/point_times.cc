@@ -1,6 +1,8 @@
 #include "models/fit/point_times.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -11,7 +13,8 @@ namespace spillway::models::fit {
 namespace {
 
 constexpr std::int64_t medium_side = 64, large_side = 1024;  // those of RegimeErrors
-constexpr std::string_view fitted_layout = "tn";             // that of the published tables
+using hwprofiles::KernelLibrary;
+constexpr std::string_view fitted_layout = "tn";  // that of the published tables
 
 std::optional<MemoryKind> memory_kind_of(ScaledOperator of) {
   switch (of) {
@@ -77,10 +80,11 @@ std::optional<double> PointTimes::operation(const GpuPoint& point) const {
   const std::optional<ScaledOperator> of = operator_of(point);
   if (!of) return std::nullopt;
   if (const std::optional<MemoryKind> kind = memory_kind_of(*of))
-    return hwprofiles::library_of(point) == hwprofiles::KernelLibrary::pytorch ? memory(point, *kind) : std::nullopt;
+    return hwprofiles::library_of(point) == KernelLibrary::pytorch ? memory(point, *kind) : std::nullopt;
   const bool is_flash = times_.facts.path == MatrixPath::registers;
-  if (hwprofiles::library_of(point) !=
-      (is_flash ? hwprofiles::KernelLibrary::flash_attention : hwprofiles::KernelLibrary::cudnn))
+  const std::optional<KernelLibrary> library = hwprofiles::library_of(point);
+  if (is_flash ? library != KernelLibrary::flash_attention
+               : library != KernelLibrary::cudnn && library != KernelLibrary::cudnn_graph)
     return std::nullopt;
   const bool forward = *of == ScaledOperator::attention_forward;
   const auto whole = [](std::int64_t side) { return static_cast<double>(side); };
@@ -125,6 +129,19 @@ std::size_t product_class(const GpuPoint& point) {
 const char* product_class_name(std::size_t product_class) {
   constexpr const char* names[product_class_count] = {"sides below 64", "sides below 1024", "sides from 1024"};
   return names[product_class];
+}
+
+std::vector<GpuPoint> points_that_count(const std::vector<GpuPoint>& points, std::vector<GpuPoint>& others) {
+  const auto is_of = [](const GpuPoint& point, KernelLibrary library) {
+    return point.kind == PointKind::operation && hwprofiles::library_of(point) == library;
+  };
+  std::set<std::string> of_pytorch;
+  for (const GpuPoint& point : points)
+    if (is_of(point, KernelLibrary::cudnn)) of_pytorch.insert(point.what);
+  std::vector<GpuPoint> counting;
+  for (const GpuPoint& point : points)
+    (is_of(point, KernelLibrary::cudnn_graph) && of_pytorch.contains(point.what) ? others : counting).push_back(point);
+  return counting;
 }
 
 std::optional<ScaledOperator> operator_of(const GpuPoint& point) {

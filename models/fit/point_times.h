@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "hwprofiles/gpu_points.h"
 #include "models/cost/operator_times.h"
@@ -16,7 +17,7 @@ class PointTimes {
 
   // Seconds; none for kinds that no operator time is of, layouts other than tn, formats without times, and operations
   // of another library (hwprofiles::library_of) than the times are of: PyTorch's norms, cross-entropy and AdamW;
-  // cuDNN's attention from Hopper on, FlashAttention's before.
+  // cuDNN's attention from Hopper on, by PyTorch or by its graph API, FlashAttention's before.
   [[nodiscard]] std::optional<double> seconds(const GpuPoint& point) const;
   // With this scale instead of all others of the profile. O(formats and kinds).
   void rescale(const OperatorScale& scale);
@@ -36,6 +37,11 @@ bool held_out(const GpuPoint& point);
 inline constexpr std::size_t product_class_count = 3;
 std::size_t product_class(const GpuPoint& point);
 const char* product_class_name(std::size_t product_class);
+
+// Points without those of cuDNN's graph API (`others`) whose operation has points of cuDNN in PyTorch: how a training
+// step calls the library is what is to be predicted, and two ways of timing are not to be fitted by one factor. In
+// order.
+std::vector<GpuPoint> points_that_count(const std::vector<GpuPoint>& points, std::vector<GpuPoint>& others);
 
 // The operator whose scale a point is of; none for others, and for operations of no library that training runs.
 std::optional<ScaledOperator> operator_of(const GpuPoint& point);

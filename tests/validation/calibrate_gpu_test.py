@@ -15,7 +15,8 @@ import pytorch_kernels  # noqa: E402  (it imports PyTorch when it measures)
 
 
 def run(folder, *arguments, code=0, **environment):
-    env = {**os.environ, "SPILLWAY_CUDA_MODULE": LIBRARY, "LD_LIBRARY_PATH": folder, "NO_COLOR": "1", **environment}
+    env = {**os.environ, "SPILLWAY_CUDA_MODULE": LIBRARY, "SPILLWAY_CUDNN": LIBRARY, "LD_LIBRARY_PATH": folder, "NO_COLOR": "1",
+           **environment}
     done = subprocess.run([SPILLWAY, "calibrate", "gpu", *arguments], cwd=folder, env=env, capture_output=True,
                           text=True, timeout=300)
     assert done.returncode == code, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
@@ -59,6 +60,10 @@ def test_production_kernels(folder, profile):
         assert row["median_abs_error_after"] <= row["median_abs_error_before"] * 1.0001, row
     # PyTorch's FlashAttention 2 is not what the tables of a Hopper GPU are of.
     assert any("of flash-attention in PyTorch 2.11.0 are not used" in note for note in document["warnings"]), document["warnings"]
+    # Where PyTorch's points of cuDNN are there, they count, and those of the module's own graphs don't.
+    for what in ("attention_forward", "attention_backward"):
+        assert any(f"points of {what} of cudnn-graph 9.19.0 are not used: those of cuDNN in PyTorch count" in note
+                   for note in document["warnings"]), document["warnings"]
     with open(os.path.join(folder, "both.json"), encoding="utf-8") as file:
         scaled = {scale["of"] for scale in json.load(file)["operator_scales"]}
     assert {"optimizer", "cross_entropy", "norm_backward"} <= scaled, scaled
@@ -99,6 +104,13 @@ def main():
         with open(os.path.join(folder, "gpu.json"), encoding="utf-8") as file:
             profile = json.load(file)
         assert profile["operator_times_of"] == "h100-sxm5-80gb"
+        # Without PyTorch: attention by cuDNN's graphs has factors, its norms have none, and are told.
+        of_graphs = [line["point"] for line in points if line.get("point", {}).get("source") == "cudnn-graph 9.19.0"]
+        assert {"attention_forward", "attention_backward", "norm_forward", "norm_backward"} == {point["what"] for point in of_graphs}
+        assert {"attention_forward", "attention_backward"} <= {row["what"] for row in document["verdict"]["held_out"]}
+        assert "attention_forward" in {scale["of"] for scale in profile["operator_scales"]}, profile["operator_scales"]
+        assert not {"norm_forward", "norm_backward"} & {scale["of"] for scale in profile["operator_scales"]}
+        assert any("points of norm_backward of cudnn-graph 9.19.0 are not used" in note for note in document["warnings"])
         # 780 TFLOPS at 0.72 of the clock; 55 GB/s; 1.3 us (tests/virtual_gpu/virtual_gpu.h).
         for key, unit, scale, wanted in (("sustained_flops", "TFLOPS", 1, 561.6),
                                          ("host_to_device_bandwidth", "GB/s", 1, 55),
@@ -128,6 +140,12 @@ def main():
         assert {"launch_call", "product", "sustained_product"} <= kinds
         assert [line["failed"]["part"] for line in part if "failed" in line] == ["copies"]
         run(folder, "--from", "part.jsonl", "--output", "part.json")
+
+        # A cuDNN that fails to run: its points are left out and told, nothing else is lost.
+        document = json.loads(run(folder, "--quick", "--points", "no-cudnn.jsonl", "--output", "no-cudnn.json", "--format", "json",
+                                  SPILLWAY_CUDNN="/none/libcudnn.so.9").stdout)
+        assert document["written"] and any("no points of cuDNN's kernels" in note for note in document["warnings"])
+        assert not any(line.get("point", {}).get("kind") == "operation" for line in lines(folder, "no-cudnn.jsonl"))
 
         # A card that no profile is of is told at once; what was asked by name is taken, and refused where it can't be.
         done = run(folder, "--quick", "--points", "other.jsonl", code=2, VIRTUAL_GPU_NAME="NVIDIA Z9000")

@@ -202,7 +202,15 @@ class Judgement {
 }  // namespace
 
 CalibrationVerdict calibrated_profile(const GpuMeasurement& measured, const GpuProfile& base, const std::string& date) {
-  return Judgement(measured, base, date).run();
+  GpuMeasurement counting = measured;
+  std::vector<GpuPoint> others;
+  counting.points = models::fit::points_that_count(measured.points, others);
+  CalibrationVerdict verdict = Judgement(counting, base, date).run();
+  std::map<std::string, int> counts;
+  for (const GpuPoint& point : others) ++counts[point.what + " of " + point.source];
+  for (const auto& [whose, count] : counts)
+    verdict.notes.push_back(fmt::format("{} points of {} are not used: those of cuDNN in PyTorch count", count, whose));
+  return verdict;
 }
 
 }  // namespace spillway::validation

@@ -2,7 +2,8 @@
 //
 // Each group of corrections (factors of one kind of operator; lines of products of one class of sizes) stands by
 // itself: it stays where held-out errors shrink by more than chance, two standard errors of their mean difference, and
-// no class of sizes gets a worse median; else it is taken out again.
+// no class of sizes gets a worse median; else it is taken out again. Which points count:
+// models::fit::points_that_count().
 #pragma once
 
 #include <string>

@@ -289,6 +289,41 @@ TEST(ProductionKernels, OthersAreNotUsed) {
   }
 }
 
+// cuDNN's attention by its graph API counts where PyTorch's points of it are not there; its norms never do.
+TEST(ProductionKernels, GraphsCountWherePyTorchIsNot) {
+  const GpuProfile hopper = bundled("h100-sxm5-80gb");
+  const Operation graphs[] = {{"attention_forward", "cudnn-graph 9.19.0", 1.14},
+                              {"attention_backward", "cudnn-graph 9.19.0", 1.14},
+                              {"norm_backward", "cudnn-graph 9.19.0", 1.14}};
+  GpuMeasurement measured = empty_measurement();
+  for (const Operation& operation : graphs) add_operations(measured, hopper, operation);
+  CalibrationVerdict verdict = calibrated_profile(measured, hopper, "2026-01-02");
+  EXPECT_TRUE(verdict.helps);
+  EXPECT_NE(scale_of(verdict.profile, ScaledOperator::attention_forward), nullptr);
+  EXPECT_NE(scale_of(verdict.profile, ScaledOperator::attention_backward), nullptr);
+  EXPECT_EQ(scale_of(verdict.profile, ScaledOperator::norm_backward), nullptr);
+
+  // PyTorch's forwards, 1.5 times as long as the tables say: the graph's forwards give way, its backwards stay.
+  add_operations(measured, hopper, {"attention_forward", "cudnn in PyTorch 2.11", 1.5});
+  verdict = calibrated_profile(measured, hopper, "2026-01-02");
+  const OperatorScale* forward = scale_of(verdict.profile, ScaledOperator::attention_forward);
+  ASSERT_NE(forward, nullptr);
+  EXPECT_NEAR(forward->compute.value, 1 / 1.5, 0.06);
+  const OperatorScale* backward = scale_of(verdict.profile, ScaledOperator::attention_backward);
+  ASSERT_NE(backward, nullptr);
+  EXPECT_GT(backward->compute.value, 0.8);
+  EXPECT_THAT(verdict.notes, testing::Contains(testing::HasSubstr("of attention_forward of cudnn-graph 9.19.0 are not "
+                                                                  "used: those of cuDNN in PyTorch count")));
+  EXPECT_THAT(verdict.notes,
+              testing::Not(testing::Contains(testing::HasSubstr("of attention_backward of cudnn-graph"))));
+
+  // Ampere's attention times are FlashAttention's.
+  GpuMeasurement other = empty_measurement();
+  const GpuProfile ampere = bundled("a100-sxm4-80gb");
+  add_operations(other, ampere, {"attention_forward", "cudnn-graph 9.19.0", 1.5});
+  EXPECT_TRUE(calibrated_profile(other, ampere, "2026-01-02").profile.operator_scales.empty());
+}
+
 // A second file of points is of the same card, or refused.
 TEST(ProductionKernels, ComeFromTheSameCard) {
   GpuMeasurement measured = empty_measurement(), added = empty_measurement();
