@@ -76,7 +76,7 @@ WaysPanel::WaysPanel()
   table_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   table_->horizontalHeader()->setSectionResizeMode(WaysModel::name, QHeaderView::Stretch);
   table_->setItemDelegateForColumn(WaysModel::memory, new MemoryBar(theme_, this));
-  constexpr int widths[] = {0, 300, 130, 80, 84, 76, 76, 84, 76, 104, 62};
+  constexpr int widths[] = {0, 300, 130, 80, 84, 76, 76, 84, 76, 128, 62};
   for (int column = 1; column < WaysModel::column_count; ++column) table_->setColumnWidth(column, widths[column]);
   table_->installEventFilter(this);
   table_->viewport()->installEventFilter(this);
