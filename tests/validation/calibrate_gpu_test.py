@@ -104,11 +104,15 @@ def main():
         with open(os.path.join(folder, "gpu.json"), encoding="utf-8") as file:
             profile = json.load(file)
         assert profile["operator_times_of"] == "h100-sxm5-80gb"
-        # Without PyTorch: attention by cuDNN's graphs has factors, its norms have none, and are told.
+        # Without PyTorch: attention by cuDNN's graphs is fitted and judged (the stand-in's times are not of the tables'
+        # shape, so that no factor helps), its norms are not, and are told.
         of_graphs = [line["point"] for line in points if line.get("point", {}).get("source") == "cudnn-graph 9.19.0"]
         assert {"attention_forward", "attention_backward", "norm_forward", "norm_backward"} == {point["what"] for point in of_graphs}
-        assert {"attention_forward", "attention_backward"} <= {row["what"] for row in document["verdict"]["held_out"]}
-        assert "attention_forward" in {scale["of"] for scale in profile["operator_scales"]}, profile["operator_scales"]
+        rows = {row["what"]: row for row in document["verdict"]["held_out"]}
+        for what in ("attention_forward", "attention_backward"):
+            assert rows[what]["points"] > 8 and rows[what]["median_abs_error_after"] <= rows[what]["median_abs_error_before"], rows
+            assert f"{what}: the fitted factors do not help, so the tables stand" in document["warnings"], document["warnings"]
+            assert what not in {scale["of"] for scale in profile["operator_scales"]}, profile["operator_scales"]
         assert not {"norm_forward", "norm_backward"} & {scale["of"] for scale in profile["operator_scales"]}
         assert any("points of norm_backward of cudnn-graph 9.19.0 are not used" in note for note in document["warnings"])
         # 780 TFLOPS at 0.72 of the clock; 55 GB/s; 1.3 us (tests/virtual_gpu/virtual_gpu.h).
