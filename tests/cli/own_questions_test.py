@@ -49,7 +49,7 @@ class Interrupts(OwnQuestions):
             time.sleep(2)
             self.assertIsNone(running.poll(), "it was to take longer")
             running.send_signal(signal.SIGINT)
-            output, errors = running.communicate(timeout=60)
+            output, errors = running.communicate(timeout=300)
         self.assertEqual((running.returncode, output), (130, ""), errors)
         self.assertIn("interrupted", errors)
         self.assertFalse(os.path.exists(picture))
