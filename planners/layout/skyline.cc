@@ -8,8 +8,7 @@ namespace spillway::planners {
 namespace {
 
 constexpr std::int32_t never = std::numeric_limits<std::int32_t>::max();
-constexpr std::int32_t block_size = 16;  // positions
-constexpr std::int64_t merged = -1;      // height of a section that begins no gap
+constexpr std::int64_t merged = -1;  // height of a section that begins no gap
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
@@ -35,27 +34,21 @@ Skyline::Skyline(std::span<const LayoutBuffer> buffers, const LayoutSections& se
   std::vector<std::int32_t> next(first_at_.begin(), first_at_.end());
   by_birth_.resize(at(count));
   for (std::int32_t i = 0; i < count; ++i) by_birth_[at(next[at(sections.spans[at(i)].lower)]++)] = i;
-  for (const std::int32_t index : by_birth_)
-    slots_.push_back({buffers[at(index)].size, buffers[at(index)].alignment, sections.spans[at(index)]});
-  blocks_ = power_of_two_from((buffers.size() + block_size - 1) / block_size);
+  leaves_ = power_of_two_from(buffers.size());
   wastes_ = power_of_two_from(at(sections.count));
 }
 
 void Skyline::reset(std::span<const float> keys) {
-  constexpr Node empty = {never, -std::numeric_limits<float>::infinity()};
-  positions_.assign(at(blocks_) * block_size, empty);
-  for (std::size_t p = 0; p < by_birth_.size(); ++p) positions_[p] = {slots_[p].span.upper, keys[at(by_birth_[p])]};
-  nodes_.assign(2 * at(blocks_), empty);
-  for (std::int32_t block = 0; block < blocks_; ++block) nodes_[at(blocks_ + block)] = block_of(block);
-  for (std::size_t n = at(blocks_) - 1; n > 0; --n)
+  nodes_.assign(2 * at(leaves_), {never, -std::numeric_limits<float>::infinity()});
+  for (std::size_t p = 0; p < by_birth_.size(); ++p)
+    nodes_[at(leaves_) + p] = {sections_.spans[at(by_birth_[p])].upper, keys[at(by_birth_[p])]};
+  for (std::size_t n = at(leaves_) - 1; n > 0; --n)
     nodes_[n] = {std::min(nodes_[2 * n].first_end, nodes_[2 * n + 1].first_end),
                  std::max(nodes_[2 * n].best_key, nodes_[2 * n + 1].best_key)};
-  if (measures_waste_) {
-    demand_.assign(2 * at(wastes_), 0);
-    own_.assign(at(wastes_), 0);
-    std::copy(sections_.live.begin(), sections_.live.end(), demand_.begin() + wastes_);
-    for (std::size_t n = at(wastes_) - 1; n > 0; --n) demand_[n] = std::max(demand_[2 * n], demand_[2 * n + 1]);
-  }
+  demand_.assign(2 * at(wastes_), 0);
+  own_.assign(at(wastes_), 0);
+  std::copy(sections_.live.begin(), sections_.live.end(), demand_.begin() + wastes_);
+  for (std::size_t n = at(wastes_) - 1; n > 0; --n) demand_[n] = std::max(demand_[2 * n], demand_[2 * n + 1]);
   gap_height_.assign(at(sections_.count) + 1, merged);
   gap_upper_.assign(at(sections_.count) + 1, 0);
   gap_lower_.assign(at(sections_.count) + 1, 0);
@@ -64,35 +57,15 @@ void Skyline::reset(std::span<const float> keys) {
   height_ = placements_ = 0;
 }
 
-Skyline::Node Skyline::block_of(std::int32_t block) const {
-  const Node* const first = &positions_[at(block) * block_size];
-  Node all = first[0];
-  for (std::int32_t p = 1; p < block_size; ++p)
-    all = {std::min(all.first_end, first[p].first_end), std::max(all.best_key, first[p].best_key)};
-  return all;
-}
-
-// The best key among the positions [begin, end), all of one block, whose buffers end by `upper`.
-void Skyline::search_block(std::int32_t begin, std::int32_t end, std::int32_t upper, Best& best) const {
-  for (std::int32_t p = begin; p < end; ++p) {
-    const Node& here = positions_[at(p)];
-    if (here.first_end > upper) continue;
-    const bool better =
-        best.position < 0 || here.best_key > best.key || (here.best_key == best.key && p < best.position);
-    if (better) best = {here.best_key, p};
-  }
-}
-
-// The best key among the positions [begin, end) of `size` blocks from `from` on, those of a node, whose buffers end by
-// `upper`; of equal ones the first.
+// The best key among the positions [begin, end) below a node whose buffers end by `upper`.
 void Skyline::find(std::size_t node, std::int32_t from, std::int32_t size, std::int32_t begin, std::int32_t end,
                    std::int32_t upper, Best& best) const {
   const Node& here = nodes_[node];
-  const std::int32_t first = from * block_size, last = (from + size) * block_size;
-  if (here.first_end > upper || first >= end || last <= begin) return;
-  if (best.position >= 0 && (here.best_key < best.key || (here.best_key == best.key && first > best.position))) return;
+  if (here.first_end > upper || (best.position >= 0 && here.best_key <= best.key) || from >= end ||
+      from + size <= begin)
+    return;
   if (size == 1) {
-    search_block(std::max(first, begin), std::min(last, end), upper, best);
+    best = {here.best_key, from};
     return;
   }
   const std::int32_t half = size / 2;
@@ -105,23 +78,12 @@ void Skyline::find(std::size_t node, std::int32_t from, std::int32_t size, std::
   }
 }
 
-// Ends where a node stays as it is, as all above it do then.
 void Skyline::remove(std::int32_t position) {
-  positions_[at(position)] = {never, -std::numeric_limits<float>::infinity()};
-  const std::int32_t block = position / block_size;
-  std::size_t node = at(blocks_ + block);
-  Node now = block_of(block);
-  while (now.first_end != nodes_[node].first_end || now.best_key != nodes_[node].best_key) {
-    nodes_[node] = now;
-    node /= 2;
-    if (node == 0) return;
-    now = {std::min(nodes_[2 * node].first_end, nodes_[2 * node + 1].first_end),
-           std::max(nodes_[2 * node].best_key, nodes_[2 * node + 1].best_key)};
-  }
-}
-
-void Skyline::add_waste(SectionSpan span, std::int64_t amount) {
-  if (measures_waste_) waste(1, 0, wastes_, span, amount);
+  std::size_t node = at(leaves_ + position);
+  nodes_[node] = {never, -std::numeric_limits<float>::infinity()};
+  for (node /= 2; node > 0; node /= 2)
+    nodes_[node] = {std::min(nodes_[2 * node].first_end, nodes_[2 * node + 1].first_end),
+                    std::max(nodes_[2 * node].best_key, nodes_[2 * node + 1].best_key)};
 }
 
 void Skyline::waste(std::size_t node, std::int32_t from, std::int32_t size, SectionSpan span, std::int64_t amount) {
@@ -137,10 +99,6 @@ void Skyline::waste(std::size_t node, std::int32_t from, std::int32_t size, Sect
 }
 
 std::int32_t Skyline::worst_section() const {
-  if (!measures_waste_) {  // all are placed: what a section demanded is its height
-    const auto highest = std::max_element(gap_height_.begin(), gap_height_.begin() + sections_.count);
-    return static_cast<std::int32_t>(highest - gap_height_.begin());
-  }
   std::size_t node = 1;
   while (node < at(wastes_)) node = demand_[2 * node] >= demand_[2 * node + 1] ? 2 * node : 2 * node + 1;
   return static_cast<std::int32_t>(node) - wastes_;
@@ -172,8 +130,8 @@ void Skyline::open_gap(std::int32_t lower, std::int32_t upper, std::int64_t heig
 
 bool Skyline::place(std::int32_t gap, std::int32_t position, std::int64_t bound) {
   const std::int32_t index = by_birth_[at(position)];
-  const Slot& buffer = slots_[at(position)];
-  const SectionSpan span = buffer.span;
+  const LayoutBuffer& buffer = buffers_[at(index)];
+  const SectionSpan span = sections_.spans[at(index)];
   const std::int64_t floor = gap_height_[at(gap)];
   const std::int32_t upper = gap_upper_[at(gap)];
   const std::int64_t offset = aligned(floor, buffer.alignment);
@@ -182,8 +140,8 @@ bool Skyline::place(std::int32_t gap, std::int32_t position, std::int64_t bound)
   height_ = std::max(height_, top);
   ++placements_;
   remove(position);
-  if (offset > floor) add_waste(span, offset - floor);
-  if (top >= bound || (measures_waste_ && demand_[1] >= bound)) return false;
+  if (offset > floor) waste(1, 0, wastes_, span, offset - floor);
+  if (top >= bound || demand_[1] >= bound) return false;
   if (span.lower > gap) {
     gap_upper_[at(gap)] = span.lower;
     gap_lower_[at(span.lower)] = gap;
@@ -204,17 +162,16 @@ bool Skyline::lift(std::int32_t gap, std::int64_t bound) {
   std::int64_t wall = std::numeric_limits<std::int64_t>::max();
   if (gap > 0) wall = gap_height_[at(gap_lower_[at(gap)])];
   if (upper < sections_.count) wall = std::min(wall, gap_height_[at(upper)]);
-  add_waste({gap, upper}, wall - gap_height_[at(gap)]);
-  if (measures_waste_ && demand_[1] >= bound) return false;
+  waste(1, 0, wastes_, {gap, upper}, wall - gap_height_[at(gap)]);
+  if (demand_[1] >= bound) return false;
   open_gap(gap, upper, wall);
   return true;
 }
 
 bool Skyline::pack(std::span<const float> keys, std::int64_t bound) {
-  measures_waste_ = bound != std::numeric_limits<std::int64_t>::max();
   reset(keys);
   if (buffers_.empty()) return true;
-  if (measures_waste_ && demand_[1] >= bound) return false;
+  if (demand_[1] >= bound) return false;
   open_gap(0, sections_.count, 0);
   while (at(static_cast<std::int32_t>(placements_)) < buffers_.size()) {
     const auto [height, gap] = heap_.front();
@@ -223,7 +180,7 @@ bool Skyline::pack(std::span<const float> keys, std::int64_t bound) {
     if (gap_height_[at(gap)] != height) continue;  // merged or lifted since
     const std::int32_t upper = gap_upper_[at(gap)];
     Best best;
-    find(1, 0, blocks_, first_at_[at(gap)], first_at_[at(upper)], upper, best);
+    find(1, 0, leaves_, first_at_[at(gap)], first_at_[at(upper)], upper, best);
     if (best.position >= 0 ? !place(gap, best.position, bound) : !lift(gap, bound)) return false;
   }
   return true;

@@ -45,18 +45,10 @@ class Skyline {
     float best_key;
   };
 
-  struct Slot {
-    std::int64_t size, alignment;
-    SectionSpan span;
-  };
-
   void reset(std::span<const float> keys);
   void find(std::size_t node, std::int32_t from, std::int32_t size, std::int32_t begin, std::int32_t end,
             std::int32_t upper, Best& best) const;
-  void search_block(std::int32_t begin, std::int32_t end, std::int32_t upper, Best& best) const;
-  [[nodiscard]] Node block_of(std::int32_t block) const;
   void remove(std::int32_t position);
-  void add_waste(SectionSpan span, std::int64_t amount);
   void waste(std::size_t node, std::int32_t from, std::int32_t size, SectionSpan span, std::int64_t amount);
   void open_gap(std::int32_t lower, std::int32_t upper, std::int64_t height);
   void push_gap(std::int32_t lower);
@@ -67,11 +59,8 @@ class Skyline {
   const LayoutSections& sections_;
   std::vector<std::int32_t> by_birth_;      // position -> buffer
   std::vector<std::int32_t> first_at_;      // section -> first position born there or later; one more at the end
-  std::vector<Slot> slots_;                 // of each position, so that what is near in time is near in memory
-  std::int32_t blocks_ = 1, wastes_ = 1;    // powers of two
-  std::vector<Node> positions_;             // blocks of them lie in one or two cache lines
-  std::vector<Node> nodes_;                 // tree over blocks of positions
-  bool measures_waste_ = true;              // not needed where no height is too high
+  std::int32_t leaves_ = 1, wastes_ = 1;    // powers of two
+  std::vector<Node> nodes_;                 // tree over positions
   std::vector<std::int64_t> demand_, own_;  // tree over sections: floor + unplaced, and what was added to whole nodes
   std::vector<std::int64_t> gap_height_;    // by a gap's lower section
   std::vector<std::int32_t> gap_upper_, gap_lower_;  // by lower section; by upper section

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <numeric>
 #include <random>
 
@@ -23,7 +22,6 @@ namespace spillway::planners {
 namespace {
 
 using Buffers = std::vector<LayoutBuffer>;
-constexpr std::int64_t no_wall = std::numeric_limits<std::int64_t>::max();
 
 LayoutVerdict verdict_of(const Buffers& buffers, const std::vector<std::int64_t>& offsets) {
   std::vector<LaidBuffer> laid;
@@ -377,64 +375,6 @@ TEST(LayoutSolver, SaysWhatCanNotFit) {
     EXPECT_LE(result.lower_bound, least);
   }
   EXPECT_GT(raised, 0);
-}
-
-// Skyline packing the slow way: all sections' heights looked through for the lowest gap, all buffers for the best key.
-std::vector<std::int64_t> pack_slowly(const Buffers& buffers, const LayoutSections& sections,
-                                      const std::vector<float>& keys, std::vector<std::int64_t>& heights) {
-  const auto inside = [&](std::size_t i, std::int32_t lower, std::int32_t upper) {
-    return sections.spans[i].lower >= lower && sections.spans[i].upper <= upper;
-  };
-  std::vector<std::int64_t> offsets(buffers.size(), layout_free);
-  heights.assign(static_cast<std::size_t>(sections.count), 0);
-  for (std::size_t placed = 0; placed < buffers.size();) {
-    const auto lowest = std::min_element(heights.begin(), heights.end());
-    const auto end = std::find_if(lowest, heights.end(), [&](std::int64_t height) { return height != *lowest; });
-    const auto lower = static_cast<std::int32_t>(lowest - heights.begin());
-    const auto upper = static_cast<std::int32_t>(end - heights.begin());
-    std::size_t best = buffers.size();
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      if (offsets[i] != layout_free || !inside(i, lower, upper)) continue;
-      const bool earlier = best < buffers.size() && sections.spans[i].lower < sections.spans[best].lower;
-      if (best == buffers.size() || keys[i] > keys[best] || (keys[i] == keys[best] && earlier)) best = i;
-    }
-    if (best == buffers.size()) {
-      const std::int64_t left = lowest == heights.begin() ? no_wall : *std::prev(lowest);
-      const std::int64_t right = end == heights.end() ? no_wall : *end;
-      std::fill(lowest, end, std::min(left, right));
-      continue;
-    }
-    const std::int64_t alignment = buffers[best].alignment;
-    offsets[best] = (*lowest + alignment - 1) / alignment * alignment;
-    std::fill(heights.begin() + sections.spans[best].lower, heights.begin() + sections.spans[best].upper,
-              offsets[best] + buffers[best].size);
-    ++placed;
-  }
-  return offsets;
-}
-
-// With keys of which many are equal; more buffers than a block has positions.
-TEST(Skyline, PacksAsTheSlowWayDoes) {
-  SplitMix64 random(14);
-  for (int round = 0; round < spillway::test::cases(100, 3000); ++round) {
-    Buffers buffers = random_buffers(random, {1 + static_cast<int>(random.below(90)), 40, 9, round % 3 == 0 ? 4 : 1});
-    std::erase_if(buffers, [](const LayoutBuffer& buffer) { return buffer.size == 0; });
-    if (buffers.empty()) continue;
-    const LayoutSections sections = sections_of(buffers);
-    std::vector<float> keys;
-    for (std::size_t i = 0; i < buffers.size(); ++i) keys.push_back(static_cast<float>(random.below(5)));
-    std::vector<std::int64_t> heights;
-    const std::vector<std::int64_t> slow = pack_slowly(buffers, sections, keys, heights);
-    const auto highest = std::max_element(heights.begin(), heights.end());
-    Skyline skyline(buffers, sections);
-    for (const std::int64_t bound : {no_wall, *highest + 1, *highest}) {
-      EXPECT_EQ(skyline.pack(keys, bound), bound > *highest) << "round " << round;
-      if (bound <= *highest) continue;
-      EXPECT_EQ(skyline.offsets(), slow) << "round " << round;
-      EXPECT_EQ(skyline.height(), *highest);
-      EXPECT_EQ(skyline.worst_section(), highest - heights.begin());
-    }
-  }
 }
 
 TEST(GapFit, PutsBuffersAroundFixedOnes) {
