@@ -84,12 +84,13 @@ class RealEvents : public testing::Test {
     activate(*found);
     return found;
   }
-  // A sweep of a few points, each a step of so many micro-batches: of thousands it takes minutes.
+  // A sweep of a few points, each a step of so many micro-batches: of thousands it takes minutes, as steps whose
+  // launches block aren't folded.
   [[nodiscard]] QString sweep(const char* name, int micro_batches) {
     const QString path = folder_.filePath(name);
     std::ofstream(path.toStdString()) << R"({"schema": "spillway-sweep", "version": 1, "title": ")" << name << R"(",
       "base": {"model": {"name": "gpt2-small", "sequence": 256, "gradient_accumulation": )"
-                                      << micro_batches << R"(},
+                                      << micro_batches << R"(, "launch_blocking": true},
                "hardware": {"profile": "rtx-4090"}},
       "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2]},
                {"name": "r", "key": "model.recompute", "values": ["none", "full"]}],
