@@ -106,10 +106,12 @@ def compare_one(folder, name, program):
     is_expandable = "expandable_segments:True" in said["settings"]
     command = [program, "memory", os.path.join(folder, name + ".pickle"), "--format", "json", "--allocator",
                "torch-expandable" if is_expandable else "torch"]
-    if said["settings"]:
-        command += ["--alloc-conf", said["settings"]]
-    if said["capacity"]:
-        command += ["--capacity", str(said["capacity"])]
+    settings = [said["settings"]] if said["settings"] else []
+    if said["capacity"]:  # half of a device twice as large: garbage collection wants a share below 1
+        command += ["--capacity", str(2 * said["capacity"])]
+        settings.append("per_process_memory_fraction:0.5")
+    if settings:
+        command += ["--alloc-conf", ",".join(settings)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout.startswith("{"):
         return [done.stderr.strip() or f"spillway ended with code {done.returncode}"]

@@ -148,6 +148,7 @@ Answer replay(const Context& context, const Request& request) {
     AllocationStreamOptions options;
     options.pool = pools[i];
     options.device = device;
+    options.frees_by_limit = request.capacity_bytes > 0;
     if (pools[i].plan != nullptr) options.spaces = request_spaces(*pools[i].plan);
     if (i == 0) {
       write_pictures(request.pictures, trace, options, request.file, Bytes(request.capacity_bytes));

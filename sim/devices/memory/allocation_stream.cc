@@ -1,11 +1,9 @@
 #include "sim/devices/memory/allocation_stream.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/digest.h"
@@ -36,6 +34,7 @@ class StreamReplay {
         pool_(make_memory_pool(options.pool)),
         torch_(pool_.as<TorchPool>()) {
     if (fold_.rank != nullptr) check_policy();
+    if (options.frees_by_limit) left_out_ = frees_for_requests(trace, events);
   }
 
   // Takes nothing to be there before the first event. No result if a block is freed that was never allocated.
@@ -353,14 +352,15 @@ class StreamReplay {
         segment_allocated(event);
         break;
       case MemoryAction::segment_free:
-        segment_freed(event);
+        segment_freed(i);
         break;
       case MemoryAction::segment_unmap:
         reserved_ -= event.bytes;
-        if (torch_ != nullptr) torch_->unmap_range(event.address);
+        if (torch_ != nullptr && !is_left_out(i)) torch_->unmap_range(event.address);
         break;
       case MemoryAction::out_of_memory:
         ++result_.recorded.out_of_memory;
+        if (options_.frees_by_limit) ask_again(i);
         break;
       case MemoryAction::snapshot:
         break;
@@ -583,9 +583,25 @@ class StreamReplay {
   }
 
   // The program's empty_cache() is not in the record, only what it gave back.
-  void segment_freed(const MemoryEvent& event) {
+  void segment_freed(std::size_t i) {
+    const MemoryEvent& event = at(i);
     reserved_ -= event.bytes;
-    if (torch_ != nullptr) torch_->release_segment(event.address);
+    if (torch_ != nullptr && !is_left_out(i)) torch_->release_segment(event.address);
+  }
+  [[nodiscard]] bool is_left_out(std::size_t i) const { return i < left_out_.size() && left_out_[i]; }
+
+  // A request that failed in the record. Where it is served here, its block goes at once: what the program would have
+  // done with it isn't known.
+  void ask_again(std::size_t i) {
+    const MemoryEvent& event = at(i);
+    if (event.bytes <= Bytes::zero()) return;
+    AllocationRequest request;
+    request.bytes = event.bytes;
+    request.stream = stream_number(trace_, event.stream);
+    request.time = time(i);
+    const Allocation made = pool_.allocate(request);
+    result_.cost.add(made.cost);
+    if (!made.out_of_memory) pool_.free(made.block, time(i));
   }
 
   void note_totals(const MemoryEvent& event) {
@@ -626,6 +642,7 @@ class StreamReplay {
   const AllocationStreamOptions& options_;
   const EventIndex& events_;
   FoldedEvents fold_;
+  std::vector<bool> left_out_;  // by event, with frees_by_limit
   MemoryPool pool_;
   TorchPool* torch_;  // null for other policies
   bool has_completions_ = false;
@@ -657,29 +674,6 @@ class StreamReplay {
 };
 
 }  // namespace
-
-std::vector<std::int16_t> memory_devices(const Trace& trace) {
-  std::set<std::int16_t> devices;
-  auto meet = [&devices, last = std::int16_t{-1}](std::int16_t device) mutable {
-    if (device != last && device >= 0) devices.insert(device);
-    last = device;
-  };
-  for (const MemoryEvent& event : trace.memory_events) meet(event.device);
-  for (const MemorySegment& segment : trace.memory_segments) meet(segment.device);
-  return {devices.begin(), devices.end()};
-}
-
-std::vector<std::pair<std::int16_t, EventIndex>> index_memory_events(const Trace& trace) {
-  std::map<std::int16_t, EventIndex> index;
-  EventIndex* at = nullptr;
-  std::int16_t device = 0;
-  for (std::size_t i = 0; i < trace.memory_events.size(); ++i) {
-    const MemoryEvent& event = trace.memory_events[i];
-    if (at == nullptr || event.device != device) at = &index[device = event.device];
-    at->push_back(static_cast<std::uint32_t>(i));
-  }
-  return {std::make_move_iterator(index.begin()), std::make_move_iterator(index.end())};
-}
 
 AllocationStreamResult replay_allocation_stream(const Trace& trace, const EventIndex& events,
                                                 const AllocationStreamOptions& options) {

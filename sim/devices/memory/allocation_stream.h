@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/devices/memory/event_index.h"
 #include "sim/devices/memory/memory_pool.h"
 #include "traces/step_fold.h"
 #include "traces/trace.h"
@@ -35,6 +36,9 @@ struct AllocationStreamOptions {
   bool keep_totals = false;           // what is held after every event
   bool keep_segments = false;         // which segments are taken and given back, and when
   bool use_recorded_segments = true;  // give segments their recorded addresses
+  // The pool's own limit decides when cached segments go: those that the record gave back for a request aren't given
+  // back again, and requests that failed are made again. false: the record's are, whatever its limit was.
+  bool frees_by_limit = false;
   // Where a plan may put each allocation of the stream, by ordinal among them; behind the end: in its planned place.
   std::vector<RequestSpace> spaces;
   // Run the stream a second time from where it ended, for what a step costs that is one of many: see repeated_costs.
@@ -124,14 +128,6 @@ struct AllocationStreamResult {
   std::vector<HeldMemory> held;                // by event of the device, with keep_totals
   std::vector<SegmentChange> segment_changes;  // in the order of events, with keep_segments
 };
-
-// Devices with memory events or segments, ascending; host memory (-1) left out.
-std::vector<std::int16_t> memory_devices(const Trace& trace);
-
-// The events of one device, indices into Trace::memory_events.
-using EventIndex = std::vector<std::uint32_t>;
-// By device, ascending, those without events left out. One pass: for replaying many devices, or one many times.
-std::vector<std::pair<std::int16_t, EventIndex>> index_memory_events(const Trace& trace);
 
 // Throws InputError if the device has no memory events, or for bad pool options. Running out of memory is a
 // result, not an error: the failed allocation is skipped. O(events log live blocks).

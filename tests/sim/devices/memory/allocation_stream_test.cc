@@ -263,6 +263,37 @@ TEST(AllocationStream, FollowsRecordedSegmentFrees) {
   EXPECT_EQ(result.recorded.final_reserved, Bytes(30 * mib));
 }
 
+// Under a limit of its own the pool frees what it must and when it must: what the record gave back for a request is not
+// given back again, and the request that failed fails here too.
+TEST(AllocationStream, FreesByItsLimit) {
+  Capture capture;
+  capture.event(MemoryAction::segment_allocate, 0, 40 * mib);
+  capture.alloc(0, 40 * mib);
+  capture.free(0, 40 * mib);
+  capture.event(MemoryAction::segment_free, 0, 40 * mib);  // makes room
+  capture.event(MemoryAction::segment_allocate, 64 * mib, 50 * mib);
+  capture.alloc(64 * mib, 50 * mib);
+  capture.event(MemoryAction::out_of_memory, 0, 30 * mib);
+  capture.free(64 * mib, 50 * mib);
+  capture.event(MemoryAction::segment_free, 64 * mib, 50 * mib);  // empty_cache(): nothing was asked for
+  const auto replay = [&](std::int64_t limit) {
+    AllocationStreamOptions options;
+    options.pool.policy = "torch";
+    options.pool.device_memory = Bytes(limit);
+    options.frees_by_limit = true;
+    return replay_allocation_stream(capture.trace, options);
+  };
+  const AllocationStreamResult tight = replay(60 * mib), wide = replay(200 * mib);
+  EXPECT_EQ(tight.statistics.alloc_retries, 2);  // for the second segment, and for what failed
+  EXPECT_EQ(tight.statistics.ooms, 1);
+  EXPECT_EQ(tight.statistics.device_frees, 2);
+  EXPECT_EQ(wide.statistics.alloc_retries, 0);
+  EXPECT_EQ(wide.statistics.ooms, 0);
+  EXPECT_EQ(wide.statistics.device_frees, 1);
+  EXPECT_EQ(wide.statistics.device_mallocs, 2);  // the request finds room in the first, which is cached
+  EXPECT_EQ(wide.out_of_memory, 0U);
+}
+
 // Kineto: block sizes, no segments, running totals. What was resident before is held throughout, so the peak is
 // the recorded one.
 TEST(AllocationStream, HoldsWhatWasResidentBefore) {
