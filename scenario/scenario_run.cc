@@ -428,11 +428,14 @@ void prepare_for_offload(LoadedScenario& loaded) {
   if (!recorded && loaded.scenario.offload.technique == streaming_word)
     throw InputError(loaded.scenario.trace, "uses", "the capture doesn't show weights and optimizer state as tensors",
                      "stream them in a generated step, or join the capture with an ExecutionTrace of the same step");
-  loaded.trace = captured_step(std::move(loaded.trace), "offloading a captured step");
+  // SSDTrain's rule moves activations alone and computes nothing again.
+  loaded.trace = captured_step(std::move(loaded.trace), "offloading a captured step",
+                               loaded.scenario.offload.technique != ssdtrain_word);
   for (const char* kind : {"uses_inferred", "memory_from_uses"})
     if (const Finding* finding = loaded.trace.finding(kind)) warn_of(loaded, *finding);
-  loaded.provenance.push_back({recorded ? "trace.memory" : "trace.uses", "inferred", "assumed",
-                               recorded ? "lives of tensors as far as ops use them, no workspaces"
+  const bool from_uses = recorded && !loaded.trace.is_inferred(Capability::uses);
+  loaded.provenance.push_back({from_uses ? "trace.memory" : "trace.uses", "inferred", "assumed",
+                               from_uses ? "lives of tensors as far as ops use them, no workspaces"
                                         : "uses from the lives of memory blocks and phases"});
 }
 

@@ -296,6 +296,15 @@ void infer_passes(Trace& trace) {
   if (trace.has(Capability::phases)) number_passes(trace, works_of(trace));
 }
 
+void infer_uses_instead(Trace& trace) {
+  constexpr std::array needed = {Capability::times, Capability::memory, Capability::phases};
+  trace.require(needed, "inferring which ops use the activations");
+  trace.tensors = {};
+  trace.uses.clear();
+  for (MemoryEvent& event : trace.memory_events) event.tensor = TensorId::none;
+  UseInference(trace).run();
+}
+
 void infer_uses(Trace& trace) {
   constexpr std::array needed = {Capability::times, Capability::memory, Capability::phases};
   trace.require(needed, "inferring which ops use the activations");

@@ -36,4 +36,8 @@ void infer_passes(Trace& trace);
 // of a pass).
 void infer_uses(Trace& trace);
 
+// The same in place of uses that an ExecutionTrace gave: its tensors have no addresses, so what is alive when follows
+// from the memory events alone.
+void infer_uses_instead(Trace& trace);
+
 }  // namespace spillway::traces

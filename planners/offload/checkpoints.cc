@@ -30,6 +30,17 @@ std::map<TensorId, OpId> repeated_uses(const Trace& trace, const OffloadPlan& pl
   return earliest;
 }
 
+// Layers made again from their inputs take one more forward. Where what enters a layer is saved by nobody, as with norms
+// that keep a wider copy of it, each takes the layers before it too.
+void require_inputs(const Trace& trace, Picos repeated) {
+  Picos forward{};
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (is_device_work(trace.ops.kind[i]) && trace.ops.phase[i] == Phase::forward) forward += trace.ops.duration[i];
+  if (repeated > forward + forward)
+    throw InputError("", "technique", "what enters a layer is kept by nobody here, so that a layer can't be made again alone",
+                     "set model.recompute to full and offload.technique to ssdtrain, or model.fused_kernels to true");
+}
+
 }  // namespace
 
 OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
@@ -42,7 +53,12 @@ OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, con
   const std::vector<SavedTensor> saved = saved_tensors(trace);
   RecomputeIndex index(trace, saved);
   AwayUntil away = full_recompute(index);
-  for (const RecomputeGroup& group : index.groups(away)) add_to_plan(group, index, outcome.plan);
+  Picos repeated{};
+  for (const RecomputeGroup& group : index.groups(away)) {
+    add_to_plan(group, index, outcome.plan);
+    repeated += group.time;
+  }
+  require_inputs(trace, repeated);
   std::set<TensorId> remade;
   for (const Absence& absence : outcome.plan.absences) remade.insert(absence.tensor);
 

@@ -28,19 +28,23 @@ bool ties_uses_to_memory(const Trace& trace) {
                      [](const MemoryEvent& event) { return event.tensor != TensorId::none; });
 }
 
-Trace captured_step(Trace trace, std::string_view purpose) {
+Trace captured_step(Trace trace, std::string_view purpose, bool wants_recorded_uses) {
   if (ties_uses_to_memory(trace)) return trace;
   if (std::none_of(trace.ops.kind.begin(), trace.ops.kind.end(), is_device_work))
     throw InputError(trace.provenance.empty() ? "" : trace.provenance.front().file, "ops", "there is no GPU work in it",
                      "capture a step that runs on a GPU");
   constexpr std::array with_uses = {Capability::times, Capability::phases};
   constexpr std::array without_uses = {Capability::times, Capability::memory, Capability::phases};
-  if (trace.has(Capability::uses)) {
+  const bool knows_memory = trace.has(Capability::memory) && trace.has(Capability::phases);
+  if (trace.has(Capability::uses) && (wants_recorded_uses || !knows_memory)) {
     trace.require(with_uses, purpose);
     return with_memory_from_uses(trace);
   }
   trace.require(without_uses, purpose);
-  infer_uses(trace);
+  if (trace.has(Capability::uses))
+    infer_uses_instead(trace);
+  else
+    infer_uses(trace);
   const std::vector<OpId> order = host_order(trace);
   return with_ops_in(std::move(trace), order);
 }
