@@ -93,10 +93,11 @@ Tensor EagerOps::repeat_heads(const std::string& name, const Tensor& x, const At
 
 Tensor EagerOps::copied(const std::string& name, const Tensor& x) {
   Tensor out = like(name + ".copy", x);
-  session_.kernel({.name = "copy", .reads = {x}, .writes = {out}});
+  session_.kernel({.name = "copy", .reads = {x}, .writes = {out}, .cost = {.access = MemoryAccess::strided}});
   return autograd_.record(std::move(out), {x}, false, [this, name](const Tensor& gradient) {
     Tensor result = like(name + ".copy.grad", gradient, TensorRole::temporary);
-    session_.kernel({.name = "copy", .reads = {gradient}, .writes = {result}});
+    session_.kernel(
+        {.name = "copy", .reads = {gradient}, .writes = {result}, .cost = {.access = MemoryAccess::strided}});
     return std::vector<Tensor>{std::move(result)};
   });
 }
@@ -125,7 +126,8 @@ Tensor EagerOps::copying_flash_attention(const std::string& name, std::vector<Te
 Tensor EagerOps::laid_out(const std::string& name, const Tensor& x) {
   return autograd_.record(x, {x}, false, [this, name](const Tensor& gradient) {
     Tensor result = like(name + ".copy.grad", gradient, TensorRole::temporary);
-    session_.kernel({.name = "copy", .reads = {gradient}, .writes = {result}});
+    session_.kernel(
+        {.name = "copy", .reads = {gradient}, .writes = {result}, .cost = {.access = MemoryAccess::strided}});
     return std::vector<Tensor>{std::move(result)};
   });
 }

@@ -3,14 +3,18 @@
 //   copied logits     transformers before 4.50 shifts logits, not labels, by a token: a copy of them (in fp32 where the
 //                     loss is), beside the one that the caller holds until the forward ends; backwards a zero-filled
 //                     whole that the copy's gradient is written into
+//   sliced            scripts cut the last token off instead (logits[:, :-1].flatten(0, 1).float()): a copy in the
+//                     logits' own type, made fp32; backwards the fp32 gradient is narrowed before it goes into the
+//                     zero-filled whole
 //   chunked           Liger's (liger_kernel/ops/fused_linear_cross_entropy.py): as many chunks as the vocabulary is
 //                     wider than the model, of a power of two rows; logits and their gradient of a chunk take turns in
 //                     one tensor, gradients of input and weight are made in the forward
 //
 // A block of PyTorch's and Apex's kernels works through one row at a time (aten/src/ATen/native/cuda/SoftMax.cu; Apex
 // contrib/csrc/xentropy): it reads the row for its maximum, once more for the sum, and for the result. Reads after the
-// first come from L2 as far as the rows at work, two to a multiprocessor, fit in it: 1 / (1 + (rows / L2)^4), as
-// gemm_time.cc has it for operands.
+// first come from L2 as far as the rows at work, two to a multiprocessor, fit in a half of it: 1 / (1 + (rows / half)^4),
+// as gemm_time.cc has it for operands. A half, because these GPUs' L2 is two partitions and each keeps what its own
+// multiprocessors read: on an H100 rows of 201 kB, 53 MB at work, come from memory each time (docs/operator-times.md).
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -21,6 +25,7 @@ namespace spillway::models {
 namespace {
 
 constexpr std::int64_t rows_per_multiprocessor = 2;  // blocks of 1,024 threads
+constexpr double cached_share = 0.5;                 // of L2
 
 }  // namespace
 
@@ -29,14 +34,16 @@ Bytes EagerOps::row_reads(const Tensor& x, std::int64_t rows, std::int64_t passe
   if (!gpu.sm_count || !gpu.l2_cache) return x.bytes() * passes;
   const auto at_work = static_cast<double>(std::min(rows, rows_per_multiprocessor * gpu.sm_count->value));
   const double share = static_cast<double>(x.bytes().count()) / static_cast<double>(rows) * at_work /
-                       static_cast<double>(gpu.l2_cache->value.count());
+                       (cached_share * static_cast<double>(gpu.l2_cache->value.count()));
   const double square = share * share, hits = 1 / (1 + square * square);
   const double again = static_cast<double>((passes - 1) * x.bytes().count()) * (1 - hits);
   return x.bytes() + Bytes(static_cast<std::int64_t>(again));
 }
 
 Tensor EagerOps::log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form) {
-  const Tensor wide = form == LossForm::fp32 ? cast(name + ".logits_fp32", logits, DataType::fp32) : logits;
+  const Tensor cut = form == LossForm::sliced ? sliced(name, logits, rows) : logits;
+  const Tensor wide =
+      form == LossForm::fp32 || form == LossForm::sliced ? cast(name + ".logits_fp32", cut, DataType::fp32) : cut;
   const Tensor x = options_.copies_logits ? shifted(name, wide) : wide;
   Tensor out = session_.empty(name + ".log_softmax", x.type(), x.elements(), TensorRole::activation);
   session_.kernel({.name = "log_softmax",
@@ -45,6 +52,28 @@ Tensor EagerOps::log_softmax(const std::string& name, const Tensor& logits, std:
                    .cost = {.memory = MemoryKind::softmax},
                    .bytes = row_reads(x, rows, 3) + out.bytes()});
   return out;
+}
+
+Tensor EagerOps::sliced(const std::string& name, const Tensor& logits, std::int64_t rows) {
+  const std::int64_t words = logits.elements() / (rows + options_.sequences);
+  Tensor copy = session_.empty(name + ".sliced", logits.type(), rows * words, TensorRole::temporary);
+  session_.kernel({.name = "copy",
+                   .reads = {logits},
+                   .writes = {copy},
+                   .cost = {.access = MemoryAccess::strided},
+                   .bytes = copy.bytes() + copy.bytes()});
+  return copy;
+}
+
+Tensor EagerOps::sliced_gradient(const std::string& name, const Tensor& logits, const Tensor& gradient) {
+  Tensor whole = like(name + ".sliced.grad", logits, TensorRole::temporary);
+  session_.kernel({.name = "fill_zero", .writes = {whole}});
+  session_.kernel({.name = "copy",
+                   .reads = {gradient},
+                   .writes = {whole},
+                   .cost = {.access = MemoryAccess::strided},
+                   .bytes = gradient.bytes() + gradient.bytes()});
+  return whole;
 }
 
 Tensor EagerOps::shifted(const std::string& name, const Tensor& logits) {
@@ -66,7 +95,9 @@ void EagerOps::widen_result(const std::string& name, const Tensor& result) {
 
 Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels) {
   if (options_.loss == LossForm::fused) return fused_cross_entropy(name, logits, labels);
-  const std::int64_t rows = labels.elements();
+  const bool slices = options_.loss == LossForm::sliced;
+  const std::int64_t rows = labels.elements() - (slices ? options_.sequences : 0);
+  const Tensor whole = slices ? logits : Tensor();
   const Tensor probabilities = log_softmax(name, logits, rows, options_.loss);
   Tensor loss = session_.empty(name, probabilities.type(), 1, TensorRole::activation);
   const Bytes picked = labels.bytes() + Bytes(rows * size_of(probabilities.type()));
@@ -85,7 +116,9 @@ Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, co
                      .bytes = gradients + probabilities.bytes() + result.bytes()});
     sparse = {};
     if (options_.copies_logits) result = shifted_gradient(name, result);
-    return std::vector<Tensor>{cast(name + ".logits.grad", result, type_)};
+    result = cast(name + ".logits.grad", result, type_);
+    if (whole) result = sliced_gradient(name, whole, result);
+    return std::vector<Tensor>{std::move(result)};
   });
 }
 

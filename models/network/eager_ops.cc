@@ -5,6 +5,13 @@
 #include "base/input_error.h"
 
 namespace spillway::models {
+namespace {
+
+// Of a norm's backward: the gradient of its input, the rest being that of its weights (an H100's LayerNorms of 768 to
+// 1,280, docs/operator-times.md).
+constexpr double norm_input_share = 0.37;
+
+}  // namespace
 
 Tensor EagerOps::make(const std::string& name, std::int64_t elements, TensorRole role) {
   return session_.empty(name, type_, elements, role);
@@ -80,13 +87,14 @@ Tensor EagerOps::norm(const std::string& name, const Tensor& x, TrainedParameter
 Tensor EagerOps::norm_backward(const std::string& name, const Tensor& x, const Tensor& statistics,
                                const NormWeights& weights, const Tensor& gradient, std::int64_t partial_rows) {
   const bool centred = weights.bias != nullptr;
+  const Bytes whole = gradient.bytes() + x.bytes() + x.bytes();  // what norms are measured by: both kernels
   Tensor x_gradient;
   if (x.node() != 0) {
     x_gradient = like(name + ".in.grad", x, TensorRole::temporary);
     session_.kernel({.name = centred ? "layer_norm_backward" : "rms_norm_backward",
                      .reads = {gradient, x, statistics, weights.weight->value},
                      .writes = {x_gradient},
-                     .cost = {.memory = MemoryKind::norm_backward}});
+                     .cost = {.memory = MemoryKind::norm_backward, .whole = whole, .share = norm_input_share}});
   }
   if (!weights.weight->trains) return x_gradient;
   Tensor weight_gradient = gradient_of(*weights.weight), bias_gradient;
@@ -98,7 +106,7 @@ Tensor EagerOps::norm_backward(const std::string& name, const Tensor& x, const T
   session_.kernel({.name = centred ? "layer_norm_backward_weight" : "rms_norm_backward_weight",
                    .reads = {gradient, x, statistics},
                    .writes = std::move(sums),
-                   .cost = {.memory = MemoryKind::norm_backward}});
+                   .cost = {.memory = MemoryKind::norm_backward, .whole = whole, .share = 1 - norm_input_share}});
   partial = {};
   autograd_.accumulate(*weights.weight, std::move(weight_gradient));
   if (centred) autograd_.accumulate(*weights.bias, std::move(bias_gradient));

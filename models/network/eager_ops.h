@@ -36,6 +36,7 @@ struct OpsOptions {
   bool casts_adapters = false;       // fp32 adapters under autocast: a cast of their input back and forth
   double adapter_dropout = 0;        // of their inputs
   bool keeps_packed_inputs = false;  // products of frozen weights in fewer bits keep theirs for the backward
+  std::int64_t sequences = 1;        // of a micro-batch
   bool copies_logits = false;        // to shift them by a token
   bool loops_experts = false;        // experts run one after another
   bool widens_logits = false;        // a model's result is cast to fp32 when its forward ends
@@ -164,6 +165,8 @@ class EagerOps {
   // gelu, silu save x; relu, tanh save their result.
   enum class Pointwise : std::uint8_t { gelu, silu, relu, tanh };
   Tensor pointwise(const std::string& name, const Tensor& x, Pointwise function);
+  // GELU's tanh form operator by operator: nine kernels forwards where pointwise has one (models/network/eager_unfused.cc).
+  Tensor gelu_new(const std::string& name, const Tensor& x);
   Tensor multiply(const std::string& name, const Tensor& x, const Tensor& y);
   Tensor add(const std::string& name, const Tensor& x, const Tensor& y);
   // By a constant. Saves nothing.
@@ -339,6 +342,10 @@ class EagerOps {
   Tensor log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form);
   [[nodiscard]] Bytes row_reads(const Tensor& x, std::int64_t rows, std::int64_t passes) const;
   Tensor fused_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+  Tensor cube(const std::string& name, const Tensor& x);
+  Tensor add_number(const std::string& name, const Tensor& x);
+  Tensor sliced(const std::string& name, const Tensor& logits, std::int64_t rows);
+  Tensor sliced_gradient(const std::string& name, const Tensor& logits, const Tensor& gradient);
   Tensor shifted(const std::string& name, const Tensor& logits);
   Tensor shifted_gradient(const std::string& name, const Tensor& gradient);
   Tensor laid_out(const std::string& name, const Tensor& x);

@@ -35,6 +35,7 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .casts_adapters = setup.has_wide_adapters() && is_mixed(setup.precision),
       .adapter_dropout = setup.lora_dropout,
       .keeps_packed_inputs = setup.keeps_packed_inputs,
+      .sequences = setup.micro_batch,
       .copies_logits = setup.framework == Framework::huggingface_2024,
       .loops_experts = is_huggingface(setup.framework),
       .widens_logits = is_huggingface(setup.framework) && is_mixed(setup.precision),
@@ -320,8 +321,13 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   std::optional<CapturedScope> scope(std::in_place, session_, setup_.captures("attn"));
   Tensor branch = before ? norm(prefix + "attention.norm", input.x) : input.x;
   if (model_.block_layout != BlockLayout::sequential) return parallel_blocks(index, branch, input.x);
-  branch = attention(index, branch, input.bias);
-  Tensor middle = add_branch(prefix + "attention.out", branch, input.x);
+  Tensor middle;
+  if (setup_.recomputes_module("attention")) {
+    middle = ops_.add(prefix + "attention.out.residual", input.x, attention_again(index, branch, input.bias));
+  } else {
+    branch = attention(index, branch, input.bias);
+    middle = add_branch(prefix + "attention.out", branch, input.x);
+  }
   branch = {};
   if (post) middle = norm(prefix + "attention.norm", middle);
   scope.reset();
@@ -346,6 +352,18 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   branch = {};
   if (post) out = norm(prefix + "mlp.norm", out);
   return out;
+}
+
+// The whole module, run again from its input in the backward.
+Tensor Transformer::attention_again(std::int64_t index, const Tensor& x, const Tensor& bias) {
+  std::vector<Tensor> inputs = {x};
+  if (bias) inputs.push_back(bias);
+  const auto run = [this, index](const std::vector<Tensor>& again) {
+    const std::string name = model_.layer_prefix(index) + "attention.out";
+    const Tensor core = attention(index, again.front(), again.size() > 1 ? again.back() : Tensor());
+    return ops_.dropout(name + ".dropout", ops_.row_linear(layer_of(name), core), setup_.dropout);
+  };
+  return autograd_.checkpoint(inputs, run, true);
 }
 
 // x + attention(normed) + feed_forward(normed or normed otherwise).
@@ -489,6 +507,7 @@ Tensor Transformer::core(const std::string& name, const CoreInput& input) {
                              .causal = input.causal,
                              .keys = setup_.sequence_slices > 1 ? (slice + 1) * setup_.slice_tokens() : 0,
                              .window = input.window,
+                             .dropout = attention_dropout() > 0,
                              .kernel = setup_.attention_kernel};
   if (setup_.sequence_slices > 1) return ops_.flash_slice(name, input.qkv, shape, setup_.sequence, sliced_keys_[name]);
   if (setup_.context_parallel > 1)
@@ -497,12 +516,16 @@ Tensor Transformer::core(const std::string& name, const CoreInput& input) {
   if (setup_.framework == Framework::huggingface_2024 && setup_.flash_attention && setup_.fused_kernels &&
       input.qkv.size() == 3 && shape.kv_heads < shape.heads && (input.window > 0 || model_.experts.count > 0))
     return ops_.repeating_flash_attention(name, input.qkv, shape);
-  const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
   if (!setup_.flash_attention)
-    return ops_.plain_attention(name, input.qkv, shape, dropout, input.bias, model_.attention_softcap > 0);
-  return setup_.fused_kernels || input.bias || input.qkv.size() != 3
+    return ops_.plain_attention(name, input.qkv, shape, attention_dropout(), input.bias, model_.attention_softcap > 0);
+  // transformers since 4.50 leaves shared keys and values to PyTorch's attention, which takes heads where they are.
+  return setup_.fused_kernels || setup_.framework == Framework::huggingface || input.bias || input.qkv.size() != 3
              ? ops_.flash_attention(name, input.qkv, shape, input.bias)
              : ops_.copying_flash_attention(name, input.qkv, shape);
+}
+
+double Transformer::attention_dropout() const {
+  return setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
 }
 
 Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
@@ -512,12 +535,12 @@ Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
     return ops_.swiglu(prefix + "mlp.swiglu", ops_.column_linears({layer_of(prefix + "mlp.gate_up")}, x)[0]);
   if (model_.gated() && setup_.tensor_parallel == 1 && !has_narrow_products(setup_.precision)) {
     Tensor gate = linear(prefix + "mlp.gate", x);
-    gate = ops_.pointwise(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), gate, gate_function);
+    gate = activated(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), gate, gate_function);
     return ops_.multiply(prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
   }
   if (model_.gated()) {
     std::vector<Tensor> both = ops_.column_linears({layer_of(prefix + "mlp.gate"), layer_of(prefix + "mlp.up")}, x);
-    both[0] = ops_.pointwise(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), both[0], gate_function);
+    both[0] = activated(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), both[0], gate_function);
     return ops_.multiply(prefix + "mlp.product", both[0], both[1]);
   }
   const bool relu = model_.activation == Activation::relu;
@@ -526,8 +549,13 @@ Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
     TrainedParameter& late_bias = *std::exchange(up.bias, nullptr);
     return ops_.bias_gelu(prefix + "mlp.gelu", ops_.column_linears({up}, x)[0], late_bias);
   }
-  return ops_.pointwise(prefix + (relu ? "mlp.relu" : "mlp.gelu"), ops_.column_linears({up}, x)[0],
-                        relu ? EagerOps::Pointwise::relu : EagerOps::Pointwise::gelu);
+  return activated(prefix + (relu ? "mlp.relu" : "mlp.gelu"), ops_.column_linears({up}, x)[0],
+                   relu ? EagerOps::Pointwise::relu : EagerOps::Pointwise::gelu);
+}
+
+Tensor Transformer::activated(const std::string& name, const Tensor& x, EagerOps::Pointwise function) {
+  return function == EagerOps::Pointwise::gelu && model_.gelu_new && !setup_.fused_kernels ? ops_.gelu_new(name, x)
+                                                                                         : ops_.pointwise(name, x, function);
 }
 
 Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
@@ -542,6 +570,7 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   if (setup_.framework == Framework::nanotron) logits = ops_.widened("logits", logits);
   if (has_split_loss(setup_)) return ops_.split_cross_entropy("loss", logits, labels);
   if (setup_.loss_metrics > 0) judged_ = {logits, labels};
+  hold(logits);
   Tensor loss = ops_.cross_entropy("loss", logits, labels);
   if (keeps_logits_)
     kept_logits_ = ops_.widened("logits", logits);
@@ -550,7 +579,12 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   return loss;
 }
 
-void Transformer::run_metrics() {
+void Transformer::hold(const Tensor& logits) {
+  if (setup_.holds_logits && autograd_.is_recording()) held_logits_ = logits;
+}
+
+void Transformer::end_micro_batch() {
+  held_logits_ = {};
   if (judged_.empty()) return;
   for (std::int64_t i = 0; i < setup_.loss_metrics; ++i) ops_.loss_metric("metric", judged_[0], judged_[1]);
   judged_.clear();
@@ -566,6 +600,7 @@ Tensor Transformer::pretraining_loss(const Tensor& x, const Tensor& labels) {
   inner = ops_.pointwise("mlm.gelu", inner, EagerOps::Pointwise::gelu);
   inner = norm("mlm.norm", inner);
   const Tensor logits = ops_.column_linears({{"mlm.decoder", &weight("embedding"), bias("mlm")}}, inner)[0];
+  hold(logits);
   const Tensor token_loss = is_megatron() || setup_.tensor_parallel > 1
                                 ? ops_.split_cross_entropy("mlm.loss", logits, labels)
                                 : ops_.cross_entropy("mlm.loss", logits, labels);

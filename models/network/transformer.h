@@ -61,8 +61,8 @@ class Transformer {
   void keep_logits() { keeps_logits_ = true; }
   Tensor take_logits() { return std::exchange(kept_logits_, {}); }
 
-  // TrainingSetup::loss_metrics of the latest forward, whose logits are kept until then. After the backward.
-  void run_metrics();
+  // After the backward: TrainingSetup::loss_metrics of the latest forward, and an end to what was held of it.
+  void end_micro_batch();
 
   [[nodiscard]] DataType type() const { return type_; }  // of weights and the residual stream
   // What a micro-batch reads: token ids, or images cut into patches, [patches, values].
@@ -132,13 +132,17 @@ class Transformer {
   Tensor core(const std::string& name, const CoreInput& input);
   Tensor with_sinks(const std::string& prefix, Tensor result);
   Tensor gated(const std::string& name, const Tensor& result, const Tensor& gate);
+  Tensor attention_again(std::int64_t index, const Tensor& x, const Tensor& bias);
   Tensor feed_forward(const std::string& prefix, const Tensor& x);  // without the last projection
+  Tensor activated(const std::string& name, const Tensor& x, EagerOps::Pointwise function);
+  [[nodiscard]] double attention_dropout() const;
   Tensor embed_patches(const Tensor& images);
   Tensor parallel_blocks(std::int64_t index, const Tensor& normed, const Tensor& x);
   Tensor add_result(const std::string& name, Tensor branch, const Tensor& x);
   Tensor classifier_loss(const Tensor& x, const Tensor& labels);
   Tensor head_loss(const Tensor& x, const Tensor& labels);
   Tensor pretraining_loss(const Tensor& x, const Tensor& labels);
+  void hold(const Tensor& logits);
 
   const ModelSpec& model_;
   const TrainingSetup& setup_;
@@ -160,6 +164,7 @@ class Transformer {
   Tensor bias_, memory_;  // of the micro-batch and the stack at hand
   std::vector<Tensor> buffers_;
   std::vector<Tensor> judged_;  // logits and labels that metrics will read
+  Tensor held_logits_;          // TrainingSetup::holds_logits
   bool keeps_logits_ = false;
   Tensor kept_logits_;
   Units units_;

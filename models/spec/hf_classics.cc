@@ -25,7 +25,7 @@ void read_gpt2(const HfObject& config, ModelSpec& spec) {
   spec.heads = config.required("n_head");
   spec.feed_forward = config.integer("n_inner", 4 * spec.hidden);
   spec.max_positions = config.required("n_positions");
-  spec.activation = plain_activation(config, "activation_function", "gelu_new");
+  read_plain_activation(config, spec, "activation_function", "gelu_new");
   spec.tied_embeddings = config.flag("tie_word_embeddings", true);
   if (config.flag("add_cross_attention", false)) config.unsupported("add_cross_attention", "cross attention in GPT-2");
   read_dropouts(config, spec, "embd_pdrop", "resid_pdrop", "attn_pdrop", 0.1, 0.1);
@@ -42,7 +42,7 @@ void read_opt(const HfObject& config, ModelSpec& spec) {
   spec.feed_forward = config.required("ffn_dim");
   spec.max_positions = config.required("max_position_embeddings");
   spec.position_offset = 2;
-  spec.activation = plain_activation(config, "activation_function", "relu");
+  read_plain_activation(config, spec, "activation_function", "relu");
   spec.tied_embeddings = config.flag("tie_word_embeddings", true);
   if (config.integer("word_embed_proj_dim", spec.hidden) != spec.hidden)
     config.unsupported("word_embed_proj_dim", "an embedding narrower than the layers");
@@ -85,7 +85,7 @@ void read_gpt_neox(const HfObject& config, ModelSpec& spec) {
   spec.feed_forward = config.required("intermediate_size");
   spec.max_positions = config.integer("max_position_embeddings", 2048);
   spec.positions = Positions::rotary;
-  spec.activation = plain_activation(config, "hidden_act", "gelu");
+  read_plain_activation(config, spec, "hidden_act", "gelu");
   spec.tied_embeddings = config.flag("tie_word_embeddings", false);
   if (config.flag("use_parallel_residual", true)) spec.block_layout = BlockLayout::parallel;
   spec.dropout = config.number("hidden_dropout", 0, 0, 1);
@@ -102,7 +102,7 @@ void read_encoder(const HfObject& config, ModelSpec& spec) {
   spec.layers = config.required("num_hidden_layers");
   spec.heads = config.required("num_attention_heads");
   spec.feed_forward = config.required("intermediate_size");
-  spec.activation = plain_activation(config, "hidden_act", "gelu");
+  read_plain_activation(config, spec, "hidden_act", "gelu");
   spec.mask = AttentionMask::bidirectional;
   set_all_biases(spec, true);
   finish_gpt_shape(spec);
@@ -174,6 +174,7 @@ void read_t5_kind(const HfObject& config, ModelSpec& spec, bool tied, const std:
     spec.activation = Activation::gelu;
   } else if (kind == "gated-gelu") {
     spec.activation = Activation::gelu_gated;
+    spec.gelu_new = true;  // whatever dense_act_fn says
   } else if (kind == "gated-silu") {
     spec.activation = Activation::silu_gated;
   } else {

@@ -16,11 +16,11 @@ bool is_gelu(const std::string& name) {
 
 }  // namespace
 
-Activation plain_activation(const HfObject& config, const char* key, const std::string& fallback) {
+void read_plain_activation(const HfObject& config, ModelSpec& spec, const char* key, const std::string& fallback) {
   const std::string name = config.text(key, fallback);
-  if (is_gelu(name)) return Activation::gelu;
-  if (name == "relu") return Activation::relu;
-  config.unsupported(key, fmt::format("activation \"{}\"", name));
+  if (!is_gelu(name) && name != "relu") config.unsupported(key, fmt::format("activation \"{}\"", name));
+  spec.activation = is_gelu(name) ? Activation::gelu : Activation::relu;
+  spec.gelu_new = name == "gelu_new";
 }
 
 Activation gated_activation(const HfObject& config, const char* key, const std::string& fallback) {
@@ -154,7 +154,7 @@ void read_cohere(const HfObject& config, ModelSpec& spec) {
 
 void read_starcoder2(const HfObject& config, ModelSpec& spec) {
   read_llama_shape(config, spec, {2, 0, 4096, true});
-  spec.activation = plain_activation(config, "hidden_act", "gelu_pytorch_tanh");
+  read_plain_activation(config, spec, "hidden_act", "gelu_pytorch_tanh");
   spec.norm = NormKind::layer_norm;
   spec.qkv_bias = spec.output_bias = spec.feed_forward_bias = config.flag("use_bias", true);
   read_dropouts(config, spec, "embedding_dropout", "residual_dropout", "attention_dropout", 0, 0);

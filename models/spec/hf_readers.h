@@ -17,7 +17,7 @@ struct Defaults {
 };
 
 // The activation under `key`, of a plain or a gated feed-forward block.
-Activation plain_activation(const HfObject& config, const char* key, const std::string& fallback);
+void read_plain_activation(const HfObject& config, ModelSpec& spec, const char* key, const std::string& fallback);
 Activation gated_activation(const HfObject& config, const char* key, const std::string& fallback);
 // Three keys of dropouts; embeddings and residuals must have the same.
 void read_dropouts(const HfObject& config, ModelSpec& spec, const char* embedding, const char* residual,

@@ -184,6 +184,9 @@ void describe_kinds(ModelSpec& spec, FieldVisitor& visitor) {
   fields::word(visitor, {.key = "norm_placement", .required = true}, spec.norm_placement, placement_words);
   fields::word(visitor, {.key = "block_layout"}, spec.block_layout, block_words);
   fields::word(visitor, {.key = "activation", .required = true}, spec.activation, activation_words);
+  fields::flag(visitor,
+               {.key = "gelu_new", .about = "GELU's tanh form, which transformers computes operator by operator."},
+               spec.gelu_new);
   fields::word(visitor, {.key = "positions", .required = true}, spec.positions, position_words);
   fields::flag(visitor, {.key = "fused_qkv", .about = "One projection for queries, keys and values."}, spec.fused_qkv);
   fields::flag(visitor, {.key = "qkv_bias"}, spec.qkv_bias);

@@ -140,6 +140,7 @@ struct ModelSpec {
   NormPlacement norm_placement = NormPlacement::pre;
   BlockLayout block_layout = BlockLayout::sequential;
   Activation activation = Activation::gelu;
+  bool gelu_new = false;  // gelu's tanh form, which transformers computes operator by operator (NewGELUActivation)
   Positions positions = Positions::learned;
 
   bool fused_qkv = false;  // one projection for queries, keys and values (GPT-2) or three

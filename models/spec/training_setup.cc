@@ -353,15 +353,18 @@ void check_state_types(const TrainingSetup& setup) {
 }
 
 void check_recompute(const TrainingSetup& setup) {
-  static const std::vector<std::string_view> known = {"core_attn",      "layernorm", "moe_act", "mla_up_proj",
-                                                      "shared_experts", "mlp",       "moe"};
+  static const std::vector<std::string_view> known = {"core_attn",   "attention",      "layernorm", "moe_act",
+                                                      "mla_up_proj", "shared_experts", "mlp",       "moe"};
   for (const std::string_view word : words_of(setup.recompute_modules)) {
     if (std::find(known.begin(), known.end(), word) == known.end())
       throw InputError("", "recompute_modules", fmt::format("no module '{}'", word),
-                       "use some of core_attn, layernorm, moe_act, mla_up_proj, shared_experts, mlp, moe");
-    if (word != "core_attn" && setup.recompute == Recompute::selective && !is_megatron_core(setup.framework))
+                       "use some of core_attn, attention, layernorm, moe_act, mla_up_proj, shared_experts, mlp, moe");
+    if (word == "attention" && setup.recompute == Recompute::selective && !is_pytorch(setup.framework))
+      throw InputError("", "recompute_modules", "'attention' is one of PyTorch's modules",
+                       "set framework to eager or huggingface, or recompute_modules to core_attn");
+    if (word != "core_attn" && word != "attention" && setup.recompute == Recompute::selective && !is_megatron_core(setup.framework))
       throw InputError("", "recompute_modules", fmt::format("'{}' is one of Megatron-core's layers", word),
-                       "set framework to megatron or recompute_modules to core_attn");
+                       "set framework to megatron or recompute_modules to core_attn or attention");
   }
   if (setup.recompute == Recompute::operators && setup.framework != Framework::eager)
     throw InputError("", "recompute", "operators' results are kept by torchtitan, not by Megatron-LM",
@@ -385,12 +388,16 @@ void apply_global_batch(TrainingSetup& setup) {
 }
 
 void check_loss(const TrainingSetup& setup, const ModelSpec& model) {
-  if (setup.loss != LossForm::chunked) return;
+  if (setup.loss != LossForm::chunked && setup.loss != LossForm::sliced) return;
   const auto refuse = [](const char* cause, const char* remedy) { throw InputError("", "loss", cause, remedy); };
   if (!is_pytorch(setup.framework))
-    refuse("chunks of logits are for PyTorch modules", "set framework to eager or huggingface, or loss to fused");
+    refuse("chunks and slices of logits are for PyTorch modules",
+           "set framework to eager or huggingface, or loss to fused");
   if (setup.tensor_parallel > 1)
-    refuse("chunks need the whole vocabulary", "set tensor_parallel to 1 or loss to fused");
+    refuse("chunks and slices need the whole vocabulary", "set tensor_parallel to 1 or loss to fused");
+  if (setup.loss == LossForm::sliced && (setup.context_parallel > 1 || setup.sequence_slices > 1 || setup.sequence < 2))
+    refuse("the last token can be cut off whole sequences alone",
+           "set context_parallel and sequence_slices to 1 and sequence to 2 or more, or loss to fp32");
   if (model.reads_images() || model.pretraining_heads || model.masked_lm_head)
     refuse("this model has no language-model head that could be cut up", "set loss to fused");
   if (setup.loss_metrics > 0) refuse("metrics need all logits", "set loss_metrics to 0 or loss to fused");

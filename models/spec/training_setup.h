@@ -103,8 +103,9 @@ enum class ExpertDispatcher : std::uint8_t { nccl, deepep, hybridep };
 // The cross-entropy of the whole vocabulary on one GPU. fp32: PyTorch's kernels on a fp32 copy of the logits, as under
 // autocast. native: the same on the logits as they are. fused: one kernel each way that keeps a number per row
 // (flash-attn, Apex). chunked: the head's product and the loss chunk by chunk of the tokens, gradients at once, the
-// whole logits never there (Liger's fused linear cross-entropy).
-enum class LossForm : std::uint8_t { fp32, native, fused, chunked };
+// whole logits never there (Liger's fused linear cross-entropy). sliced: as fp32, on a copy without each sequence's last
+// position (logits[:, :-1]), the way scripts shift logits by a token.
+enum class LossForm : std::uint8_t { fp32, native, fused, chunked, sliced };
 
 // What an evaluation keeps of its batches besides their losses. loss: nothing. logits: those of every batch, in fp32,
 // gathered from all replicas and joined on the GPU, as transformers' Trainer does for compute_metrics.
@@ -192,17 +193,18 @@ struct TrainingSetup {
   bool master_remainders = false;
   Recompute recompute = Recompute::none;
   // Of selective, Megatron-core's words, with commas: core_attn, layernorm (those that are modules of their own),
-  // moe_act, mla_up_proj, shared_experts, mlp, moe.
+  // moe_act, mla_up_proj, shared_experts, mlp, moe. Of PyTorch modules also attention, with its projections.
   std::string recompute_modules = "core_attn";
   std::int64_t recompute_layers = 0;  // full: the first so many of each stage's chunk (Megatron's "block"); 0: all
   std::int64_t recompute_every = 1;   // full: every n-th layer (torchtitan's selective, option n)
   bool flash_attention = true;
   AttentionKernel attention_kernel = AttentionKernel::best;  // with flash_attention
-  // RMSNorm and rotary embedding as one kernel each (Apex, Transformer Engine, a compiler), attention on queries, keys
+  // RMSNorm, rotary embedding and gelu_new as one kernel each (Apex, Transformer Engine, a compiler), attention on queries, keys
   // and values as they come. false: the sequence of elementwise kernels of Hugging Face's code run eagerly, with its
   // fp32 copies, heads moved before the sequence and shared keys and values repeated; slower and larger.
   bool fused_kernels = true;
   LossForm loss = LossForm::fp32;
+  bool holds_logits = false;      // the program has a name for the logits until the backward ends
   std::int64_t loss_metrics = 0;  // metrics that compute the loss once more from each micro-batch's logits, 0 .. 8
   double dropout = -1;            // [0, 1) replaces the model's; -1: the model's own
 

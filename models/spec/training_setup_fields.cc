@@ -111,7 +111,8 @@ const Words& loss_words() {
   static const Words words = {{"fp32", "PyTorch's kernels on a fp32 copy of the logits (autocast)"},
                               {"native", "on the logits as they are"},
                               {"fused", "one kernel each way"},
-                              {"chunked", "with the head's product, chunk by chunk of the tokens (Liger)"}};
+                              {"chunked", "with the head's product, chunk by chunk of the tokens (Liger)"},
+                              {"sliced", "as fp32, on a copy of logits[:, :-1]"}};
   return words;
 }
 
@@ -254,8 +255,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                setup.recompute, recompute_words());
   fields::text(visitor,
                {.key = "recompute_modules",
-                .about = "With selective, words between commas: core_attn; framework megatron also layernorm, moe_act, "
-                         "mla_up_proj, shared_experts, mlp, moe."},
+                .about = "With selective, words between commas: core_attn; PyTorch modules also attention, with its "
+                         "projections; framework megatron also layernorm, moe_act, mla_up_proj, shared_experts, mlp, "
+                         "moe."},
                setup.recompute_modules);
   fields::integer(visitor,
                   {.key = "recompute_layers",
@@ -276,10 +278,14 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                setup.attention_kernel, attention_kernel_words());
   fields::flag(visitor,
                {.key = "fused_kernels",
-                .about = "RMSNorm and rotary embedding as one kernel each; false: elementwise kernel by kernel, with "
-                         "the copies around attention that Hugging Face's code makes."},
+                .about = "RMSNorm, rotary embedding and gelu_new as one kernel each; false: elementwise kernel by "
+                         "kernel, with the copies around attention that Hugging Face's code makes."},
                setup.fused_kernels);
   fields::word(visitor, {.key = "loss", .about = "Cross-entropy of the whole vocabulary."}, setup.loss, loss_words());
+  fields::flag(visitor,
+               {.key = "holds_logits",
+                .about = "The program's loop keeps the logits until the backward ends, as in logits = model(x)."},
+               setup.holds_logits);
   fields::integer(visitor,
                   {.key = "loss_metrics",
                    .max = 8,

@@ -27,6 +27,8 @@ void require_recomputable(const ModelSpec& model, const TrainingSetup& setup) {
     bool works;
     const char* needs;
   } modules[] = {
+      {"attention", model.block_layout == BlockLayout::sequential && !model.norms_results(),
+       "attention and feed-forward one behind the other, without norms of their results"},
       {"layernorm", engine, "Transformer Engine's layers"},
       {"mla_up_proj", setup.flash_attention && setup.trains_all() && model.has_latent(),
        "latent attention, fused, and all weights trained"},

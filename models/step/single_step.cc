@@ -40,7 +40,7 @@ void run_micro_batch(EagerSession& session, Autograd& autograd, Transformer& tra
   if (reducer != nullptr) reducer->begin_backward(is_last);
   autograd.backward(loss, std::move(seed));
   if (reducer != nullptr) reducer->end_backward();
-  transformer.run_metrics();
+  transformer.end_micro_batch();
   session.set_layer(-1);
 }
 

@@ -460,7 +460,7 @@ class StageRecorder {
     reducer_.end_backward();
     forget_copies();
     if (!shape.passes.splits) end_gradients(pass);
-    chunk.transformer->run_metrics();
+    chunk.transformer->end_micro_batch();
     session_.set_layer(-1);
     if (chunk.gatherer) chunk.gatherer->end_backward();
     read_timer();

@@ -83,6 +83,63 @@ TEST(HuggingFace, AdaptersKeepDroppedInputs) {
   EXPECT_THROW(resolve({.trainable = Trainable::lora, .lora_dropout = 1}, llama(2)), InputError);
 }
 
+// logits[:, :-1].float(): a copy without each sequence's last token, then fp32; backwards through a zero-filled whole.
+TEST(HuggingFace, SlicedLogits) {
+  const Trace whole = generate(llama(2), {.loss = LossForm::fp32}), cut = generate(llama(2), {.loss = LossForm::sliced});
+  EXPECT_EQ(largest(cut, "loss.sliced"), 2 * (t - b) * v);
+  EXPECT_EQ(largest(cut, "loss.log_softmax"), 4 * (t - b) * v);
+  EXPECT_EQ(largest(cut, "loss.sliced.grad"), 2 * t * v);
+  EXPECT_EQ(count_of(cut, "copy") - count_of(whole, "copy"), 2);
+  EXPECT_EQ(flops(cut), flops(whole));
+  EXPECT_EQ(memory_of(cut).left, 0);
+  EXPECT_THROW(resolve({.loss = LossForm::sliced, .framework = Framework::megatron}, llama(2)), InputError);
+  EXPECT_THROW(resolve({.loss = LossForm::sliced, .tensor_parallel = 2}, llama(2)), InputError);
+  EXPECT_THROW(resolve({.sequence = s, .loss = LossForm::sliced, .context_parallel = 2}, llama(2)), InputError);
+}
+
+// A loop that says logits = model(x) has them until the step's end.
+TEST(HuggingFace, HeldLogits) {
+  const auto at_peak = [](TrainingSetup setup) { return most_bytes(generate(llama(2), std::move(setup))); };
+  EXPECT_EQ(at_peak({.holds_logits = true}) - at_peak({}), 2 * t * v);
+  EXPECT_EQ(memory_of(generate(llama(2), {.holds_logits = true})).left, 0);
+}
+
+// transformers' NewGELUActivation: 0.5 x, x^3, times 0.044715, plus x, times c, tanh, plus 1, and the product; x, half of
+// it, the tanh and what is one more are saved where one kernel saves x.
+TEST(HuggingFace, GeluNewOperatorByOperator) {
+  ModelSpec model = find_model("gpt2-small");
+  ASSERT_TRUE(model.gelu_new);
+  model.layers = 2, model.hidden = h, model.heads = model.kv_heads = 8, model.head_dim = 32, model.feed_forward = 1024;
+  model.vocabulary = v;
+  const Trace fused = generate(model, {}), steps = generate(model, {.fused_kernels = false});
+  EXPECT_EQ(count_of(fused, "gelu"), 2);
+  EXPECT_EQ(count_of(steps, "gelu"), 0);
+  EXPECT_EQ(count_of(steps, "pow"), 2 * 2);
+  EXPECT_EQ(count_of(steps, "scale"), 2 * (3 + 4));
+  EXPECT_EQ(count_of(steps, "tanh"), 2);
+  EXPECT_EQ(count_of(steps, "tanh_backward"), 2);
+  EXPECT_EQ(count_of(steps, "multiply"), 2 * (1 + 3));
+  EXPECT_EQ(count_of(steps, "add") - count_of(fused, "add"), 2 * 2);
+  EXPECT_EQ(count_of(steps, "add_") - count_of(fused, "add_"), 2 * 2);
+  EXPECT_EQ(most_bytes(steps) - most_bytes(fused), 2 * 3 * 2 * t * 1024);
+  EXPECT_EQ(memory_of(steps).left, 0);
+  model.gelu_new = false;  // GELU's own kernel is there in any case
+  EXPECT_EQ(count_of(generate(model, {.fused_kernels = false}), "gelu"), 2);
+}
+
+// The whole module, projections and all, runs again from its input.
+TEST(HuggingFace, AttentionRunsAgain) {
+  const TrainingSetup again = {.recompute = Recompute::selective, .recompute_modules = "attention"};
+  const Trace plain = generate(llama(2), {}), twice = generate(llama(2), again);
+  EXPECT_EQ(count_of(twice, "flash_attention"), 2 * count_of(plain, "flash_attention"));
+  EXPECT_EQ(count_of(twice, "gemm") - count_of(plain, "gemm"), 2 * 4);
+  EXPECT_LT(most_bytes(twice), most_bytes(plain));
+  EXPECT_EQ(memory_of(twice).left, 0);
+  TrainingSetup megatron = again;
+  megatron.framework = Framework::megatron;
+  EXPECT_THROW(resolve(megatron, llama(2)), InputError);
+}
+
 // The same products, no logits but a chunk's: v / h = 4 chunks of 32 tokens. Gradients are there when the forward ends.
 TEST(HuggingFace, LossInChunks) {
   const Trace whole = generate(llama(2), {.loss = LossForm::fused}),
