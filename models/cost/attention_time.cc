@@ -14,6 +14,10 @@ struct Products {
 constexpr Products forward_products = {1, 1}, backward_products = {3, 2};
 constexpr double forward_passes = 1, backward_passes = 2;  // over queries, keys, values and results in memory
 
+// Random numbers a clock and multiprocessor, docs/operator-times.md.
+constexpr double forward_randoms = 4.5;
+constexpr double backward_randoms = 11.5;
+
 // Head dimensions of FlashAttention 2's kernels (csrc/flash_attn), and what GAC measured of others on A100
 // (github.com/JihaoXin/GAC, report 1.3): 107 takes 1.39 times as long as the kernel of 128 that runs.
 constexpr std::array<double, 7> flash2_dimensions = {32, 64, 96, 128, 160, 192, 256};
@@ -80,7 +84,11 @@ AttentionSeconds attention_time(const AttentionPhysics& physics, const Attention
   const double tile = 2 * rows * columns * dims * machine.multiprocessors / (machine.peak * physics.efficiency) *
                       (sides.deterministic ? physics.deterministic : 1);
   const double shared = sides.batch * sides.heads * (tiles + blocks * physics.prologue) / machine.multiprocessors;
-  const double compute = tile * std::max(shared, span + physics.prologue);
+  const double randoms = sides.dropout && machine.clock > 0
+                             ? sides.batch * sides.heads * tiles * rows * columns /
+                                   ((forward ? forward_randoms : backward_randoms) * machine.multiprocessors * machine.clock)
+                             : 0;
+  const double compute = tile * std::max(shared, span + physics.prologue) + randoms;
   const double elements = sides.batch * (sides.heads * sides.queries + sides.kv_heads * sides.keys) *
                           (sides.key_dim + sides.value_dim) * (forward ? forward_passes : backward_passes);
   const double memory = elements * sides.element_bytes / (machine.bandwidth * physics.memory_efficiency);

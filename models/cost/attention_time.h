@@ -7,6 +7,9 @@
 //   = tile * max(batch heads (tiles + blocks prologue) / SMs, longest block + prologue) memory   = queries, keys,
 //   values and results once each time     = throttled((compute^q + memory^q)^(1/q)) + fixed
 //
+// Dropout draws a random number for each score of those tiles (Philox), beside nothing else: so many a clock and
+// multiprocessor, measured on an H100 (docs/operator-times.md).
+//
 // `softmax` charges the exponentials of a score, whose cost does not depend on the head size. Products: forwards one of
 // the key's dimension and one of the value's, backwards three and two (Dao 2022, arXiv:2205.14135, section 3; tiles as
 // in Dao 2023, arXiv:2307.08691).
@@ -20,6 +23,7 @@ struct AttentionMachine {
   double peak = 0;             // flops/s, dense, of the product's precision
   double bandwidth = 0;        // bytes/s
   double multiprocessors = 0;  // count
+  double clock = 0;            // of the multiprocessors, Hz; of dropout alone
 };
 
 struct AttentionPhysics {
@@ -40,6 +44,7 @@ struct AttentionSides {
   bool causal = true;
   double window = 0;           // keys a query sees at most, up to its own place; 0: all. Causal only
   bool deterministic = false;  // backwards only
+  bool dropout = false;
 };
 
 enum class AttentionPass { forward, backward };

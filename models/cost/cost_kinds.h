@@ -9,4 +9,9 @@ namespace spillway::models {
 enum class MemoryKind : std::uint8_t { elementwise, norm_forward, norm_backward, softmax, gather, optimizer };
 inline constexpr int memory_kind_count = 6;
 
+// How PyTorch's kernel goes through memory. streamed: neighbouring threads load 16 bytes each. strided: element by
+// element, where an operand is spread over a dimension, isn't contiguous or becomes wider (TensorIterator's kernels
+// without vectors). column_sum: a reduction over rows, in two stages.
+enum class MemoryAccess : std::uint8_t { streamed, strided, column_sum };
+
 }  // namespace spillway::models

@@ -21,12 +21,17 @@ constexpr double block_scaled_rate = 0.86, row_scaled_rate = 0.72;
 constexpr double accumulated_bytes = 8;  // an fp32 element of C read and written
 constexpr double misaligned_hopper =
     0.62;                            // mma.sync's share of wgmma's peak, as FlashAttention 2's (attention_time.cc)
+// Flops a clock and multiprocessor of Turing's kernels on an H100 (docs/operator-times.md).
+constexpr double narrowest_along_k = 400, narrowest = 600;
 constexpr double vector_rate = 0.5;  // of the fp32 peak: misaligned batched bf16 products before CUDA 12
 // Of what large products draw at the highest clock: what busy multiprocessors draw whatever they do
 // (docs/operator-times.md).
 constexpr double active_share = 0.6;
 constexpr double launch_each_us = 8.9;    // of one product of a group launched one by one (Transformer Engine, B200)
 constexpr std::int64_t long_side = 8192;  // of the product of GpuProfile::sustained_flops_per_second
+// PyTorch's kernels without vectors, of the rate of those with them, and what a reduction over rows takes besides its
+// bytes: an H100's (docs/operator-times.md).
+constexpr double strided_share = 0.58, column_sum_us = 10;
 constexpr double published_error = 0.1;   // of what was read off published figures
 constexpr double guessed_error = 0.2;     // of what nobody measured
 
@@ -132,7 +137,8 @@ GemmSides sides_of(const KernelCost& kernel) {
           .accumulates = kernel.accumulates,
           .alignment =
               std::min(alignment_of(contiguous_in_a(shape), element), alignment_of(contiguous_in_b(shape), element)),
-          .result_alignment = alignment_of(shape.n, result)};
+          .result_alignment = alignment_of(shape.n, result),
+          .along_k = shape.layout == GemmLayout::tn};
 }
 
 }  // namespace
@@ -312,14 +318,18 @@ Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& t
   if (kernel.is_cast_before) physics.quantise_us = 0;
   physics.l2_gbps *= clock_share_;
   physics.throttle = 0;
-  GemmSeconds seconds =
-      gemm_time(physics,
-                {.peak = peak(kernel.type) * clock_share_ * scaled_rate(kernel),
-                 .bandwidth = bytes_per_second_,
-                 .multiprocessors = times_->facts.multiprocessors,
-                 .l2_bytes = times_->facts.l2_bytes,
-                 .misaligned_share = times_->facts.path == MatrixPath::registers ? 1 : misaligned_hopper},
-                sides);
+  GemmMachine machine{.peak = peak(kernel.type) * clock_share_ * scaled_rate(kernel),
+                      .bandwidth = bytes_per_second_,
+                      .multiprocessors = times_->facts.multiprocessors,
+                      .l2_bytes = times_->facts.l2_bytes,
+                      .misaligned_share = times_->facts.path == MatrixPath::registers ? 1 : misaligned_hopper};
+  if (times_->facts.path != MatrixPath::registers && bytes_of(kernel.type, 1) == 2) {
+    const double clocks = matrix_clock(peak(DataType::bf16), machine.multiprocessors) * clock_share_ *
+                          machine.multiprocessors;
+    machine.narrowest_along_k = narrowest_along_k * clocks;
+    machine.narrowest = narrowest * clocks;
+  }
+  GemmSeconds seconds = gemm_time(physics, machine, sides);
   if (kernel.before_cuda_12 && kernel.type == DataType::bf16 && kernel.gemm.batch > 1 && sides.alignment < widest_load)
     seconds.total = seconds.clocked = std::max(
         seconds.total, static_cast<double>(kernel.flops.count()) / (vector_rate * clock_share_ * peak(DataType::fp32)));
@@ -389,12 +399,15 @@ Duration CostModel::attention_by_physics(const KernelCost& kernel, const Attenti
                        .element_bytes = whole(size_of(kernel.type)),
                        .causal = shape.causal,
                        .window = whole(shape.window),
-                       .deterministic = shape.deterministic};
+                       .deterministic = shape.deterministic,
+                       .dropout = shape.dropout};
   const AttentionPass pass =
       kernel.kind == KernelClass::attention_forward ? AttentionPass::forward : AttentionPass::backward;
   AttentionPhysics physics = times.physics;
   physics.throttle = 0;
-  const AttentionMachine machine{peak(kernel.type) * clock_share_, bytes_per_second_, times_->facts.multiprocessors};
+  const double clock = matrix_clock(peak(DataType::bf16), times_->facts.multiprocessors) * clock_share_;
+  const AttentionMachine machine{peak(kernel.type) * clock_share_, bytes_per_second_, times_->facts.multiprocessors,
+                                 clock};
   double copies = 0;
   const bool is_flash2 = shape.kernel != AttentionKernel::best || times_->facts.path == MatrixPath::registers;
   if (is_flash2 && !shape.serving) {
@@ -418,7 +431,16 @@ Duration CostModel::attention_by_physics(const KernelCost& kernel, const Attenti
 }
 
 Duration CostModel::memory_bound(const KernelCost& kernel) const {
-  const auto bytes = static_cast<double>(std::max<std::int64_t>(kernel.bytes.count(), 1));
+  Duration duration = streamed(kernel, kernel.whole > Bytes(0) ? kernel.whole : kernel.bytes);
+  if (kernel.whole > Bytes(0)) duration.time = from_seconds(std::max(least_seconds, to_seconds(duration.time) * kernel.share));
+  if (kernel.access == MemoryAccess::column_sum) duration.time += from_seconds(column_sum_us * 1e-6);
+  if (kernel.access == MemoryAccess::strided) duration.time = from_seconds(to_seconds(duration.time) / strided_share);
+  return duration;
+}
+
+// Of a kernel that loads and stores so many bytes 16 at a time.
+Duration CostModel::streamed(const KernelCost& kernel, Bytes moved) const {
+  const auto bytes = static_cast<double>(std::max<std::int64_t>(moved.count(), 1));
   for (const KernelEfficiency& known : gpu_.kernel_efficiency) {
     if (known.kind != kind_of(kernel.memory)) continue;
     // Less than the smallest that was measured takes as long as that: its fixed part.

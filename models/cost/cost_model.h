@@ -85,6 +85,7 @@ struct AttentionShape {
   std::int64_t window = 0;     // a token attends to so many at most; 0: to all
   bool deterministic = false;  // a backward that adds in a fixed order
   bool serving = false;        // a serving library's prefill kernel, which keeps nothing for a backward
+  bool dropout = false;        // of the weights: a random number for each
   AttentionKernel kernel = AttentionKernel::best;
 
   [[nodiscard]] std::int64_t key_count() const { return keys > 0 ? keys : sequence; }
@@ -97,7 +98,10 @@ struct KernelCost {
   AttentionShape attention{};  // kind attention_*
   Flops flops{};
   Bytes bytes{};  // traffic to and from device memory: every operand read once, every result written once
-  MemoryKind memory = MemoryKind::elementwise;  // kind memory_bound
+  MemoryKind memory = MemoryKind::elementwise;       // kind memory_bound
+  MemoryAccess access = MemoryAccess::streamed;      // kind memory_bound
+  Bytes whole{};     // kind memory_bound, above 0: this is one of the kernels that together take as long as so many
+  double share = 1;  // bytes do, and takes this share of it
   // Kind gemm in fp8: A comes in fp8. false: it is scaled and cast on the way, as the published products are.
   bool is_cast_before = false;
   ProductScaling scaling = ProductScaling::tensor;  // kind gemm in fp8
@@ -156,6 +160,7 @@ class CostModel {
   [[nodiscard]] AttentionTimes published_attention(const KernelCost& kernel) const;
   [[nodiscard]] Duration attention_by_physics(const KernelCost& kernel, const AttentionTimes& times) const;
   [[nodiscard]] Duration memory_bound(const KernelCost& kernel) const;
+  [[nodiscard]] Duration streamed(const KernelCost& kernel, Bytes moved) const;
   [[nodiscard]] Duration copy_to_device(const KernelCost& kernel) const;
   [[nodiscard]] Duration roofline(const KernelCost& kernel) const;
   [[nodiscard]] double peak(DataType type) const;

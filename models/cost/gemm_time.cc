@@ -42,14 +42,17 @@ double tile_efficiency(const GemmPhysics& physics, const Tile& tile) {
 double compute_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides) {
   const double l2_of_one = physics.l2_gbps * 1e9;
   const double reduction = partial_sum_bytes * sides.m * sides.n * sides.batch / (l2_of_one * machine.multiprocessors);
-  const AlignmentClass& aligned = class_of(sides.alignment);
+  const bool result_counts = machine.narrowest > 0;
+  const AlignmentClass& aligned =
+      class_of(result_counts ? std::min(sides.alignment, sides.result_alignment) : sides.alignment);
+  const double fixed_rate = aligned.least > 0 ? 0 : sides.along_k ? machine.narrowest_along_k : machine.narrowest;
   const double peak = machine.peak * (aligned.least < widest_load ? machine.misaligned_share : 1) * aligned.tile_share;
   const double depth = std::ceil(sides.k / tile_depth) * tile_depth;
   double best = -1;
   for (const Tile& tile : tiles) {
     const double unsplit =
         std::ceil(sides.m / tile.rows) * std::ceil(sides.n / tile.columns) * sides.batch / machine.multiprocessors;
-    const double rate = peak * tile_efficiency(physics, tile);
+    const double rate = fixed_rate > 0 ? fixed_rate : peak * tile_efficiency(physics, tile);
     const double step = std::max(machine.multiprocessors * 2 * tile.rows * tile.columns / rate,
                                  (tile.rows + tile.columns) * sides.element_bytes / l2_of_one);
     for (int splits = 1; splits <= most_splits; splits *= 2) {

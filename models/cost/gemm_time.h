@@ -24,9 +24,10 @@ namespace spillway::models {
 // Alignment: a library's best kernels load 16 bytes at once (cp.async, TMA); operands whose rows begin elsewhere get
 // kernels with narrower loads, which reach a share of the tensor unit and of the bandwidth, and at two bytes don't
 // split k. Shares from GAC's measurements on A100 (github.com/JihaoXin/GAC, cuBLAS 12.8) and PyTorch's learned rule for
-// padding (_PadMMA100.py); on Hopper and later these kernels are Ampere's, which have mma.sync's share of the peak. m
-// is no leading dimension of row-major operands, so it never matters by itself. A contraction is padded to a tile's
-// depth.
+// padding (_PadMMA100.py); on Hopper and later these kernels are Ampere's, which have mma.sync's share of the peak, at
+// two bytes Turing's (cutlass_75 ... align1), also where only the result is misaligned: rates measured on an H100 with
+// cuBLAS 13 (docs/operator-times.md). m is no leading dimension of row-major operands, so it never matters by itself. A
+// contraction is padded to a tile's depth.
 inline constexpr double widest_load = 16;  // bytes
 
 // What a datasheet says of a GPU; every field positive.
@@ -36,6 +37,9 @@ struct GemmMachine {
   double multiprocessors = 0;  // count
   double l2_bytes = 0;
   double misaligned_share = 1;  // of the peak that kernels for misaligned operands can use: those of mma.sync
+  // Hopper and later: flops/s of kernels for rows that begin at odd multiples of 2 bytes, whatever the tile; with both
+  // operands contiguous along k, and otherwise. There a misaligned result counts like an operand. 0: as Ampere.
+  double narrowest_along_k = 0, narrowest = 0;
 };
 
 // Fitted; ranges are those of the fit.
@@ -65,6 +69,7 @@ struct GemmSides {
   bool accumulates = false;  // C is added to
   // Bytes that rows (and, batched, matrices) of A and B, and of C, begin at multiples of; powers of two, at most 16.
   double alignment = widest_load, result_alignment = widest_load;
+  bool along_k = true;  // A and B are contiguous along k (TN)
 };
 
 struct GemmSeconds {

@@ -53,8 +53,8 @@ std::vector<MemoryRow> read_vidur_rows(const std::string& folder, const std::str
 
 std::vector<MemoryRow> read_norm_rows(const std::string& path, MemoryKind kind) {
   const CsvTable table = CsvTable::read(path);
-  const bool forward = kind != MemoryKind::norm_backward;
-  const char* backend = kind == MemoryKind::elementwise ? "torch_compile" : "pytorch";
+  const bool forward = kind == MemoryKind::norm_forward;
+  const char* backend = "pytorch";
   std::vector<MemoryRow> rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     if (table.text(i, table.column("backend")) != backend) continue;

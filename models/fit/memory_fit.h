@@ -18,8 +18,7 @@ struct MemoryRow {
 // embedding ("emb": rows read and written). Times have a resolution of 1 us, so those below 10 us are left out, and
 // additions that L2 could serve. phi-2's are left out too: its block adds differently.
 std::vector<MemoryRow> read_vidur_rows(const std::string& folder, const std::string& prefix, MemoryKind kind);
-// cudnn-frontend's norms: x read and y written forwards; x, dy read and dx written backwards, by PyTorch's kernels. For
-// `elementwise` the forwards of torch.compile: one pass over each element, as any fused elementwise kernel makes.
+// cudnn-frontend's norms: x read and y written forwards; x, dy read and dx written backwards, by PyTorch's kernels.
 std::vector<MemoryRow> read_norm_rows(const std::string& path, MemoryKind kind);
 
 // time = (bytes - hits) / (bandwidth efficiency) + fixed, `hits` at most an L2 cache: what a repeated measurement finds

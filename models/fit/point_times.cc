@@ -67,12 +67,16 @@ std::optional<double> PointTimes::product(const GpuPoint& point) const {
   return std::nullopt;
 }
 
+// A loss's points count its logits read and written once each; its kernels read each row three times
+// (models/network/eager_loss.cc), and that is what steps are charged for.
+constexpr double loss_passes = (3 + 1) / 2.0;
+
 std::optional<double> PointTimes::memory(const GpuPoint& point, MemoryKind kind) const {
+  const double moved = static_cast<double>(point.bytes.count()) * (kind == MemoryKind::softmax ? loss_passes : 1);
   for (const MemoryKind known : {kind, MemoryKind::elementwise})
     for (const MemoryTimes& memory : times_.memory)
       if (memory.kind == known)
-        return static_cast<double>(point.bytes.count()) / (times_.facts.bandwidth * memory.efficiency) +
-               memory.fixed_us * 1e-6;
+        return moved / (times_.facts.bandwidth * memory.efficiency) + memory.fixed_us * 1e-6;
   return std::nullopt;
 }
 

@@ -50,6 +50,22 @@ TEST(GemmTime, SkinnyProductsMoveTheirWeights) {
   EXPECT_NEAR(gemm_seconds(bare, hundred, {.m = 1, .n = 8192, .k = 8192}), bytes / 1e13, 0.02 * bytes / 1e13);
 }
 
+// Where the machine names their rates, kernels for rows at odd multiples of 2 bytes have these, and a result that lies
+// so is enough; elsewhere a misaligned result costs bandwidth alone.
+TEST(GemmTime, TheNarrowestKernels) {
+  GemmMachine machine = hundred;
+  GemmSides sides{.m = 1280, .n = 1280, .k = 8192, .result_alignment = 2};
+  const double flops = 2 * 1280.0 * 1280 * 8192, aligned = gemm_seconds(bare, machine, sides);
+  EXPECT_NEAR(aligned, flops / 1e15, 1e-3 * aligned);
+  machine.narrowest_along_k = 1e14;
+  machine.narrowest = 1.5e14;
+  EXPECT_NEAR(gemm_seconds(bare, machine, sides), flops / 1e14, 1e-3 * flops / 1e14);
+  sides.along_k = false;
+  EXPECT_NEAR(gemm_seconds(bare, machine, sides), flops / 1.5e14, 1e-3 * flops / 1.5e14);
+  sides.result_alignment = 16;
+  EXPECT_NEAR(gemm_seconds(bare, machine, sides), flops / 1e15, 1e-3 * flops / 1e15);
+}
+
 // A kernel much longer than the time constant runs 1 + d times as long.
 TEST(GemmTime, LongKernelsAreThrottled) {
   GemmPhysics hot = bare;
@@ -79,6 +95,25 @@ TEST(AttentionTime, CountsTheTilesOfACausalMask) {
   EXPECT_NEAR(attention_seconds(plain, machine, sides, AttentionPass::forward), full * 9 / 16, 1e-9 * full);
   sides.window = 128;  // two tiles a block, one for the first: 15 of 64
   EXPECT_NEAR(attention_seconds(plain, machine, sides, AttentionPass::forward), full * 15 / 64, 1e-9 * full);
+}
+
+// Dropout draws a number for every score of the tiles, at a rate of the multiprocessors' clock.
+TEST(AttentionTime, DropoutDrawsANumberForEachScore) {
+  const AttentionPhysics plain = {.efficiency = 1, .memory_efficiency = 1, .overlap = 40, .throttle_ms = 1};
+  const AttentionMachine machine = {.peak = 1e15, .bandwidth = 1e16, .multiprocessors = 100, .clock = 1e9};
+  AttentionSides sides{.batch = 10,
+                       .heads = 100,
+                       .kv_heads = 100,
+                       .queries = 1024,
+                       .keys = 1024,
+                       .key_dim = 64,
+                       .value_dim = 64};
+  const double without = attention_seconds(plain, machine, sides, AttentionPass::forward);
+  sides.dropout = true;
+  const double scores = 10.0 * 100 * 1024 * 1024 * 9 / 16;
+  EXPECT_NEAR(attention_seconds(plain, machine, sides, AttentionPass::forward) - without, scores / (4.5 * 100 * 1e9),
+              1e-9);
+  EXPECT_LT(attention_seconds(plain, machine, sides, AttentionPass::backward), 1.0);
 }
 
 // log2 is linear in the logarithm, so a grid of its values gives it back everywhere; outside the edge holds.
