@@ -9,16 +9,20 @@ MODELS = {
 }
 RECORDED = [("gpt2-124m", 8), ("gpt2-774m", 4), ("llama-1b", 4), ("bert-large", 8), ("gpt2-774m", 8), ("llama-1b", 8)]
 PLANNED = [("gpt2-774m", 4), ("llama-1b", 4), ("gpt2-774m", 8), ("llama-1b", 8)]
+# spillway.torch runs a layer's whole attention module again, and moves every storage of 1 MiB and more that a layer but
+# the last saves, whether the way has time for it or not.
+SELECTIVE = ["model.recompute=selective", "model.recompute_modules=attention"]
+EVERYTHING = ["offload.technique=ssdtrain", "offload.adaptive=false", "offload.least_elements=524288"]
 # What the first says to spillway.torch, the second says to a scenario.
 TECHNIQUES = {
     "keep": [],
     "full": ["model.recompute=full"],
-    "selective": ["model.recompute=selective"],
+    "selective": SELECTIVE,
     "every:2": ["model.recompute=full", "model.recompute_every=2"],
-    "host": ["offload.technique=ssdtrain", "offload.tier=host"],
-    "ssdtrain": ["offload.technique=ssdtrain", "offload.tier=drive"],
-    "checkpoints-host": ["offload.technique=checkpoints", "offload.tier=host"],
-    "selective+host": ["model.recompute=selective", "offload.technique=ssdtrain", "offload.tier=host"],
+    "host": EVERYTHING + ["offload.tier=host"],
+    "ssdtrain": EVERYTHING + ["offload.tier=drive"],
+    "checkpoints-host": ["model.recompute=full"] + EVERYTHING + ["offload.tier=host"],
+    "selective+host": SELECTIVE + EVERYTHING + ["offload.tier=host"],
 }
 # Of one process each.
 PROCESSES = [["keep", "full", "selective", "host"], ["every:2", "ssdtrain", "checkpoints-host", "selective+host"]]
@@ -49,9 +53,12 @@ def profile_of(device):
 
 
 def scenario(model, batch, hardware):
-    """The step that spillway.torch trains, bf16 throughout under a fused AdamW, the loss in fp32."""
+    """The step that spillway.torch trains: transformers' modules uncompiled, bf16 throughout under a fused AdamW, the loss
+    in fp32, on logits that are cut by a token unless the model is BERT."""
     name, sequence = MODELS[model]
     return {"schema": "spillway-scenario", "version": 1, "title": f"{model}, batch {batch}",
-            "model": {"name": name, "sequence": sequence, "micro_batch": batch, "precision": "bf16", "loss": "fp32",
+            "model": {"name": name, "sequence": sequence, "micro_batch": batch, "precision": "bf16",
+                      "framework": "huggingface", "fused_kernels": False,
+                      "loss": "fp32" if name.startswith("bert") else "sliced", "holds_logits": True,
                       "optimizer_form": "fused"},
             "hardware": {"profile": hardware}}

@@ -111,9 +111,12 @@ class Training:
                  "fused_optimizer": self.is_fused, "shape": self.shape,
                  "parameters": sum(parameter.numel() for parameter in self.model.parameters())}
         if self.spillway_name and self.precision != "amp":  # spillway knows no autocast over fp32 weights
+            hugging_face = self.implementation == "transformers"
             about["scenario_model"] = {"name": self.spillway_name, "layers": self.shape["layers"],
                                        "sequence": self.sequence, "micro_batch": self.batch,
-                                       "precision": self.precision, "loss": "fp32",
+                                       "precision": self.precision, "framework": "huggingface" if hugging_face else "eager",
+                                       "fused_kernels": False, "loss": "sliced" if self.shape["causal"] else "fp32",
+                                       "holds_logits": True,
                                        "optimizer_form": "fused" if self.is_fused else "foreach"}
         return about
 

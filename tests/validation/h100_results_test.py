@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Holds predictions to what was measured on an H100 (validation/results/2026-11-26-h100-sxm5-80gb).
+
+Usage: h100_results_test.py SPILLWAY SOURCE_ROOT
+
+Bounds are those reached, rounded up: a change that makes one of these steps worse than that fails.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SPILLWAY, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+RESULTS = os.path.join(ROOT, "validation/results/2026-11-26-h100-sxm5-80gb")
+sys.path.insert(0, os.path.join(ROOT, "validation"))
+sys.dont_write_bytecode = True
+import predict_again  # noqa: E402
+from campaign import cases  # noqa: E402
+
+GIB = 1 << 30
+
+
+def answer(*words):
+    done = subprocess.run([SPILLWAY, *words, "--format", "json"], capture_output=True, text=True, check=False)
+    if not done.stdout.startswith("{"):
+        raise AssertionError(f"{' '.join(words)}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def rows(profile):
+    with open(os.path.join(RESULTS, "campaign.json"), encoding="utf-8") as file:
+        document = json.load(file)
+    # Transfers are SSDTrain's in a simulation and the package's own in the run: docs/validation.md.
+    return [row for row in predict_again.rows_of(document, SPILLWAY, profile)
+            if not any(word in row["case"] for word in ("host", "ssdtrain"))]
+
+
+def recording(model, batch, name):
+    return os.path.join(RESULTS, "recordings", f"{model}-b{batch}", name)
+
+
+class Steps(unittest.TestCase):
+    def check(self, profile, slowest, median):
+        found = rows(profile)
+        self.assertEqual(len(found), 3 * 22)
+        bounds = {"peak_allocated": 0.01, "peak_reserved": 0.14}
+        for row in found:
+            bert = row["case"].startswith("bert")  # bound by a slow host
+            bound = bounds.get(row["metric"], 0.11 if bert else slowest)
+            self.assertIsNotNone(row["now"], row)
+            self.assertLess(abs(row["now"]), bound, row)
+        times = sorted(abs(row["now"]) for row in found if row["metric"] == "step_time")
+        self.assertLess(times[len(times) // 2], median)
+
+    def test_by_the_datasheet(self):
+        self.check("h100-sxm5-80gb", 0.08, 0.037)
+
+    def test_by_the_measured_profile(self):
+        self.check("h100-sxm5-80gb-measured", 0.08, 0.028)
+
+
+class Recordings(unittest.TestCase):
+    def test_little_profiled_steps_are_those_without_a_profiler(self):
+        for model, batch in cases.RECORDED:
+            with open(recording(model, batch, "manifest.json"), encoding="utf-8") as file:
+                phases = json.load(file)["phases"]
+            steps = answer("run", recording(model, batch, "light.json.zst"))["step_time_ns"]
+            self.assertLess(abs(steps / phases["light"]["median_ns"] - 1), 0.12, model)
+            if model != "bert-large":
+                self.assertLess(abs(steps / phases["unprofiled"]["median_ns"] - 1), 0.07, model)
+            peak = answer("run", recording(model, batch, "steps.json.zst"))["peak_allocated_bytes"]
+            self.assertAlmostEqual(peak / phases["unprofiled"]["memory"]["peak_allocated_bytes"], 1, 4, model)
+
+    # Joined with an ExecutionTrace or not, under SSDTrain to host memory, all of it.
+    def test_peaks_of_recorded_steps_under_offloading(self):
+        measured = {}
+        with open(os.path.join(RESULTS, "campaign.json"), encoding="utf-8") as file:
+            for row in json.load(file)["comparisons"]:
+                measured[row["case"], row["metric"]] = row.get("measured")
+        for model, batch in cases.PLANNED:
+            wanted = measured[cases.case_name(model, batch, "host"), "peak_allocated"]
+            settings = [word for setting in cases.TECHNIQUES["host"] + ["hardware.profile=h100-sxm5-80gb"]
+                        for word in ("--set", setting)]
+            for joined in ([], ["--set", "execution_trace=" + recording(model, batch, "graph.json.zst")]):
+                peak = answer("run", recording(model, batch, "steps.json.zst"), *joined, *settings)["peak_allocated_bytes"]
+                self.assertLess(abs(peak / wanted - 1), 0.07, (model, batch, joined, peak / GIB, wanted / GIB))
+
+    def test_the_allocator_serves_them_as_pytorch_did(self):
+        for model, batch in cases.RECORDED:
+            memory = answer("memory", recording(model, batch, "memory.pickle.zst"), "--allocator", "torch")
+            for count in ("addresses", "segments", "final_blocks"):
+                self.assertEqual(memory[count]["matched"], memory[count]["total"], (model, batch, count))
+
+
+class Allocator(unittest.TestCase):
+    def test_every_rule_is_confirmed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["tar", "-xzf", os.path.join(RESULTS, "campaign.tar.gz.00"), "-C", folder, "--ignore-zeros",
+                            "--wildcards", "allocator-record/*"], check=True)
+            done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "validation/allocator_checks.py"), "compare",
+                                   os.path.join(folder, "allocator-record"), "--spillway", SPILLWAY],
+                                  capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("confirmed"), 8, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
