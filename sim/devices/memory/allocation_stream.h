@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/devices/memory/event_index.h"
 #include "sim/devices/memory/memory_pool.h"
+#include "traces/event_index.h"
 #include "traces/step_fold.h"
 #include "traces/trace.h"
 

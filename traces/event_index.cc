@@ -1,10 +1,10 @@
-#include "sim/devices/memory/event_index.h"
+#include "traces/event_index.h"
 
 #include <iterator>
 #include <map>
 #include <set>
 
-namespace spillway::sim {
+namespace spillway::traces {
 
 std::vector<std::int16_t> memory_devices(const Trace& trace) {
   std::set<std::int16_t> devices;
@@ -43,4 +43,4 @@ std::vector<bool> frees_for_requests(const Trace& trace, const EventIndex& event
   return frees;
 }
 
-}  // namespace spillway::sim
+}  // namespace spillway::traces

@@ -5,10 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/floors.h"
 #include "traces/trace.h"
 
-namespace spillway::sim {
+namespace spillway::traces {
 
 // Devices with memory events or segments, ascending; host memory (-1) left out.
 std::vector<std::int16_t> memory_devices(const Trace& trace);
@@ -22,4 +21,4 @@ std::vector<std::pair<std::int16_t, EventIndex>> index_memory_events(const Trace
 // come right before a new segment or a request that failed; a program's empty_cache() does not. O(events).
 std::vector<bool> frees_for_requests(const Trace& trace, const EventIndex& events);
 
-}  // namespace spillway::sim
+}  // namespace spillway::traces
