@@ -43,9 +43,9 @@ def write_production(folder, name, device, seconds_of):
 
 
 def emulated_seconds(case):
-    """Attention at 350 TFLOPS (backwards 280), the rest at 1.9 TB/s and 2 us: no table says so."""
+    """Attention at 350 TFLOPS (backwards 280), the rest at 0.8 TB/s and 2 us: no table says so."""
     if "bytes" in case:
-        return 2e-6 + case["bytes"] / 1.9e12
+        return 2e-6 + case["bytes"] / 0.8e12
     flops = 4 * case["batch"] * case["heads"] * case["sequence"] ** 2 * case["head_dim"] / (2 if case["causal"] else 1)
     return 5e-6 + (flops / 350e12 if case["what"] == "attention_forward" else 2.5 * flops / 280e12)
 
