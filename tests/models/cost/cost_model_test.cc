@@ -59,16 +59,16 @@ TEST(CostModel, KernelsThatShareAMeasuredTime) {
   EXPECT_NEAR(ms(cost.duration(sum)) - ms(cost.duration(both)), 0.010, 1e-6);
 }
 
-// What our H100 took for the head of GPT-2 (124M, 8 x 1,024 tokens), within 10 %: 50,257 words begin rows at odd
+// What our H100 took for the head of GPT-2 (124M, 8 x 1,024 tokens), within 15 %: 50,257 words begin rows at odd
 // multiples of 2 bytes. And for copies element by element.
 TEST(CostModel, KernelsForOddRowsOnHopper) {
   const CostModel cost(ProfileLibrary::standard().load_system("dgx-h100"));
   KernelCost head = gemm(8192, 50257, 768);
-  EXPECT_NEAR(ms(cost.duration(head)), 6.65, 0.7);
+  EXPECT_NEAR(ms(cost.duration(head)), 6.65, 1.0);
   head.gemm = {8192, 768, 50257, 1, GemmLayout::nn};
-  EXPECT_NEAR(ms(cost.duration(head)), 4.52, 0.5);
+  EXPECT_NEAR(ms(cost.duration(head)), 4.52, 0.7);
   head.gemm = {50257, 768, 8192, 1, GemmLayout::nt};
-  EXPECT_NEAR(ms(cost.duration(head)), 4.29, 0.5);
+  EXPECT_NEAR(ms(cost.duration(head)), 4.29, 0.7);
   EXPECT_LT(ms(cost.duration(gemm(8192, 50304, 768))), 1.2);
   const Bytes moved(2LL * 2 * 4092 * 128256);
   EXPECT_NEAR(ms(cost.duration({.bytes = moved, .access = MemoryAccess::strided})), 1.297, 0.2);

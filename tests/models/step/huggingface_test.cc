@@ -90,7 +90,7 @@ TEST(HuggingFace, SlicedLogits) {
   EXPECT_EQ(largest(cut, "loss.log_softmax"), 4 * (t - b) * v);
   EXPECT_EQ(largest(cut, "loss.sliced.grad"), 2 * t * v);
   EXPECT_EQ(count_of(cut, "copy") - count_of(whole, "copy"), 2);
-  EXPECT_EQ(flops(cut), flops(whole));
+  EXPECT_EQ(flops_of(cut, Phase::backward), flops_of(whole, Phase::backward));
   EXPECT_EQ(memory_of(cut).left, 0);
   EXPECT_THROW(resolve({.loss = LossForm::sliced, .framework = Framework::megatron}, llama(2)), InputError);
   EXPECT_THROW(resolve({.loss = LossForm::sliced, .tensor_parallel = 2}, llama(2)), InputError);
@@ -99,8 +99,8 @@ TEST(HuggingFace, SlicedLogits) {
 
 // A loop that says logits = model(x) has them until the step's end.
 TEST(HuggingFace, HeldLogits) {
-  const auto at_peak = [](TrainingSetup setup) { return most_bytes(generate(llama(2), std::move(setup))); };
-  EXPECT_EQ(at_peak({.holds_logits = true}) - at_peak({}), 2 * t * v);
+  const auto kept = [](TrainingSetup setup) { return memory_of(generate(llama(2), std::move(setup))).kept; };
+  EXPECT_EQ(kept({.holds_logits = true}) - kept({}), 2 * t * v);
   EXPECT_EQ(memory_of(generate(llama(2), {.holds_logits = true})).left, 0);
 }
 
@@ -121,7 +121,7 @@ TEST(HuggingFace, GeluNewOperatorByOperator) {
   EXPECT_EQ(count_of(steps, "multiply"), 2 * (1 + 3));
   EXPECT_EQ(count_of(steps, "add") - count_of(fused, "add"), 2 * 2);
   EXPECT_EQ(count_of(steps, "add_") - count_of(fused, "add_"), 2 * 2);
-  EXPECT_EQ(most_bytes(steps) - most_bytes(fused), 2 * 3 * 2 * t * 1024);
+  EXPECT_EQ(memory_of(steps).kept - memory_of(fused).kept, 2 * 3 * 2 * t * 1024);
   EXPECT_EQ(memory_of(steps).left, 0);
   model.gelu_new = false;  // GELU's own kernel is there in any case
   EXPECT_EQ(count_of(generate(model, {.fused_kernels = false}), "gelu"), 2);
@@ -133,7 +133,7 @@ TEST(HuggingFace, AttentionRunsAgain) {
   const Trace plain = generate(llama(2), {}), twice = generate(llama(2), again);
   EXPECT_EQ(count_of(twice, "flash_attention"), 2 * count_of(plain, "flash_attention"));
   EXPECT_EQ(count_of(twice, "gemm") - count_of(plain, "gemm"), 2 * 4);
-  EXPECT_LT(most_bytes(twice), most_bytes(plain));
+  EXPECT_LT(memory_of(twice).kept, memory_of(plain).kept);
   EXPECT_EQ(memory_of(twice).left, 0);
   TrainingSetup megatron = again;
   megatron.framework = Framework::megatron;

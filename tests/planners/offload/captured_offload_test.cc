@@ -181,7 +181,8 @@ TEST(CapturedOffload, RealStepOfVgg13) {
   EXPECT_GE(result.step_time, keep.step_time);
 }
 
-// A capture joined with its ExecutionTrace has uses but no memory: lives are made from the uses.
+// A capture joined with its ExecutionTrace has uses and memory that don't know of each other: SSDTrain goes by the memory,
+// what has to know the uses makes lives from them.
 TEST(CapturedOffload, JoinedCaptureOfVgg13) {
   const auto file = test::shared_file("traces/triosim/profiler_vgg13-iter41.json.gz");
   if (!file) GTEST_SKIP() << "no ../shared/data";
@@ -190,8 +191,13 @@ TEST(CapturedOffload, JoinedCaptureOfVgg13) {
                                          "least_elements": 1000000, "adaptive": false)");
   scenario.execution_trace = *test::shared_file("traces/triosim/graph_vgg13-iter41.json.gz");
   const LoadedScenario loaded = load(scenario);
-  EXPECT_FALSE(loaded.trace.is_inferred(Capability::uses));
-  EXPECT_TRUE(loaded.trace.is_inferred(Capability::memory));
+  EXPECT_TRUE(loaded.trace.is_inferred(Capability::uses));
+  EXPECT_FALSE(loaded.trace.is_inferred(Capability::memory));
+  Scenario other = scenario;
+  other.offload.technique = "lifetimes";
+  const LoadedScenario by_uses = load(other);
+  EXPECT_FALSE(by_uses.trace.is_inferred(Capability::uses));
+  EXPECT_TRUE(by_uses.trace.is_inferred(Capability::memory));
   const Result result = run(loaded);
   ASSERT_TRUE(result.offload.has_value());
   EXPECT_GT(result.offload->stored, Bytes(0));

@@ -357,7 +357,7 @@ TEST(OffloadScenario, WhatIfPcieReachesTheTransfers) {
   EXPECT_EQ(relaxed.at(3).resource, "PCIe x2");
   EXPECT_EQ(with("2"), relaxed.at(3).step_time);
   EXPECT_LT(with("2"), result.step_time * 8 / 10);
-  EXPECT_GT(with("0.5"), result.step_time * 3 / 2);
+  EXPECT_GT(with("0.5"), result.step_time * 14 / 10);
   EXPECT_EQ(with("1"), result.step_time);
 }
 
