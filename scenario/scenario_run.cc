@@ -436,7 +436,7 @@ void prepare_for_offload(LoadedScenario& loaded) {
   const bool from_uses = recorded && !loaded.trace.is_inferred(Capability::uses);
   loaded.provenance.push_back({from_uses ? "trace.memory" : "trace.uses", "inferred", "assumed",
                                from_uses ? "lives of tensors as far as ops use them, no workspaces"
-                                        : "uses from the lives of memory blocks and phases"});
+                                         : "uses from the lives of memory blocks and phases"});
 }
 
 void apply_plan(LoadedScenario& loaded, const Plan& plan) {

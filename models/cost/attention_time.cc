@@ -84,10 +84,11 @@ AttentionSeconds attention_time(const AttentionPhysics& physics, const Attention
   const double tile = 2 * rows * columns * dims * machine.multiprocessors / (machine.peak * physics.efficiency) *
                       (sides.deterministic ? physics.deterministic : 1);
   const double shared = sides.batch * sides.heads * (tiles + blocks * physics.prologue) / machine.multiprocessors;
-  const double randoms = sides.dropout && machine.clock > 0
-                             ? sides.batch * sides.heads * tiles * rows * columns /
-                                   ((forward ? forward_randoms : backward_randoms) * machine.multiprocessors * machine.clock)
-                             : 0;
+  const double randoms =
+      sides.dropout && machine.clock > 0
+          ? sides.batch * sides.heads * tiles * rows * columns /
+                ((forward ? forward_randoms : backward_randoms) * machine.multiprocessors * machine.clock)
+          : 0;
   const double compute = tile * std::max(shared, span + physics.prologue) + randoms;
   const double elements = sides.batch * (sides.heads * sides.queries + sides.kv_heads * sides.keys) *
                           (sides.key_dim + sides.value_dim) * (forward ? forward_passes : backward_passes);

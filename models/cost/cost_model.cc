@@ -20,7 +20,7 @@ constexpr double adam_bytes = 28, host_stream_efficiency = 0.6, core_bytes_per_s
 constexpr double block_scaled_rate = 0.86, row_scaled_rate = 0.72;
 constexpr double accumulated_bytes = 8;  // an fp32 element of C read and written
 constexpr double misaligned_hopper =
-    0.62;                            // mma.sync's share of wgmma's peak, as FlashAttention 2's (attention_time.cc)
+    0.62;  // mma.sync's share of wgmma's peak, as FlashAttention 2's (attention_time.cc)
 // Flops a clock and multiprocessor of Turing's kernels on an H100 (docs/operator-times.md).
 constexpr double narrowest_along_k = 400, narrowest = 600;
 constexpr double vector_rate = 0.5;  // of the fp32 peak: misaligned batched bf16 products before CUDA 12
@@ -32,8 +32,8 @@ constexpr std::int64_t long_side = 8192;  // of the product of GpuProfile::susta
 // PyTorch's kernels without vectors, of the rate of those with them, and what a reduction over rows takes besides its
 // bytes: an H100's (docs/operator-times.md).
 constexpr double strided_share = 0.58, column_sum_us = 10;
-constexpr double published_error = 0.1;   // of what was read off published figures
-constexpr double guessed_error = 0.2;     // of what nobody measured
+constexpr double published_error = 0.1;  // of what was read off published figures
+constexpr double guessed_error = 0.2;    // of what nobody measured
 
 Duration made(double seconds, CostSource source, double error = 0) {
   return {from_seconds(std::max(seconds, least_seconds)), source, error};
@@ -324,8 +324,8 @@ Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& t
                       .l2_bytes = times_->facts.l2_bytes,
                       .misaligned_share = times_->facts.path == MatrixPath::registers ? 1 : misaligned_hopper};
   if (times_->facts.path != MatrixPath::registers && bytes_of(kernel.type, 1) == 2) {
-    const double clocks = matrix_clock(peak(DataType::bf16), machine.multiprocessors) * clock_share_ *
-                          machine.multiprocessors;
+    const double clocks =
+        matrix_clock(peak(DataType::bf16), machine.multiprocessors) * clock_share_ * machine.multiprocessors;
     machine.narrowest_along_k = narrowest_along_k * clocks;
     machine.narrowest = narrowest * clocks;
   }
@@ -432,7 +432,8 @@ Duration CostModel::attention_by_physics(const KernelCost& kernel, const Attenti
 
 Duration CostModel::memory_bound(const KernelCost& kernel) const {
   Duration duration = streamed(kernel, kernel.whole > Bytes(0) ? kernel.whole : kernel.bytes);
-  if (kernel.whole > Bytes(0)) duration.time = from_seconds(std::max(least_seconds, to_seconds(duration.time) * kernel.share));
+  if (kernel.whole > Bytes(0))
+    duration.time = from_seconds(std::max(least_seconds, to_seconds(duration.time) * kernel.share));
   if (kernel.access == MemoryAccess::column_sum) duration.time += from_seconds(column_sum_us * 1e-6);
   if (kernel.access == MemoryAccess::strided) duration.time = from_seconds(to_seconds(duration.time) / strided_share);
   return duration;

@@ -98,8 +98,8 @@ struct KernelCost {
   AttentionShape attention{};  // kind attention_*
   Flops flops{};
   Bytes bytes{};  // traffic to and from device memory: every operand read once, every result written once
-  MemoryKind memory = MemoryKind::elementwise;       // kind memory_bound
-  MemoryAccess access = MemoryAccess::streamed;      // kind memory_bound
+  MemoryKind memory = MemoryKind::elementwise;   // kind memory_bound
+  MemoryAccess access = MemoryAccess::streamed;  // kind memory_bound
   Bytes whole{};     // kind memory_bound, above 0: this is one of the kernels that together take as long as so many
   double share = 1;  // bytes do, and takes this share of it
   // Kind gemm in fp8: A comes in fp8. false: it is scaled and cast on the way, as the published products are.

@@ -3,9 +3,9 @@
 // TABLES is the folder of published tables (aiconfigurator, cudnn-frontend, vidur as docs/operator-times.md lists
 // them); one JSON file per measured GPU is written to OUT. Prints the error of every fit on the rows kept out of it.
 // The same tables give the same files to the byte.
+#include <array>
 #include <cstdio>
 #include <exception>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>

@@ -75,8 +75,7 @@ std::optional<double> PointTimes::memory(const GpuPoint& point, MemoryKind kind)
   const double moved = static_cast<double>(point.bytes.count()) * (kind == MemoryKind::softmax ? loss_passes : 1);
   for (const MemoryKind known : {kind, MemoryKind::elementwise})
     for (const MemoryTimes& memory : times_.memory)
-      if (memory.kind == known)
-        return moved / (times_.facts.bandwidth * memory.efficiency) + memory.fixed_us * 1e-6;
+      if (memory.kind == known) return moved / (times_.facts.bandwidth * memory.efficiency) + memory.fixed_us * 1e-6;
   return std::nullopt;
 }
 

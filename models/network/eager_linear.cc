@@ -179,10 +179,8 @@ void EagerOps::sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient)
   if (!bias.trains) return;
   autograd_.weight_work([this, &bias, gradient] {
     Tensor sum = gradient_of(bias);
-    session_.kernel({.name = "bias_gradient",
-                     .reads = {gradient},
-                     .writes = {sum},
-                     .cost = {.access = MemoryAccess::column_sum}});
+    session_.kernel(
+        {.name = "bias_gradient", .reads = {gradient}, .writes = {sum}, .cost = {.access = MemoryAccess::column_sum}});
     autograd_.accumulate(bias, std::move(sum));
   });
 }

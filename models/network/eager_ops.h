@@ -165,7 +165,8 @@ class EagerOps {
   // gelu, silu save x; relu, tanh save their result.
   enum class Pointwise : std::uint8_t { gelu, silu, relu, tanh };
   Tensor pointwise(const std::string& name, const Tensor& x, Pointwise function);
-  // GELU's tanh form operator by operator: nine kernels forwards where pointwise has one (models/network/eager_unfused.cc).
+  // GELU's tanh form operator by operator: nine kernels forwards where pointwise has one
+  // (models/network/eager_unfused.cc).
   Tensor gelu_new(const std::string& name, const Tensor& x);
   Tensor multiply(const std::string& name, const Tensor& x, const Tensor& y);
   Tensor add(const std::string& name, const Tensor& x, const Tensor& y);

@@ -1,5 +1,5 @@
-// RMSNorm, rotary embedding and GPT-2's GELU of EagerOps as sequences of elementwise kernels, the way Hugging Face's code
-// runs without a compiler (transformers, modeling_llama.py: LlamaRMSNorm and apply_rotary_pos_emb; activations.py:
+// RMSNorm, rotary embedding and GPT-2's GELU of EagerOps as sequences of elementwise kernels, the way Hugging Face's
+// code runs without a compiler (transformers, modeling_llama.py: LlamaRMSNorm and apply_rotary_pos_emb; activations.py:
 // NewGELUActivation).
 #include <utility>
 
@@ -60,10 +60,8 @@ std::vector<Tensor> EagerOps::unfused_rms_norm_backward(const std::string& name,
     Tensor weight_gradient = gradient_of(weight);
     const Tensor product = like(name + ".weight.product", gradient, TensorRole::temporary);
     session_.kernel({.name = "multiply", .reads = {gradient, saved.narrow}, .writes = {product}});
-    session_.kernel({.name = "sum",
-                     .reads = {product},
-                     .writes = {weight_gradient},
-                     .cost = {.access = MemoryAccess::column_sum}});
+    session_.kernel(
+        {.name = "sum", .reads = {product}, .writes = {weight_gradient}, .cost = {.access = MemoryAccess::column_sum}});
     autograd_.accumulate(weight, std::move(weight_gradient));
   }
   inner = cast(name + ".product.grad", inner, DataType::fp32);
@@ -92,10 +90,14 @@ Tensor EagerOps::unfused_rotary(const std::string& name, const Tensor& x, const 
   session_.kernel({.name = "multiply", .reads = {x, angles}, .writes = {out}, .cost = strided});
   {
     const Tensor half = temporary(name + ".half", x.type(), x.elements() / 2);
-    session_.kernel({.name = "negate", .reads = {x}, .writes = {half}, .cost = strided, .bytes = half.bytes() + half.bytes()});
-    const Tensor turned = temporary(name + ".turned", x.type(), x.elements());
     session_.kernel(
-        {.name = "concatenate", .reads = {half, x}, .writes = {turned}, .cost = strided, .bytes = turned.bytes() + turned.bytes()});
+        {.name = "negate", .reads = {x}, .writes = {half}, .cost = strided, .bytes = half.bytes() + half.bytes()});
+    const Tensor turned = temporary(name + ".turned", x.type(), x.elements());
+    session_.kernel({.name = "concatenate",
+                     .reads = {half, x},
+                     .writes = {turned},
+                     .cost = strided,
+                     .bytes = turned.bytes() + turned.bytes()});
     session_.kernel({.name = "multiply", .reads = {turned, angles}, .writes = {turned}, .cost = strided});
     session_.kernel({.name = "add", .reads = {out, turned}, .writes = {out}, .cost = strided});
   }
@@ -105,11 +107,13 @@ Tensor EagerOps::unfused_rotary(const std::string& name, const Tensor& x, const 
     const Tensor turned = like(name + ".turned.grad", gradient, TensorRole::temporary);
     session_.kernel({.name = "multiply", .reads = {gradient, angles}, .writes = {turned}, .cost = strided});
     const Tensor half = temporary(name + ".half.grad", gradient.type(), gradient.elements() / 2);
-    session_.kernel({.name = "negate", .reads = {turned}, .writes = {half}, .cost = strided, .bytes = half.bytes() + half.bytes()});
+    session_.kernel(
+        {.name = "negate", .reads = {turned}, .writes = {half}, .cost = strided, .bytes = half.bytes() + half.bytes()});
     for (const Tensor& part : {half, turned}) {  // each half becomes a zero-filled whole, then they are added
       const Tensor whole = like(name + ".slice.grad", gradient, TensorRole::temporary);
       session_.kernel({.name = "fill_zero", .writes = {whole}});
-      session_.kernel({.name = "copy", .reads = {part}, .writes = {whole}, .cost = strided, .bytes = half.bytes() + half.bytes()});
+      session_.kernel(
+          {.name = "copy", .reads = {part}, .writes = {whole}, .cost = strided, .bytes = half.bytes() + half.bytes()});
       session_.kernel({.name = "add_", .reads = {x_gradient, whole}, .writes = {x_gradient}, .cost = strided});
     }
     return std::vector<Tensor>{std::move(x_gradient)};

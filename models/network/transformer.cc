@@ -554,8 +554,9 @@ Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
 }
 
 Tensor Transformer::activated(const std::string& name, const Tensor& x, EagerOps::Pointwise function) {
-  return function == EagerOps::Pointwise::gelu && model_.gelu_new && !setup_.fused_kernels ? ops_.gelu_new(name, x)
-                                                                                         : ops_.pointwise(name, x, function);
+  return function == EagerOps::Pointwise::gelu && model_.gelu_new && !setup_.fused_kernels
+             ? ops_.gelu_new(name, x)
+             : ops_.pointwise(name, x, function);
 }
 
 Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {

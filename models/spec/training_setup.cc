@@ -362,7 +362,8 @@ void check_recompute(const TrainingSetup& setup) {
     if (word == "attention" && setup.recompute == Recompute::selective && !is_pytorch(setup.framework))
       throw InputError("", "recompute_modules", "'attention' is one of PyTorch's modules",
                        "set framework to eager or huggingface, or recompute_modules to core_attn");
-    if (word != "core_attn" && word != "attention" && setup.recompute == Recompute::selective && !is_megatron_core(setup.framework))
+    if (word != "core_attn" && word != "attention" && setup.recompute == Recompute::selective &&
+        !is_megatron_core(setup.framework))
       throw InputError("", "recompute_modules", fmt::format("'{}' is one of Megatron-core's layers", word),
                        "set framework to megatron or recompute_modules to core_attn or attention");
   }

@@ -103,8 +103,8 @@ enum class ExpertDispatcher : std::uint8_t { nccl, deepep, hybridep };
 // The cross-entropy of the whole vocabulary on one GPU. fp32: PyTorch's kernels on a fp32 copy of the logits, as under
 // autocast. native: the same on the logits as they are. fused: one kernel each way that keeps a number per row
 // (flash-attn, Apex). chunked: the head's product and the loss chunk by chunk of the tokens, gradients at once, the
-// whole logits never there (Liger's fused linear cross-entropy). sliced: as fp32, on a copy without each sequence's last
-// position (logits[:, :-1]), the way scripts shift logits by a token.
+// whole logits never there (Liger's fused linear cross-entropy). sliced: as fp32, on a copy without each sequence's
+// last position (logits[:, :-1]), the way scripts shift logits by a token.
 enum class LossForm : std::uint8_t { fp32, native, fused, chunked, sliced };
 
 // What an evaluation keeps of its batches besides their losses. loss: nothing. logits: those of every batch, in fp32,
@@ -199,9 +199,10 @@ struct TrainingSetup {
   std::int64_t recompute_every = 1;   // full: every n-th layer (torchtitan's selective, option n)
   bool flash_attention = true;
   AttentionKernel attention_kernel = AttentionKernel::best;  // with flash_attention
-  // RMSNorm, rotary embedding and gelu_new as one kernel each (Apex, Transformer Engine, a compiler), attention on queries, keys
-  // and values as they come. false: the sequence of elementwise kernels of Hugging Face's code run eagerly, with its
-  // fp32 copies, heads moved before the sequence and shared keys and values repeated; slower and larger.
+  // RMSNorm, rotary embedding and gelu_new as one kernel each (Apex, Transformer Engine, a compiler), attention on
+  // queries, keys and values as they come. false: the sequence of elementwise kernels of Hugging Face's code run
+  // eagerly, with its fp32 copies, heads moved before the sequence and shared keys and values repeated; slower and
+  // larger.
   bool fused_kernels = true;
   LossForm loss = LossForm::fp32;
   bool holds_logits = false;      // the program has a name for the logits until the backward ends

@@ -30,14 +30,15 @@ std::map<TensorId, OpId> repeated_uses(const Trace& trace, const OffloadPlan& pl
   return earliest;
 }
 
-// Layers made again from their inputs take one more forward. Where what enters a layer is saved by nobody, as with norms
-// that keep a wider copy of it, each takes the layers before it too.
+// Layers made again from their inputs take one more forward. Where what enters a layer is saved by nobody, as with
+// norms that keep a wider copy of it, each takes the layers before it too.
 void require_inputs(const Trace& trace, Picos repeated) {
   Picos forward{};
   for (std::size_t i = 0; i < trace.ops.size(); ++i)
     if (is_device_work(trace.ops.kind[i]) && trace.ops.phase[i] == Phase::forward) forward += trace.ops.duration[i];
   if (repeated > forward + forward)
-    throw InputError("", "technique", "what enters a layer is kept by nobody here, so that a layer can't be made again alone",
+    throw InputError("", "technique",
+                     "what enters a layer is kept by nobody here, so that a layer can't be made again alone",
                      "set model.recompute to full and offload.technique to ssdtrain, or model.fused_kernels to true");
 }
 

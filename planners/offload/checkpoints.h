@@ -15,9 +15,9 @@ namespace spillway::planners {
 
 inline constexpr std::string_view checkpoints_word = "checkpoints";
 
-// Throws InputError when the trace lacks times, memory, uses, phases or layers, or the hardware a place to offload to, or
-// when what enters a layer is no saved tensor, so that making it again would take the layers before it.
-// At most nine replays.
+// Throws InputError when the trace lacks times, memory, uses, phases or layers, or the hardware a place to offload to,
+// or when what enters a layer is no saved tensor, so that making it again would take the layers before it. At most nine
+// replays.
 OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
 
 }  // namespace spillway::planners

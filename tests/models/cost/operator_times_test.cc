@@ -101,13 +101,8 @@ TEST(AttentionTime, CountsTheTilesOfACausalMask) {
 TEST(AttentionTime, DropoutDrawsANumberForEachScore) {
   const AttentionPhysics plain = {.efficiency = 1, .memory_efficiency = 1, .overlap = 40, .throttle_ms = 1};
   const AttentionMachine machine = {.peak = 1e15, .bandwidth = 1e16, .multiprocessors = 100, .clock = 1e9};
-  AttentionSides sides{.batch = 10,
-                       .heads = 100,
-                       .kv_heads = 100,
-                       .queries = 1024,
-                       .keys = 1024,
-                       .key_dim = 64,
-                       .value_dim = 64};
+  AttentionSides sides{
+      .batch = 10, .heads = 100, .kv_heads = 100, .queries = 1024, .keys = 1024, .key_dim = 64, .value_dim = 64};
   const double without = attention_seconds(plain, machine, sides, AttentionPass::forward);
   sides.dropout = true;
   const double scores = 10.0 * 100 * 1024 * 1024 * 9 / 16;

@@ -85,7 +85,8 @@ TEST(HuggingFace, AdaptersKeepDroppedInputs) {
 
 // logits[:, :-1].float(): a copy without each sequence's last token, then fp32; backwards through a zero-filled whole.
 TEST(HuggingFace, SlicedLogits) {
-  const Trace whole = generate(llama(2), {.loss = LossForm::fp32}), cut = generate(llama(2), {.loss = LossForm::sliced});
+  const Trace whole = generate(llama(2), {.loss = LossForm::fp32}),
+              cut = generate(llama(2), {.loss = LossForm::sliced});
   EXPECT_EQ(largest(cut, "loss.sliced"), 2 * (t - b) * v);
   EXPECT_EQ(largest(cut, "loss.log_softmax"), 4 * (t - b) * v);
   EXPECT_EQ(largest(cut, "loss.sliced.grad"), 2 * t * v);
@@ -104,8 +105,8 @@ TEST(HuggingFace, HeldLogits) {
   EXPECT_EQ(memory_of(generate(llama(2), {.holds_logits = true})).left, 0);
 }
 
-// transformers' NewGELUActivation: 0.5 x, x^3, times 0.044715, plus x, times c, tanh, plus 1, and the product; x, half of
-// it, the tanh and what is one more are saved where one kernel saves x.
+// transformers' NewGELUActivation: 0.5 x, x^3, times 0.044715, plus x, times c, tanh, plus 1, and the product; x, half
+// of it, the tanh and what is one more are saved where one kernel saves x.
 TEST(HuggingFace, GeluNewOperatorByOperator) {
   ModelSpec model = find_model("gpt2-small");
   ASSERT_TRUE(model.gelu_new);

@@ -181,8 +181,8 @@ TEST(CapturedOffload, RealStepOfVgg13) {
   EXPECT_GE(result.step_time, keep.step_time);
 }
 
-// A capture joined with its ExecutionTrace has uses and memory that don't know of each other: SSDTrain goes by the memory,
-// what has to know the uses makes lives from them.
+// A capture joined with its ExecutionTrace has uses and memory that don't know of each other: SSDTrain goes by the
+// memory, what has to know the uses makes lives from them.
 TEST(CapturedOffload, JoinedCaptureOfVgg13) {
   const auto file = test::shared_file("traces/triosim/profiler_vgg13-iter41.json.gz");
   if (!file) GTEST_SKIP() << "no ../shared/data";
