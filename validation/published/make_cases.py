@@ -596,7 +596,6 @@ def offload(rows):
 # docs/validation.md says what is known of the reasons.
 HELD_TO = {
     "cudnn-llama": [{"source": "cuDNN Llama-3.2-1B, flash", "metric": "iteration_time", "p90": 0.081}],
-    "korthikanti-2022": [{"source": "Korthikanti Table 4", "metric": "layer_time", "kendall": 0.8}],
     "llm-foundry": [{"source": "llm-foundry A100", "metric": "throughput", "p90": 0.13}],
     "megatron-b200-steps": [
         {"source": "Megatron-core on B200", "metric": "iteration_time", "median": 0.216, "p90": 0.336},
