@@ -336,8 +336,9 @@ Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& t
   if (kernel.one_by_one) seconds.total = std::max(seconds.total, launch_each_us * 1e-6 * sides.batch);
   const std::int64_t smallest = std::min({kernel.gemm.m, kernel.gemm.n, kernel.gemm.k});
   const std::array<double, 3> point = {sides.m, sides.n, sides.k};
-  const bool tabled = !times.residual.empty() && kernel.gemm.batch == 1;
-  const double line = kernel.gemm.batch == 1 ? line_factor(times, sides.m, sides.n, sides.k) : 1;
+  const bool corrected = kernel.gemm.batch == 1 && !seconds.is_narrowest;
+  const bool tabled = !times.residual.empty() && corrected;
+  const double line = corrected ? line_factor(times, sides.m, sides.n, sides.k) : 1;
   const double residual = line * (tabled ? std::exp(times.residual.at(point)) : 1);
   const bool inside = tabled && times.residual.contains(point);
   Duration duration =

@@ -39,15 +39,22 @@ double tile_efficiency(const GemmPhysics& physics, const Tile& tile) {
   return physics.large_tile * physics.medium_tile * (area >= medium_area ? 1 : physics.small_tile);
 }
 
+// Hopper's rate of kernels for the narrowest loads, if these sides get them; else 0.
+double fixed_rate_of(const GemmMachine& machine, const GemmSides& sides) {
+  if (class_of(std::min(sides.alignment, sides.result_alignment)).least > 0) return 0;
+  return sides.along_k ? machine.narrowest_along_k : machine.narrowest;
+}
+
 double compute_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides) {
   const double l2_of_one = physics.l2_gbps * 1e9;
   const double reduction = partial_sum_bytes * sides.m * sides.n * sides.batch / (l2_of_one * machine.multiprocessors);
   const bool result_counts = machine.narrowest > 0;
   const AlignmentClass& aligned =
       class_of(result_counts ? std::min(sides.alignment, sides.result_alignment) : sides.alignment);
-  const double fixed_rate = aligned.least > 0 ? 0 : sides.along_k ? machine.narrowest_along_k : machine.narrowest;
+  const double fixed_rate = fixed_rate_of(machine, sides);
   const double peak = machine.peak * (aligned.least < widest_load ? machine.misaligned_share : 1) * aligned.tile_share;
   const double depth = std::ceil(sides.k / tile_depth) * tile_depth;
+  const double fill = fixed_rate > 0 ? 0 : physics.fill;  // a fixed rate is that of whole kernels
   double best = -1;
   for (const Tile& tile : tiles) {
     const double unsplit =
@@ -59,7 +66,7 @@ double compute_seconds(const GemmPhysics& physics, const GemmMachine& machine, c
       if (splits > 1 && (sides.k / splits < least_split_k || !aligned.splits)) break;
       const double full = unsplit * splits;
       const double waves = (1 - physics.partial_wave) * std::ceil(full) + physics.partial_wave * std::max(full, 1.0);
-      double seconds = waves * step * (depth / splits + physics.fill);
+      double seconds = waves * step * (depth / splits + fill);
       if (splits > 1) seconds += physics.split_us * 1e-6 + splits * reduction;
       if (best < 0 || seconds < best) best = seconds;
     }
@@ -101,7 +108,7 @@ GemmSeconds gemm_time(const GemmPhysics& physics, const GemmMachine& machine, co
   if (physics.quantise_us > 0)
     seconds += physics.quantise_us * 1e-6 +
                quantise_bytes * sides.batch * sides.m * sides.k / (machine.bandwidth * physics.quantise_efficiency);
-  return {seconds, throttled * std::pow(compute / both, physics.overlap)};
+  return {seconds, throttled * std::pow(compute / both, physics.overlap), fixed_rate_of(machine, sides) > 0};
 }
 
 double gemm_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides) {

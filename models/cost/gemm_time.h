@@ -74,7 +74,8 @@ struct GemmSides {
 
 struct GemmSeconds {
   double total = 0;
-  double clocked = 0;  // of it, what goes with the inverse of the multiprocessors' clock
+  double clocked = 0;         // of it, what goes with the inverse of the multiprocessors' clock
+  bool is_narrowest = false;  // at one of the machine's fixed rates, which no table of aligned products corrects
 };
 
 // Seconds. Precondition: sides >= 1. About 45 tile choices, no memory.

@@ -64,7 +64,7 @@ TEST(CostModel, KernelsThatShareAMeasuredTime) {
 TEST(CostModel, KernelsForOddRowsOnHopper) {
   const CostModel cost(ProfileLibrary::standard().load_system("dgx-h100"));
   KernelCost head = gemm(8192, 50257, 768);
-  EXPECT_NEAR(ms(cost.duration(head)), 6.65, 1.0);
+  EXPECT_NEAR(ms(cost.duration(head)), 6.65, 0.4);
   head.gemm = {8192, 768, 50257, 1, GemmLayout::nn};
   EXPECT_NEAR(ms(cost.duration(head)), 4.52, 0.7);
   head.gemm = {50257, 768, 8192, 1, GemmLayout::nt};
