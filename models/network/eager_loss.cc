@@ -66,28 +66,21 @@ Tensor EagerOps::sliced(const std::string& name, const Tensor& logits, std::int6
   return copy;
 }
 
-Tensor EagerOps::sliced_gradient(const std::string& name, const Tensor& logits, const Tensor& gradient) {
-  Tensor whole = like(name + ".sliced.grad", logits, TensorRole::temporary);
-  session_.kernel({.name = "fill_zero", .writes = {whole}});
-  session_.kernel({.name = "copy",
-                   .reads = {gradient},
-                   .writes = {whole},
-                   .cost = {.access = MemoryAccess::strided},
-                   .bytes = gradient.bytes() + gradient.bytes()});
-  return whole;
-}
-
 Tensor EagerOps::shifted(const std::string& name, const Tensor& logits) {
   Tensor copy = like(name + ".shifted", logits, TensorRole::activation);
   session_.kernel({.name = "copy", .reads = {logits}, .writes = {copy}});
   return copy;
 }
 
-Tensor EagerOps::shifted_gradient(const std::string& name, const Tensor& gradient) {
-  Tensor whole = like(name + ".shifted.grad", gradient, TensorRole::temporary);
-  session_.kernel({.name = "fill_zero", .writes = {whole}});
-  session_.kernel({.name = "copy", .reads = {gradient}, .writes = {whole}});
-  return whole;
+Tensor EagerOps::in_zeros(const std::string& name, const Tensor& whole, const Tensor& part, MemoryAccess access) {
+  Tensor out = like(name, whole, TensorRole::temporary);
+  session_.kernel({.name = "fill_zero", .writes = {out}});
+  session_.kernel({.name = "copy",
+                   .reads = {part},
+                   .writes = {out},
+                   .cost = {.access = access},
+                   .bytes = part.bytes() + part.bytes()});
+  return out;
 }
 
 void EagerOps::widen_result(const std::string& name, const Tensor& result) {
@@ -116,9 +109,9 @@ Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, co
                      .cost = {.memory = MemoryKind::softmax},
                      .bytes = gradients + probabilities.bytes() + result.bytes()});
     sparse = {};
-    if (options_.copies_logits) result = shifted_gradient(name, result);
+    if (options_.copies_logits) result = in_zeros(name + ".shifted.grad", result, result, MemoryAccess::streamed);
     result = cast(name + ".logits.grad", result, type_);
-    if (whole) result = sliced_gradient(name, whole, result);
+    if (whole) result = in_zeros(name + ".sliced.grad", whole, result, MemoryAccess::strided);
     return std::vector<Tensor>{std::move(result)};
   });
 }
@@ -139,7 +132,7 @@ Tensor EagerOps::fused_cross_entropy(const std::string& name, const Tensor& logi
                      .reads = {gradient, x, labels, sums},
                      .writes = {result},
                      .cost = {.memory = MemoryKind::softmax}});
-    if (options_.copies_logits) result = shifted_gradient(name, result);
+    if (options_.copies_logits) result = in_zeros(name + ".shifted.grad", result, result, MemoryAccess::streamed);
     return std::vector<Tensor>{std::move(result)};
   });
 }

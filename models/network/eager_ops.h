@@ -165,7 +165,7 @@ class EagerOps {
   // gelu, silu save x; relu, tanh save their result.
   enum class Pointwise : std::uint8_t { gelu, silu, relu, tanh };
   Tensor pointwise(const std::string& name, const Tensor& x, Pointwise function);
-  // GELU's tanh form operator by operator: nine kernels forwards where pointwise has one
+  // GELU's tanh form operator by operator: eight kernels forwards where pointwise has one
   // (models/network/eager_unfused.cc).
   Tensor gelu_new(const std::string& name, const Tensor& x);
   Tensor multiply(const std::string& name, const Tensor& x, const Tensor& y);
@@ -346,9 +346,9 @@ class EagerOps {
   Tensor cube(const std::string& name, const Tensor& x);
   Tensor add_number(const std::string& name, const Tensor& x);
   Tensor sliced(const std::string& name, const Tensor& logits, std::int64_t rows);
-  Tensor sliced_gradient(const std::string& name, const Tensor& logits, const Tensor& gradient);
   Tensor shifted(const std::string& name, const Tensor& logits);
-  Tensor shifted_gradient(const std::string& name, const Tensor& gradient);
+  // `part` written into a zero-filled tensor of `whole`'s shape.
+  Tensor in_zeros(const std::string& name, const Tensor& whole, const Tensor& part, MemoryAccess access);
   Tensor laid_out(const std::string& name, const Tensor& x);
   struct Rotated;
   std::vector<Tensor> exchange_heads(const std::string& name, const std::vector<Tensor>& tensors);
