@@ -87,6 +87,7 @@ Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
                              .head_dim = model_.head_dim,
                              .causal = is_causal,
                              .window = model_.window_of(index),
+                             .dropout = attention_dropout() > 0,
                              .kernel = setup_.attention_kernel};
   EagerOps::RotaryOptions options{.exchanges = is_split, .recomputes = setup_.recomputes_module("core_attn")};
   if (model_.query_key_norm) {
