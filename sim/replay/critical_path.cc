@@ -179,7 +179,11 @@ class Walk {
       return;
     }
     if (step_back_on_wide_lane(at, from_end)) return;
-    add(at, on_host(at) ? Binding::host : Binding::idle, start, true);
+    // Work of the GPU that nothing holds lies where it was recorded.
+    if (on_host(at))
+      add(at, Binding::host, start, true);
+    else
+      add_unexplained(at, start, true);
     at = none;
   }
 

@@ -108,8 +108,10 @@ std::vector<KeptIdle> kept_idle(const Trace& trace, std::span<const std::pair<Op
     if (edge.kind == EdgeKind::unexplained) add(false, edge.to, std::max(edge.lag, Picos(0)));
   for (const UnexplainedWait& wait : trace.unexplained_waits) add(true, wait.op, wait.time);
   for (const auto& [op, time] : on_path) {
-    const auto row = rows.find({is_host_call(trace.ops.kind[index_of(op)]), trace.ops.name[index_of(op)]});
-    if (row != rows.end()) row->second.on_path += time;
+    const bool in_call = is_host_call(trace.ops.kind[index_of(op)]);
+    const Key key{in_call, trace.ops.name[index_of(op)]};
+    if (!rows.contains(key)) add(in_call, op, time);  // placed by its recorded time alone
+    rows[key].on_path += time;
   }
   std::vector<KeptIdle> sorted;
   for (auto& [key, row] : rows) {

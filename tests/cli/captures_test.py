@@ -118,6 +118,20 @@ def a_graph_launch_with_many_kernels(folder):
     expect("CUDA graphs: 1 launches of 50 works" in own["fidelity"]["cause"], f"graph: {own['fidelity']}")
 
 
+def kernels_without_launches(folder):
+    """A capture of the GPU alone: what places its bursts is their recorded time, which is no explanation."""
+    capture = Capture()
+    for burst in range(5):
+        for k in range(20):
+            capture.kernel(0, 10_000 * burst + 10 * k, 9)
+    path = capture.write(folder, "kernels.json")
+    own = document("run", path)
+    expect(abs(own["fidelity"]["relative_error"]) < 0.01, f"kernels: {own['fidelity']}")
+    expect(own["fidelity"]["unexplained_fraction"] > 0.9, f"kernels: {own['fidelity']}")
+    expect("missing launches: 100 of 100 works" in own["fidelity"]["cause"], f"kernels: {own['fidelity']}")
+    expect("missing launches" in run("run", path).stderr.splitlines()[0], "kernels: not in the first line")
+
+
 def a_wait_for_kernels_nobody_recorded(folder):
     """The host synchronises for 40 ms; the capture shows 4 us of work for it."""
     capture = Capture()
@@ -217,6 +231,7 @@ def a_snapshot_that_ran_out(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         for check in (a_gap_that_nothing_explains, a_capture_that_explains_itself, a_graph_launch_with_many_kernels,
+                      kernels_without_launches,
                       a_wait_for_kernels_nobody_recorded, a_data_loader, a_snapshot_that_ran_out):
             check(folder)
     print(*FAULTS, sep="\n")
