@@ -14,11 +14,14 @@ namespace spillway {
 
 std::string read_file(const std::string& path, std::uint64_t limit, ByteSource::Progress progress) {
   ByteSource source = ByteSource::open(path, limit, std::move(progress));
-  // What is no text isn't read as far as the limit allows.
+  return read_text(source, limit);
+}
+
+std::string read_text(ByteSource& source, std::uint64_t limit) {
   const auto head = source.peek(4096);
   if (const auto zero = std::find(head.begin(), head.end(), std::byte{}); zero != head.end())
-    throw InputError(path, "byte " + std::to_string(zero - head.begin()), "holds a zero byte, so it is no text",
-                     "check that this is the right file");
+    throw InputError(source.name(), "byte " + std::to_string(zero - head.begin()),
+                     "holds a zero byte, so it is no text", "check that this is the right file");
   return source.read_all(limit);
 }
 

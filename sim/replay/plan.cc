@@ -3,6 +3,7 @@
 #include "base/field_reader.h"
 #include "base/field_writer.h"
 #include "base/input_error.h"
+#include "base/read_file.h"
 #include "sim/replay/plan_fields.h"
 
 namespace spillway::sim {
@@ -15,7 +16,7 @@ constexpr const char* remedy = "write it with `spillway plan`, or see docs/plans
 Plan read_plan(ByteSource& source) {
   PlanDocument document;
   read_document(
-      source.read_all(std::uint64_t{1} << 30), source.name(),
+      read_text(source, std::uint64_t{1} << 30), source.name(),
       [&](FieldVisitor& visitor) { describe(document, visitor); }, remedy);
   Plan plan{.fates = std::move(document.fates), .order = std::move(document.order)};
   if (document.memory) plan.memory[0] = std::move(*document.memory);

@@ -7,6 +7,7 @@
 #include "base/field_reader.h"
 #include "base/field_writer.h"
 #include "base/input_error.h"
+#include "base/read_file.h"
 #include "sim/devices/memory/memory_plan_fields.h"
 #include "sim/devices/memory/stalloc_plan_text.h"
 
@@ -168,7 +169,7 @@ void check_plan(const MemoryPlan& plan, const std::string& file) {
 }
 
 MemoryPlan read_memory_plan(ByteSource& source) {
-  const std::string text = source.read_all(std::uint64_t{1} << 30);
+  const std::string text = read_text(source, std::uint64_t{1} << 30);
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin != std::string::npos && text[begin] >= '0' && text[begin] <= '9')
     return parse_stalloc_plan(text, source.name());
