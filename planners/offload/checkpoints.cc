@@ -30,19 +30,16 @@ std::map<TensorId, OpId> repeated_uses(const Trace& trace, const OffloadPlan& pl
   return earliest;
 }
 
-// Layers made again from their inputs take one more forward. Where what enters a layer is saved by nobody, as with
-// norms that keep a wider copy of it, each takes the layers before it too.
-void require_inputs(const Trace& trace, Picos repeated) {
-  Picos forward{};
+}  // namespace
+
+bool repeats_layers_before(const Trace& trace, const OffloadPlan& plan) {
+  Picos forward{}, repeated{};
   for (std::size_t i = 0; i < trace.ops.size(); ++i)
     if (is_device_work(trace.ops.kind[i]) && trace.ops.phase[i] == Phase::forward) forward += trace.ops.duration[i];
-  if (repeated > forward + forward)
-    throw InputError("", "technique",
-                     "what enters a layer is kept by nobody here, so that a layer can't be made again alone",
-                     "set model.recompute to full and offload.technique to ssdtrain, or model.fused_kernels to true");
+  for (const Recomputation& group : plan.recomputations)
+    for (const OpId op : group.ops) repeated += trace.ops.duration[index_of(op)];
+  return repeated > forward + forward;
 }
-
-}  // namespace
 
 OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
   if (trace.is_inferred(Capability::uses))
@@ -54,12 +51,11 @@ OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, con
   const std::vector<SavedTensor> saved = saved_tensors(trace);
   RecomputeIndex index(trace, saved);
   AwayUntil away = full_recompute(index);
-  Picos repeated{};
-  for (const RecomputeGroup& group : index.groups(away)) {
-    add_to_plan(group, index, outcome.plan);
-    repeated += group.time;
-  }
-  require_inputs(trace, repeated);
+  for (const RecomputeGroup& group : index.groups(away)) add_to_plan(group, index, outcome.plan);
+  if (repeats_layers_before(trace, outcome.plan))
+    throw InputError("", "technique",
+                     "what enters a layer is kept by nobody here, so that a layer can't be made again alone",
+                     "set model.recompute to full and offload.technique to ssdtrain, or model.fused_kernels to true");
   std::set<TensorId> remade;
   for (const Absence& absence : outcome.plan.absences) remade.insert(absence.tensor);
 

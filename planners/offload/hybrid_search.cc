@@ -184,14 +184,15 @@ class HybridSearch {
     replay_case(candidate);
     accept_baseline(std::move(candidate));
   }
-  // Every layer's activations but its input, made again before the layer's backward.
+  // Every layer's activations but its input, made again before the layer's backward; where a layer can be alone.
   void add_recompute() {
     Fates fates(saved_.size(), Fate::keep);
     for (std::size_t i = 0; i < saved_.size(); ++i) {
       const SavedTensor& saved = saved_[i];
       if (is_own(saved)) fates[i] = Fate::again;
     }
-    add_baseline("full recomputation", plan_of(fates));
+    const OffloadPlan plan = plan_of(fates);
+    if (!repeats_layers_before(trace_, plan)) add_baseline("full recomputation", plan);
   }
   // The fastest recomputation that fits (recompute_run.h); the search begins from it as well.
   void add_searched_recompute() {
