@@ -9,7 +9,8 @@
 namespace spillway::planners {
 namespace {
 
-constexpr int most_rounds = 8;              // of forwarding
+constexpr int rounds_from_nothing = 2, most_rounds = 12;  // of forwarding
+constexpr int rounds_for_limits = 8;
 constexpr int most_widenings = 3;           // of the limits of unfinished stores
 constexpr double slower_by_limits = 0.005;  // a step that waits for its stores no more than this is taken
 const ReplayVariation times{.times_only = true}, clock_alone{.clock_only = true};
@@ -90,14 +91,16 @@ struct Transfers {
 
 Transfers transfers_of(const PlannedTrace& planned) { return {planned.transfer, planned.fetch, planned.asked}; }
 
-// Absences whose load is asked for while their store is still under way.
-std::vector<std::size_t> loads_before_their_stores(const Transfers& transfers, const Result& result) {
+// Absences with a store that are forwarded though they are asked for when it has ended, or are not though it is still
+// under way.
+std::vector<std::size_t> wrongly_decided(const OffloadPlan& plan, const Transfers& transfers, const Result& result) {
   std::vector<std::size_t> found;
   for (std::size_t k = 0; k < transfers.store.size(); ++k) {
-    if (transfers.fetch[k] == OpId::none || transfers.store[k] == OpId::none) continue;
+    const Absence& absence = plan.absences[k];
+    if (transfers.store[k] == OpId::none || (transfers.fetch[k] == OpId::none && !absence.forwarded)) continue;
     const OpId asked = transfers.asked[k];
     const Picos when = asked == OpId::none ? Picos(0) : result.op_end[index_of(asked)];
-    if (when < result.op_end[index_of(transfers.store[k])]) found.push_back(k);
+    if (absence.forwarded != (when < result.op_end[index_of(transfers.store[k])])) found.push_back(k);
   }
   return found;
 }
@@ -116,11 +119,19 @@ void original_times(const Trace& trace, const OffloadOutcome& outcome, std::vect
 }
 
 enum class Depth : std::uint8_t {
-  clock,        // the replayer gives times alone
+  clock,        // of a search for limits: the replayer gives times alone
   full,         // most settle at once: the first replay, and the last, in full
   clock_first,  // loads are known to come early: all but the last for their times
 };
 
+// What is asked for before its store has ended is forwarded. Whether it is depends on the past alone, so there is one
+// answer, and each replay gets right what comes before its first wrong decision. It begins with nothing forwarded;
+// where stores take much longer than what makes their tensors, the first load waits for the last store, and a replay
+// finds no more than that: then it goes on from everything forwarded.
+//
+// The search for limits (Depth::clock) begins with nothing forwarded, takes no mark back, and ends after fewer rounds:
+// a host that waits for nothing asks for all before a store has ended, and limits of a step that reads nothing would be
+// too narrow for one whose stores share drives and links with its loads.
 void forward(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome, Depth depth,
              const std::function<void(PlannedTrace&)>& adapt) {
   const auto plan = [&] {
@@ -128,24 +139,33 @@ void forward(const Trace& trace, const Replayer& replayer, OffloadOutcome& outco
     if (adapt) adapt(planned);
     return planned;
   };
+  const bool is_search = depth == Depth::clock;
   std::vector<std::size_t> caught;
-  const auto catch_early = [&](const Transfers& transfers, const Result& result) {
-    return outcome.forwards ? loads_before_their_stores(transfers, result) : std::vector<std::size_t>();
+  const auto catch_wrong = [&](const Transfers& transfers, const Result& result) {
+    if (!outcome.forwards) return std::vector<std::size_t>();
+    std::vector<std::size_t> wrong = wrongly_decided(outcome.plan, transfers, result);
+    if (is_search) std::erase_if(wrong, [&](std::size_t k) { return outcome.plan.absences[k].forwarded; });
+    return wrong;
   };
-  for (int round = 0; round < most_rounds; ++round) {
-    for (const std::size_t k : caught) outcome.plan.absences[k].forwarded = true;
+  const int rounds = is_search ? rounds_for_limits : most_rounds;
+  for (int round = 0; round < rounds; ++round) {
+    for (const std::size_t k : caught)
+      outcome.plan.absences[k].forwarded = is_search || !outcome.plan.absences[k].forwarded;
+    if (!is_search && round == rounds_from_nothing)
+      for (Absence& absence : outcome.plan.absences)
+        absence.forwarded = absence.forwarded || (absence.stores() && absence.loads());
     PlannedTrace planned = plan();
     const Transfers transfers = transfers_of(planned);
     ++outcome.rounds;
-    const bool may_be_last = depth == Depth::clock || (depth == Depth::full && round == 0) || round + 1 == most_rounds;
+    const bool may_be_last = is_search || (depth == Depth::full && round == 0) || round + 1 == rounds;
     if (!may_be_last) {
-      caught = catch_early(transfers, replayer.replay(std::move(planned), clock_alone));
+      caught = catch_wrong(transfers, replayer.replay(std::move(planned), clock_alone));
       if (!caught.empty()) continue;
       planned = plan();
     }
     outcome.planned = std::move(planned);
     outcome.result = replayer.replay(outcome.planned);
-    caught = catch_early(transfers, outcome.result);
+    caught = catch_wrong(transfers, outcome.result);
     if (caught.empty()) break;
   }
   outcome.moved.technique = outcome.plan.technique;

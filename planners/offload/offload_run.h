@@ -35,10 +35,10 @@ OffloadPlan limited_plan(std::string_view technique, const Replayer& replayer, c
 // hardware a place to offload to.
 OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
 
-// Replays outcome.plan, marking absences as forwarded whose load is asked for before their store has ended, until none
-// is new or eight replays are done; then `moved.settled` is false, and the last replay stands. Fills `moved` but for
-// its candidates and what was kept of them. Adds its replays to outcome.rounds.
-// `adapt`: changes each planned trace before its replay.
+// Replays outcome.plan, marking absences as forwarded whose load is asked for before their store has ended, until no
+// mark changes or twelve replays are done; then `moved.settled` is false, and the last replay stands. Fills `moved` but
+// for its candidates and what was kept of them. Adds its replays to outcome.rounds. `adapt`: changes each planned trace
+// before its replay.
 void replay_with_forwarding(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
                             const std::function<void(PlannedTrace&)>& adapt = {});
 

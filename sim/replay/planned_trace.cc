@@ -146,7 +146,7 @@ class Rewriter {
       fail(name_of(k), "the trace has no allocation of its tensor");
     absences_of_[storage_of(absence)].push_back(k);
     if (absence.stores()) stores_after_[index_of(absence.store_after)].push_back(k);
-    if (absence.back_before == OpId::none || absence.forwarded) return;
+    if (absence.back_before == OpId::none) return;
     if (absence.tier != Tier::recompute) {
       loads_before_[launch_column(fetch_op(absence))].push_back(k);
       return;
@@ -296,11 +296,12 @@ class Rewriter {
 
   void emit_load(std::size_t k, std::size_t column) {
     const Absence& absence = plan_.absences[k];
-    const OpId load = append_transfer(k, fetch_op(absence), true);
-    out_.fetch[k] = load;
     const OpId asked = plan_.paced_by_device ? last_work(old_.ops.lane[index_of(fetch_op(absence))])
                                              : last_call(old_.ops.lane[column]);
     out_.asked[k] = asked;
+    if (absence.forwarded) return;
+    const OpId load = append_transfer(k, fetch_op(absence), true);
+    out_.fetch[k] = load;
     if (asked != OpId::none) edge(asked, load);
     // The copy that it reads may be an earlier absence's, still under way.
     if (const auto stored = last_store_.find(storage_of(absence)); stored != last_store_.end())

@@ -29,9 +29,10 @@ struct PlannedTrace {
   std::vector<OpId> source;         // by op: the op it is, or repeats, in the original; none for transfers
   std::vector<OpId> transfer;       // by absence: its store; none when it has none
   std::vector<OpId> fetch;          // by absence: its load; none when it has none
-  std::vector<OpId> asked;          // by absence: the op at whose end its load is asked for; none: at once, or no load
-  std::vector<OpId> gate;           // by memory event: it also waits for the end of this op; none: for nothing
-  std::string drives;               // as OffloadPlan::drives
+  std::vector<OpId>
+      asked;               // by absence: the op at whose end it is asked for, forwarded or not; none: at once, or never
+  std::vector<OpId> gate;  // by memory event: it also waits for the end of this op; none: for nothing
+  std::string drives;      // as OffloadPlan::drives
 
   [[nodiscard]] const TransferLane* lane_of(LaneId lane) const;  // null: no transfer lane
 };

@@ -140,6 +140,27 @@ TEST(Ssdtrain, MovesCandidatesAndLowersThePeak) {
   EXPECT_GE(offload.result.step_time, keep.step_time);
 }
 
+// A link so slow that the stores of a forward end long after the backward has asked for most of it: the answer is found
+// all the same, and each tensor is forwarded exactly where it is asked for before its store has ended.
+TEST(Ssdtrain, WhatIsAskedForBeforeItsStoreEndsIsForwarded) {
+  LoadedScenario loaded = gpt2();
+  loaded.hardware.gpu.pcie_generation.value = 4;
+  OffloadSettings settings = everything();
+  settings.tier = Tier::host;
+  settings.in_flight = Bytes(0);  // the host waits for none
+  const OffloadOutcome offload = run_ssdtrain(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
+  check(loaded.trace, offload.plan, offload.planned, offload.result);
+  EXPECT_TRUE(offload.moved.settled);
+  EXPECT_GT(offload.moved.forwarded, offload.moved.stored / 2);
+  EXPECT_LT(offload.moved.forwarded, offload.moved.stored);
+  for (std::size_t k = 0; k < offload.plan.absences.size(); ++k) {
+    const OpId asked = offload.planned.asked[k], store = offload.planned.transfer[k];
+    ASSERT_NE(asked, OpId::none);
+    EXPECT_EQ(offload.plan.absences[k].forwarded,
+              offload.result.op_end[index_of(asked)] < offload.result.op_end[index_of(store)]);
+  }
+}
+
 TEST(Ssdtrain, SmallTensorsWeightsAndTheHeadStay) {
   const LoadedScenario loaded = gpt2();
   SsdtrainSettings settings;
