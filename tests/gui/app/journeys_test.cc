@@ -87,37 +87,8 @@ class Journey : public testing::Test {
     EXPECT_TRUE(window_.grab().save(QString(folder) + "/gui-journey-" + name + ".png"));
   }
   // What opens with the next key or click, which returns when it is closed.
-  void in_dialog(const std::function<void(QFileDialog&)>& act) {
-    auto* const poll = new QTimer(&window_);
-    QObject::connect(poll, &QTimer::timeout, &window_, [this, poll, act] {
-      auto* const dialog = window_.findChild<QFileDialog*>();
-      if (dialog == nullptr || !dialog->isVisible()) return;
-      poll->stop();
-      poll->deleteLater();
-      dialog->setDirectory(folder_.path());  // not where the test before was
-      dialog->activateWindow();
-      static_cast<void>(QTest::qWaitForWindowActive(dialog));
-      QTest::qWait(150);
-      act(*dialog);
-      QTest::qWait(200);
-      auto* const left = window_.findChild<QFileDialog*>();
-      if (left != nullptr && left->isVisible()) left->reject();  // nobody waits for what failed
-    });
-    constexpr int poll_ms = 100;
-    poll->start(poll_ms);
-  }
-  // There is no window manager to give the keys back when a dialog is closed.
-  void back_in_window() {
-    const auto no_dialog = [this] {
-      auto* const dialog = window_.findChild<QFileDialog*>();
-      return dialog == nullptr || !dialog->isVisible();
-    };
-    ASSERT_TRUE(until(no_dialog));
-    QTest::qWait(100);
-    window_.activateWindow();
-    ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
-    QTest::qWait(100);
-  }
+  void in_dialog(const std::function<void(QFileDialog&)>& act) { in_file_dialog(window_, folder_.path(), act); }
+  void back_in_window() { ASSERT_TRUE(back_from_dialog(window_)); }
   void press(const QWidget& in, const QString& text) {
     for (QPushButton* const button : in.findChildren<QPushButton*>()) {
       if (QString(button->text()).remove('&') != text) continue;

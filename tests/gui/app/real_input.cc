@@ -2,8 +2,10 @@
 
 #include <QApplication>
 #include <QEvent>
+#include <QFileDialog>
 #include <QProcess>
 #include <QTest>
+#include <QTimer>
 #include <algorithm>
 #include <chrono>
 
@@ -66,6 +68,40 @@ bool RealInput::wheel(const QWidget& widget, int notches, QPoint at) {
   return send(moved(widget, at) +
                   QStringList{"click", "--repeat", QString::number(count), "--delay", "0", notches > 0 ? "5" : "4"},
               count, wheels_);
+}
+
+void in_file_dialog(QWidget& window, const QString& folder, const std::function<void(QFileDialog&)>& act) {
+  auto* const poll = new QTimer(&window);
+  QObject::connect(poll, &QTimer::timeout, &window, [&window, folder, poll, act] {
+    auto* const dialog = window.findChild<QFileDialog*>();
+    if (dialog == nullptr || !dialog->isVisible()) return;
+    poll->stop();
+    poll->deleteLater();
+    dialog->setDirectory(folder);
+    dialog->activateWindow();
+    static_cast<void>(QTest::qWaitForWindowActive(dialog));
+    QTest::qWait(150);
+    act(*dialog);
+    QTest::qWait(200);
+    auto* const left = window.findChild<QFileDialog*>();
+    if (left != nullptr && left->isVisible()) left->reject();  // nobody waits for what failed
+  });
+  constexpr int poll_ms = 100;
+  poll->start(poll_ms);
+}
+
+bool back_from_dialog(QWidget& window) {
+  const auto no_dialog = [&window] {
+    auto* const dialog = window.findChild<QFileDialog*>();
+    return dialog == nullptr || !dialog->isVisible();
+  };
+  constexpr int longest_ms = 120'000;  // until what it chose has been opened
+  if (!QTest::qWaitFor(no_dialog, longest_ms)) return false;
+  QTest::qWait(100);
+  window.activateWindow();
+  const bool is_active = QTest::qWaitForWindowActive(&window);
+  QTest::qWait(100);
+  return is_active;
 }
 
 Watchdog::Watchdog() : beat_(Clock::now().time_since_epoch().count()) {

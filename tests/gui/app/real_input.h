@@ -8,7 +8,10 @@
 #include <QWidget>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
+
+class QFileDialog;
 
 namespace spillway::gui {
 
@@ -35,6 +38,12 @@ class RealInput : public QObject {
   [[nodiscard]] static QStringList moved(const QWidget& widget, QPoint at);
   int keys_ = 0, presses_ = 0, wheels_ = 0;
 };
+
+// Of the file dialog that the next key or click opens, which returns when the dialog is closed. folder: what the dialog
+// shows then, not where somebody was before. What the act leaves open is rejected.
+void in_file_dialog(QWidget& window, const QString& folder, const std::function<void(QFileDialog&)>& act);
+// There is no window manager to give the keys back when a dialog is closed. False: it stays open.
+bool back_from_dialog(QWidget& window);
 
 // The longest time that the event loop was away.
 class Watchdog : public QObject {
