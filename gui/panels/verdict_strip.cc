@@ -142,7 +142,10 @@ void VerdictStrip::paint_cells() {
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     const Cell& cell = cells_[i];
     const ShownFigure figure = i < figures_.size() ? figures_[i] : ShownFigure{};
-    set_words(cell.title, figure.title);
+    const std::string mark(ground_mark(figure.ground));
+    const std::string ground(ground_words(figure.ground));
+    set_words(cell.title, mark.empty() ? figure.title : mark + " " + figure.title);
+    cell.title->setToolTip(QString::fromStdString(figure.title + (ground.empty() ? "" : ": " + ground)));
     set_words(cell.value, figure.short_value.empty() ? figure.value : figure.short_value);
     cell.value->setToolTip(QString::fromStdString(figure.value));
     set_words(cell.detail, figure.detail);
@@ -173,7 +176,8 @@ void VerdictStrip::paint_cells() {
     cell.change->setStyleSheet("color: " + color(change_color));
     cell.frame->setAccessibleName(QString::fromStdString(figure.title + ": " + figure.value));
     cell.frame->setAccessibleDescription(QString::fromStdString(
-        figure.detail + (figure.change.empty() ? "" : ", against the baseline " + figure.change)));
+        figure.detail + (figure.change.empty() ? "" : ", against the baseline " + figure.change) +
+        (ground.empty() ? "" : "; " + ground)));
   }
 }
 
@@ -182,8 +186,13 @@ bool VerdictStrip::eventFilter(QObject* watched, QEvent* event) {
   const bool leaves = event->type() == QEvent::Leave || event->type() == QEvent::FocusOut;
   if (on_hover && (enters || leaves)) {
     for (std::size_t i = 0; i < cells_.size() && i < figures_.size(); ++i)
-      if (cells_[i].frame == watched)
-        on_hover(enters ? QString::fromStdString(figures_[i].title + ": " + figures_[i].provenance) : QString());
+      if (cells_[i].frame == watched) {
+        const ShownFigure& figure = figures_[i];
+        const std::string ground(ground_words(figure.ground));
+        on_hover(!enters ? QString()
+                         : QString::fromStdString(figure.title + (ground.empty() ? "" : " " + ground) + ": " +
+                                                  figure.provenance));
+      }
   }
   return QWidget::eventFilter(watched, event);
 }

@@ -28,6 +28,24 @@ std::string rests_on(const Outcome& outcome, const std::string& how, std::initia
   return text;
 }
 
+Ground ground_of(const std::string& provenance) {
+  if (provenance == "measured") return Ground::measured;
+  return provenance == "assumed" ? Ground::assumed : Ground::known;
+}
+
+// The figure rests on these inputs, of which the weakest counts; `least`: on that in any case.
+void ground_on(const Outcome& outcome, Ground least, std::initializer_list<const char*> prefixes, ShownFigure& figure) {
+  figure.ground = std::max(figure.ground, least);
+  for (const InputProvenance& input : outcome.result().provenance)
+    for (const char* prefix : prefixes)
+      if (input.name.starts_with(prefix)) figure.ground = std::max(figure.ground, ground_of(input.provenance));
+}
+
+// Of a step's times: those of a capture were measured.
+Ground times_of(const Outcome& outcome) {
+  return outcome.loaded.scenario.trace.empty() ? Ground::known : Ground::measured;
+}
+
 std::string gib_words(Bytes bytes) { return fmt::format("{:.2f}", static_cast<double>(bytes.count()) / (1 << 30)); }
 
 constexpr const char* no_times = "the file has no times";
@@ -115,6 +133,9 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   const std::size_t doubts = result.may_fit() ? doubts_of(outcome) : 0;
   figure.is_caution = result.verdict() == Verdict::tight || result.verdict() == Verdict::unknown || doubts > 0;
   if (doubts > 0 && result.fits()) figure.detail = "what is recorded " + figure.value;
+  if (result.verdict() != Verdict::unknown) ground_on(outcome, times_of(outcome), {"gpu.context_memory"}, figure);
+  for (const ReservePart& part : result.reserve.parts)
+    figure.ground = std::max(figure.ground, ground_of(part.provenance));
   figure.provenance = rests_on(outcome, "simulated", {"gpu.memory ", "gpu.memory", "gpu.context_memory"});
   for (const ReservePart& part : result.reserve.parts)
     if (!part.in_capacity)
@@ -137,6 +158,7 @@ ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
     figure.change = "was " + std::string(describe(baseline->result().binding));
     figure.direction = Change::other;
   }
+  ground_on(outcome, times_of(outcome), {"gpu.memory_bandwidth"}, figure);
   figure.provenance = "simulated: the chain of waits that ends the step, walked back to its start";
   return figure;
 }
@@ -174,6 +196,8 @@ ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
                                  number_text(milliseconds * range.low), number_text(milliseconds * range.high));
   }
   if (baseline != nullptr && has_times(*baseline)) compare_step(result, baseline->result(), figure);
+  ground_on(outcome, times_of(outcome),
+            {"gpu.memory_bandwidth", "gpu.launch_to_start", "gpu.kernel_gap", "host.dispatch_cost"}, figure);
   figure.provenance = rests_on(
       outcome,
       outcome.loaded.scenario.trace.empty() ? "simulated from modelled kernel times" : "replayed from a capture",
@@ -202,6 +226,7 @@ ShownFigure memory_peak(const Outcome& outcome, const Outcome* baseline) {
     figure.change = more == Bytes(0) ? "no change" : (more < Bytes(0) ? "" : "+") + bytes_text(more);
     figure.direction = more == Bytes(0) ? Change::none : more < Bytes(0) ? Change::better : Change::worse;
   }
+  ground_on(outcome, times_of(outcome), {}, figure);
   figure.provenance = rests_on(outcome, "simulated: the step's requests through the " + memory.allocator + " allocator",
                                {"gpu.context_memory"});
   figure.provenance += "; 80 % of its peaks: " + peak_range_words(outcome.result());
@@ -219,6 +244,7 @@ ShownFigure pcie(const Outcome& outcome, const Outcome* baseline) {
     if (std::abs(points) >= 0.05) figure.change = fmt::format("{:+.1f} points", points);
     figure.direction = std::abs(points) < 0.05 ? Change::none : Change::other;
   }
+  if (busy) ground_on(outcome, Ground::known, {"gpu.pcie"}, figure);
   figure.provenance =
       "simulated: bytes over the link's capacity and the replayed time; lanes and generation of the profile";
   return figure;
@@ -245,6 +271,7 @@ ShownFigure ssd_life(const Outcome& outcome, const Outcome* baseline) {
     figure.change = fmt::format("{:+.3g} years", more);
     figure.direction = more == 0 ? Change::none : more > 0 ? Change::better : Change::worse;
   }
+  figure.ground = drive->life->assumptions.empty() ? Ground::known : Ground::assumed;
   figure.provenance = "endurance: " + drive->life->basis;
   for (const std::string& assumption : drive->life->assumptions) figure.provenance += "; assumed: " + assumption;
   return figure;
@@ -258,6 +285,34 @@ static std::string with_minus(std::string text) {
     if (at + 1 < text.size() && std::isdigit(static_cast<unsigned char>(text[at + 1])) != 0)
       text.replace(at, 1, "\u2212");
   return text;
+}
+
+std::string_view ground_mark(Ground ground) {
+  switch (ground) {
+    case Ground::measured:
+      return "\u25cf";
+    case Ground::known:
+      return "\u25d0";
+    case Ground::assumed:
+      return "\u25cc";
+    case Ground::unknown:
+      break;
+  }
+  return "";
+}
+
+std::string_view ground_words(Ground ground) {
+  switch (ground) {
+    case Ground::measured:
+      return "rests on measurements";
+    case Ground::known:
+      return "rests on datasheets, or on models fitted to measurements";
+    case Ground::assumed:
+      return "rests on an assumption";
+    case Ground::unknown:
+      break;
+  }
+  return "";
 }
 
 std::vector<ShownFigure> shown_figures(const Outcome& outcome, const Outcome* baseline) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/workspace/outcome.h"
@@ -10,6 +11,12 @@
 namespace spillway::gui {
 
 enum class Change : std::uint8_t { none, better, worse, other };
+
+// The weakest of what a figure rests on.
+enum class Ground : std::uint8_t { unknown, measured, known, assumed };  // known: datasheet, or fitted to measurements
+// One letter for it, a disc, half of one, a dashed one; empty: unknown. And words.
+std::string_view ground_mark(Ground ground);
+std::string_view ground_words(Ground ground);
 
 struct ShownFigure {
   std::string id;             // "step-time"
@@ -20,7 +27,8 @@ struct ShownFigure {
   Change direction = Change::none;
   bool is_alarm = false;    // the answer is no
   bool is_caution = false;  // or not a clear yes
-  std::string provenance;   // one line: what the figure rests on
+  Ground ground = Ground::unknown;
+  std::string provenance;  // one line: what the figure rests on
 };
 
 // In the strip's order: verdict, binding resource, step time, memory, PCIe, SSD life. baseline: may be null.
