@@ -19,11 +19,12 @@ Bytes replayed_limit(const MemoryResult& memory) { return memory.gives_back ? me
 
 }  // namespace
 
-AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const ScenarioRun& run) {
+AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const ScenarioRun& run,
+                                       std::optional<std::int16_t> device) {
   const Result& result = run.result;
   MemoryReplayOptions memory = memory_options(loaded, run);
   if (result.memory.on_host) memory = {.allocator = std::string(ideal_policy)};
-  return stream_options(memory, result.memory.device, replayed_limit(result.memory));
+  return stream_options(memory, device.value_or(result.memory.device), replayed_limit(result.memory));
 }
 
 ScenarioRun run_memory(const LoadedScenario& loaded) {
@@ -81,10 +82,10 @@ PlacedAllocations placed_allocations(const LoadedScenario& loaded, ScenarioRun r
 }
 
 std::vector<MemoryPicture> step_memory_on(const LoadedScenario& loaded, const ScenarioRun& run,
-                                          std::span<const MemoryClock> clocks) {
+                                          std::span<const MemoryClock> clocks, std::optional<std::int16_t> device) {
   std::vector<MemoryPicture> pictures;
   if (!run.result.memory.known || clocks.empty()) return pictures;
-  AllocationStreamOptions options = allocations_of(loaded, run);
+  AllocationStreamOptions options = allocations_of(loaded, run, device);
   options.keep_rows = options.keep_totals = true;
   options.repeat = false;
   const Trace& trace = run.trace(loaded);

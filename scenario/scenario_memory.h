@@ -14,8 +14,9 @@
 
 namespace spillway::scenario {
 
-// As the replay ran the device that needs most.
-AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const ScenarioRun& run);
+// As the replay ran a device; none: the one that needs most.
+AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const ScenarioRun& run,
+                                       std::optional<std::int16_t> device = {});
 
 // What a trace's memory events alone say, for files without times (memory snapshots): no figure of time is known.
 // Throws InputError where the events have no addresses, so that nobody knows which blocks come back.
@@ -33,10 +34,10 @@ struct PlacedAllocations {
 // of the result. Runs the streams once more. O(events log events).
 PlacedAllocations placed_allocations(const LoadedScenario& loaded, ScenarioRun run);
 // The same on other clocks, one picture for each of them, to the end of the replay. Of a trace without times one alone,
-// event by event, whatever is asked for. Runs the stream once.
+// event by event, whatever is asked for. Of one device; none: the one that needs most. Runs its stream once.
 // Precondition: take_replayed_order(loaded, run).
 std::vector<MemoryPicture> step_memory_on(const LoadedScenario& loaded, const ScenarioRun& run,
-                                          std::span<const MemoryClock> clocks);
+                                          std::span<const MemoryClock> clocks, std::optional<std::int16_t> device = {});
 // The result with its memory curve where the GPU has got to, not where the host is that asks far ahead of it: what
 // pictures and reports of a step show. Peaks don't change. Runs the stream once more.
 Result result_on_gpu_clock(const LoadedScenario& loaded, ScenarioRun run);

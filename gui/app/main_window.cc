@@ -63,6 +63,10 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
   session_.on_opened = [this] { begin_document(); };
   session_.on_document = [this] { show_scenario(); };
   session_.on_outcome = [this] { show_outcome(); };
+  session_.on_notes = [this] {
+    canvas_->show_notes(session_.notes());
+    store_session();
+  };
   session_.on_variants = [this] { show_variants(); };
   session_.on_state = [this] { show_state(); };
   session_.on_error = [this](const SimulationError& error) { show_error(error); };
@@ -80,6 +84,8 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
     const auto previewed = session_.previewed();
     canvas_->show(drawn_, previewed != nullptr ? previewed : drawn_baseline_);
   };
+  QObject::connect(&session_.history(), &QUndoGroup::canUndoChanged, undo_, &QAction::setEnabled);
+  QObject::connect(&session_.history(), &QUndoGroup::canRedoChanged, redo_, &QAction::setEnabled);
   time_.on_select([this] {
     show_selection();
     show_holders();
@@ -206,8 +212,6 @@ void MainWindow::show_scenario() {
   panel_->show(*session_.document(), session_.baseline_document(),
                parent != nullptr ? parent->document.text() : session_.document()->saved_text());
   sweep_->show_scenario(session_.document(), session_.outcome().get(), session_.baseline().get());
-  undo_->setEnabled(session_.document()->can_undo());
-  redo_->setEnabled(session_.document()->can_redo());
   update_title();
   store_session();
 }
@@ -230,6 +234,7 @@ void MainWindow::show_outcome() {
   message_->hide();
   canvas_->show(drawn_, drawn_baseline_);
   found_.clear();
+  show_ranks();
   show_axis();
   roofline_->show(drawn_, drawn_baseline_);
   sensitivity_->show(session_.sensitivity(), session_.baseline_sensitivity());
@@ -291,7 +296,8 @@ bool MainWindow::is_settled() const {
 bool MainWindow::is_complete() const {
   if (sweep_->isVisible() && sweep_->is_running()) return false;
   if (compare_->isVisible() && session_.replays_others()) return false;
-  if (diagnosis_->is_searching()) return false;
+  if (start_->isVisible() && !start_->is_complete()) return false;
+  if (diagnosis_->is_searching() || rank_.is_running()) return false;
   const bool looks = look_for_ways_.isActive() || ways_->is_searching();
   if (waits_for_ways_ && ways_->isVisible() && looks) return false;
   return !sensitivity_->isVisible() || session_.sensitivity() != nullptr;
@@ -339,6 +345,7 @@ bool MainWindow::show_view(const QString& name) {
 void MainWindow::set_theme(const Theme& theme) {
   theme_ = &theme;
   apply_theme(*qApp, theme);
+  start_->set_theme(theme);
   canvas_->set_theme(theme);
   sensitivity_->set_theme(theme);
   roofline_->set_theme(theme);

@@ -78,6 +78,7 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] HoldersPanel& holders() { return *holders_; }
   [[nodiscard]] VariantPanel& variants() { return *variants_; }
   [[nodiscard]] CommandPalette& palette() { return *palette_; }
+  [[nodiscard]] QComboBox& rank_choice() { return *rank_choice_; }
   [[nodiscard]] TableModel& selection() { return *selection_; }
   [[nodiscard]] MessageBar& message() { return *message_; }
   // All there are, as the dialog of keys has them.
@@ -106,6 +107,8 @@ class MainWindow : public QMainWindow {
   void make_views();
   QWidget* make_canvas();
   void show_axis();
+  void show_ranks();
+  void look_at_rank();
   void show_legend();
   void make_docks();
   void make_status();
@@ -164,6 +167,9 @@ class MainWindow : public QMainWindow {
   void ask_report();
   void ask_procurement();
   void ask_csv();
+  // Which of the notes there are, or none for a new one at that place.
+  void ask_note(std::optional<std::size_t> which, bool removes, std::int64_t at);
+  void write_note(std::optional<std::size_t> which, const QString& text, std::int64_t at);
   void ask_trace_range();
   void copy_picture();
   void copy_command();
@@ -196,6 +202,7 @@ class MainWindow : public QMainWindow {
   CanvasView* canvas_ = nullptr;
   QPushButton *axis_gpu_ = nullptr, *axis_host_ = nullptr, *axis_order_ = nullptr, *path_button_ = nullptr;
   QComboBox* table_choice_ = nullptr;
+  QComboBox* rank_choice_ = nullptr;  // whose memory the canvas shows
   std::vector<std::uint32_t> found_;  // ops that the search names
   SensitivityChart* sensitivity_ = nullptr;
   RooflineChart* roofline_ = nullptr;
@@ -216,7 +223,7 @@ class MainWindow : public QMainWindow {
   QProgressBar* progress_ = nullptr;
   QAction *undo_ = nullptr, *redo_ = nullptr, *pin_ = nullptr, *stop_ = nullptr;
   CommandPalette* palette_ = nullptr;
-  Worker export_;  // last: ends before what it speaks to
+  Worker export_, rank_;  // last: end before what they speak to
 };
 
 }  // namespace spillway::gui

@@ -6,6 +6,7 @@
 #include <QDockWidget>
 #include <QFileDialog>
 #include <QHeaderView>
+#include <QInputDialog>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenuBar>
@@ -214,6 +215,37 @@ bool MainWindow::export_procurement(const QString& file) {
     task.post([this, file] { message_->show_note(tr("The report is in %1").arg(file)); });
   });
   return true;
+}
+
+void MainWindow::ask_note(std::optional<std::size_t> which, bool removes, std::int64_t at) {
+  const std::vector<Note> notes = session_.notes();
+  if (which && *which >= notes.size()) return;
+  const QString before = which ? QString::fromStdString(notes[*which].text) : QString();
+  if (removes) return write_note(which, {}, at);
+  auto* const dialog = new QInputDialog(this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setWindowTitle(tr("Note"));
+  dialog->setLabelText(which ? tr("What is to be seen here; nothing: the note goes.") : tr("What is to be seen here:"));
+  dialog->setTextValue(before);
+  QObject::connect(dialog, &QInputDialog::textValueSelected, this,
+                   [this, which, at](const QString& text) { write_note(which, text.trimmed(), at); });
+  dialog->open();
+}
+
+// Empty: the note goes.
+void MainWindow::write_note(std::optional<std::size_t> which, const QString& text, std::int64_t at) {
+  std::vector<Note> notes = session_.notes();
+  if (which ? *which >= notes.size() : text.isEmpty()) return;
+  std::string name = "note: " + text.toStdString();
+  if (!which) {
+    notes.push_back({canvas_->axis(), at, text.toStdString()});
+  } else if (text.isEmpty()) {
+    name = "remove note: " + notes[*which].text;
+    notes.erase(notes.begin() + static_cast<std::ptrdiff_t>(*which));
+  } else {
+    notes[*which].text = text.toStdString();
+  }
+  session_.set_notes(std::move(notes), name);
 }
 
 void MainWindow::ask_csv() {

@@ -7,6 +7,8 @@
 #include <QListWidget>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QScrollArea>
+#include <QSignalBlocker>
 #include <QSortFilterProxyModel>
 #include <QStackedWidget>
 #include <QStatusBar>
@@ -16,6 +18,7 @@
 #include <QVBoxLayout>
 #include <utility>
 
+#include "base/number_text.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/compare_view.h"
 #include "gui/panels/diagnosis_panel.h"
@@ -151,7 +154,12 @@ void MainWindow::make_views() {
   column->setSpacing(0);
   column->addWidget(strip_);
   column->addWidget(tabs_, 1);
-  stack_->addWidget(start_);
+  auto* const start_room = new QScrollArea;  // a small window shows a part of it
+  start_room->setFrameShape(QFrame::NoFrame);
+  start_room->setFocusPolicy(Qt::NoFocus);  // its first button has it
+  start_room->setWidgetResizable(true);
+  start_room->setWidget(start_);
+  stack_->addWidget(start_room);
   stack_->addWidget(work);
   auto* const whole = new QWidget;
   auto* const rows = new QVBoxLayout(whole);
@@ -172,6 +180,17 @@ QWidget* MainWindow::make_canvas() {
     show_selection();
   };
   canvas_->on_axis = [this] { show_axis(); };
+  canvas_->on_note = [this](CanvasView::NoteWish wish, std::size_t which, std::int64_t at) {
+    ask_note(wish == CanvasView::NoteWish::add ? std::nullopt : std::optional(which),
+             wish == CanvasView::NoteWish::remove, at);
+  };
+  canvas_->on_rank = [this](int rank) {
+    const int count = rank_choice_->count(), at = rank_choice_->currentIndex();
+    if (count == 0) return;
+    if (rank == CanvasView::next_rank) rank_choice_->setCurrentIndex((at + 1) % count);
+    if (rank == CanvasView::rank_before) rank_choice_->setCurrentIndex((at + count - 1) % count);
+    if (rank >= 0) rank_choice_->setCurrentIndex(std::min(rank + 1, count - 1));
+  };
   auto* const whole = new QWidget;
   auto* const column = new QVBoxLayout(whole);
   column->setContentsMargins(0, 0, 0, 0);
@@ -199,6 +218,12 @@ QWidget* MainWindow::make_canvas() {
   line->addSpacing(8);
   path_button_ = button(tr("Critical path"), tr("What the length of the step is made of (C)"),
                         [this] { canvas_->show_path(path_button_->isChecked()); });
+  rank_choice_ = new QComboBox;
+  rank_choice_->setAccessibleName(tr("Whose memory is shown"));
+  rank_choice_->setToolTip(tr("Whose memory and counters are shown (M, Shift+M)"));
+  rank_choice_->setVisible(false);
+  QObject::connect(rank_choice_, &QComboBox::currentIndexChanged, this, [this] { look_at_rank(); });
+  line->addWidget(rank_choice_);
   line->addSpacing(8);
   selected_range_ = new QPushButton;
   selected_range_->setToolTip(tr("Click to select nothing"));
@@ -217,6 +242,7 @@ QWidget* MainWindow::make_canvas() {
   QObject::connect(search_, &QLineEdit::textChanged, this, [this] { find_all(); });
   QObject::connect(search_, &QLineEdit::returnPressed, this, [this] { find_next(false); });
   found_count_ = new QLabel;
+  found_count_->setObjectName("found count");
   legend_ = new Legend;
   line->addWidget(selected_range_);
   line->addWidget(hidden_lanes_);
@@ -244,12 +270,57 @@ void MainWindow::show_axis() {
   show_selection();
 }
 
+// The GPUs whose memory there is to see. What was chosen stays chosen where there still is that one.
+void MainWindow::show_ranks() {
+  const QSignalBlocker quiet(rank_choice_);
+  const int before = rank_choice_->currentIndex();
+  rank_choice_->clear();
+  const std::vector<RankResult>& ranks = drawn_->result().ranks;
+  const bool has_choice = drawn_->fullest.memory != nullptr && ranks.size() > 1;
+  rank_choice_->setVisible(has_choice);
+  if (!has_choice) return;
+  const auto words_of = [](const RankResult& rank) {
+    return QString("%1, %2").arg(QString::fromStdString(rank.name),
+                                 QString::fromStdString(bytes_text(rank.peak_reserved)));
+  };
+  rank_choice_->addItem(
+      tr("Fullest: %1").arg(words_of(ranks[std::min<std::size_t>(drawn_->fullest.rank, ranks.size() - 1)])));
+  for (const RankResult& rank : ranks) rank_choice_->addItem(words_of(rank));
+  rank_choice_->setCurrentIndex(before > 0 && before < rank_choice_->count() ? before : 0);
+  look_at_rank();
+}
+
+// Its allocations are run once more, beside the window.
+void MainWindow::look_at_rank() {
+  const int chosen = rank_choice_->currentIndex();
+  const auto show = [this](std::shared_ptr<const RankView> view) {
+    canvas_->show_rank(std::move(view));
+    show_legend();
+    show_holders();
+    show_selection();
+  };
+  rank_.stop();
+  const RankView* const shown = canvas_->shown_rank();
+  if (shown != nullptr && shown->rank == chosen - 1) return;
+  const bool is_fullest = chosen <= 0 || drawn_ == nullptr || chosen - 1 == static_cast<int>(drawn_->fullest.rank);
+  if (is_fullest) {
+    if (shown != nullptr) show(nullptr);
+    return;
+  }
+  rank_.start([this, show, outcome = drawn_, rank = static_cast<std::uint16_t>(chosen - 1)](const Worker::Task& task) {
+    auto view = std::make_shared<const RankView>(rank_view(*outcome, rank));
+    task.post([this, show, outcome, view] {
+      if (outcome == drawn_) show(view);
+    });
+  });
+}
+
 // The owners of memory in their colours.
 void MainWindow::show_legend() {
   std::vector<std::pair<QColor, QString>> entries;
   constexpr std::int64_t least_part = 200;  // of the peak; what is less is no stripe that one sees
-  if (drawn_ != nullptr && drawn_->memory != nullptr) {
-    const OwnerStack& stack = drawn_->memory->owners;
+  if (const auto memory = canvas_->memory(); memory != nullptr) {
+    const OwnerStack& stack = memory->owners;
     for (std::size_t i = 0; i < most_owners; ++i) {
       const OwnerStack::Owner& owner = stack.owners()[i];
       if (stack.most_held()[i] > stack.peak() / least_part)

@@ -88,7 +88,7 @@ TableRows MainWindow::kinds_table() const {
                          bytes_cell(row.bytes)});
     rows.ids.push_back(row.example);
   }
-  const MemoryScene* const memory = drawn_->tracks(canvas_->axis()).memory;
+  const auto memory = canvas_->memory();
   if (memory == nullptr || !canvas_->area_has_memory()) return rows;
   std::uint64_t made = 0, freed = 0;
   std::int64_t made_bytes = 0, freed_bytes = 0;
@@ -114,7 +114,7 @@ TableRows MainWindow::kinds_table() const {
 TableRows MainWindow::allocation_table() const {
   TableRows rows;
   rows.headings = {tr("allocation"), tr("held by"), tr("bytes"), tr("from"), tr("until"), tr("layer"), tr("address")};
-  const MemoryScene* const memory = drawn_->tracks(canvas_->axis()).memory;
+  const auto memory = canvas_->memory();
   if (memory == nullptr) return rows;
   const MemoryPicture& picture = memory->picture;
   const std::int64_t peak = memory->owners.time_of_peak();
@@ -256,9 +256,8 @@ void MainWindow::row_chosen(const QModelIndex& index) {
 }
 
 void MainWindow::show_holders() {
-  const MemoryScene* const memory = drawn_ == nullptr ? nullptr : drawn_->tracks(canvas_->axis()).memory;
   const auto range = time_.selection();
-  holders_->show(drawn_, memory, range ? std::optional(range->begin) : std::nullopt);
+  holders_->show(drawn_, canvas_->memory(), range ? std::optional(range->begin) : std::nullopt);
 }
 
 void MainWindow::look_for_diagnosis() {

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "base/number_text.h"
-#include "gui/canvas/fullest_rank.h"
 
 namespace spillway::gui {
 namespace {
@@ -22,7 +21,7 @@ class List {
   std::vector<Track> make() {
     const std::size_t ranks = scene_.trace == nullptr ? 1 : std::max<std::size_t>(1, scene_.trace->rank_count);
     if (ranks > 1) stages();
-    const std::uint16_t first = fullest();
+    const std::uint16_t first = scene_.rank;
     group(first, ranks);
     for (std::uint16_t rank = 0; rank < ranks; ++rank)
       if (rank != first) group(rank, ranks);
@@ -30,12 +29,6 @@ class List {
   }
 
  private:
-  // Whose memory and counters the scene has.
-  [[nodiscard]] std::uint16_t fullest() const {
-    return scene_.trace == nullptr || scene_.result == nullptr ? std::uint16_t{0}
-                                                               : fullest_rank(*scene_.trace, *scene_.result);
-  }
-
   [[nodiscard]] const RankResult* rank_of(std::size_t rank) const {
     return scene_.result != nullptr && rank < scene_.result->ranks.size() ? &scene_.result->ranks[rank] : nullptr;
   }
@@ -88,7 +81,7 @@ class List {
     if (timed && !is_host) detail = busy_words(of != nullptr ? of->bubble : scene_.result->bubble);
     if (timed && ranks == 1 && scene_.result->step_time > Picos(0))
       detail += " · mostly " + std::string(describe(scene_.result->binding));
-    const bool is_shown = rank == fullest();
+    const bool is_shown = rank == scene_.rank;
     if (!heading(name, detail, is_shown)) return;
     if (is_shown && scene_.memory != nullptr) memory();
     if (is_shown) counters();
@@ -183,13 +176,6 @@ class List {
 };
 
 }  // namespace
-
-std::uint16_t fullest_rank(const Trace& trace, const Result& result) {
-  for (const Device& device : trace.devices)
-    if (device.ordinal == result.memory.device && result.memory.known && device.rank < trace.rank_count)
-      return device.rank;
-  return 0;
-}
 
 std::vector<Track> track_list(const TrackScene& scene, const TrackChoice& choice) { return List(scene, choice).make(); }
 

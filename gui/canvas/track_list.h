@@ -1,8 +1,8 @@
 // What the canvas shows below one another: tracks, in groups of a rank each, all over one axis.
 //
 //   GPU 0 . H100                       heading
-//     memory   stacked by owner        one a step: of the GPU that needs most
-//     GPU busy, PCIe, drives           counters
+//     memory   stacked by owner        of one GPU: that which needs most, or the one chosen
+//     GPU busy, PCIe, drives           counters, of the same
 //     phase    passes                  what the GPU is at; of a pipeline one row a stage, in a group of their own
 //     stream 7, host, ...              spans; what runs at once is packed into rows of one track
 //     address map
@@ -40,10 +40,11 @@ struct TrackScene {
   const TimelineScene* lanes = nullptr;
   const TimelineScene* passes = nullptr;
   const MemoryScene* memory = nullptr;
-  const std::vector<CounterLane>* counters = nullptr;  // of the first GPU; on axes of time
+  const std::vector<CounterLane>* counters = nullptr;  // on axes of time
   const Trace* trace = nullptr;
   const Result* result = nullptr;
-  std::string device;  // "H100 80 GB"
+  std::uint16_t rank = 0;  // whose memory and counters they are
+  std::string device;      // "H100 80 GB"
 };
 
 struct TrackChoice {

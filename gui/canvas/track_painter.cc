@@ -281,6 +281,7 @@ class Picture {
     painter.setClipping(false);
     labels(painter);
     marks(painter);
+    notes(painter);
   }
 
   // On any colour: under the line a broader one of the background.
@@ -587,6 +588,21 @@ class Picture {
       last = x;
     }
     painter.setRenderHint(QPainter::Antialiasing, false);
+  }
+
+  void notes(QPainter& painter) const {
+    painter.setFont(sized(painter, span_size));
+    for (const ShownNote& note : look_.notes) {
+      const QRectF flag = note_flag(look_, note);
+      if (flag.isEmpty()) continue;
+      painter.setPen(QPen(theme_.accent, 1, Qt::DashLine));
+      painter.drawLine(QPointF(std::floor(flag.left()) + 0.5, look_.frame.axis),
+                       QPointF(std::floor(flag.left()) + 0.5, look_.frame.size.height()));
+      painter.setPen(theme_.accent);
+      painter.setBrush(theme_[Token::accent_surface]);
+      painter.drawRect(flag);
+      paint_elided(painter, flag.adjusted(4, 0, -3, 0), Qt::AlignVCenter | Qt::AlignLeft, words(note.text));
+    }
   }
 
   // The whole step; what is shown of it as it is, the rest pale.

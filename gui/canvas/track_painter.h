@@ -19,6 +19,13 @@ struct TrackFlow {
   std::uint32_t from = 0, to = 0;  // ops
 };
 
+// A note where it stands on the axis that is shown.
+struct ShownNote {
+  std::int64_t at = 0;
+  std::string text;
+  std::size_t which = 0;  // of all there are
+};
+
 struct TrackLook {
   PlotFrame frame;  // its axis is canvas_top
   TimeRange view, whole;
@@ -34,6 +41,7 @@ struct TrackLook {
   bool with_path = false;
   std::optional<TimeRange> map;       // squeezed addresses that the map shows; none: all
   std::vector<std::uint32_t> marked;  // ops, for the ruler and the small picture
+  std::vector<ShownNote> notes;       // flags on the ruler
   const TrackScene* ghost = nullptr;  // of what this is compared with; on the same axis
   std::size_t most_labels = 500;
   int least_label = 34;  // logical pixels of a block that gets its name
@@ -55,6 +63,8 @@ class TrackPlaces {
   [[nodiscard]] std::optional<Row> at(double y) const;
   // Middle of what an op is drawn as, at that time; none: not shown.
   [[nodiscard]] std::optional<QPointF> middle(std::uint32_t op, std::int64_t time) const;
+  // The note whose flag is there, of those on the ruler; the last drawn lies on top.
+  [[nodiscard]] std::optional<std::size_t> note_at(QPointF at) const;
   // Where an op begins and ends on the axis; none: it has no span.
   [[nodiscard]] std::optional<TimeRange> range(std::uint32_t op) const;
 
@@ -70,6 +80,9 @@ class TrackPlaces {
 
 // The bytes of the address map's vertical axis, and of the memory's.
 std::int64_t memory_top(const TrackScene& scene, const TrackLook& look);
+
+// Of a note's flag, logical pixels; empty: it is not in view.
+QRectF note_flag(const TrackLook& look, const ShownNote& note);
 
 // The squeezed addresses that the map shows. Precondition: the scene has memory.
 TimeRange map_shown(const TrackScene& scene, const TrackLook& look);

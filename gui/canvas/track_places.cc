@@ -108,4 +108,19 @@ TimeRange map_shown(const TrackScene& scene, const TrackLook& look) {
   return look.map ? inside(*look.map, map_bytes(*scene.memory)) : map_bytes(*scene.memory);
 }
 
+QRectF note_flag(const TrackLook& look, const ShownNote& note) {
+  constexpr double longest = 150, of_a_letter = 7, margin = 10, height = 16;
+  if (note.at < look.view.begin || note.at > look.view.end) return {};
+  const double x = look.frame.gutter + look.frame.axis_of(look.view).x(note.at);
+  const double width = std::min(longest, margin + of_a_letter * static_cast<double>(note.text.size()));
+  return {x, look.frame.axis - height - 1, std::max(margin, std::min(width, look.frame.size.width() - look.right - x)),
+          height};
+}
+
+std::optional<std::size_t> TrackPlaces::note_at(QPointF at) const {
+  for (std::size_t i = look_.notes.size(); i-- > 0;)
+    if (note_flag(look_, look_.notes[i]).contains(at)) return i;
+  return std::nullopt;
+}
+
 }  // namespace spillway::gui

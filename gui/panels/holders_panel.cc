@@ -66,11 +66,11 @@ void HoldersPanel::set_shape(HeldShape shape) {
   if (shape == HeldShape::flame && stacks >= 0) by_->setCurrentIndex(stacks);
 }
 
-void HoldersPanel::show(std::shared_ptr<const Outcome> outcome, const MemoryScene* memory,
+void HoldersPanel::show(std::shared_ptr<const Outcome> outcome, std::shared_ptr<const MemoryScene> memory,
                         std::optional<std::int64_t> at) {
   if (outcome != outcome_) diagnosed_ = nullptr;
   outcome_ = std::move(outcome);
-  memory_ = memory;
+  memory_ = std::move(memory);
   at_ = at;
   is_arranged_ = false;
   if (isVisible()) arrange();

@@ -21,7 +21,8 @@ class HoldersPanel : public QWidget {
   HoldersPanel();
   void set_theme(const Theme& theme);
   // On the axis of `memory`; at: when, none: at its peak. Shown at once where it is in sight.
-  void show(std::shared_ptr<const Outcome> outcome, const MemoryScene* memory, std::optional<std::int64_t> at);
+  void show(std::shared_ptr<const Outcome> outcome, std::shared_ptr<const MemoryScene> memory,
+            std::optional<std::int64_t> at);
   // Of the same outcome; null: nothing is known.
   void show_diagnosis(std::shared_ptr<const Diagnosed> diagnosed);
   void set_shape(HeldShape shape);
@@ -38,7 +39,7 @@ class HoldersPanel : public QWidget {
   void arrange();
 
   std::shared_ptr<const Outcome> outcome_;
-  const MemoryScene* memory_ = nullptr;
+  std::shared_ptr<const MemoryScene> memory_;
   std::optional<std::int64_t> at_;
   std::shared_ptr<const Diagnosed> diagnosed_;
   bool is_arranged_ = false;

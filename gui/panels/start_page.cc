@@ -4,6 +4,7 @@
 #include <QFontInfo>
 #include <QGridLayout>
 #include <QLabel>
+#include <QPainter>
 #include <QPushButton>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -20,6 +21,7 @@ namespace spillway::gui {
 namespace {
 
 constexpr std::uint64_t largest_example = 1U << 20U;
+constexpr QSize stamp_size(240, 52), small_stamp(84, 20);
 
 struct Start {
   const char *file, *title, *words, *control;
@@ -76,7 +78,7 @@ QLabel* heading(const QString& text, int more_points) {
   return label;
 }
 
-// Says as much of its title as there is room for.
+// Says its words behind as much of its title as there is room for.
 class Link : public QPushButton {
  public:
   explicit Link(QString title) : title_(std::move(title)) {
@@ -87,21 +89,56 @@ class Link : public QPushButton {
     setAccessibleName(title_);
     setText(title_);
   }
+  void add_words(const QString& words) {
+    words_ = words;
+    setAccessibleDescription(words);
+    fit();
+  }
 
  protected:
   void resizeEvent(QResizeEvent* event) override {
     QPushButton::resizeEvent(event);
-    constexpr int padding = 12;
-    setText(fontMetrics().elidedText(title_, Qt::ElideRight, width() - padding));
+    fit();
   }
 
  private:
-  QString title_;
+  void fit() {
+    constexpr int padding = 12, beside_icon = 6;
+    const int icon_room = icon().isNull() ? 0 : iconSize().width() + beside_icon;
+    const QString behind = words_.isEmpty() ? QString() : "  ·  " + words_;
+    const int room = width() - padding - icon_room - fontMetrics().horizontalAdvance(behind);
+    setText(fontMetrics().elidedText(title_, Qt::ElideRight, room) + behind);
+  }
+  QString title_, words_;
 };
+
+// Of a sweep, which is not run before it is opened: points, and the front under them.
+QPixmap sweep_stamp(QSize size, double ratio, const Theme& theme) {
+  QPixmap picture(size * ratio);
+  picture.setDevicePixelRatio(ratio);
+  picture.fill(theme[Token::sunken]);
+  QPainter painter(&picture);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setPen(Qt::NoPen);
+  constexpr double radius = 2;
+  constexpr QPointF front[] = {{0.1, 0.15}, {0.22, 0.45}, {0.42, 0.65}, {0.68, 0.78}, {0.92, 0.85}};
+  constexpr QPointF beaten[] = {{0.3, 0.2}, {0.5, 0.3}, {0.65, 0.5}, {0.8, 0.25}, {0.85, 0.6}};
+  const auto dot = [&](QPointF at) {
+    painter.drawEllipse({at.x() * size.width(), at.y() * size.height()}, radius, radius);
+  };
+  painter.setBrush(theme.muted);
+  for (const QPointF& at : beaten) dot(at);
+  painter.setBrush(theme.good);
+  for (const QPointF& at : front) dot(at);
+  return picture;
+}
 
 }  // namespace
 
-StartPage::StartPage() {
+StartPage::StartPage() : theme_(&light_theme()) {
+  thumbnails_.on_found = [this](const QString& file, const QPixmap& picture, const QString& verdict) {
+    stamp(file, picture, verdict);
+  };
   auto* const column = new QVBoxLayout(this);
   column->setContentsMargins(36, 24, 36, 24);
   column->setSpacing(10);
@@ -129,8 +166,17 @@ StartPage::StartPage() {
     auto* const words = new QLabel(tr(start.words));
     words->setWordWrap(true);
     words->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+    Card card{file, tr(start.title), button, new QLabel, new QLabel, {}};
+    card.picture->setFixedHeight(stamp_size.height());
+    card.picture->setAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+    QFont small = card.verdict->font();
+    small.setBold(true);
+    card.verdict->setFont(small);
+    cards_.push_back(card);
     grid->addWidget(button, 0, place);
-    grid->addWidget(words, 1, place);
+    grid->addWidget(card.picture, 1, place);
+    grid->addWidget(card.verdict, 2, place);
+    grid->addWidget(words, 3, place);
     grid->setColumnStretch(place++, 1);
     starts_.push_back(button);
   }
@@ -149,8 +195,10 @@ StartPage::StartPage() {
     QObject::connect(link, &QPushButton::clicked, this, [this, file = file] {
       if (on_open) on_open(file, {});
     });
+    link->setIconSize(small_stamp);
     more->addWidget(link, shown / columns, shown % columns);
     others_.push_back(link);
+    cards_.push_back({file, title, link, nullptr, nullptr, {}});
     ++shown;
   }
   column->addLayout(more);
@@ -178,6 +226,55 @@ StartPage::StartPage() {
   recent_ = new QVBoxLayout;
   column->addLayout(recent_);
   column->addStretch(1);
+}
+
+void StartPage::stamp(const QString& file, const QPixmap& picture, const QString& verdict) {
+  for (Card& card : cards_) {
+    if (card.file != file) continue;
+    card.stamp = picture;
+    if (card.picture != nullptr) {
+      card.picture->setPixmap(picture);
+      card.verdict->setText(verdict);
+      card.button->setAccessibleDescription(verdict);
+      continue;
+    }
+    card.button->setIcon(QIcon(picture));
+    static_cast<Link*>(card.button)->add_words(verdict);
+  }
+}
+
+QPixmap StartPage::stamp_of(const QString& file) const {
+  for (const Card& card : cards_)
+    if (card.file == file) return card.stamp;
+  return {};
+}
+
+void StartPage::find_stamps() {
+  std::vector<QString> files;
+  const std::vector<std::string> scenarios = bundled_scenarios();
+  for (const Card& card : cards_)
+    if (std::find(scenarios.begin(), scenarios.end(), card.file.toStdString()) != scenarios.end())
+      files.push_back(card.file);
+    else
+      card.button->setIcon(QIcon(sweep_stamp(small_stamp, devicePixelRatioF(), *theme_)));
+  thumbnails_.find(std::move(files), stamp_size, devicePixelRatioF(), *theme_);
+}
+
+void StartPage::set_theme(const Theme& theme) {
+  if (theme_ == &theme) return;
+  theme_ = &theme;
+  if (isVisible()) find_stamps();
+}
+
+void StartPage::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  find_stamps();
+}
+
+// What somebody opens has the machine for itself.
+void StartPage::hideEvent(QHideEvent* event) {
+  QWidget::hideEvent(event);
+  thumbnails_.stop();
 }
 
 void StartPage::show_recent(const QStringList& files, const QString& last) {

@@ -16,8 +16,11 @@ constexpr double shown_with = 6;  // times its own length around what is gone to
 
 QString text_of(std::string_view view) { return QString::fromUtf8(view.data(), static_cast<qsizetype>(view.size())); }
 
-const char* axis_name(MemoryClock axis) {
-  return axis == MemoryClock::gpu ? "GPU time" : axis == MemoryClock::host ? "Host time" : "Program order";
+// Of what the GPU does; of a capture without one, of what was recorded of the host.
+const char* axis_name(MemoryClock axis, bool on_host) {
+  return axis == MemoryClock::gpu    ? (on_host ? "Replayed time" : "GPU time")
+         : axis == MemoryClock::host ? "Host time"
+                                     : "Program order";
 }
 
 }  // namespace
@@ -50,7 +53,8 @@ CanvasView::CanvasView(SharedTime& time)
     : TimeView(
           time, tr("Canvas"),
           tr("The step over time: memory by owner, phases, streams, transfers and addresses. W and S zoom, A and D "
-             "move, drag selects, F focuses, 1 2 3 change the axis, C shows the critical path.")),
+             "move, drag selects, F focuses, 1 2 3 change the axis, C shows the critical path, M the memory of the "
+             "next GPU, N writes a note.")),
       bar_(new QScrollBar(Qt::Vertical, this)) {
   bar_->setAccessibleName(tr("Tracks"));
   QObject::connect(bar_, &QScrollBar::valueChanged, this, [this] { refresh(); });
@@ -70,6 +74,7 @@ void CanvasView::show(std::shared_ptr<const Outcome> outcome, std::shared_ptr<co
     flows_.clear();
     marked_.clear();
     map_view_.reset();
+    rank_.reset();
   }
   outcome_ = std::move(outcome);
   baseline_ = std::move(baseline);
@@ -79,12 +84,25 @@ void CanvasView::show(std::shared_ptr<const Outcome> outcome, std::shared_ptr<co
   become(axis);
 }
 
+void CanvasView::show_rank(std::shared_ptr<const RankView> view) {
+  if (outcome_ == nullptr) return;
+  block_.reset();
+  map_view_.reset();
+  rank_ = std::move(view);
+  become(axis_);
+}
+
+std::shared_ptr<const MemoryScene> CanvasView::memory() const {
+  return outcome_ == nullptr ? nullptr : outcome_->memory(axis_, rank_.get());
+}
+
 void CanvasView::become(MemoryClock axis) {
   const bool changed = axis != axis_;
   axis_ = axis;
-  scene_ = outcome_ == nullptr ? TrackScene() : outcome_->tracks(axis);
+  scene_ = outcome_ == nullptr ? TrackScene() : outcome_->tracks(axis, rank_.get());
   const bool has_ghost = baseline_ != nullptr && baseline_ != outcome_ && baseline_->has_axis(axis);
   ghost_ = has_ghost ? baseline_->tracks(axis) : TrackScene();
+  if (rank_ != nullptr) ghost_.memory = nullptr;  // which is of another GPU
   if (outcome_ != nullptr) time().set_whole(outcome_->whole(axis));
   arrange();
   refresh();
@@ -134,6 +152,11 @@ bool CanvasView::set_axis(MemoryClock axis) {
   return true;
 }
 
+void CanvasView::show_notes(std::vector<Note> notes) {
+  notes_ = std::move(notes);
+  refresh();
+}
+
 void CanvasView::show_path(bool shown) {
   with_path_ = shown;
   refresh();
@@ -163,7 +186,9 @@ TrackLook CanvasView::look(const PlotFrame& frame) const {
   look.whole = time().whole();
   const bool has_lanes = outcome_ != nullptr && !outcome_->timeline.empty();
   look.timed = is_timed();
-  look.axis_name = has_lanes ? axis_name(axis_) : look.timed ? "Recorded time" : "Allocator event";
+  look.axis_name = has_lanes    ? axis_name(axis_, outcome_->result().memory.on_host)
+                   : look.timed ? "Recorded time"
+                                : "Allocator event";
   look.scroll = bar_->value();
   look.right = bar_->isVisible() ? bar_->width() : 0;
   look.tracks = &tracks_;
@@ -174,6 +199,10 @@ TrackLook CanvasView::look(const PlotFrame& frame) const {
   look.with_path = with_path_;
   look.marked = marked_;
   look.map = map_view_;
+  if (outcome_ != nullptr)
+    for (std::size_t i = 0; i < notes_.size(); ++i)
+      if (notes_[i].axis == axis_ || (outcome_->has_axis(notes_[i].axis) && has_lanes))
+        look.notes.push_back({carried(notes_[i].at, notes_[i].axis, axis_), notes_[i].text, i});
   if (ghost_.lanes != nullptr) look.ghost = &ghost_;
   return look;
 }
@@ -239,6 +268,8 @@ std::int64_t CanvasView::block_at(QPoint at) const {
 QString CanvasView::words_at(QPoint at) const {
   const PlotFrame shape = frame();
   const TrackLook here = look(shape);
+  if (const auto note = TrackPlaces(scene_, here).note_at(at))
+    return tr("note: %1").arg(QString::fromStdString(here.notes[*note].text));
   const auto row = TrackPlaces(scene_, here).at(at.y());
   if (!row || outcome_ == nullptr) return {};
   const Track& track = tracks_[row->track];
@@ -461,6 +492,17 @@ bool CanvasView::other_key(int key) {
   }
   if (key == Qt::Key_C) {
     show_path(!with_path_);
+    return true;
+  }
+  if (key == Qt::Key_N && on_note && outcome_ != nullptr) {
+    const TimeRange view = time().view();
+    const auto selected = time().selection();
+    const std::int64_t middle = selected ? selected->begin : view.begin + view.length() / 2;
+    on_note(NoteWish::add, 0, time().cursor().value_or(middle));
+    return true;
+  }
+  if (key == Qt::Key_M && on_rank) {
+    on_rank(next_rank);
     return true;
   }
   return false;

@@ -6,7 +6,8 @@
 //   tracks          wheel zooms at the pointer, Shift+wheel moves, Ctrl+wheel scrolls; dragging selects a range, with
 //                   Alt of the tracks that it goes over alone
 //   address map     Ctrl+wheel zooms in addresses, Ctrl+Shift+wheel moves; Home shows all
-//   keys            as TimeView, and 1 2 3 the axis, C the critical path; Shift+W Shift+S zoom in addresses, Shift+A
+//   keys            as TimeView, and 1 2 3 the axis, C the critical path, M whose memory, N a note; Shift+W Shift+S
+//   zoom in addresses, Shift+A
 //                   Shift+D move
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <set>
 #include <string>
 
+#include "gui/canvas/note.h"
 #include "gui/canvas/track_painter.h"
 #include "gui/plots/time_view.h"
 #include "gui/workspace/outcome.h"
@@ -29,6 +31,11 @@ class CanvasView : public TimeView {
 
   // baseline: drawn as a ghost; may be null. What is chosen stays where it is the same op of the same outcome.
   void show(std::shared_ptr<const Outcome> outcome, std::shared_ptr<const Outcome> baseline);
+  // Memory and counters of that GPU from now on, until another outcome is shown; null: of the one that needs most. Of
+  // the outcome that is shown.
+  void show_rank(std::shared_ptr<const RankView> view);
+  [[nodiscard]] const RankView* shown_rank() const { return rank_.get(); }
+  [[nodiscard]] std::shared_ptr<const MemoryScene> memory() const;  // that is shown; null: none on this axis
   // Chooses an op, and brings it into view.
   void go_to(OpId op);
   [[nodiscard]] std::optional<OpId> chosen() const;
@@ -52,6 +59,13 @@ class CanvasView : public TimeView {
   // Ops that a search has found.
   void mark(std::vector<std::uint32_t> ops);
 
+  // Flags on the ruler, each where it was written, whatever the axis is now.
+  void show_notes(std::vector<Note> notes);
+  // A note is asked for on the axis that is shown, at the pointer, else at the selection's begin, else in the middle;
+  // or one of those shown is to be changed, or removed.
+  enum class NoteWish : std::uint8_t { add, change, remove };
+  std::function<void(NoteWish wish, std::size_t which, std::int64_t at)> on_note;
+
   [[nodiscard]] MemoryClock axis() const { return axis_; }
   [[nodiscard]] bool is_timed() const;  // the axis is in picoseconds, not in ops or events
   // The view and the selection go along, by the ops at their ends. False: the file has no such axis.
@@ -69,7 +83,9 @@ class CanvasView : public TimeView {
   void reveal(TrackKind kind);
   // Names of hidden tracks, for the chip that says so.
   [[nodiscard]] const std::set<std::string>& hidden() const { return choice_.hidden; }
-  std::function<void()> on_lanes;  // hidden tracks changed
+  static constexpr int next_rank = -1, rank_before = -2;
+  std::function<void(int rank)> on_rank;  // its memory is asked for: a rank's own, or one of these
+  std::function<void()> on_lanes;         // hidden tracks changed
   std::function<void()> on_choose;
   std::function<void()> on_axis;  // the axis, or whether the critical path is shown
 
@@ -106,6 +122,7 @@ class CanvasView : public TimeView {
   void become(MemoryClock axis);
 
   std::shared_ptr<const Outcome> outcome_, baseline_;
+  std::shared_ptr<const RankView> rank_;  // null: outcome_->fullest
   TrackScene scene_, ghost_;
   MemoryClock axis_ = MemoryClock::gpu;
   std::vector<Track> tracks_;
@@ -115,6 +132,7 @@ class CanvasView : public TimeView {
   std::optional<std::size_t> block_;  // in AddressMap::blocks
   std::vector<TrackFlow> flows_;
   std::vector<std::uint32_t> marked_;
+  std::vector<Note> notes_;
   bool with_path_ = false;
   std::set<std::string> area_;         // names of tracks
   std::optional<int> area_from_;       // where a drag with Alt began

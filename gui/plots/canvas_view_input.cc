@@ -90,6 +90,18 @@ void CanvasView::contextMenuEvent(QContextMenuEvent* event) {
   QMenu menu(this);
   const TrackLook here = look(frame());
   const auto row = TrackPlaces(scene_, here).at(event->pos().y());
+  const TrackPlaces places(scene_, here);
+  const auto note = places.note_at(event->pos());
+  if (on_note && outcome_ != nullptr && note) {
+    menu.addAction(tr("Change this note…"), this,
+                   [this, which = here.notes[*note].which] { on_note(NoteWish::change, which, 0); });
+    menu.addAction(tr("Remove this note"), this,
+                   [this, which = here.notes[*note].which] { on_note(NoteWish::remove, which, 0); });
+  }
+  if (on_note && outcome_ != nullptr && !note && event->pos().x() >= here.frame.gutter) {
+    const std::int64_t at = here.frame.axis_of(time().view()).time(event->pos().x() - here.frame.gutter);
+    menu.addAction(tr("Write a note here…"), this, [this, at] { on_note(NoteWish::add, 0, at); });
+  }
   if (row && tracks_[row->track].kind != TrackKind::heading) {
     const std::string name = tracks_[row->track].name;
     const QString shown = QString::fromStdString(tracks_[row->track].label);
@@ -97,6 +109,10 @@ void CanvasView::contextMenuEvent(QContextMenuEvent* event) {
     if (tracks_[row->track].kind == TrackKind::spans)
       menu.addAction(choice_.pinned.count(name) > 0 ? tr("Unpin %1").arg(shown) : tr("Pin %1 to the top").arg(shown),
                      this, [this, name] { pin_lane(name); });
+    const bool is_stage = tracks_[row->track].kind == TrackKind::pass && outcome_->result().ranks.size() > 1;
+    if (is_stage && on_rank)
+      menu.addAction(tr("Show the memory of %1").arg(shown), this,
+                     [this, stage = static_cast<int>(tracks_[row->track].lanes.front())] { on_rank(stage); });
   }
   if (!choice_.hidden.empty()) menu.addAction(tr("Show all tracks"), this, [this] { show_all_lanes(); });
   menu.addActions(actions());
@@ -180,6 +196,7 @@ void CanvasView::keyPressEvent(QKeyEvent* event) {
   if (shifted && event->key() == Qt::Key_S) return zoom_map(1 / key_zoom, 0.5);
   if (shifted && event->key() == Qt::Key_A) return pan_map(-key_pan);
   if (shifted && event->key() == Qt::Key_D) return pan_map(key_pan);
+  if (shifted && event->key() == Qt::Key_M && on_rank) return on_rank(rank_before);
   if (event->key() == Qt::Key_Home) map_view_.reset();
   TimeView::keyPressEvent(event);
   if (event->key() == Qt::Key_Home) refresh();

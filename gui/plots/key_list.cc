@@ -26,6 +26,8 @@ std::vector<KeyRow> canvas_keys() {
       {{"Shift+A", "Shift+D"}, tr("Ctrl+Shift+wheel there"), tr("lower, higher addresses")},
       {{"1", "2", "3"}, {}, tr("GPU time, host time, program order")},
       {{"C"}, {}, tr("the critical path")},
+      {{"M", "Shift+M"}, {}, tr("the memory of the next GPU, of the one before")},
+      {{"N"}, tr("right click"), tr("write a note at the pointer")},
       {{"F"}, {}, tr("zoom to the selection")},
       {{"Home"}, {}, tr("everything")},
       {{"Esc"}, {}, tr("select nothing; or cancel what is running")},

@@ -9,7 +9,6 @@
 
 #include "base/byte_source.h"
 #include "base/stop.h"
-#include "gui/canvas/fullest_rank.h"
 #include "gui/workspace/variant_figures.h"
 #include "scenario/scenario_memory.h"
 #include "traces/formats/trace_part.h"
@@ -57,6 +56,21 @@ void in_parallel(std::size_t count, const Work& work) {
   });
 }
 
+// Of the GPU that needs most memory; 0: none is known to.
+std::uint16_t fullest_rank(const Trace& trace, const Result& result) {
+  for (const Device& device : trace.devices)
+    if (device.ordinal == result.memory.device && result.memory.known && device.rank < trace.rank_count)
+      return device.rank;
+  return 0;
+}
+
+// A rank's GPU; none: it has none, as in captures that don't say.
+std::optional<std::int16_t> device_of(const Trace& trace, std::uint16_t rank) {
+  for (const Device& device : trace.devices)
+    if (device.rank == rank && device.ordinal >= 0) return device.ordinal;
+  return std::nullopt;
+}
+
 // Steps of more ops are not drawn in program order: it takes as much memory again.
 constexpr std::size_t most_issued = 500'000;
 
@@ -87,18 +101,20 @@ void draw_lanes(Outcome& outcome) {
   outcome.timeline = timeline_scene(outcome.trace(), outcome.result());
   outcome.pipeline = pipeline_scene(outcome.trace(), outcome.result());
   outcome.work = work_in(outcome.timeline, outcome.trace(), outcome.timeline.whole).rows();
-  if (outcome.timeline.empty()) return;
-  const std::uint16_t rank = fullest_rank(outcome.trace(), outcome.result());  // whose memory is beside them
-  for (studies::Counter& counter : studies::counters_of(outcome.trace(), outcome.result(), rank))
-    outcome.counters.emplace_back(std::move(counter));
 }
 
-void draw_memory(Outcome& outcome) {
+void draw_counters(const Outcome& outcome, RankView& view) {
+  if (outcome.result().op_start.empty()) return;
+  for (studies::Counter& counter : studies::counters_of(outcome.trace(), outcome.result(), view.rank))
+    view.counters.emplace_back(std::move(counter));
+}
+
+void draw_memory(const Outcome& outcome, std::optional<std::int16_t> device, RankView& view) {
   std::vector<MemoryClock> clocks = {MemoryClock::gpu, MemoryClock::host};
   if (draws_issued(outcome)) clocks.push_back(MemoryClock::program);
-  std::vector<MemoryPicture> pictures = step_memory_on(outcome.loaded, outcome.run, clocks);
-  const std::array<std::shared_ptr<const MemoryScene>*, 3> into = {&outcome.memory, &outcome.memory_on_host,
-                                                                   &outcome.memory_issued};
+  std::vector<MemoryPicture> pictures = step_memory_on(outcome.loaded, outcome.run, clocks, device);
+  const std::array<std::shared_ptr<const MemoryScene>*, 3> into = {&view.memory, &view.memory_on_host,
+                                                                   &view.memory_issued};
   in_parallel(pictures.size(), [&](std::size_t i) { *into[i] = memory_scene(std::move(pictures[i])); });
 }
 
@@ -120,8 +136,11 @@ std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange&
   outcome->run = is_snapshot ? run_memory(outcome->loaded) : run_traced(outcome->loaded);
   take_replayed_order(outcome->loaded, outcome->run);
   go_on(progress, "drawing");
-  const std::array<void (*)(Outcome&), 4> parts = {
-      draw_memory, draw_lanes, draw_issued, [](Outcome& made) { made.roofline = roofline(made.loaded, made.run); }};
+  outcome->fullest.rank = fullest_rank(outcome->trace(), outcome->result());
+  const std::array<void (*)(Outcome&), 5> parts = {
+      [](Outcome& made) { draw_memory(made, {}, made.fullest); },
+      [](Outcome& made) { draw_counters(made, made.fullest); }, draw_lanes, draw_issued,
+      [](Outcome& made) { made.roofline = roofline(made.loaded, made.run); }};
   in_parallel(parts.size(), [&](std::size_t i) { parts[i](*outcome); });
   outcome->figures = std::make_shared<const VariantFigures>(variant_figures(*outcome));
   return outcome;
@@ -132,7 +151,8 @@ bool Outcome::has_axis(MemoryClock axis) const {
   return axis != MemoryClock::program || !issued.empty();
 }
 
-TrackScene Outcome::tracks(MemoryClock axis) const {
+TrackScene Outcome::tracks(MemoryClock axis, const RankView* view) const {
+  const RankView& of = view != nullptr ? *view : fullest;
   TrackScene scene;
   scene.trace = &trace();
   scene.result = &result();
@@ -143,14 +163,29 @@ TrackScene Outcome::tracks(MemoryClock axis) const {
   const bool by_order = axis == MemoryClock::program && !timeline.empty();
   scene.lanes = by_order ? &issued : &timeline;
   scene.passes = by_order ? &issued_pipeline : &pipeline;
-  if (!by_order) scene.counters = &counters;
-  scene.memory = (by_order ? memory_issued : axis == MemoryClock::host ? memory_on_host : memory).get();
+  scene.rank = of.rank;
+  if (!by_order) scene.counters = &of.counters;
+  scene.memory = memory(axis, view).get();
   return scene;
+}
+
+std::shared_ptr<const MemoryScene> Outcome::memory(MemoryClock axis, const RankView* view) const {
+  const RankView& of = view != nullptr ? *view : fullest;
+  if (axis == MemoryClock::program && !timeline.empty()) return of.memory_issued;
+  return axis == MemoryClock::host ? of.memory_on_host : of.memory;
 }
 
 TimeRange Outcome::whole(MemoryClock axis) const {
   const TrackScene scene = tracks(axis);
   return scene.lanes->empty() && scene.memory != nullptr ? scene.memory->whole : scene.lanes->whole;
+}
+
+RankView rank_view(const Outcome& outcome, std::uint16_t rank) {
+  RankView view;
+  view.rank = rank;
+  if (const auto device = device_of(outcome.trace(), rank)) draw_memory(outcome, device, view);
+  draw_counters(outcome, view);
+  return view;
 }
 
 Sensitivity find_sensitivity(const Outcome& outcome) {

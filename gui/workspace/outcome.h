@@ -26,24 +26,32 @@ struct ScenarioText {
   friend bool operator==(const ScenarioText&, const ScenarioText&) = default;
 };
 
+// What the canvas shows of one GPU alone.
+struct RankView {
+  std::uint16_t rank = 0;
+  std::shared_ptr<const MemoryScene> memory;  // on the GPU's clock; null: the trace has no memory events of it
+  // On other axes: as the host asks for it; by the number of ops issued before, which has no times.
+  std::shared_ptr<const MemoryScene> memory_on_host, memory_issued;
+  std::vector<CounterLane> counters;
+};
+
 struct Outcome {
   std::uint64_t generation = 0;
   ScenarioText scenario;
   LoadedScenario loaded;
   ScenarioRun run;
   TimelineScene timeline, pipeline;
-  std::vector<studies::WorkRow> work;         // of the whole time
-  std::shared_ptr<const MemoryScene> memory;  // on the GPU's clock; null: the trace has no memory events
-  // On other axes: as the host asks for it; by the number of ops issued before, which has no times.
-  std::shared_ptr<const MemoryScene> memory_on_host, memory_issued;
-  TimelineScene issued, issued_pipeline;
+  std::vector<studies::WorkRow> work;      // of the whole time
+  RankView fullest;                        // of the GPU that needs most memory
+  TimelineScene issued, issued_pipeline;   // by the number of ops issued before
   std::vector<std::int64_t> issue_places;  // by op
-  std::vector<CounterLane> counters;       // of the first GPU
   Roofline roofline;
   std::shared_ptr<const VariantFigures> figures;  // to be kept when the rest is not
 
   [[nodiscard]] bool has_axis(MemoryClock axis) const;
-  [[nodiscard]] TrackScene tracks(MemoryClock axis) const;
+  // With the memory and counters of that view; null: `fullest`'s. The view outlives the scene.
+  [[nodiscard]] TrackScene tracks(MemoryClock axis, const RankView* view = nullptr) const;
+  [[nodiscard]] std::shared_ptr<const MemoryScene> memory(MemoryClock axis, const RankView* view = nullptr) const;
   [[nodiscard]] TimeRange whole(MemoryClock axis) const;
   [[nodiscard]] const Trace& trace() const { return run.trace(loaded); }
   [[nodiscard]] const Result& result() const { return run.result; }
@@ -77,5 +85,7 @@ struct ReadRange {
 std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange& range,
                                   std::shared_ptr<const CapturedTrace>& captured, const Progress& progress);
 Sensitivity find_sensitivity(const Outcome& outcome);
+// Of any of the step's GPUs: its allocations are run once more. Throws Cancelled.
+RankView rank_view(const Outcome& outcome, std::uint16_t rank);
 
 }  // namespace spillway::gui

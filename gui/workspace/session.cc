@@ -29,6 +29,24 @@ class Session::Step : public QUndoCommand {
   bool is_new_ = true;  // the document is there already
 };
 
+// The notes of a variant become others.
+class Session::NoteStep : public QUndoCommand {
+ public:
+  NoteStep(Session& session, Variant& variant, std::vector<Note> notes, const QString& words)
+      : QUndoCommand(words), session_(session), variant_(variant), other_(std::move(notes)) {}
+  void undo() override { exchange(); }
+  void redo() override { exchange(); }
+
+ private:
+  void exchange() {
+    std::swap(variant_.notes, other_);
+    if (&variant_ == session_.current_ && session_.on_notes) session_.on_notes();
+  }
+  Session& session_;
+  Variant& variant_;
+  std::vector<Note> other_;
+};
+
 Session::Session() {
   quiet_.setSingleShot(true);
   QObject::connect(&quiet_, &QTimer::timeout, &context_, [this] { ask(); });
@@ -144,6 +162,7 @@ void Session::make_current(Variant& variant) {
   history_.setActiveStack(&variant.history);
   simulation_->drop(std::exchange(outcome_, nullptr));
   sensitivity_ = nullptr;
+  if (on_notes) on_notes();
 }
 
 // A baseline of another file says nothing of this one; a what-if is compared with what it is one of.
@@ -250,7 +269,7 @@ StoredWorkspace Session::stored() const {
         continue;
       }
       workspace.variants.push_back({one.id, one.parent, one.name, one.document.file(), one.document.folder(),
-                                    one.document.text(), one.document.saved_text()});
+                                    one.document.text(), one.document.saved_text(), one.notes});
       it = left.erase(it);
     }
   return workspace;
@@ -266,6 +285,7 @@ void Session::restore(const StoredWorkspace& workspace) {
         std::find_if(ids.begin(), ids.end(), [&](const auto& pair) { return pair.first == stored.parent; });
     Variant& variant = add({std::move(document), {}, parent == ids.end() ? -1 : parent->second, stored.name});
     ids.emplace_back(stored.id, variant.id);
+    variant.notes = stored.notes;
     if (variant.document.replace(stored.text))  // what was not saved is a step that can be undone
       variant.history.push(new Step(variant.document, QString::fromStdString(step_words(stored.saved, stored.text))));
     if (stored.id == workspace.current || wanted < 0) wanted = variant.id;
@@ -380,6 +400,12 @@ void Session::become(const std::string& text, const std::string& name) {
   if (current_ == nullptr) return;
   const std::string before = current_->document.text();
   if (current_->document.replace(text)) stepped(before, true, name);
+}
+
+void Session::set_notes(std::vector<Note> notes, const std::string& name) {
+  if (current_ == nullptr || notes == current_->notes) return;
+  current_->history.push(new NoteStep(*this, *current_, std::move(notes), QString::fromStdString(name)));
+  tell_variants();
 }
 
 void Session::undo() {

@@ -62,6 +62,9 @@ class Session {
   [[nodiscard]] std::shared_ptr<const Sensitivity> sensitivity() const { return sensitivity_; }
   [[nodiscard]] std::shared_ptr<const Sensitivity> baseline_sensitivity() const { return baseline_sensitivity_; }
   [[nodiscard]] const ReadRange& range() const { return range_; }
+  // Of the variant at hand; setting them is a step to undo, called `name`.
+  [[nodiscard]] std::vector<Note> notes() const { return current_ == nullptr ? std::vector<Note>() : current_->notes; }
+  void set_notes(std::vector<Note> notes, const std::string& name);
   // The steps of the variant at hand.
   [[nodiscard]] QUndoGroup& history() { return history_; }
 
@@ -91,6 +94,7 @@ class Session {
 
   std::function<void()> on_opened;  // another document; before on_document and on_outcome
   std::function<void()> on_document, on_outcome, on_state, on_sensitivity, on_preview;
+  std::function<void()> on_notes;     // of the variant at hand became others; also when another is at hand
   std::function<void()> on_variants;  // came, went, or have other names or figures
   std::function<void(const SimulationError&)> on_error;
   std::function<void(const std::string& part, double fraction)> on_progress;
@@ -103,6 +107,7 @@ class Session {
     std::string name;
   };
   class Step;
+  class NoteStep;
   Simulation::Answers answers();
   Variant& add(Opening from);
   void make_current(Variant& variant);

@@ -13,6 +13,21 @@ namespace {
 constexpr const char* schema = "spillway-workspace";
 constexpr const char* remedy = "open a workspace that spillway's window wrote";
 
+const Words& axis_words() {
+  static const Words words = {{"gpu", "the GPU's time"}, {"host", "the host's time"}, {"program", "program order"}};
+  return words;
+}
+
+void describe(Note& note, FieldVisitor& visitor) {
+  fields::word(visitor, {.key = "axis", .about = "What it was written on."}, note.axis, axis_words());
+  fields::integer(visitor,
+                  {.key = "at",
+                   .about = "Where on it, in picoseconds; in program order, after how many operations.",
+                   .required = true},
+                  note.at);
+  fields::text(visitor, {.key = "text", .about = "What it says.", .required = true}, note.text);
+}
+
 void describe(StoredVariant& one, FieldVisitor& visitor) {
   fields::integer(visitor, {.key = "id", .about = "A number of its own.", .required = true}, one.id);
   fields::integer(visitor,
@@ -23,6 +38,8 @@ void describe(StoredVariant& one, FieldVisitor& visitor) {
   fields::text(visitor, {.key = "folder", .about = "What its paths are relative to."}, one.folder);
   fields::text(visitor, {.key = "scenario", .about = "The scenario's text.", .required = true}, one.text);
   fields::text(visitor, {.key = "saved", .about = "The same as its file has it; not given: as it is here."}, one.saved);
+  fields::list(visitor, {.key = "notes", .about = "Written on the canvas."}, one.notes,
+               [&](Note& note) { describe(note, visitor); });
 }
 
 void describe(StoredWorkspace& workspace, FieldVisitor& visitor) {

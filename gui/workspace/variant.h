@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/canvas/note.h"
 #include "gui/workspace/outcome.h"
 #include "gui/workspace/scenario_document.h"
 #include "gui/workspace/variant_figures.h"
@@ -18,6 +19,7 @@ struct Variant {
   ScenarioDocument document;
   ReadRange range{};                                // of a trace
   QUndoStack history{};                             // its commands are the document's steps, with their names
+  std::vector<Note> notes{};                        // on its step; kept by workspaces and the last session
   std::shared_ptr<const VariantFigures> figures{};  // of the last replay; null: none yet
   std::shared_ptr<const Outcome> outcome{};         // while it is small, and of the document's text
 };
@@ -26,6 +28,7 @@ struct Variant {
 struct StoredVariant {
   int id = 0, parent = -1;
   std::string name, file, folder, text, saved;
+  std::vector<Note> notes{};
 };
 struct StoredWorkspace {
   int current = 0;

@@ -21,7 +21,7 @@ void set_memory(const Outcome& outcome, VariantFigures& figures) {
   figures.allocated_gib = in_gib(memory.peak_allocated);
   figures.reserved_gib = in_gib(memory.peak_reserved);
   figures.capacity_gib = in_gib(memory.capacity);
-  const MemoryScene* const scene = outcome.memory.get();
+  const MemoryScene* const scene = outcome.fullest.memory.get();
   if (scene == nullptr || scene->owners.empty()) return;
   const OwnerStack& owners = scene->owners;
   const OwnerStack::Held peak = owners.at(owners.time_of_peak());

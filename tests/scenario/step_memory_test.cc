@@ -39,6 +39,24 @@ TEST_P(StepMemoryOn, PeakAndOwnersAreTheResults) {
   }
 }
 
+// Of any stage of a pipeline, not of the fullest alone.
+TEST(StepMemory, EveryStagesPeakIsItsOwn) {
+  const LoadedScenario loaded = load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
+    "model": {"name": "gpt2-small", "sequence": 1024, "gradient_accumulation": 4, "pipeline_parallel": 4},
+    "hardware": {"profile": "dgx-a100"}})",
+                                                    "four stages", ""));
+  ScenarioRun run = run_traced(loaded);
+  take_replayed_order(loaded, run);
+  const std::array clocks = {sim::MemoryClock::gpu, sim::MemoryClock::host, sim::MemoryClock::program};
+  ASSERT_EQ(run.result.ranks.size(), 4U);
+  for (std::int16_t device = 0; device < 4; ++device)
+    for (const MemoryPicture& picture : step_memory_on(loaded, run, clocks, device)) {
+      Bytes most{};
+      for (const MemoryPicture::Point& point : picture.curve) most = std::max(most, point.allocated);
+      EXPECT_EQ(most, run.result.ranks[static_cast<std::size_t>(device)].peak_allocated) << device;
+    }
+}
+
 // On the GPU's clock memory fills while the GPU computes, and weights are there to the end of the step.
 TEST_P(StepMemoryOn, TheGpusClockIsTheTimelines) {
   const std::array clocks = {sim::MemoryClock::gpu, sim::MemoryClock::host};

@@ -192,9 +192,15 @@ TEST_F(Journey, WhatIfByTheMouse) {
   ScenarioPanel& panel = window_.panel();
   // The wheel over the panel brings what is wanted into sight.
   const auto bring = [&](const char* key) {
-    for (int turn = 0; turn < 60 && panel.row(key)->editor()->visibleRegion().isEmpty(); ++turn)
-      ASSERT_TRUE(person_.wheel(panel, 1));
-    ASSERT_TRUE(person_.wheel(panel, 2));
+    const QWidget& row = *panel.row(key);
+    const auto place = [&] { return row.mapTo(&panel, QPoint(0, row.height() / 2)).y(); };
+    const int top = panel.height() / 2, bottom = 4 * panel.height() / 5;  // above are the panel's own buttons
+    for (int turn = 0; turn < 60 && (place() < top || place() > bottom); ++turn) {
+      const int before = place();
+      ASSERT_TRUE(person_.wheel(panel, place() < top ? -1 : 1));
+      QTest::qWait(20);
+      if (place() == before) break;  // that is as far as it goes
+    }
     QTest::qWait(60);
   };
   bring("offload.technique");

@@ -4,6 +4,7 @@
 #include <QApplication>
 #include <QComboBox>
 #include <QDoubleSpinBox>
+#include <QInputDialog>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMessageBox>
@@ -105,6 +106,37 @@ class RealEvents : public testing::Test {
   MainWindow window_;
   RealInput person_;
 };
+
+// ---- notes ----
+
+// N writes one at the pointer; it is a step like any other, follows its place to another axis, and is in the workspace.
+TEST_F(RealEvents, ANoteIsAStepAndIsKept) {
+  open("bound-by-pcie");
+  const std::string before = text();
+  ASSERT_TRUE(person_.click(window_.canvas(), {window_.canvas().width() / 2, 200}));
+  ASSERT_TRUE(person_.key("n"));
+  auto* dialog = static_cast<QInputDialog*>(nullptr);
+  ASSERT_TRUE(QTest::qWaitFor([&] {
+    dialog = window_.findChild<QInputDialog*>();
+    return dialog != nullptr && dialog->isVisible();
+  }));
+  activate(*dialog);
+  ASSERT_TRUE(person_.type("waits here"));
+  ASSERT_TRUE(person_.key("Return"));
+  const auto notes = [this] { return window_.session().notes(); };
+  ASSERT_TRUE(QTest::qWaitFor([&] { return notes().size() == 1; }));
+  EXPECT_EQ(notes().front().text, "waits here");
+  EXPECT_GT(notes().front().at, window_.time().view().begin);
+  EXPECT_LT(notes().front().at, window_.time().view().end);
+  EXPECT_EQ(text(), before);
+  activate(window_);
+  ASSERT_TRUE(person_.key("ctrl+z"));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return notes().empty(); }));
+  ASSERT_TRUE(person_.key("ctrl+shift+z"));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return notes().size() == 1; }));
+  const StoredWorkspace stored = parse_workspace(workspace_text(window_.session().stored()), "workspace");
+  EXPECT_EQ(stored.variants.front().notes, notes());
+}
 
 // ---- the wheel ----
 

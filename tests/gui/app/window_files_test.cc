@@ -342,10 +342,10 @@ TEST_F(Window, MemorySnapshotsOpen) {
     ASSERT_FALSE(window_.message().isVisible()) << file << window_.message().text().toStdString();
     const Outcome& outcome = *window_.session().outcome();
     EXPECT_EQ(outcome.loaded.scenario.trace, file);
-    ASSERT_NE(outcome.memory, nullptr) << file;
-    EXPECT_FALSE(outcome.memory->picture.blocks.empty()) << file;
-    EXPECT_GT(outcome.memory->allocated.peak(), 0) << file;
-    EXPECT_EQ(outcome.memory->allocated.peak(), outcome.result().memory.peak_allocated.count()) << file;
+    ASSERT_NE(outcome.fullest.memory, nullptr) << file;
+    EXPECT_FALSE(outcome.fullest.memory->picture.blocks.empty()) << file;
+    EXPECT_GT(outcome.fullest.memory->allocated.peak(), 0) << file;
+    EXPECT_EQ(outcome.fullest.memory->allocated.peak(), outcome.result().memory.peak_allocated.count()) << file;
     EXPECT_EQ(figure(1), "not known");
     EXPECT_EQ(figure(2), "not known");
     for (const char* const view : {"timeline", "memory", "map", "sensitivity", "roofline", "pipeline", "compare"}) {

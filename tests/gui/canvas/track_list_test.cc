@@ -51,8 +51,6 @@ TEST(TrackList, MemoryIsWithItsRank) {
     result.ranks.push_back({.name = "stage " + std::to_string(rank)});
   }
   result.replayed = result.step_time = Picos(100);
-  result.memory.known = true;
-  result.memory.device = 2;
   MemoryPicture picture;
   picture.end = 100;
   picture.kinds = {"weight"};
@@ -60,7 +58,7 @@ TEST(TrackList, MemoryIsWithItsRank) {
   picture.blocks = {{0, 100, 1 << 30, Bytes(1 << 20), 0}};
   const auto memory = memory_scene(picture);
   const TimelineScene lanes = timeline_scene(trace, result);
-  const TrackScene scene{.lanes = &lanes, .memory = memory.get(), .trace = &trace, .result = &result};
+  const TrackScene scene{.lanes = &lanes, .memory = memory.get(), .trace = &trace, .result = &result, .rank = 2};
   std::string heading;
   int shown = 0;
   for (const Track& track : track_list(scene, {})) {

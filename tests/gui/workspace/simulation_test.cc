@@ -82,7 +82,7 @@ TEST(Simulation, AnswersAreThoseOfTheReplay) {
   EXPECT_EQ(seen.outcome->result().step_time, expected.step_time);
   const auto figures = shown_figures(*seen.outcome, nullptr);
   EXPECT_EQ(figures.front().value, verdict(expected));
-  EXPECT_EQ(seen.outcome->memory->allocated.peak(), expected.memory.peak_allocated.count());
+  EXPECT_EQ(seen.outcome->fullest.memory->allocated.peak(), expected.memory.peak_allocated.count());
 }
 
 // The same drives live as long here as a report on them says, of all GPUs of the machine together.

@@ -25,6 +25,7 @@ TEST(Workspace, IsReadAsItWasWritten) {
   StoredWorkspace workspace;
   workspace.current = 7;
   workspace.variants = {{3, -1, "root", "/a/b.json", "/a", plain, plain}, {7, 3, "child", "", "/a", edited, plain}};
+  workspace.variants[1].notes = {{MemoryClock::program, 12, "here"}, {MemoryClock::gpu, 5, "\"quoted\""}};
   const std::string text = workspace_text(workspace);
   EXPECT_TRUE(is_workspace_text(text.substr(0, 100)));
   const StoredWorkspace read = parse_workspace(text, "w");
@@ -32,6 +33,7 @@ TEST(Workspace, IsReadAsItWasWritten) {
   ASSERT_EQ(read.variants.size(), 2U);
   EXPECT_EQ(read.variants[1].parent, 3);
   EXPECT_EQ(read.variants[1].text, edited);
+  EXPECT_EQ(read.variants[1].notes, workspace.variants[1].notes);
   EXPECT_EQ(workspace_text(read), text);
 }
 
