@@ -14,7 +14,8 @@ constexpr const char* schema = "spillway-workspace";
 constexpr const char* remedy = "open a workspace that spillway's window wrote";
 
 const Words& axis_words() {
-  static const Words words = {{"gpu", "the GPU's time"}, {"host", "the host's time"}, {"program", "program order"}};
+  static const Words words = {
+      {"gpu_time", "the GPU's time"}, {"host_time", "the host's time"}, {"program_order", "program order"}};
   return words;
 }
 
