@@ -18,15 +18,12 @@ static_assert(sizeof(Lanes) / sizeof(std::int32_t) == chain_padding);
 
 #define SPILLWAY_INLINE __attribute__((always_inline)) inline
 
-SPILLWAY_INLINE Lanes load(const std::int32_t* from) {
-  Lanes lanes;
-  std::memcpy(&lanes, from, sizeof lanes);
-  return lanes;
-}
+// Vectors go by reference: between functions for different instructions clang passes none by value.
+SPILLWAY_INLINE void load(Lanes& lanes, const std::int32_t* from) { std::memcpy(&lanes, from, sizeof lanes); }
 
-SPILLWAY_INLINE void store(std::int32_t* to, Lanes lanes) { std::memcpy(to, &lanes, sizeof lanes); }
+SPILLWAY_INLINE void store(std::int32_t* to, const Lanes& lanes) { std::memcpy(to, &lanes, sizeof lanes); }
 
-SPILLWAY_INLINE bool any(Lanes lanes) {
+SPILLWAY_INLINE bool any(const Lanes& lanes) {
   Halves halves;
   std::memcpy(&halves, &lanes, sizeof halves);
   return (halves[0] | halves[1] | halves[2] | halves[3]) != 0;
@@ -46,8 +43,10 @@ SPILLWAY_WIDE_VECTORS ChainEnd stack_chains(ChainPass& pass) {
     const Lanes bound = zero + bound_of(key);
     Lanes raised = zero;
     for (std::int32_t s = from; s < to; s += chain_padding) {
-      const Lanes lowest = load(pass.lowest_top + s);
-      const Lanes higher = (bound > load(pass.latest + s)) & (lowest > bound) & (first < zero + (to - s)) & lowest;
+      Lanes lowest, latest;
+      load(lowest, pass.lowest_top + s);
+      load(latest, pass.latest + s);
+      const Lanes higher = (bound > latest) & (lowest > bound) & (first < zero + (to - s)) & lowest;
       raised = raised > higher ? raised : higher;
     }
     if (any(raised)) {
@@ -60,12 +59,16 @@ SPILLWAY_WIDE_VECTORS ChainEnd stack_chains(ChainPass& pass) {
     const Lanes size = zero + item.size, own_top = bound + size;
     for (std::int32_t s = from; s < to; s += chain_padding) {
       const Lanes within = first < zero + (to - s);
-      const Lanes top = load(pass.top + s), lowest = load(pass.lowest_top + s);
+      Lanes top, lowest, latest, choices;
+      load(top, pass.top + s);
+      load(lowest, pass.lowest_top + s);
+      load(latest, pass.latest + s);
+      load(choices, pass.choices + s);
       const Lanes stacked = (top > bound ? top : bound) + size;
       over |= within & (stacked > capacity);
       store(pass.top + s, within ? stacked : top);
-      store(pass.lowest_top + s, within & (own_top < lowest) ? own_top : lowest);
-      store(pass.choices + s, load(pass.choices + s) - (within & (bound <= load(pass.latest + s))));
+      store(pass.lowest_top + s, (within & (own_top < lowest)) ? own_top : lowest);
+      store(pass.choices + s, choices - (within & (bound <= latest)));
     }
     if (any(over)) {
       pass.position = position;
