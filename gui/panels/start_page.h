@@ -2,9 +2,9 @@
 // stamp of its memory and its verdict (thumbnails.h), the last session, recent files, and where to drop some.
 #pragma once
 
-#include <QPixmap>
 #include <QStringList>
 #include <QWidget>
+#include <QtGui/QPixmap>
 #include <functional>
 #include <string>
 #include <vector>

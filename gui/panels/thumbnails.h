@@ -2,9 +2,9 @@
 // window, one after the other, once per version of the program and file; kept in the user's cache folder.
 #pragma once
 
-#include <QPixmap>
 #include <QSize>
 #include <QString>
+#include <QtGui/QPixmap>
 #include <functional>
 #include <vector>
 

@@ -108,7 +108,9 @@ TEST_F(RealFiles, EveryBundledSweepRuns) {
         [this] { return !window_.sweep().is_running() || !window_.sweep().chart().rows().empty(); }, long_enough_ms));
     EXPECT_FALSE(window_.message().isVisible()) << file << ": " << window_.message().text().toStdString();
     EXPECT_TRUE(window_.sweep().is_running() || !window_.sweep().chart().rows().empty()) << file;
-    if (window_.sweep().is_running()) ASSERT_TRUE(person_.key("F5"));
+    if (window_.sweep().is_running()) {
+      ASSERT_TRUE(person_.key("F5"));
+    }
     EXPECT_TRUE(until([this] { return !window_.sweep().is_running(); })) << file;
   }
 }
