@@ -31,10 +31,10 @@ struct Stamp {
 
 QString folder() { return QStandardPaths::writableLocation(QStandardPaths::CacheLocation) + "/thumbnails/"; }
 
-// Of everything that a stamp shows but the profiles and models that come with a version of the program.
+// Of everything that a stamp shows; the models and profiles that come with the program go by its commit.
 QString name_of(const std::string& text, QSize size, double ratio, bool is_dark) {
   Digest digest;
-  for (const std::string_view part : {std::string_view(program_version()), std::string_view(text)}) digest.add(part);
+  for (const std::string_view part : {std::string_view(program_commit()), std::string_view(text)}) digest.add(part);
   for (const int number : {size.width(), size.height(), static_cast<int>(ratio * 100), is_dark ? 1 : 0})
     digest.add(static_cast<std::uint64_t>(number));
   return QString("%1.png").arg(digest.value(), 16, 16, QChar('0'));
@@ -53,8 +53,7 @@ void keep(const QString& name, Stamp stamp) {
   if (stamp.picture.isNull() || !QDir().mkpath(folder())) return;
   stamp.picture.setText(verdict_key, stamp.verdict);
   QSaveFile file(folder() + name);
-  if (!file.open(QIODevice::WriteOnly) || !stamp.picture.save(&file, "PNG")) file.cancelWriting();
-  file.commit();
+  if (file.open(QIODevice::WriteOnly) && stamp.picture.save(&file, "PNG")) file.commit();
 }
 
 Stamp stamp_of(const std::string& text, const QString& file, QSize size, double ratio, const Theme& theme) {

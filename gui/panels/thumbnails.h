@@ -1,5 +1,5 @@
 // What each of the bundled scenarios comes to, as a stamp of its memory and its verdict in words: replayed beside the
-// window, one after the other, once per version of the program and file; kept in the user's cache folder.
+// window, one after the other, once per build of the program and file; kept in the user's cache folder.
 #pragma once
 
 #include <QSize>

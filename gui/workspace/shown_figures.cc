@@ -41,9 +41,19 @@ void ground_on(const Outcome& outcome, Ground least, std::initializer_list<const
       if (input.name.starts_with(prefix)) figure.ground = std::max(figure.ground, ground_of(input.provenance));
 }
 
-// Of a step's times: those of a capture were measured.
-Ground times_of(const Outcome& outcome) {
-  return outcome.loaded.scenario.trace.empty() ? Ground::known : Ground::measured;
+// What was recorded, replayed on its own timings, was measured; what a what-if or a plan makes of it is not.
+Ground record_or_model(const Outcome& outcome) {
+  const bool is_own =
+      !outcome.loaded.scenario.trace.empty() && !outcome.run.planned && outcome.loaded.options.speed == RelativeSpeed();
+  return is_own ? Ground::measured : Ground::known;
+}
+
+// Of a step's times: recorded ones need no profile.
+void ground_on_times(const Outcome& outcome, ShownFigure& figure) {
+  const Ground times = record_or_model(outcome);
+  if (times == Ground::measured) return ground_on(outcome, times, {}, figure);
+  ground_on(outcome, times, {"gpu.memory_bandwidth", "gpu.launch_to_start", "gpu.kernel_gap", "host.dispatch_cost"},
+            figure);
 }
 
 std::string gib_words(Bytes bytes) { return fmt::format("{:.2f}", static_cast<double>(bytes.count()) / (1 << 30)); }
@@ -133,9 +143,11 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   const std::size_t doubts = result.may_fit() ? doubts_of(outcome) : 0;
   figure.is_caution = result.verdict() == Verdict::tight || result.verdict() == Verdict::unknown || doubts > 0;
   if (doubts > 0 && result.fits()) figure.detail = "what is recorded " + figure.value;
-  if (result.verdict() != Verdict::unknown) ground_on(outcome, times_of(outcome), {"gpu.context_memory"}, figure);
-  for (const ReservePart& part : result.reserve.parts)
-    figure.ground = std::max(figure.ground, ground_of(part.provenance));
+  if (result.verdict() != Verdict::unknown) {
+    ground_on(outcome, record_or_model(outcome), {"gpu.context_memory"}, figure);
+    for (const ReservePart& part : result.reserve.parts)
+      figure.ground = std::max(figure.ground, ground_of(part.provenance));
+  }
   figure.provenance = rests_on(outcome, "simulated", {"gpu.memory ", "gpu.memory", "gpu.context_memory"});
   for (const ReservePart& part : result.reserve.parts)
     if (!part.in_capacity)
@@ -158,7 +170,7 @@ ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
     figure.change = "was " + std::string(describe(baseline->result().binding));
     figure.direction = Change::other;
   }
-  ground_on(outcome, times_of(outcome), {"gpu.memory_bandwidth"}, figure);
+  ground_on_times(outcome, figure);
   figure.provenance = "simulated: the chain of waits that ends the step, walked back to its start";
   return figure;
 }
@@ -196,8 +208,7 @@ ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
                                  number_text(milliseconds * range.low), number_text(milliseconds * range.high));
   }
   if (baseline != nullptr && has_times(*baseline)) compare_step(result, baseline->result(), figure);
-  ground_on(outcome, times_of(outcome),
-            {"gpu.memory_bandwidth", "gpu.launch_to_start", "gpu.kernel_gap", "host.dispatch_cost"}, figure);
+  ground_on_times(outcome, figure);
   figure.provenance = rests_on(
       outcome,
       outcome.loaded.scenario.trace.empty() ? "simulated from modelled kernel times" : "replayed from a capture",
@@ -226,7 +237,7 @@ ShownFigure memory_peak(const Outcome& outcome, const Outcome* baseline) {
     figure.change = more == Bytes(0) ? "no change" : (more < Bytes(0) ? "" : "+") + bytes_text(more);
     figure.direction = more == Bytes(0) ? Change::none : more < Bytes(0) ? Change::better : Change::worse;
   }
-  ground_on(outcome, times_of(outcome), {}, figure);
+  ground_on(outcome, record_or_model(outcome), {}, figure);
   figure.provenance = rests_on(outcome, "simulated: the step's requests through the " + memory.allocator + " allocator",
                                {"gpu.context_memory"});
   figure.provenance += "; 80 % of its peaks: " + peak_range_words(outcome.result());

@@ -1,9 +1,9 @@
-// What the window looks like, as far as a program can tell: words, what has room, what fills it.
+// What the window looks like, as far as a program can tell: words and marks, what has room, what fills it.
 #include <gtest/gtest.h>
 
 #include <QAbstractItemModel>
 #include <QAbstractItemView>
-#include <QComboBox>
+#include <QFrame>
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
@@ -15,7 +15,6 @@
 
 #include "gui/panels/compare_view.h"
 #include "gui/panels/start_page.h"
-#include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
 #include "sim/replay/result.h"
 #include "tests/gui/app/window_fixture.h"
@@ -110,6 +109,34 @@ TEST_F(Window, ExamplesShowWhatTheyComeTo) {
       const QRect place(button->mapTo(&window_, QPoint(0, 0)), button->size());
       EXPECT_TRUE(page.contains(place)) << button->text().toStdString();
     }
+}
+
+// What a figure rests on is marked beside it, and said in words where the mark can't be seen; what is not known rests
+// on nothing.
+TEST_F(Window, FiguresSayWhatTheyRestOn) {
+  open("bound-by-pcie");
+  const auto ground = [this](const std::string& id) {
+    for (const ShownFigure& figure : window_.strip().shown())
+      if (figure.id == id) return figure.ground;
+    return Ground::unknown;
+  };
+  EXPECT_NE(ground("step-time"), Ground::unknown);
+  EXPECT_NE(ground("step-time"), Ground::measured);  // of the profiles bundled, none of this card is
+  EXPECT_EQ(ground("pcie"), Ground::known);
+  EXPECT_EQ(ground("ssd-life"), Ground::unknown);  // nothing is written
+  int marked = 0;
+  for (const QFrame* const cell : window_.strip().findChildren<QFrame*>("answer"))
+    marked += cell->accessibleDescription().contains("rests on") ? 1 : 0;
+  EXPECT_GE(marked, 4);
+  open("wears-out-its-drives");
+  EXPECT_NE(ground("ssd-life"), Ground::unknown);
+  window_.open(QString::fromStdString(root + "/cli/scenarios/gpt2-tiny-captured-cpu.json"));
+  settle();
+  EXPECT_EQ(ground("step-time"), Ground::measured);
+  EXPECT_EQ(ground("verdict"), Ground::unknown);  // it ran on no GPU
+  window_.session().edit("what_if.host", "2", false);
+  settle();
+  EXPECT_NE(ground("step-time"), Ground::measured);
 }
 
 // What is found is counted: which it is of how many.

@@ -50,6 +50,22 @@ TEST(Mix, KeepsEverythingThatFits) {
 
 // Three GPUs, four models: at the same memory limit at least as fast as the best baseline that fits, and faster in
 // most.
+// Where what enters a layer is kept by nobody, each layer made again takes those before it: no full recomputation.
+TEST(Mix, LayersThatCanNotBeMadeAgainAloneAreNoBaseline) {
+  const auto has_full = [](const std::string& model) {
+    const LoadedScenario loaded =
+        load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "llama-3.2-1b",
+      "sequence": 512, "micro_batch": 4, "framework": "huggingface")" +
+                                model + R"(}, "hardware": {"profile": "h100-80gb-1gpu"}})",
+                            "test", ""));
+    const HybridOutcome outcome = mix(loaded, Bytes(0), 1);
+    return std::any_of(outcome.baselines.begin(), outcome.baselines.end(),
+                       [](const HybridCase& one) { return one.name == "full recomputation"; });
+  };
+  EXPECT_FALSE(has_full(R"(, "fused_kernels": false)"));
+  EXPECT_TRUE(has_full(R"(, "fused_kernels": true)"));
+}
+
 TEST(Mix, IsNeverSlowerThanABaselineThatFits) {
   int faster = 0, cases = 0;
   for (const std::string system : {"h100-80gb-1gpu", "a100-80gb-1gpu", "workstation-4090"})

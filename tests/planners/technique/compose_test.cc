@@ -188,8 +188,10 @@ TEST(Compose, PlacesAreOfTheStepWithItsTransfers) {
         Evaluator(with(alone, {"offload.technique=ssdtrain", "memory.allocator=" + places})).run();
     EXPECT_EQ(placed.result.offload->stored, plain.result.offload->stored);
     EXPECT_GE(placed.result.memory.peak_reserved, placed.result.memory.peak_allocated);
+    // As published its spaces are cut less well: 7.0 % here.
+    const double most = places == "stalloc-paper" ? 1.075 : 1.06;
     EXPECT_LT(static_cast<double>(placed.result.memory.peak_reserved.count()),
-              1.08 * static_cast<double>(placed.result.memory.peak_allocated.count()));
+              most * static_cast<double>(placed.result.memory.peak_allocated.count()));
   }
 }
 
