@@ -183,6 +183,15 @@ TEST_F(FiveKernels, PlansRoundTrip) {
     ByteSource broken = ByteSource::from_memory("plan", std::as_bytes(std::span(view.data(), view.size())), 1000);
     EXPECT_THROW(read_plan(broken), InputError) << bad;
   }
+  // No text at all: said of its first byte, whatever comes behind.
+  const std::string zeros(1 << 20, '\0');
+  ByteSource empty = ByteSource::from_memory("plan", std::as_bytes(std::span(zeros)), zeros.size());
+  try {
+    static_cast<void>(read_plan(empty));
+    ADD_FAILURE() << "taken";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.place(), "byte 0");
+  }
 }
 
 std::string source_file(const std::string& file) {
