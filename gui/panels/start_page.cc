@@ -136,7 +136,7 @@ QPixmap sweep_stamp(QSize size, double ratio, const Theme& theme) {
 }  // namespace
 
 StartPage::StartPage() : theme_(&light_theme()) {
-  thumbnails_.on_found = [this](const QString& file, const QPixmap& picture, const QString& verdict) {
+  thumbnails_.on_found = [this](const QString& file, const QImage& picture, const QString& verdict) {
     stamp(file, picture, verdict);
   };
   auto* const column = new QVBoxLayout(this);
@@ -228,22 +228,22 @@ StartPage::StartPage() : theme_(&light_theme()) {
   column->addStretch(1);
 }
 
-void StartPage::stamp(const QString& file, const QPixmap& picture, const QString& verdict) {
+void StartPage::stamp(const QString& file, const QImage& picture, const QString& verdict) {
   for (Card& card : cards_) {
     if (card.file != file) continue;
     card.stamp = picture;
     if (card.picture != nullptr) {
-      card.picture->setPixmap(picture);
+      card.picture->setPixmap(QPixmap::fromImage(picture));
       card.verdict->setText(verdict);
       card.button->setAccessibleDescription(verdict);
       continue;
     }
-    card.button->setIcon(QIcon(picture));
+    card.button->setIcon(QIcon(QPixmap::fromImage(picture)));
     static_cast<Link*>(card.button)->add_words(verdict);
   }
 }
 
-QPixmap StartPage::stamp_of(const QString& file) const {
+QImage StartPage::stamp_of(const QString& file) const {
   for (const Card& card : cards_)
     if (card.file == file) return card.stamp;
   return {};

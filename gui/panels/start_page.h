@@ -2,9 +2,9 @@
 // stamp of its memory and its verdict (thumbnails.h), the last session, recent files, and where to drop some.
 #pragma once
 
+#include <QImage>
 #include <QStringList>
 #include <QWidget>
-#include <QtGui/QPixmap>
 #include <functional>
 #include <string>
 #include <vector>
@@ -29,7 +29,7 @@ class StartPage : public QWidget {
   void set_theme(const Theme& theme);
   // All stamps are there.
   [[nodiscard]] bool is_complete() const { return !thumbnails_.is_running(); }
-  [[nodiscard]] QPixmap stamp_of(const QString& file) const;  // null: none yet, or there is no such card
+  [[nodiscard]] QImage stamp_of(const QString& file) const;  // null: none yet, or there is no such card
 
   // control: the key of what to try first; empty: nothing in particular.
   std::function<void(const QString& file, const std::string& control)> on_open;
@@ -45,9 +45,9 @@ class StartPage : public QWidget {
     QString file, title;
     QPushButton* button = nullptr;
     QLabel *picture = nullptr, *verdict = nullptr;  // null: the button has both
-    QPixmap stamp;
+    QImage stamp;
   };
-  void stamp(const QString& file, const QPixmap& picture, const QString& verdict);
+  void stamp(const QString& file, const QImage& picture, const QString& verdict);
   void find_stamps();
 
   std::vector<Card> cards_;

@@ -3,7 +3,6 @@
 #include <QDir>
 #include <QFile>
 #include <QFileInfo>
-#include <QImage>
 #include <QImageReader>
 #include <QSaveFile>
 #include <QStandardPaths>
@@ -90,7 +89,7 @@ void Thumbnails::find(std::vector<QString> files, QSize size, double ratio, cons
       }
       stamp.picture.setDevicePixelRatio(ratio);
       task.post([this, file, stamp] {
-        if (on_found) on_found(file, QPixmap::fromImage(stamp.picture), stamp.verdict);
+        if (on_found) on_found(file, stamp.picture, stamp.verdict);
       });
     }
   });

@@ -2,9 +2,9 @@
 // window, one after the other, once per build of the program and file; kept in the user's cache folder.
 #pragma once
 
+#include <QImage>
 #include <QSize>
 #include <QString>
-#include <QtGui/QPixmap>
 #include <functional>
 #include <vector>
 
@@ -22,7 +22,7 @@ class Thumbnails {
   void stop() { worker_.stop(); }
   [[nodiscard]] bool is_running() const { return worker_.is_running(); }
   // On the window's thread. picture: null where nothing is known of the memory.
-  std::function<void(const QString& file, const QPixmap& picture, const QString& verdict)> on_found;
+  std::function<void(const QString& file, const QImage& picture, const QString& verdict)> on_found;
 
  private:
   Worker worker_;
