@@ -142,6 +142,10 @@ nlohmann::ordered_json number_or_null(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
+nlohmann::ordered_json number_or_null(std::optional<double> value) {
+  return value ? number_or_null(*value) : nlohmann::ordered_json();
+}
+
 std::int64_t whole_nanoseconds(Picos time) {
   const std::int64_t count = time.count();
   return (count + (count < 0 ? -500 : 500)) / 1000;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ std::string for_people(Picos time);
 std::string gib(Bytes bytes, int decimals = 2);
 // A number for JSON; null for what is infinite or unknown.
 nlohmann::ordered_json number_or_null(double value);
+nlohmann::ordered_json number_or_null(std::optional<double> value);
 // Nanoseconds, rounded to nearest.
 std::int64_t whole_nanoseconds(Picos time);
 

@@ -30,6 +30,9 @@ QString words(const std::string& text) { return QString::fromStdString(text); }
 TableCell time_cell(std::int64_t picos, bool timed = true) {
   return number_cell(words(time_text(picos, timed)), static_cast<double>(picos));
 }
+TableCell share_cell(std::optional<double> share) {
+  return share ? number_cell(QString("%1 %").arg(*share * 100, 0, 'f', 1), *share) : TableCell{"?", {}};
+}
 TableCell bytes_cell(std::int64_t bytes) {
   return number_cell(words(bytes_text(Bytes(bytes))), static_cast<double>(bytes));
 }
@@ -164,7 +167,7 @@ TableRows MainWindow::ranks_table() const {
   rows.headings = {tr("stage"), tr("idle"), tr("busy"), tr("peak allocated"), tr("peak reserved"), tr("fits")};
   for (const RankResult& rank : drawn_->result().ranks)
     rows.rows.push_back({{words(rank.name), {}},
-                         number_cell(QString("%1 %").arg(rank.bubble * 100, 0, 'f', 1), rank.bubble),
+                         share_cell(rank.bubble),
                          time_cell(rank.compute_busy.count()),
                          bytes_cell(rank.peak_allocated.count()),
                          bytes_cell(rank.peak_reserved.count()),

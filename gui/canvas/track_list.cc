@@ -52,8 +52,9 @@ class List {
 
   void stages() {
     if (scene_.passes == nullptr || scene_.passes->empty()) return;
-    const std::string detail =
-        scene_.result == nullptr ? "" : "bubbles " + percent_text(scene_.result->bubble) + " of the time (hatched)";
+    const std::string detail = scene_.result == nullptr || !scene_.result->bubble
+                                   ? ""
+                                   : "bubbles " + percent_text(*scene_.result->bubble) + " of the time (hatched)";
     if (!heading("Pipeline, " + std::to_string(scene_.passes->lanes.size()) + " stages", detail, true)) return;
     for (std::size_t i = 0; i < scene_.passes->lanes.size(); ++i) {
       Track track;
@@ -77,8 +78,10 @@ class List {
     if (is_host) name = "Host";
     std::string detail;
     const bool timed = scene_.lanes != nullptr && !scene_.lanes->empty() && scene_.result != nullptr;
-    if (timed && is_host) detail = "no work on a GPU";
-    if (timed && !is_host) detail = busy_words(of != nullptr ? of->bubble : scene_.result->bubble);
+    if (timed) {
+      const std::optional<double> idle = of != nullptr ? of->bubble : scene_.result->bubble;
+      detail = idle && !is_host ? busy_words(*idle) : "no work on a GPU";
+    }
     if (timed && ranks == 1 && scene_.result->step_time > Picos(0))
       detail += " · mostly " + std::string(describe(scene_.result->binding));
     const bool is_shown = rank == scene_.rank;

@@ -153,7 +153,7 @@ std::string Picture::speed_verdict() const {
                : ".";
   if (result_.tokens_per_second > 0) words += fmt::format(" {:.0f} tokens/s.", result_.tokens_per_second);
   if (result_.mfu > 0) words += fmt::format(" MFU {:.1f}%.", 100 * result_.mfu);
-  words += fmt::format(" The GPU is idle for {:.1f}% of the time.", 100 * result_.bubble);
+  if (result_.bubble) words += fmt::format(" The GPU is idle for {:.1f}% of the time.", 100 * *result_.bubble);
   return words;
 }
 

@@ -187,8 +187,8 @@ std::vector<RankWork> work_by_rank(const Trace& trace, const Result& result, con
 }
 
 // Leaves rank.communication merged into rank.compute. usual_time: of a folded step, see PeriodicRun.
-double idle_fraction(RankWork& rank, Picos replayed, const PeriodicRun* whole, Picos usual_time) {
-  if (!rank.has_device) return 0;
+std::optional<double> idle_fraction(RankWork& rank, Picos replayed, const PeriodicRun* whole, Picos usual_time) {
+  if (!rank.has_device) return std::nullopt;
   rank.compute.insert(rank.compute.end(), rank.communication.begin(), rank.communication.end());
   Picos busy = covered(rank.compute);
   if (whole != nullptr) busy += covered(rank.compute, {usual_time - whole->period(), usual_time}) * whole->times();
@@ -221,10 +221,12 @@ void record_ranks(const Trace& trace, const std::vector<DevicePeaks>& peaks, con
   }
   std::vector<RankWork> ranks = work_by_rank(trace, result, whole);
   double idle = 0;
+  std::size_t known = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const Picos usual = whole == nullptr ? Picos(0) : whole->usual_time(r, start, end);
-    const double bubble = idle_fraction(ranks[r], result.replayed, whole, usual);
-    idle += bubble;
+    const std::optional<double> bubble = idle_fraction(ranks[r], result.replayed, whole, usual);
+    idle += bubble.value_or(0);
+    known += bubble ? 1 : 0;
     if (ranks.size() == 1) continue;
     RankResult& rank = result.ranks.emplace_back();
     rank.name = rank_name(trace, r);
@@ -240,7 +242,7 @@ void record_ranks(const Trace& trace, const std::vector<DevicePeaks>& peaks, con
       }
     }
   }
-  result.bubble = idle / static_cast<double>(ranks.size());
+  if (known > 0) result.bubble = idle / static_cast<double>(known);
 }
 
 void name_driver_times(const DriverTimes& times, Result& result) {

@@ -175,8 +175,9 @@ struct HostMemoryResult {
 
 // One simulated rank of a trace of several.
 struct RankResult {
-  std::string name;      // "stage 3"
-  double bubble = 0;     // fraction of the replayed time in which nothing keeps its GPU busy (gpu_busy.h)
+  std::string name;  // "stage 3"
+  // Fraction of the replayed time in which nothing keeps its GPU busy (gpu_busy.h); none: no work of a GPU is known.
+  std::optional<double> bubble;
   Picos compute_busy{};  // its kernels, without collectives
   Bytes peak_allocated{}, peak_reserved{};
   Verdict verdict = Verdict::unknown;
@@ -220,7 +221,7 @@ struct Result {
   std::vector<PathStep> path;                    // what they are the sums of: end to begin, from time 0 to the last end
   Binding binding = Binding::idle;
   Picos replayed{};              // from time 0 to the last end
-  double bubble = 0;             // fraction of the replayed time in which nothing keeps a GPU busy; mean over ranks
+  std::optional<double> bubble;  // mean over the ranks where it is known
   double tokens_per_second = 0;  // 0 unknown
   double mfu = 0;                // model flops / (step time x peak); 0 unknown
   std::string mfu_basis;

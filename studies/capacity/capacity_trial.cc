@@ -255,7 +255,7 @@ class Judge {
   void add_price(const Scenario& scenario, const HardwareProfile& hardware, const Result& result,
                  CapacityTrial& trial) const {
     const std::int64_t machines = (std::max<std::int64_t>(1, trial.gpus) + hardware.gpu_count - 1) / hardware.gpu_count;
-    const MachinePower power = machine_power(hardware, request_.prices, 1 - result.bubble);
+    const MachinePower power = machine_power(hardware, request_.prices, 1 - result.bubble.value_or(0));
     double watts = power.training_watts;
     const MachinePrice price = request_.prices.machine(hardware);
     std::optional<double> usd;

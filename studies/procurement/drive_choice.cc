@@ -96,7 +96,7 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
   run.step_time_range = result.step_time_range;
   run.tokens_per_step = static_cast<double>(loaded.options.tokens_per_step);
   run.mfu = result.mfu;
-  run.busy = 1 - result.bubble;
+  run.busy = 1 - result.bubble.value_or(0);
   run.peak_bytes = static_cast<double>(result.memory.peak_reserved.count());
   run.allocated_bytes = static_cast<double>(result.memory.peak_allocated.count());
   run.capacity_bytes = static_cast<double>(result.memory.capacity.count());

@@ -17,6 +17,7 @@ Track heading_of(bool on_host) {
   Result result;
   result.step_time = result.replayed = Picos(100);
   result.memory.on_host = on_host;
+  if (!on_host) result.bubble = 0.25;
   result.op_start = {Picos(0)};
   result.op_end = {Picos(100)};
   const TimelineScene lanes = timeline_scene(trace, result);
@@ -32,7 +33,7 @@ TEST(TrackList, ACaptureOfTheHostHasNoGpu) {
   EXPECT_EQ(host.label, "Host");
   EXPECT_EQ(host.detail.find("busy"), std::string::npos) << host.detail;
   EXPECT_EQ(device.label, "GPU 0 · a card");
-  EXPECT_EQ(device.detail.find("busy"), 0U) << device.detail;
+  EXPECT_EQ(device.detail.find("busy 75.0 %"), 0U) << device.detail;
 }
 
 // Memory and counters stand with the rank that they are of, whose group comes first and is open.

@@ -75,7 +75,7 @@ TEST(ParallelReplay, OneRankStandsForItsPeers) {
     EXPECT_EQ(one.step_time, all.step_time);
     EXPECT_EQ(one.memory.peak_allocated, all.memory.peak_allocated);
     EXPECT_EQ(one.memory.peak_reserved, all.memory.peak_reserved);
-    EXPECT_NEAR(one.bubble, all.bubble, 1e-9);
+    EXPECT_NEAR(one.bubble.value(), all.bubble.value(), 1e-9);
     const std::size_t stages = static_cast<std::size_t>(setup.pipeline_parallel);
     const std::size_t peers = static_cast<std::size_t>(setup.gpus()) / stages;
     ASSERT_EQ(all.ranks.size(), peers * stages);
@@ -105,7 +105,7 @@ TEST(ParallelReplay, OneRankStandsForItsPeersWithAnEncoder) {
     const Result all = replay_of(model, setup, RankScope::all);
     EXPECT_EQ(one.step_time, all.step_time);
     EXPECT_EQ(one.memory.peak_allocated, all.memory.peak_allocated);
-    EXPECT_NEAR(one.bubble, all.bubble, 1e-9);
+    EXPECT_NEAR(one.bubble.value(), all.bubble.value(), 1e-9);
   }
 }
 
@@ -158,7 +158,7 @@ TEST(ParallelReplay, BubbleOfEqualStages) {
                         .pipeline_parallel = 4,
                         .pipeline_chunks = v};
     const Result result = replay(generate_parallel_trace(model, setup, CostModel(hardware), free), hardware, {});
-    EXPECT_NEAR(result.bubble, 3.0 / (16.0 * static_cast<double>(v) + 3), 0.02);
+    EXPECT_NEAR(result.bubble.value(), 3.0 / (16.0 * static_cast<double>(v) + 3), 0.02);
   }
 }
 
@@ -184,8 +184,8 @@ TEST(ParallelReplay, StagesAreListed) {
   Bytes most{};
   for (const RankResult& rank : result.ranks) {
     most = std::max(most, rank.peak_reserved);
-    EXPECT_GT(rank.bubble, 0);
-    EXPECT_LT(rank.bubble, 1);
+    EXPECT_GT(rank.bubble.value(), 0);
+    EXPECT_LT(rank.bubble.value(), 1);
   }
   EXPECT_EQ(result.memory.peak_reserved, most);
 }

@@ -66,12 +66,26 @@ TEST(Replay, CopiesFromTheHostLeaveAGpuIdle) {
     trace.ops.kind[3] = kind;
     const Result result = replay(trace, quiet_hardware(), {});
     EXPECT_EQ(result.replayed, microseconds(61));
-    return result.bubble;
+    return result.bubble.value();
   };
   for (const OpKind kind : {OpKind::copy_host_to_device, OpKind::copy_device_to_host, OpKind::copy_peer})
     EXPECT_NEAR(idle_with(kind), 31.0 / 61, 1e-9) << to_string(kind);
   for (const OpKind kind : {OpKind::copy_device_to_device, OpKind::memset, OpKind::kernel})
     EXPECT_NEAR(idle_with(kind), 1.0 / 61, 1e-9) << to_string(kind);
+}
+
+// A capture of launches whose kernels nobody recorded: how idle the GPU was isn't known.
+TEST(Replay, WithoutWorkOfAGpuItsIdleShareIsUnknown) {
+  Trace trace;
+  const LaneId host = trace.lane({.kind = LaneKind::host_thread});
+  trace.append_op({.name = trace.strings.intern("cudaLaunchKernel"),
+                   .kind = OpKind::launch,
+                   .lane = host,
+                   .duration = microseconds(1)});
+  trace.set(Capability::times);
+  const Result result = replay(trace, quiet_hardware(), {});
+  EXPECT_GT(result.replayed, Picos(0));
+  EXPECT_FALSE(result.bubble.has_value());
 }
 
 // Steps of one kernel each end at 11, 21, 71 and 91 us: periods of 10, 50 and 20 us.
