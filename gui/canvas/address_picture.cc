@@ -43,7 +43,7 @@ std::int64_t AddressMap::at(std::int64_t time, std::int64_t squeezed) const {
   return -1;
 }
 
-void AddressMap::draw(const Raster& raster, TimeRange view, TimeRange bytes,
+void AddressMap::draw(const PixelRaster& raster, TimeRange view, TimeRange bytes,
                       const std::vector<std::uint32_t>& colors) const {
   if (raster.width <= 0 || raster.height <= 0) return;
   const double x_scale = raster.width / static_cast<double>(view.length());
@@ -57,6 +57,7 @@ void AddressMap::draw(const Raster& raster, TimeRange view, TimeRange bytes,
     for (int y = box.top; y < box.bottom; ++y, row += raster.pitch)
       fill_run(row + box.left, row + box.right, box.color);
   };
+  Coverage small(raster.width, raster.height);
   std::vector<Box> large;  // drawn over the small ones
   for (const Block& block : blocks_) {
     if (block.end <= view.begin || block.begin >= view.end || block.high <= bytes.begin || block.low >= bytes.end)
@@ -71,10 +72,11 @@ void AddressMap::draw(const Raster& raster, TimeRange view, TimeRange bytes,
     box.right = std::clamp(static_cast<int>(x1 + 0.5), box.left + 1, raster.width);
     box.bottom = std::clamp(static_cast<int>(y1 + 0.5), box.top + 1, raster.height);
     if (x1 - x0 < 1 || y1 - y0 < 1)
-      fill(box);
+      small.add(x0, x1, y0, y1, box.color);
     else
       large.push_back(box);
   }
+  small.paint(raster);
   for (const Box& box : large) fill(box);
 }
 

@@ -1,13 +1,15 @@
 // Blocks at their addresses over time, drawn straight into the rows of a raster.
 //
 // Addresses that are never used are squeezed out: the axis is the used addresses one after the other, in order, with
-// the seams remembered. What is smaller than a pixel is drawn first, one pixel large, so that it hides nothing.
+// the seams remembered. What is smaller than a pixel is drawn first, by what it covers of it (coverage.h): many small
+// blocks far from each other are a tint, not a wall, and hide nothing.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "gui/canvas/coverage.h"
 #include "gui/canvas/time_axis.h"
 #include "sim/pictures/memory_picture.h"
 
@@ -32,13 +34,8 @@ class AddressMap {
   // Index in blocks() of what lies there, -1: nothing. O(blocks).
   [[nodiscard]] std::int64_t at(std::int64_t time, std::int64_t squeezed) const;
 
-  // A raster of `width` x `height` pixels of 32 bits, rows `pitch` pixels apart; the lowest address at the bottom.
-  // colors: by kind. bytes: the squeezed addresses shown. O(blocks + pixels filled).
-  struct Raster {
-    std::uint32_t* pixels = nullptr;
-    int width = 0, height = 0, pitch = 0;
-  };
-  void draw(const Raster& raster, TimeRange view, TimeRange bytes, const std::vector<std::uint32_t>& colors) const;
+  // The lowest address at the bottom. colors: by kind. bytes: the squeezed addresses shown. O(blocks + pixels filled).
+  void draw(const PixelRaster& raster, TimeRange view, TimeRange bytes, const std::vector<std::uint32_t>& colors) const;
 
  private:
   std::vector<Block> blocks_;  // in order of address

@@ -244,7 +244,7 @@ class Picture {
     };
     fill_rows(image_, left, image_.width(), upper, lower, theme_[Token::sunken].rgb());
     const int pitch = static_cast<int>(image_.bytesPerLine() / 4);
-    const AddressMap::Raster raster{
+    const PixelRaster raster{
         reinterpret_cast<std::uint32_t*>(image_.bits()) + static_cast<std::ptrdiff_t>(upper) * pitch + left,
         image_.width() - left, lower - upper, pitch};
     std::vector<std::uint32_t> colors;
