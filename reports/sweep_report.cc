@@ -42,6 +42,7 @@ Json sweep_row_json(const SweepRow& row) {
   json["peak_reserved_bytes"] = metrics.peak_bytes > 0 ? Json(std::llround(metrics.peak_bytes)) : Json();
   json["peak_reserved_low_bytes"] = end_of(row.peak_range, row.peak_range.low * metrics.peak_bytes);
   json["peak_reserved_high_bytes"] = end_of(row.peak_range, row.peak_range.high * metrics.peak_bytes);
+  json["capacity_bytes"] = row.capacity_bytes > 0 ? Json(std::llround(row.capacity_bytes)) : Json();
   json["gpus"] = std::llround(metrics.gpus);
   json["tokens_per_second"] = metrics.step_seconds > 0 ? metrics.tokens_per_step / metrics.step_seconds : 0;
   json["usd_per_million_tokens"] =

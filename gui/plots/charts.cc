@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/number_text.h"
 #include "scenario/relaxation_setting.h"
@@ -12,6 +13,8 @@ namespace {
 
 constexpr std::size_t most_kernels = 60;
 constexpr double least_share = 5e-4;  // of the kernels' time: what is drawn; the table has all
+constexpr double most_empty = 2;      // of the highest point: where a capacity is still in sight
+constexpr std::size_t most_levels = 4;
 constexpr double gib = 1'073'741'824.0;
 
 QString words(const std::string& text) { return QString::fromStdString(text); }
@@ -280,6 +283,15 @@ void ParetoChart::draw() {
     }
   std::sort(front.begin(), front.end(), [](QPointF a, QPointF b) { return a.x() < b.x(); });
   if (!front.empty()) scene.lines.push_back({"", Token::good, std::move(front), true, true});
+  // Of machines that differ each its own; far above all points they would press these to the bottom.
+  double highest = 0;
+  for (const PlotPoint& point : scene.points) highest = std::max(highest, point.y);
+  std::set<double> capacities;
+  for (const SweepRow& row : rows_)
+    if (row.failure.empty() && row.capacity_bytes > 0) capacities.insert(row.capacity_bytes / gib);
+  for (const double capacity : capacities)
+    if (capacity <= most_empty * highest && scene.levels.size() < most_levels)
+      scene.levels.push_back({capacity, Token::bad, tr("capacity, %1 GiB").arg(capacity, 0, 'f', 2)});
   const auto mark = [&](const std::optional<Mark>& at, std::size_t series) {
     if (!at || rows_.empty()) return;
     PlotPoint point;

@@ -10,9 +10,15 @@
 namespace spillway::gui {
 namespace {
 
-constexpr double least_area = 12, head = 18, flame_row = 20, least_flame = 2;
+constexpr double least_area = 12, head = 18, least_flame_row = 20, most_flame_row = 34, least_flame = 2;
 constexpr double least_open = 64;  // logical pixels either way of a cell that shows what is in it
 constexpr int most_depth = 3;
+
+int depth_of(const studies::HeldNode& node) {
+  int deepest = 0;
+  for (const studies::HeldNode& child : node.children) deepest = std::max(deepest, depth_of(child));
+  return deepest + 1;
+}
 
 class Cells {
  public:
@@ -20,10 +26,12 @@ class Cells {
 
   std::vector<HeldCell> of(const studies::HeldNode& root, const QRectF& area) {
     if (root.bytes <= Bytes(0)) return {};
-    if (shape_ == HeldShape::flame)
+    if (shape_ == HeldShape::flame) {
+      flame_row_ = std::clamp(area.height() / depth_of(root), least_flame_row, most_flame_row);
       flame(root, nullptr, area.left(), area.top(), area.width(), area.bottom(), 0);
-    else
+    } else {
       boxes(root, nullptr, area, 1);
+    }
     return std::move(cells_);
   }
 
@@ -66,17 +74,27 @@ class Cells {
 
   void flame(const studies::HeldNode& node, const studies::HeldNode* group, double left, double top, double width,
              double bottom, int depth) {
-    if (width < least_flame || top + flame_row > bottom) return;
-    cells_.push_back({QRectF(left, top, width, flame_row), &node, group, depth, node.bytes, !node.children.empty()});
+    if (top + flame_row_ > bottom + 0.5) return;
+    cells_.push_back({QRectF(left, top, width, flame_row_), &node, group, depth, node.bytes, !node.children.empty()});
+    const auto part = [&](Bytes bytes) {
+      return width * static_cast<double>(bytes.count()) / static_cast<double>(node.bytes.count());
+    };
     double x = left;
+    Bytes rest{};  // most first: what is too narrow is the last
     for (const studies::HeldNode& child : node.children) {
-      const double part = width * static_cast<double>(child.bytes.count()) / static_cast<double>(node.bytes.count());
-      flame(child, group == nullptr ? &child : group, x, top + flame_row, part, bottom, depth + 1);
-      x += part;
+      if (part(child.bytes) < least_flame) {
+        rest += std::max(child.bytes, Bytes(0));
+        continue;
+      }
+      flame(child, group == nullptr ? &child : group, x, top + flame_row_, part(child.bytes), bottom, depth + 1);
+      x += part(child.bytes);
     }
+    if (part(rest) >= least_flame && top + 2 * flame_row_ <= bottom + 0.5)
+      cells_.push_back({QRectF(x, top + flame_row_, part(rest), flame_row_), nullptr, group, depth + 1, rest, false});
   }
 
   HeldShape shape_;
+  double flame_row_ = least_flame_row;
   std::vector<HeldCell> cells_;
 };
 
@@ -132,7 +150,8 @@ QImage paint_held(const std::vector<HeldCell>& cells, const HeldLook& look, cons
                    Qt::AlignVCenter | Qt::AlignLeft, holds_both ? both : name);
     } else {
       paint_elided(painter, QRectF(inner.left(), inner.top() + 2, inner.width(), 14), Qt::AlignLeft, name);
-      paint_elided(painter, QRectF(inner.left(), inner.top() + 16, inner.width(), 14), Qt::AlignLeft, size);
+      if (painter.fontMetrics().horizontalAdvance(size) <= inner.width())  // a figure is whole or left out
+        painter.drawText(QRectF(inner.left(), inner.top() + 16, inner.width(), 14), Qt::AlignLeft, size);
     }
   }
   if (look.pointed && *look.pointed < cells.size()) {

@@ -1,6 +1,6 @@
 #include "gui/plots/plot_picture.h"
 
-#include <QPainterPath>
+#include <QLineF>
 #include <algorithm>
 #include <cmath>
 
@@ -188,6 +188,27 @@ void paint_legend_row(QPainter& painter, const PlotScene& scene, const PlotGeome
   }
 }
 
+// A line's corners, in pixels.
+std::vector<QPointF> corners_of(const PlotLine& line, const PlotGeometry& geometry) {
+  std::vector<QPointF> corners;
+  for (const QPointF at : line.at) {
+    const QPointF to = geometry.at(at);
+    if (line.has_steps && !corners.empty()) corners.emplace_back(to.x(), corners.back().y());
+    corners.push_back(to);
+  }
+  return corners;
+}
+
+bool is_crossed(const QRectF& box, const std::vector<QPointF>& corners) {
+  for (std::size_t i = 1; i < corners.size(); ++i) {
+    const QLineF line(corners[i - 1], corners[i]);
+    if (box.contains(line.p1()) || box.contains(line.p2())) return true;
+    for (const QLineF& side : {QLineF(box.topLeft(), box.bottomRight()), QLineF(box.topRight(), box.bottomLeft())})
+      if (line.intersects(side, nullptr) == QLineF::BoundedIntersection) return true;
+  }
+  return false;
+}
+
 void paint_lines(QPainter& painter, const PlotScene& scene, const PlotGeometry& geometry, const Theme& theme) {
   for (const PlotLevel& level : scene.levels) {
     const double y = geometry.y().at(level.y);
@@ -198,46 +219,16 @@ void paint_lines(QPainter& painter, const PlotScene& scene, const PlotGeometry& 
   }
   painter.setBrush(Qt::NoBrush);
   for (const PlotLine& line : scene.lines) {
-    QPainterPath path;
-    for (std::size_t i = 0; i < line.at.size(); ++i) {
-      const QPointF to = geometry.at(line.at[i]);
-      if (i == 0) {
-        path.moveTo(to);
-        continue;
-      }
-      if (line.has_steps) path.lineTo(to.x(), geometry.at(line.at[i - 1]).y());
-      path.lineTo(to);
-    }
+    const std::vector<QPointF> corners = corners_of(line, geometry);
     painter.setPen(QPen(theme[line.token], 1.8, line.is_dashed ? Qt::DashLine : Qt::SolidLine));
-    painter.drawPath(path);
+    painter.drawPolyline(corners.data(), static_cast<int>(corners.size()));
   }
 }
 
-// Beside its point: right, left, above, below; left out where all of these are taken.
 void paint_names(QPainter& painter, const PlotScene& scene, const PlotGeometry& geometry, const Theme& theme) {
-  constexpr std::size_t most_names = 24;
-  std::vector<QRectF> taken;
-  std::size_t named = 0;
-  for (const PlotPoint& point : scene.points) {
-    if (!point.is_named || named >= most_names) continue;
-    const QPointF at = geometry.at({point.x, point.y});
-    if (!geometry.plot().contains(at)) continue;
-    const double far = scene.series[point.series].size / 2 + 4, height = painter.fontMetrics().height();
-    const double width = painter.fontMetrics().horizontalAdvance(point.name) + 2;
-    for (const QRectF& box : {QRectF(at.x() + far, at.y() - height / 2, width, height),
-                              QRectF(at.x() - far - width, at.y() - height / 2, width, height),
-                              QRectF(at.x() - width / 2, at.y() - far - height, width, height),
-                              QRectF(at.x() - width / 2, at.y() + far, width, height)}) {
-      const bool is_free = geometry.plot().contains(box) &&
-                           std::none_of(taken.begin(), taken.end(), [&](const QRectF& o) { return o.intersects(box); });
-      if (!is_free) continue;
-      painter.setPen(theme.text);
-      painter.drawText(box, Qt::AlignCenter, point.name);
-      taken.push_back(box);
-      ++named;
-      break;
-    }
-  }
+  painter.setPen(theme.text);
+  for (const PlacedName& name : placed_names(scene, geometry, painter.fontMetrics()))
+    painter.drawText(name.box, Qt::AlignCenter, scene.points[name.point].name);
 }
 
 void paint_bars(QPainter& painter, const PlotScene& scene, const PlotGeometry& geometry, const Theme& theme) {
@@ -311,6 +302,41 @@ PlotWindow PlotGeometry::window_of(const QRectF& part) const {
                       part.width() * plot_.width(), part.height() * plot_.height());
   return {value_at(x_, pixels.left()), value_at(x_, pixels.right()), value_at(y_, pixels.bottom()),
           value_at(y_, pixels.top())};
+}
+
+std::vector<PlacedName> placed_names(const PlotScene& scene, const PlotGeometry& geometry,
+                                     const QFontMetrics& metrics) {
+  constexpr std::size_t most_names = 24;
+  std::vector<PlacedName> placed;
+  std::vector<QRectF> taken;
+  for (const PlotPoint& point : scene.points) {
+    const double side = scene.series[point.series].size;
+    taken.emplace_back(geometry.at({point.x, point.y}) - QPointF(side, side) / 2, QSizeF(side, side));
+  }
+  std::vector<std::vector<QPointF>> lines;
+  for (const PlotLine& line : scene.lines) lines.push_back(corners_of(line, geometry));
+  const auto is_free = [&](const QRectF& box) {
+    return geometry.plot().contains(box) &&
+           std::none_of(lines.begin(), lines.end(), [&](const auto& line) { return is_crossed(box, line); }) &&
+           std::none_of(taken.begin(), taken.end(), [&](const QRectF& other) { return other.intersects(box); });
+  };
+  for (std::size_t i = 0; i < scene.points.size() && placed.size() < most_names; ++i) {
+    const PlotPoint& point = scene.points[i];
+    const QPointF at = geometry.at({point.x, point.y});
+    if (!point.is_named || !geometry.plot().contains(at)) continue;
+    const double far = scene.series[point.series].size / 2 + 4, height = metrics.height();
+    const double width = metrics.horizontalAdvance(point.name) + 2;
+    for (const QRectF& box : {QRectF(at.x() + far, at.y() - height / 2, width, height),
+                              QRectF(at.x() - far - width, at.y() - height / 2, width, height),
+                              QRectF(at.x() - width / 2, at.y() - far - height, width, height),
+                              QRectF(at.x() - width / 2, at.y() + far, width, height)}) {
+      if (!is_free(box)) continue;
+      placed.push_back({i, box});
+      taken.push_back(box);
+      break;
+    }
+  }
+  return placed;
 }
 
 void paint_plot(QPainter& painter, const PlotScene& scene, const PlotGeometry& geometry, const Theme& theme) {

@@ -102,6 +102,14 @@ class PlotGeometry {
   Axis x_, y_;
 };
 
+// Names of points beside these: right, left, above or below; left out where all of that is taken by another name, a
+// mark or a line. Indices of points, and pixels. O(named points x (points + lines' corners)).
+struct PlacedName {
+  std::size_t point = 0;
+  QRectF box;
+};
+std::vector<PlacedName> placed_names(const PlotScene& scene, const PlotGeometry& geometry, const QFontMetrics& metrics);
+
 // Axes, legend, data. The background is the caller's.
 void paint_plot(QPainter& painter, const PlotScene& scene, const PlotGeometry& geometry, const Theme& theme);
 // Marks one item and shows its card inside `whole`.

@@ -119,6 +119,7 @@ void describe(ReplayRecord& record, FieldVisitor& visitor) {
   number(visitor, {.key = "peak_allocated_bytes", .required = true}, metrics.allocated_bytes);
   number(visitor, {.key = "peak_reserved_bytes", .required = true}, metrics.peak_bytes);
   describe(record.row.peak_range, "peak_range", visitor);
+  number(visitor, {.key = "capacity_bytes"}, record.row.capacity_bytes);
   number(visitor, {.key = "gpus", .required = true}, metrics.gpus);
   number(visitor, {.key = "tokens_per_step", .required = true}, metrics.tokens_per_step);
   number(visitor, {.key = "busy_seconds", .min = below_zero, .required = true}, metrics.busy_seconds);
@@ -190,11 +191,12 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
     row.replayed.peak_bytes = static_cast<double>(result.memory.peak_reserved.count());
     row.replayed.gpus = static_cast<double>(std::max<std::int64_t>(1, replay.gpus));
     row.replayed.tokens_per_step = static_cast<double>(replay.tokens_per_step);
-    row.replayed.busy_seconds = row.replayed.step_seconds * (1 - result.bubble);
+    row.replayed.busy_seconds = row.replayed.step_seconds * (1 - result.bubble.value_or(0));
     set_rates(row.replayed, gpu_rates(hardware));
     row.replayed.life_years = shortest_life_years(result);
     row.replayed.rated_years = shortest_rated_years(result);
     row.verdict = result.verdict();
+    row.capacity_bytes = static_cast<double>(result.memory.capacity.count());
     row.binding = to_string(result.binding);
     row.mfu = result.mfu;
     if (const DriveTraffic* const unrated = unrated_writes(result); unrated != nullptr && asks_life(file_))

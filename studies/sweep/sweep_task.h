@@ -48,6 +48,7 @@ struct SweepReplay {
   FigureRange step_time_range, peak_range;
   std::string failure;  // why it couldn't be replayed; empty: it could
   Verdict verdict = Verdict::unknown;
+  double capacity_bytes = 0;  // MemoryResult::capacity
   std::string binding;
   double mfu = 0;
   std::string fingerprint;  // of the replay's events, 16 hexadecimal digits

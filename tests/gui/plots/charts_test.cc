@@ -37,6 +37,25 @@ TEST(ParetoChart, EmptyWordsAreOfAnEmptySweep) {
   EXPECT_EQ(chart.scene().points.front().x, 2'000);
 }
 
+// Each machine's capacity is a level; one far above all points is not, as these would lie at the bottom.
+TEST(ParetoChart, CapacitiesAreLevels) {
+  constexpr double gib = 1'073'741'824.0;
+  SweepRow small, large;
+  small.replayed.step_seconds = large.replayed.step_seconds = 0.5;
+  small.replayed.peak_bytes = 20 * gib;
+  small.capacity_bytes = 23.5 * gib;
+  large.replayed.peak_bytes = 30 * gib;
+  large.capacity_bytes = 79.25 * gib;
+  ParetoChart chart;
+  chart.show({small, small, large});
+  ASSERT_EQ(chart.scene().levels.size(), 1U);
+  EXPECT_EQ(chart.scene().levels.front().y, 23.5);
+  EXPECT_EQ(chart.scene().levels.front().words, "capacity, 23.50 GiB");
+  large.replayed.peak_bytes = 60 * gib;
+  chart.show({small, large});
+  EXPECT_EQ(chart.scene().levels.size(), 2U);
+}
+
 // Titles of axes are whole beside plots as small as they get.
 TEST(PlotTitles, AreWhole) {
   ParetoChart pareto;

@@ -74,6 +74,15 @@ TEST(HeldPicture, SmallOnesAreTogether) {
   EXPECT_EQ(cells[1].bytes, Bytes(1'000));
   const auto image = paint_held(cells, {QSize(300, 200), 2, std::size_t{0}}, light_theme());
   EXPECT_EQ(image.width(), 600);
+  std::vector<studies::HeldNode> thin{node("wide", 500)};
+  for (int i = 0; i < 100; ++i) thin.push_back(node("thin", 5));
+  const auto flame_root = node("all", 1'000, std::move(thin));
+  const auto flames = held_cells(flame_root, HeldShape::flame, QRectF(0, 0, 300, 200));
+  ASSERT_EQ(flames.size(), 3U);
+  EXPECT_EQ(flames[2].node, nullptr);
+  EXPECT_EQ(flames[2].bytes, Bytes(500));
+  EXPECT_DOUBLE_EQ(flames[2].rect.left(), 150);
+  EXPECT_DOUBLE_EQ(flames[2].rect.width(), 150);
   EXPECT_TRUE(held_cells(node("none", 0), HeldShape::treemap, QRectF(0, 0, 300, 200)).empty());
 }
 

@@ -57,6 +57,36 @@ TEST(PlotPicture, APointIsFoundWhereItIsDrawn) {
   }
 }
 
+TEST(PlotPicture, NamesCoverNoMarkAndNoLine) {
+  PlotScene scene;
+  scene.series = {{"kernels", Token::accent, PlotShape::disc, 10}};
+  for (int i = 0; i < 12; ++i) {
+    PlotPoint point;
+    point.x = i < 8 ? 1 : i;
+    point.y = 1 + i;
+    point.name = QString("a kernel's name %1").arg(i);
+    point.is_named = true;
+    scene.points.push_back(point);
+  }
+  scene.lines.push_back({"roof", Token::bad, {{1, 9}, {6, 12}, {12, 12}}});
+  const QFont font;
+  const PlotGeometry geometry(scene, {700, 400}, font);
+  const std::vector<PlacedName> names = placed_names(scene, geometry, QFontMetrics(font));
+  EXPECT_GE(names.size(), 8U);
+  for (const PlacedName& name : names) {
+    EXPECT_TRUE(geometry.plot().contains(name.box)) << name.point;
+    for (const PlotPoint& point : scene.points)
+      EXPECT_FALSE(name.box.contains(geometry.at({point.x, point.y}))) << name.point;
+    const std::vector<QPointF>& roof = scene.lines.front().at;
+    for (std::size_t i = 1; i < roof.size(); ++i)
+      for (int part = 0; part <= 1000; ++part) {
+        const QPointF from = geometry.at(roof[i - 1]), to = geometry.at(roof[i]);
+        EXPECT_FALSE(name.box.contains(from + (to - from) * part / 1000.0)) << name.point;
+      }
+    for (const PlacedName& other : names) EXPECT_TRUE(&other == &name || !other.box.intersects(name.box));
+  }
+}
+
 // Labels stand at round values, and no two of one axis on each other.
 TEST(PlotPicture, TicksAreRound) {
   const PlotScene scene = points({{31'250, 20.4}, {77'529, 78.2}});
