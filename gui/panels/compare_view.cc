@@ -94,14 +94,16 @@ class CompareView::Curves : public QWidget {
       paint_stack(painter, figures, box, longest, highest);
       if (i > 0 && variants.front().figures != nullptr)
         paint_outline(painter, *variants.front().figures, box, longest, highest);
+      double words_top = box.top();  // below a line that is in their way
       if (figures.capacity_gib > 0) {
         const double y = box.bottom() - box.height() * figures.capacity_gib / highest;
+        if (y < box.top() + painter.fontMetrics().height()) words_top = y + 3;
         painter.setPen(QPen(theme->bad, 1.5));
         painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y));
       }
       if (figures.step_ms > 0) {
         painter.setPen(theme->text);
-        painter.drawText(box, Qt::AlignRight | Qt::AlignTop,
+        painter.drawText(QRectF(QPointF(box.left(), words_top), box.bottomRight()), Qt::AlignRight | Qt::AlignTop,
                          QString("%1 ms").arg(QString::fromStdString(number_text(figures.step_ms))));
       }
     }

@@ -78,16 +78,16 @@ QLabel* heading(const QString& text, int more_points) {
   return label;
 }
 
-// Says its words behind as much of its title as there is room for.
+// Its title, as much as there is room for, and its words below.
 class Link : public QPushButton {
  public:
   explicit Link(QString title) : title_(std::move(title)) {
     setFlat(true);
     setAutoDefault(true);  // Enter, not the space bar alone
-    setStyleSheet("text-align: left; padding: 3px;");
+    setStyleSheet("text-align: left; padding: 1px;");
     setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
     setAccessibleName(title_);
-    setText(title_);
+    fit();
   }
   void add_words(const QString& words) {
     words_ = words;
@@ -105,9 +105,7 @@ class Link : public QPushButton {
   void fit() {
     constexpr int padding = 12, beside_icon = 6;
     const int icon_room = icon().isNull() ? 0 : iconSize().width() + beside_icon;
-    const QString behind = words_.isEmpty() ? QString() : "  ·  " + words_;
-    const int room = width() - padding - icon_room - fontMetrics().horizontalAdvance(behind);
-    setText(fontMetrics().elidedText(title_, Qt::ElideRight, room) + behind);
+    setText(fontMetrics().elidedText(title_, Qt::ElideRight, width() - padding - icon_room) + "\n" + words_);
   }
   QString title_, words_;
 };
@@ -252,11 +250,14 @@ QImage StartPage::stamp_of(const QString& file) const {
 void StartPage::find_stamps() {
   std::vector<QString> files;
   const std::vector<std::string> scenarios = bundled_scenarios();
-  for (const Card& card : cards_)
-    if (std::find(scenarios.begin(), scenarios.end(), card.file.toStdString()) != scenarios.end())
+  for (const Card& card : cards_) {
+    if (std::find(scenarios.begin(), scenarios.end(), card.file.toStdString()) != scenarios.end()) {
       files.push_back(card.file);
-    else
+    } else if (card.picture == nullptr) {
+      static_cast<Link*>(card.button)->add_words(tr("a sweep, run when you say so"));
       card.button->setIcon(QIcon(sweep_stamp(small_stamp, devicePixelRatioF(), *theme_)));
+    }
+  }
   thumbnails_.find(std::move(files), stamp_size, devicePixelRatioF(), *theme_);
 }
 

@@ -18,6 +18,7 @@ namespace spillway::gui {
 namespace {
 
 constexpr int hover_ms = 80;
+constexpr int least_widths[] = {0, 0, 130, 80, 84, 76, 76, 84, 76, 128, 62};  // of columns, in pixels
 constexpr int wide = 1300, row_height = 24;  // logical pixels: from there on, what ways change has a column
 
 // What is allocated solid, what is reserved pale, and how much there is.
@@ -76,8 +77,9 @@ WaysPanel::WaysPanel()
   table_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   table_->horizontalHeader()->setSectionResizeMode(WaysModel::name, QHeaderView::Stretch);
   table_->setItemDelegateForColumn(WaysModel::memory, new MemoryBar(theme_, this));
-  constexpr int widths[] = {0, 300, 130, 80, 84, 76, 76, 84, 76, 128, 62};
-  for (int column = 1; column < WaysModel::column_count; ++column) table_->setColumnWidth(column, widths[column]);
+  table_->horizontalHeader()->setSectionResizeMode(WaysModel::keys, QHeaderView::Stretch);
+  for (int column = WaysModel::memory; column < WaysModel::column_count; ++column)
+    table_->setColumnWidth(column, least_widths[column]);
   table_->installEventFilter(this);
   table_->viewport()->installEventFilter(this);
   QFont bold = title_->font();
@@ -189,6 +191,12 @@ void WaysPanel::show_columns() {
   table_->setColumnHidden(WaysModel::life, !wears);
   table_->setColumnHidden(WaysModel::range, !ranged);
   table_->setColumnHidden(WaysModel::keys, width() < wide);
+  // Figures are never cut: the longest of those in sight makes room for itself.
+  constexpr int margin = 10;
+  for (int column = WaysModel::rate; column < WaysModel::column_count; ++column) {
+    const int needed = static_cast<QAbstractItemView*>(table_)->sizeHintForColumn(column) + margin;
+    if (!table_->isColumnHidden(column)) table_->setColumnWidth(column, std::max(table_->columnWidth(column), needed));
+  }
 }
 
 void WaysPanel::resizeEvent(QResizeEvent* event) {
