@@ -56,7 +56,7 @@ bool LayoutRace::can_handle(std::span<const LayoutBuffer> buffers, const LayoutS
 LayoutRace::LayoutRace(std::span<const LayoutBuffer> buffers, const LayoutSections& sections,
                        const LayoutOptions& options)
     : buffers_(buffers), sections_(sections), options_(options) {
-  racers_.assign(racer_count, Racer{LayoutSearch(buffers, sections), 0, 0, {}});
+  racers_.assign(racer_count, Racer{LayoutSearch(buffers, sections), 0, 0, 0, {}});
   const std::int64_t width = total_width(sections);
   slice_ = std::clamp<std::int64_t>(8'000'000 / (width + 1000), 64, 4000);
   node_effort_ = 1 + width / 4096;
@@ -100,14 +100,14 @@ std::vector<std::int32_t> LayoutRace::drawn_order(std::uint64_t seed) const {
 
 void LayoutRace::restart(std::size_t number, std::int64_t capacity) {
   Racer& racer = racers_[number];
-  const std::uint64_t run = racer.run++;
+  const std::uint64_t run = racer.run++, drawn = racer.drawn++;
   if (run == 0 && number < 3) {
     racer.left = first_limit;
     racer.search.restart(capacity, static_order(number), LayoutChoice::lowest);
     return;
   }
   racer.left = limit_unit * luby(std::max<std::uint64_t>(run, 1));
-  racer.search.restart(capacity, drawn_order((options_.seed * racer_count + number) * 0x100000000U + run),
+  racer.search.restart(capacity, drawn_order((options_.seed * racer_count + number) * 0x100000000U + drawn),
                        number % 2 == 0 ? LayoutChoice::tightest : LayoutChoice::narrowest);
 }
 

@@ -34,8 +34,9 @@ class LayoutRace {
  private:
   struct Racer {
     LayoutSearch search;
-    std::uint64_t run = 0;  // of this racer
-    std::int64_t left = 0;  // nodes until it restarts
+    std::uint64_t run = 0;    // of this racer at this height
+    std::uint64_t drawn = 0;  // at all heights: no drawn order is searched twice
+    std::int64_t left = 0;    // nodes until it restarts
     std::vector<std::int32_t> rank;
   };
 
