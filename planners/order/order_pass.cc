@@ -23,7 +23,8 @@ class Pass {
         callers_(links.operators()),
         dirty_(links.operators(), false),
         reached_(links.operators(), 0),
-        watched_(links.operators(), 0) {
+        watched_(links.operators(), 0),
+        looks_left_(most_looks_in_all(links.operators())) {
     for (OperatorIndex op = 0; op < links.operators(); ++op)
       if (state_.ready(op) && !links.is_root(op)) add(op);
   }
@@ -76,9 +77,23 @@ class Pass {
       if (links_.size(t) > 0 || !state_.ran(links_.source(t))) add_once(explorer, watchers_[t]);
     for (const TensorIndex t : links_.out(op)) add_once(explorer, watchers_[t]);
   }
+  // What nothing runs near is watched again and again by the same few: full lists lose what is in them twice, so that
+  // they are as long as there are explorers. Their order tells nothing.
   static void add_once(OperatorIndex explorer, std::vector<OperatorIndex>& watchers) {
-    if (watchers.empty() || watchers.back() != explorer) watchers.push_back(explorer);
+    constexpr std::size_t short_enough = 32;
+    if (!watchers.empty() && watchers.back() == explorer) return;
+    if (watchers.size() >= short_enough && watchers.size() == watchers.capacity()) {
+      std::sort(watchers.begin(), watchers.end());
+      watchers.erase(std::unique(watchers.begin(), watchers.end()), watchers.end());
+      watchers.reserve(2 * watchers.size());
+    }
+    watchers.push_back(explorer);
   }
+
+  // Steps of training take 8 to 11 an operator. Where thousands of operators are ready at once (gathers of sharded
+  // weights in many micro-batches) each one that runs has thousands of excursions looked at again: 250 an operator with
+  // two micro-batches, and more with more. A pass that has used up its looks goes on without excursions.
+  static std::size_t most_looks_in_all(std::size_t operators) { return 200'000 + 32 * operators; }
 
   // Looks again for excursions from ready operators near which something ran.
   void explore() {
@@ -88,7 +103,7 @@ class Pass {
       to_explore_.pop_back();
       dirty_[op] = false;
       forget(op);
-      if (!state_.ready(op)) continue;
+      if (!state_.ready(op) || looks_left_ == 0) continue;
       excursion_from(op);
       if (!found_[op].sequence.empty()) excursions_.insert({found_[op].hill, op});
     }
@@ -101,7 +116,8 @@ class Pass {
     Found& found = found_[start];
     found.hill = 0;
     ++exploration_;
-    while (!local.empty() && found.sequence.size() < options_.excursion) {
+    while (!local.empty() && found.sequence.size() < options_.excursion && looks_left_ > 0) {
+      --looks_left_;
       const std::size_t best = best_of(local);
       const OperatorIndex op = local[best];
       local.erase(local.begin() + static_cast<std::ptrdiff_t>(best));
@@ -216,6 +232,7 @@ class Pass {
   std::vector<std::uint64_t> watched_;  // by each operator: the last exploration_ that watched it
   std::uint64_t exploration_ = 0;
   std::size_t looked_at_ = 0;  // in this growth, operators that aren't ready
+  std::size_t looks_left_;     // operators of excursions, of this pass
 };
 
 }  // namespace
