@@ -528,8 +528,21 @@ const TransferLane* PlannedTrace::lane_of(LaneId lane) const {
 
 PlannedTrace planned_trace(const Trace& trace, const OffloadPlan& plan) { return Rewriter(trace, plan).run(); }
 
+// A host thread asks for memory in the order of its calls: what it asks for later is no earlier.
+static void keep_host_order(const PlannedTrace& planned, std::vector<Picos>& times) {
+  std::unordered_map<LaneId, Picos> reached;
+  for (std::size_t e = 0; e < times.size(); ++e) {
+    const OpId anchor = planned.trace.memory_events[e].anchor;
+    if (anchor == OpId::none || planned.gate[e] != OpId::none) continue;
+    if (!is_host_call(planned.trace.ops.kind[index_of(anchor)])) continue;
+    Picos& last = reached[planned.trace.ops.lane[index_of(anchor)]];
+    times[e] = last = std::max(last, times[e]);
+  }
+}
+
 std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op_start, std::span<const Picos> op_end) {
-  const std::vector<Picos> times = event_times(planned.trace, planned.gate, op_start, op_end);
+  std::vector<Picos> times = event_times(planned.trace, planned.gate, op_start, op_end);
+  keep_host_order(planned, times);
   std::vector<std::size_t> order(times.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
@@ -556,7 +569,11 @@ std::vector<Picos> event_times(const Trace& trace, std::span<const OpId> gate, s
     if (op_start[op] == unknown_time) continue;
     const Picos recorded = trace.ops.start[op];
     const bool timed = event.time != unknown_time && recorded != unknown_time;
-    times[e] = op_start[op] + (timed ? std::max(Picos(0), event.time - recorded) : Picos(0));
+    Picos later = timed ? std::max(Picos(0), event.time - recorded) : Picos(0);
+    // Of a faster host everything in a call is sooner.
+    const Picos took = op_end[op] - op_start[op], recorded_for = trace.ops.duration[op];
+    if (took < recorded_for) later = from_seconds(to_seconds(later) * (to_seconds(took) / to_seconds(recorded_for)));
+    times[e] = op_start[op] + later;
     if (e < gate.size() && gate[e] != OpId::none) times[e] = std::max(times[e], op_end[index_of(gate[e])]);
   }
   return times;

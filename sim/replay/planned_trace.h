@@ -46,7 +46,8 @@ PlannedTrace planned_trace(const Trace& trace, const OffloadPlan& plan);
 std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op_start, std::span<const Picos> op_end);
 
 // When each memory event happens in a replay that gave these times. Anchored to a host call: at its start, as the
-// recording says how much later. Anchored to a load: at its start. Never before its gate's end. O(events).
+// recording says how much later, or as much sooner as the call is shorter. Anchored to a load: at its start. Never
+// before its gate's end. O(events).
 std::vector<Picos> event_times(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> op_start,
                                std::span<const Picos> op_end);
 
