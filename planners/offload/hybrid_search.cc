@@ -233,10 +233,14 @@ class HybridSearch {
   void replay_case(Candidate& candidate) {
     OffloadOutcome outcome;
     outcome.plan = candidate.found.plan;
+    // Of a baseline, all that the forward saves.
+    if (choice_.empty())
+      for (const SavedTensor& saved : saved_) outcome.moved.candidates += saved.bytes;
     for (const std::size_t i : choice_) outcome.moved.candidates += saved_[i].bytes;
     replay_with_forwarding(trace_, limited_, outcome);
     OffloadResult& moved = outcome.moved;
-    moved.kept = moved.candidates - (moved.stored - moved.forwarded) - moved.recomputed;
+    // Recomputed are also tensors that had no choice.
+    moved.kept = std::max(Bytes(0), moved.candidates - (moved.stored - moved.forwarded) - moved.recomputed);
     outcome.result.offload = moved;
     candidate.found.plan = std::move(outcome.plan);
     candidate.found.result = std::move(outcome.result);

@@ -34,6 +34,8 @@ TechniquePart make_hybrid(const TechniqueRequest& request) {
   if (part.plan.fates->technique.empty()) part.plan.fates->technique = hybrid_word;  // everything stays
   part.planned = std::move(outcome.planned);
   part.result = std::move(outcome.best.result);
+  if (part.result.offload && part.result.offload->technique.empty())
+    part.result.offload->technique = part.plan.fates->technique;
   return part;
 }
 
