@@ -85,8 +85,9 @@ class SsdReport {
   [[nodiscard]] std::string verdict() const {
     if (load_.written() == Bytes(0) && answer_.kept_by_plan > Bytes(0))
       return fmt::format(
-          "No: {} writes nothing here, so drives would be bought for nothing: it keeps the {:.4g} GB of each step that "
-          "it might move. Ask with offload.technique=none for what these would need.",
+          "No: {} writes nothing here, so drives would be bought for nothing: it keeps, or computes again, the {:.4g} "
+          "GB of "
+          "each step that it might move. Ask with offload.technique=none for what these would need.",
           loaded_.scenario.offload.technique, giga(answer_.kept_by_plan));
     if (load_.written() == Bytes(0)) return "Yes: this step keeps no activation large enough to be offloaded.";
     if (answer_.drives.empty())
@@ -327,7 +328,8 @@ class SsdReport {
       return drive.years * drive_endurance(drive.drive, options).bytes / drive.endurance.bytes;
     };
     part.items.push_back(
-        fmt::format("{}: {} as rated. Retention relaxed to 3 weeks (x6.67) would make it {}, to 1 day (x86) {}; "
+        fmt::format("{}: {} expected with retention as rated. Retention relaxed to 3 weeks (x6.67) would make it {}, "
+                    "to 1 day (x86) {}; "
                     "published factors no "
                     "vendor offers, not counted here.",
                     drive_name(drive), years_text(drive.years), years_text(years(RetentionRelaxation::three_weeks)),

@@ -216,10 +216,19 @@ class Asker {
       found.step = answer_.traffic.is_projected && !question_.drives.empty()
                        ? step_on_drives(on_drives(loaded_, drive, question_), *ran_, answer_.traffic)
                        : step_on_drives(loaded_, *ran_, answer_.traffic);
+    if (found.step) found.step->without_waits = without_waits(drive);
     add_life(found, shared);
     if (question_.asks_numbers) add_numbers(found, shared);
     add_cost(found);
     return found;
+  }
+
+  // The step as it is, or under SSDTrain where nothing moves, on drives of the set's slots that are infinitely fast.
+  Picos without_waits(const NvmeProfile& drive) const {
+    LoadedScenario endless = question_.drives.empty() ? loaded_ : on_drives(loaded_, drive, question_);
+    endless.hardware = with_endless_drives(std::move(endless.hardware));
+    if (answer_.traffic.is_projected) endless.scenario.offload.technique = ssdtrain_word;
+    return run(endless).step_time;
   }
 
   // Of a replay with these drives as the run of the scenario says; else at the pace of the step the drives allow.
@@ -239,12 +248,19 @@ class Asker {
     found.lasts = found.endurance.known && years_by(life, question_.bound) >= question_.life_years;
   }
 
+  // Bytes of one drive by the life that the verdict goes by.
+  static double endurance_by_bound(const DriveAnswer& found) {
+    const double judged_by = years_by({found.years, found.low_years, found.high_years, {}, {}}, found.bound);
+    const bool known = std::isfinite(found.years) && found.years > 0 && std::isfinite(judged_by);
+    return found.endurance.bytes * (known ? judged_by / found.years : 1);
+  }
+
   void add_numbers(DriveAnswer& found, const DriveLoad& shared) {
     const double asked = mean_rate(shared.written(), shared.step) * question_.life_years * year;
     if (asked <= 0)
       found.count_for_life = 1;
-    else if (found.endurance.bytes > 0 && asked / found.endurance.bytes < 1e9)
-      found.count_for_life = std::max<std::int64_t>(1, std::llround(std::ceil(asked / found.endurance.bytes)));
+    else if (const double taken = endurance_by_bound(found); taken > 0 && asked / taken < 1e9)
+      found.count_for_life = std::max<std::int64_t>(1, std::llround(std::ceil(asked / taken)));
     for (std::int64_t n = 1; n <= most_drives && found.count_for_rate == 0; ++n) {
       const StorageLinks& links = links_with(found.drive, found.count, n);
       if (SustainedLoad::holds(sustain(drives_of(found.drive, n, links, found.sharers), shared).steady, shared.step))
@@ -288,6 +304,9 @@ std::string DriveAnswer::verdict(double asked_years) const {
     words = "not even with empty caches";
   else if (!holds_steady)
     words = load.throttled ? "too hot to keep its rate up" : "not once its cache is full";
+  else if (waits())
+    words = fmt::format("the step waits for them, {:.4g} ms where {:.4g} would do", to_seconds(step->step_time) * 1e3,
+                        to_seconds(step->without_waits) * 1e3);
   if (!lasts) {
     if (!words.empty()) words += "; ";
     const auto told = [](double life) {
@@ -300,6 +319,12 @@ std::string DriveAnswer::verdict(double asked_years) const {
   if (const std::string why = why_no_step(); !why.empty()) words = why + (words.empty() ? "" : "; " + words);
   if (words.empty()) return fmt::format("yes: holds the rate and {:.3g} years", asked_years);
   return "no: " + words;
+}
+
+bool DriveAnswer::waits() const {
+  constexpr double within = 1.01;
+  return step && step->without_waits > Picos(0) &&
+         to_seconds(step->step_time) > to_seconds(step->without_waits) * within;
 }
 
 std::string StepOnDrives::why_not() const {

@@ -52,6 +52,7 @@ struct StepOnDrives {
   Bytes short_of{}, written{}, read{};  // bytes of the GPU that writes most, a step
   Picos step_time{};
   FigureRange step_time_range;
+  Picos without_waits{};                      // the same step on drives that are infinitely fast; 0: not asked
   std::string saves_nothing;                  // why it's no step to judge drives by; empty: it is one
   [[nodiscard]] std::string why_not() const;  // in words; empty: it does with them
 };
@@ -76,7 +77,11 @@ struct DriveAnswer {
   std::int64_t count_for_life = 0, count_for_rate = 0;
   std::int64_t lanes = 0;                        // of PCIe, for the larger of the two
   std::optional<double> usd_per_billion_tokens;  // all drives of the step's GPUs, over the shorter of both lives
-  [[nodiscard]] bool is_yes() const { return cannot_tell.empty() && why_no_step().empty() && holds_steady && lasts; }
+  [[nodiscard]] bool is_yes() const {
+    return cannot_tell.empty() && why_no_step().empty() && holds_steady && lasts && !waits();
+  }
+  // The replayed step is longer by more than a hundredth than one that no drive holds up.
+  [[nodiscard]] bool waits() const;
   [[nodiscard]] std::string why_no_step() const { return step ? step->why_not() : ""; }
   [[nodiscard]] std::string verdict(double asked_years) const;
 };
