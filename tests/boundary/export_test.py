@@ -265,6 +265,17 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(info["device_memory_events"], 0)
         self.assertIsNone(info["peak_allocated_bytes"])
 
+    def test_what_binds_reads_back(self):
+        """Of steps bound by arithmetic as well: kernels carry the operations that tell."""
+        timeline = self.path("t.json")
+        scenario = os.path.join(ROOT, "cli/scenarios/gpt2-xl-1k-h100.json")
+        answer = self.answer("run", scenario, "--timeline", timeline)
+        again = self.answer("run", timeline)
+        self.assertEqual(again["binding_resource"], answer["binding_resource"])
+        for resource in ("compute_ns", "hbm_ns"):
+            self.assertAlmostEqual(again["breakdown"][resource], answer["breakdown"][resource],
+                                   delta=0.02 * answer["step_time_ns"], msg=resource)
+
     def test_a_timeline_reads_back(self):
         """Trace Event Format: complete events that do not overlap on a thread, counters, memory as torch.profiler has it."""
         timeline = self.path("t.json")

@@ -202,6 +202,9 @@ class ChromeWriter {
     if (!is_host_call(ops.kind[i]))
       arguments += ", \"device\": " + std::to_string(lane.device) + ", \"stream\": " + std::to_string(thread_of_op(i));
     if (ops.bytes[i] > Bytes(0)) arguments += ", \"bytes\": " + std::to_string(ops.bytes[i].count());
+    // Our own field: readers tell by it what binds a kernel. PyTorch writes one of that name at operators.
+    if (!is_host_call(ops.kind[i]) && ops.flops[i] > Flops(0))
+      arguments += ", \"flops\": " + std::to_string(ops.flops[i].count());
     if (ops.phase[i] != Phase::unknown) arguments += ", \"phase\": \"" + std::string(to_string(ops.phase[i])) + "\"";
     event("\"ph\": \"X\", \"cat\": \"" + std::string(category(ops.kind[i])) +
           "\", \"name\": " + quoted_text(own.empty() ? call_name(ops.kind[i]) : own) + place_of_op(i) + ", \"ts\": " +

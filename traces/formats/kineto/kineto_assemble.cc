@@ -296,7 +296,8 @@ OpId Assembler::append_device_row(const KinetoDeviceRow& row) {
            .flags = row.flags,
            .start = Picos(row.start),
            .duration = Picos(row.duration),
-           .bytes = Bytes(row.bytes)};
+           .bytes = Bytes(row.bytes),
+           .flops = Flops(row.flops)};
   if (row.launch == no_launch) {
     op.flags |= static_cast<std::uint8_t>(OpFlag::missing_launch);
     trace_.note("missing_launch", trace_.strings.text(row.name),

@@ -33,6 +33,7 @@ Field short_argument_field(std::string_view key) {
     case 5:
       if (key == "bytes") return Field::bytes;
       if (key == "Bytes") return Field::block_bytes;
+      if (key == "flops") return Field::flops;
       return key == "dtype" ? Field::dtype : Field::count_;
     case 6:
       if (key == "stream") return Field::stream;
@@ -148,7 +149,7 @@ EventParser::Next EventParser::string_value(const char*& at, Field field) {
   at = close + 1;
   if (field == Field::count_) return Next::member;
   event_.values[static_cast<std::size_t>(field)] = {first, static_cast<std::size_t>(close - first)};
-  event_.present |= 1U << static_cast<unsigned>(field);
+  event_.present |= std::uint64_t{1} << static_cast<unsigned>(field);
   if (escaped) event_.escaped |= 1U << static_cast<unsigned>(field);
   return Next::member;
 }
@@ -180,7 +181,7 @@ EventParser::Next EventParser::value(const char*& at, Field field, bool argument
   if (at == nullptr) return Next::window_ended;
   if (field != Field::count_ && *first != '{' && *first != '[') {
     event_.values[static_cast<std::size_t>(field)] = {first, static_cast<std::size_t>(at - first)};
-    event_.present |= 1U << static_cast<unsigned>(field);
+    event_.present |= std::uint64_t{1} << static_cast<unsigned>(field);
   }
   return Next::member;
 }

@@ -29,6 +29,7 @@ enum class KinetoField : std::uint8_t {
   event_index,
   address,
   block_bytes,
+  flops,
   total_allocated,
   total_reserved,
   device_type,
@@ -64,7 +65,7 @@ enum class KinetoCategory : std::uint8_t {
 
 struct KinetoEvent {
   std::array<std::string_view, static_cast<std::size_t>(KinetoField::count_)> values;  // valid where `present`
-  std::uint32_t present = 0;
+  std::uint64_t present = 0;
   std::uint32_t escaped = 0;  // strings that hold backslashes
   KinetoCategory category = KinetoCategory::none;
   char phase = 0;                // 'X', 'i', 'M', ...; 0 if there is none
@@ -80,7 +81,7 @@ struct KinetoEvent {
   // `fallback` if absent or not an integer.
   [[nodiscard]] std::int64_t integer(KinetoField field, std::int64_t fallback) const;
 };
-static_assert(static_cast<unsigned>(KinetoField::count_) <= 32);
+static_assert(static_cast<unsigned>(KinetoField::count_) <= 64);
 
 // The field that an argument of this name fills; count_ if it isn't kept.
 KinetoField kineto_argument(std::string_view name);

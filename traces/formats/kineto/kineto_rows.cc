@@ -160,6 +160,7 @@ void KinetoRows::add_device_work(const KinetoEvent& event, const Interval& inter
                       .duration = interval.duration,
                       .correlation = event.integer(Field::correlation, -1),
                       .bytes = std::max<std::int64_t>(event.integer(Field::bytes, 0), 0),
+                      .flops = std::max<std::int64_t>(event.integer(Field::flops, 0), 0),
                       .name = intern(event, Field::name),
                       .lane = stream_lane(event)};
   if (event.category == KinetoCategory::memset) {

@@ -27,7 +27,7 @@ struct KinetoHostRow {
 struct KinetoDeviceRow {
   std::int64_t start = 0, duration = 0;
   std::int64_t correlation = -1;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0, flops = 0;  // 0: not said
   StringId name{};
   std::uint32_t launch = 0xffffffffU;  // position among the host ops; set when they are in order
   LaneId lane = LaneId::none;
