@@ -30,6 +30,7 @@
 #include "planners/offload/drive_life.h"
 #include "studies/fit/fit_search.h"
 #include "studies/fit/other_training.h"
+#include "studies/offload/result_figures.h"
 
 namespace spillway::cli {
 namespace {
@@ -97,13 +98,12 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitOutco
 
 std::string or_dash(bool known, const std::string& text) { return known ? text : "-"; }
 
-// What is free, or what is missing.
+// What is to spare, as `run` says it, or what is missing.
 std::string room_of(const WayRow& row) {
   if (!row.ran()) return row.error;
   if (const std::string missing = row.shortage(); !missing.empty()) return "short of " + missing;
   const MemoryResult& memory = row.result.memory;
-  return or_dash(memory.known && memory.capacity > Bytes(0),
-                 gib_text(memory.capacity - memory.peak_reserved) + " free");
+  return or_dash(memory.known && memory.limit > Bytes(0), studies::to_spare(row.result));
 }
 
 // In the order of FigureColumn.

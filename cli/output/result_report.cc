@@ -167,27 +167,48 @@ std::string kept_idle_text(const Result& result) {
 
 std::string offload_text(const Result& result) {
   const OffloadResult& offload = *result.offload;
-  std::string text = fmt::format("\n  offload        {}: {} stored, {} read back, {} forwarded, {} kept\n",
-                                 offload.technique, gib_text(offload.stored), gib_text(offload.loaded),
-                                 gib_text(offload.forwarded), gib_text(offload.kept));
+  std::string text =
+      fmt::format("\n  offload        {}: {} stored, {} read back, {} forwarded, {} kept{}\n", offload.technique,
+                  gib_text(offload.stored), gib_text(offload.loaded), gib_text(offload.forwarded),
+                  gib_text(offload.kept), result.ranks.size() > 1 ? ", by all of the ranks below" : "");
   if (!offload.settled) text += "  note           decisions about loads did not settle; the last replay is shown\n";
   return text;
 }
 
 std::string drives_text(const Result& result) {
-  std::string text;
+  // Sets that do alike are one line, with the first one's name.
+  struct Line {
+    std::string name, words;
+    std::size_t alike = 0;
+  };
+  std::vector<Line> traffic;
+  std::vector<std::string> lives;
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
-  for (const DriveTraffic& drive : result.drives)
-    text += fmt::format("  drives         {}: {} written and {} read a step by {} drive{} per machine, of {} GPU{}{}\n",
-                        drive.name, gib_text(drive.written / steps), gib_text(drive.read / steps), drive.drives,
-                        drive.drives == 1 ? "" : "s", drive.gpus, drive.gpus == 1 ? "" : "s",
-                        drive.cache_was_full ? ", some of it at their steady rate" : "");
-  for (const DriveTraffic& drive : result.drives)
+  for (const DriveTraffic& drive : result.drives) {
+    std::string words = fmt::format("{} written and {} read a step by {} drive{} per machine, of {} GPU{}{}",
+                                    gib_text(drive.written / steps), gib_text(drive.read / steps), drive.drives,
+                                    drive.drives == 1 ? "" : "s", drive.gpus, drive.gpus == 1 ? "" : "s",
+                                    drive.cache_was_full ? ", some of it at their steady rate" : "");
+    const auto same = std::find_if(traffic.begin(), traffic.end(), [&](const Line& one) { return one.words == words; });
+    if (same != traffic.end())
+      ++same->alike;
+    else
+      traffic.push_back({drive.name, std::move(words), 0});
+  }
+  for (const DriveTraffic& drive : result.drives) {
+    std::string life;
     if (drive.life && std::isfinite(drive.life->years))
-      text += fmt::format("  drive life     {:.3g} years of {} ({:.3g} to {:.3g}): {}\n", drive.life->years,
-                          drive.model, drive.life->low_years, drive.life->high_years, drive.life->basis);
+      life = fmt::format("{:.3g} years of {} ({:.3g} to {:.3g}): {}", drive.life->years, drive.model,
+                         drive.life->low_years, drive.life->high_years, drive.life->basis);
     else if (!drive.life && drive.written > Bytes(0))
-      text += fmt::format("  drive life     unknown: {} is not rated\n", drive.model.empty() ? drive.set : drive.model);
+      life = fmt::format("unknown: {} is not rated", drive.model.empty() ? drive.set : drive.model);
+    if (!life.empty() && std::find(lives.begin(), lives.end(), life) == lives.end()) lives.push_back(std::move(life));
+  }
+  std::string text;
+  for (const Line& line : traffic)
+    text += fmt::format("  drives         {}{}: {}\n", line.name,
+                        line.alike > 0 ? fmt::format(" and {} alike, each", line.alike) : "", line.words);
+  for (const std::string& life : lives) text += "  drive life     " + life + "\n";
   return text;
 }
 
@@ -195,7 +216,8 @@ std::string ranks_text(const Result& result) {
   std::string text = "\n  peak reserved   idle\n";
   for (const RankResult& rank : result.ranks)
     text += fmt::format(
-        "    {:>11} {:>6}  {}{}\n", gib_text(rank.peak_reserved), percent_text(rank.bubble), rank.name,
+        "    {:>11} {:>6}  {}{}\n", gib_text(rank.peak_reserved), rank.bubble ? percent_text(*rank.bubble) : "?",
+        rank.name,
         rank.verdict == Verdict::fits
             ? ""
             : fmt::format(", {}", rank.verdict == Verdict::unknown ? "fit unknown" : to_string(rank.verdict)));
@@ -248,7 +270,7 @@ Json result_json(const Result& result) {
         whole_nanoseconds(result.breakdown[static_cast<std::size_t>(i)]);
   document["breakdown"] = parts;
   document["replayed_ns"] = whole_nanoseconds(result.replayed);
-  document["bubble_fraction"] = result.bubble;
+  document["bubble_fraction"] = number_or_null(result.bubble);
   document["tokens_per_second"] = result.tokens_per_second > 0 ? Json(result.tokens_per_second) : Json();
   document["mfu"] = result.mfu > 0 ? Json(result.mfu) : Json();
   document["mfu_basis"] = result.mfu_basis;
@@ -279,7 +301,7 @@ Json result_json(const Result& result) {
   Json ranks = Json::array();
   for (const RankResult& rank : result.ranks)
     ranks.push_back({{"name", rank.name},
-                     {"bubble_fraction", rank.bubble},
+                     {"bubble_fraction", number_or_null(rank.bubble)},
                      {"compute_busy_ns", whole_nanoseconds(rank.compute_busy)},
                      {"peak_allocated_bytes", rank.peak_allocated.count()},
                      {"peak_reserved_bytes", rank.peak_reserved.count()},
@@ -324,7 +346,8 @@ std::string result_text(const Result& result) {
     text += fmt::format("  GPU power      {:.0f} of {:.0f} W, clock at {} of its highest, {:.0f} J a step\n",
                         result.power->watts, result.power->limit_watts, percent_text(result.power->clock_share),
                         result.power->joules);
-  text += fmt::format("  GPU idle       {}\n", percent_text(result.bubble));
+  text += fmt::format("  GPU idle       {}\n",
+                      result.bubble ? percent_text(*result.bubble) : "not known: no work of a GPU");
   if (result.memory.known) {
     text += fmt::format("  peak allocated {}{}\n", gib_text(result.memory.peak_allocated),
                         result.memory.on_host ? " of host memory" : "");

@@ -13,10 +13,6 @@
 namespace spillway::studies {
 namespace {
 
-std::string to_spare(const Result& result) {
-  return gib_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
-}
-
 Bytes most_a_step(const Result& result, Bytes DriveTraffic::*bytes) {
   Bytes most{};
   for (const DriveTraffic& drive : result.drives) most = std::max(most, drive.*bytes);
@@ -24,6 +20,10 @@ Bytes most_a_step(const Result& result, Bytes DriveTraffic::*bytes) {
 }
 
 }  // namespace
+
+std::string to_spare(const Result& result) {
+  return gib_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
+}
 
 std::string verdict(const Result& result) {
   const MemoryResult& memory = result.memory;
@@ -119,7 +119,8 @@ std::vector<ComparedFigure> compared_figures(const Result& a, const Result& b) {
                                       std::pair("peak reserved", &MemoryResult::peak_reserved)})
       rows.push_back({name, peak(a.memory, which), peak(b.memory, which), "GiB"});
   }
-  rows.push_back({"bubble", a.bubble * 100, b.bubble * 100, "%"});
+  const auto percent = [](std::optional<double> share) { return share ? std::optional(*share * 100) : share; };
+  if (a.bubble || b.bubble) rows.push_back({"bubble", percent(a.bubble), percent(b.bubble), "%"});
   if (a.tokens_per_second > 0 && b.tokens_per_second > 0)
     rows.push_back({"tokens per second", a.tokens_per_second, b.tokens_per_second, "1/s"});
   if (a.mfu > 0 && b.mfu > 0) rows.push_back({"MFU", a.mfu * 100, b.mfu * 100, "%"});
