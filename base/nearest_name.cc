@@ -50,6 +50,10 @@ std::vector<std::string_view> nearest_names(std::string_view word, std::span<con
     const bool part = word.size() >= 3 && (candidate.find(word) != std::string_view::npos ||
                                            (candidate.size() >= 3 && word.find(candidate) != std::string_view::npos));
     if (part) distance = std::min(distance, allowed);
+    // "h100" of "h100-80gb-1gpu": before what is as short by chance.
+    const bool is_family = word.size() >= 3 && candidate.size() > word.size() && candidate.starts_with(word) &&
+                           std::isalnum(static_cast<unsigned char>(candidate[word.size()])) == 0;
+    if (is_family) distance = 1;
     if (distance <= allowed && distance < std::max(word.size(), candidate.size())) ranked.emplace_back(distance, i);
   }
   std::sort(ranked.begin(), ranked.end());

@@ -135,6 +135,10 @@ void refuse_other_documents(const std::string& path) {
   if (holds("\"spillway.model\"") || is_config)
     refuse(is_config ? "a Hugging Face configuration" : "a model file",
            "begin with `spillway new " + path + " MACHINE --output X.scenario.json`" + to_start);
+  if (bytes.size() < look_ahead && holds("\"model\"") && holds("\"hardware\"") && !holds("traceEvents"))
+    throw InputError(
+        path, "/schema", "reads like a scenario, but doesn't say so",
+        "begin it with \"schema\": \"spillway-scenario\", \"version\": " + std::to_string(scenario_version));
   if (holds("\"spillway-sweep\"")) refuse("a sweep", "use `spillway sweep " + path + "`");
 }
 

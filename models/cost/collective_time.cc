@@ -93,14 +93,6 @@ double alpha_beta_seconds(const NetworkProfile& network, NetworkCollective kind,
   return moved;
 }
 
-const NetworkProfile& required(const std::optional<NetworkProfile>& network, const HardwareProfile& system,
-                               const char* which) {
-  if (network) return *network;
-  throw InputError(system.path, std::string("/") + which, "system '" + system.name + "' has no such network",
-                   std::string("name a network profile under ") + which +
-                       ", in a profile of your own with \"base\": \"" + system.name + "\" (docs/machines.md)");
-}
-
 bool is_ring(NetworkCollective kind) {
   return kind == NetworkCollective::all_reduce || kind == NetworkCollective::all_gather ||
          kind == NetworkCollective::reduce_scatter;
@@ -137,7 +129,7 @@ CollectiveTime pipelined(const CollectiveTime& a, const CollectiveTime& b, Netwo
 // as much as it passes any other link; where switches add inside, what machines exchange is their sums.
 CollectiveTime across_machines(const HardwareProfile& system, NetworkCollective kind, Bytes bytes, std::int64_t group,
                                std::int64_t machines, std::int64_t inside) {
-  const NetworkProfile& out = required(system.scale_out, system, "scale_out");
+  const NetworkProfile& out = required_network(system.scale_out, system, "scale_out");
   const Bytes share((bytes.count() + inside - 1) / inside);
   CollectiveTime time = collective_time(out, kind, share, machines);
   const bool sums_inside = kind == NetworkCollective::all_reduce && system.scale_up->switch_reduction;
@@ -163,16 +155,17 @@ CollectiveTime collective_time(const HardwareProfile& system, NetworkCollective 
   SPILLWAY_ASSERT(group >= 1 && per_machine >= 1 && stride >= 1);
   if (group == 1) return {};
   const std::int64_t inside = std::min(group, per_machine);
-  if (inside == group) return collective_time(required(system.scale_up, system, "scale_up"), kind, bytes, group);
+  if (inside == group)
+    return collective_time(required_network(system.scale_up, system, "scale_up"), kind, bytes, group);
   const std::int64_t machines = (group + inside - 1) / inside;
-  const NetworkProfile& out = required(system.scale_out, system, "scale_out");
+  const NetworkProfile& out = required_network(system.scale_out, system, "scale_out");
   // One rank of each machine talks to its like in the others, all `inside` of them at once.
   if (inside == 1) return collective_time(out, kind, bytes, machines);
   const bool shares_ports = out.gpus_per_port && out.gpus_per_port->value > 1;
   if (shares_ports && stride >= out.gpus_per_port->value && out.ring_through_host && is_ring(kind))
     return ring_through_host(out, kind, bytes, group, machines);
   if (kind == NetworkCollective::send_receive) return collective_time(out, kind, bytes, 2);
-  const NetworkProfile& up = required(system.scale_up, system, "scale_up");
+  const NetworkProfile& up = required_network(system.scale_up, system, "scale_up");
   if (is_ring(kind)) {
     const CollectiveTime within = collective_time(up, kind, bytes, inside);
     CollectiveTime total =
@@ -186,6 +179,18 @@ CollectiveTime collective_time(const HardwareProfile& system, NetworkCollective 
   const CollectiveTime across = collective_time(out, kind, bytes, machines);
   if (!is_exchange) return both(within, across, within.time + across.time);
   return {std::max(within.time, across.time), false, within.extrapolated || across.extrapolated};
+}
+
+const NetworkProfile& required_network(const std::optional<NetworkProfile>& network, const HardwareProfile& system,
+                                       std::string_view which) {
+  if (network) return *network;
+  const std::string gpus = std::to_string(system.gpu_count) + (system.gpu_count == 1 ? " GPU" : " GPUs");
+  const bool is_outside = which == "scale_out";
+  throw InputError(system.path, "/" + std::string(which),
+                   "system '" + system.name + "' has " + gpus + " and no network " +
+                       (is_outside ? "to other machines, which more GPUs need" : "between its GPUs"),
+                   "ask for fewer GPUs, or name a network profile under " + std::string(which) +
+                       ", in a profile of your own with \"base\": \"" + system.name + "\" (docs/machines.md)");
 }
 
 }  // namespace spillway::models

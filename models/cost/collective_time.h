@@ -32,6 +32,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "base/units.h"
 #include "hwprofiles/hardware_profile.h"
@@ -54,5 +56,10 @@ CollectiveTime collective_time(const NetworkProfile& network, NetworkCollective 
 // InputError when the profile lacks the network that the group needs (scale_up inside a machine, scale_out between).
 CollectiveTime collective_time(const HardwareProfile& system, NetworkCollective kind, Bytes bytes, std::int64_t group,
                                std::int64_t per_machine, std::int64_t stride = 1);
+
+// A network that the system has, scale_up or scale_out by its name. Throws InputError where it has none: the system,
+// how many GPUs it has, and what to do.
+const NetworkProfile& required_network(const std::optional<NetworkProfile>& network, const HardwareProfile& system,
+                                       std::string_view which);
 
 }  // namespace spillway::models

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/input_error.h"
+#include "models/cost/collective_time.h"
 
 namespace spillway::models {
 namespace {
@@ -48,11 +49,8 @@ double rate_inside(const TokenRoute& route, double link, double ranks) {
   return link * share_at(hybrid_inside, ranks, route.combines);
 }
 
-double link_rate(const std::optional<NetworkProfile>& network, const HardwareProfile& system, const char* which) {
-  if (network) return to_bytes_per_second(network->bandwidth.value);
-  throw InputError(system.path, std::string("/") + which, "system '" + system.name + "' has no such network",
-                   std::string("name a network profile under ") + which +
-                       ", in a profile of your own with \"base\": \"" + system.name + "\" (docs/machines.md)");
+double link_rate(const std::optional<NetworkProfile>& network, const HardwareProfile& system, std::string_view which) {
+  return to_bytes_per_second(required_network(network, system, which).bandwidth.value);
 }
 
 }  // namespace

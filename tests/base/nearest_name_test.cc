@@ -25,6 +25,11 @@ TEST(NearestName, RanksByDistance) {
   EXPECT_EQ(suggest("gpu3", Names{"gpu1", "gpu2", "gpu4"}), "did you mean gpu1, gpu2 or gpu4?");
 }
 
+TEST(NearestName, OffersAFamilyBeforeALikeness) {
+  const std::vector<std::string> names = {"a10", "a100-80gb-1gpu", "h100-80gb-1gpu", "h1000", "h200"};
+  EXPECT_EQ(suggest("h100", names), "did you mean h100-80gb-1gpu, h1000 or h200?");
+}
+
 TEST(NearestName, IgnoresCaseAndFindsParts) {
   EXPECT_THAT(nearest_names("H100", Names{"h100", "v100x"}), ElementsAre("h100", "v100x"));
   EXPECT_THAT(nearest_names("bandwidth", Names{"memory/read_bandwidth", "vendor"}),
