@@ -150,7 +150,7 @@ EventParser::Next EventParser::string_value(const char*& at, Field field) {
   if (field == Field::count_) return Next::member;
   event_.values[static_cast<std::size_t>(field)] = {first, static_cast<std::size_t>(close - first)};
   event_.present |= std::uint64_t{1} << static_cast<unsigned>(field);
-  if (escaped) event_.escaped |= 1U << static_cast<unsigned>(field);
+  if (escaped) event_.escaped |= std::uint64_t{1} << static_cast<unsigned>(field);
   return Next::member;
 }
 

@@ -66,7 +66,7 @@ enum class KinetoCategory : std::uint8_t {
 struct KinetoEvent {
   std::array<std::string_view, static_cast<std::size_t>(KinetoField::count_)> values;  // valid where `present`
   std::uint64_t present = 0;
-  std::uint32_t escaped = 0;  // strings that hold backslashes
+  std::uint64_t escaped = 0;  // strings that hold backslashes
   KinetoCategory category = KinetoCategory::none;
   char phase = 0;                // 'X', 'i', 'M', ...; 0 if there is none
   bool quotes_mended = false;    // a string had unescaped quotes inside

@@ -63,7 +63,7 @@ class EventText {
   }
   void set(Field field, std::string_view text) {
     event_.values[static_cast<std::size_t>(field)] = text;
-    event_.present |= 1U << static_cast<unsigned>(field);
+    event_.present |= std::uint64_t{1} << static_cast<unsigned>(field);
   }
   void set(Field field, std::int64_t value) { set(field, number(value)); }
   // Nanoseconds as microseconds. Of a length below none, only the sign counts.
