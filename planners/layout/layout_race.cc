@@ -100,7 +100,7 @@ std::vector<std::int32_t> LayoutRace::drawn_order(std::uint64_t seed) const {
 
 void LayoutRace::restart(std::size_t number, std::int64_t capacity) {
   Racer& racer = racers_[number];
-  const std::uint64_t run = racer.run++, drawn = racer.drawn++;
+  const std::uint64_t run = racer.run++, drawn = racer.drawn + run;
   if (run == 0 && number < 3) {
     racer.left = first_limit;
     racer.search.restart(capacity, static_order(number), LayoutChoice::lowest);
@@ -132,9 +132,11 @@ void LayoutRace::advance(std::size_t number, std::int64_t capacity, std::int64_t
 
 LayoutSearch::State LayoutRace::run(std::int64_t capacity, std::int64_t effort, LayoutBudget& budget,
                                     std::int64_t height, std::int64_t lower_bound) {
-  for (Racer& racer : racers_) {
-    racer.run = 0;
-    racer.left = 0;
+  std::vector<std::uint64_t>& drawn = drawn_.try_emplace(capacity, racers_.size(), 0).first->second;
+  for (std::size_t i = 0; i < racers_.size(); ++i) {
+    racers_[i].run = 0;
+    racers_[i].drawn = drawn[i];
+    racers_[i].left = 0;
   }
   std::int64_t slice = std::max<std::int64_t>(1, slice_ / first_slices);
   for (const std::int64_t end = budget.spent() + effort; budget.spent() < end && budget.goes_on(height, lower_bound);) {
@@ -142,6 +144,7 @@ LayoutSearch::State LayoutRace::run(std::int64_t capacity, std::int64_t effort, 
     run_in_parallel(static_cast<int>(racer_count), options_.threads,
                     [&](int racer) { advance(static_cast<std::size_t>(racer), capacity, slice, finished); });
     budget.spend(static_cast<std::int64_t>(racer_count) * slice * node_effort_);
+    for (std::size_t i = 0; i < racers_.size(); ++i) drawn[i] = racers_[i].drawn + racers_[i].run;
     if (finished < racer_count) {
       const LayoutSearch& search = racers_[finished].search;
       if (search.state() == LayoutSearch::State::found) offsets_ = search.offsets();

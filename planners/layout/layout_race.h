@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -34,8 +35,8 @@ class LayoutRace {
  private:
   struct Racer {
     LayoutSearch search;
-    std::uint64_t run = 0;    // of this racer at this height
-    std::uint64_t drawn = 0;  // at all heights: no drawn order is searched twice
+    std::uint64_t run = 0;    // of this racer, this time
+    std::uint64_t drawn = 0;  // before, at this height: no order is searched for one twice
     std::int64_t left = 0;    // nodes until it restarts
     std::vector<std::int32_t> rank;
   };
@@ -50,6 +51,7 @@ class LayoutRace {
   const LayoutOptions& options_;
   std::int64_t slice_ = 0, node_effort_ = 1;  // nodes between the ends of a race; effort of one
   std::vector<Racer> racers_;
+  std::map<std::int64_t, std::vector<std::uint64_t>> drawn_;  // by height, by racer
   std::vector<std::int64_t> offsets_;
 };
 
