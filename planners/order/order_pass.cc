@@ -93,7 +93,7 @@ class Pass {
   // Steps of training take 8 to 11 an operator. Where thousands of operators are ready at once (gathers of sharded
   // weights in many micro-batches) each one that runs has thousands of excursions looked at again: 250 an operator with
   // two micro-batches, and more with more. A pass that has used up its looks goes on without excursions.
-  static std::size_t most_looks_in_all(std::size_t operators) { return 200'000 + 32 * operators; }
+  static std::size_t most_looks_in_all(std::size_t operators) { return 200'000 + 64 * operators; }
 
   // Looks again for excursions from ready operators near which something ran.
   void explore() {

@@ -31,7 +31,7 @@ struct OrderPassResult {
   std::int64_t same_below = 0;
 };
 
-// Near n log n with bounded fan-out; never more than some 32 excursions' operators an operator. Legal orders only.
+// Near n log n with bounded fan-out; never more than some 64 operators of excursions an operator. Legal orders only.
 OrderPassResult order_pass(const OrderLinks& links, const OrderPassOptions& options);
 
 }  // namespace spillway::planners
