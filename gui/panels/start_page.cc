@@ -138,8 +138,8 @@ StartPage::StartPage() : theme_(&light_theme()) {
     stamp(file, picture, verdict);
   };
   auto* const column = new QVBoxLayout(this);
-  column->setContentsMargins(36, 24, 36, 24);
-  column->setSpacing(10);
+  column->setContentsMargins(36, 12, 36, 8);
+  column->setSpacing(8);
   column->addWidget(heading(tr("Does it fit, how fast is a step, what binds, what would help?"), 5));
   auto* const lead =
       new QLabel(tr("Open a scenario and change it: every figure is replayed as you go. None of these needs a GPU."));
@@ -178,13 +178,12 @@ StartPage::StartPage() : theme_(&light_theme()) {
     grid->setColumnStretch(place++, 1);
     starts_.push_back(button);
   }
-  column->addSpacing(8);
   column->addLayout(grid);
-  column->addSpacing(14);
+  column->addSpacing(6);
   column->addWidget(heading(tr("More examples"), 1));
   auto* const more = new QGridLayout;
   more->setHorizontalSpacing(18);
-  more->setVerticalSpacing(2);
+  more->setVerticalSpacing(0);
   constexpr int columns = 2;
   int shown = 0;
   for (const auto& [file, title] : other_examples()) {
@@ -200,7 +199,7 @@ StartPage::StartPage() : theme_(&light_theme()) {
     ++shown;
   }
   column->addLayout(more);
-  column->addSpacing(10);
+  column->addSpacing(4);
   auto* const browse = new QPushButton(tr("Open a file…"));
   QObject::connect(browse, &QPushButton::clicked, this, [this] {
     if (on_browse) on_browse();
@@ -254,8 +253,8 @@ void StartPage::find_stamps() {
     if (std::find(scenarios.begin(), scenarios.end(), card.file.toStdString()) != scenarios.end()) {
       files.push_back(card.file);
     } else if (card.picture == nullptr) {
-      static_cast<Link*>(card.button)->add_words(tr("a sweep, run when you say so"));
       card.button->setIcon(QIcon(sweep_stamp(small_stamp, devicePixelRatioF(), *theme_)));
+      static_cast<Link*>(card.button)->add_words(tr("a sweep, run when you say so"));
     }
   }
   thumbnails_.find(std::move(files), stamp_size, devicePixelRatioF(), *theme_);
