@@ -24,7 +24,7 @@ class Pass {
         dirty_(links.operators(), false),
         reached_(links.operators(), 0),
         watched_(links.operators(), 0),
-        looks_left_(most_looks_in_all(links.operators())) {
+        looks_left_(options.looks < 0 ? most_looks_in_all(links.operators()) : options.looks) {
     for (OperatorIndex op = 0; op < links.operators(); ++op)
       if (state_.ready(op) && !links.is_root(op)) add(op);
   }
@@ -93,7 +93,9 @@ class Pass {
   // Steps of training take 8 to 11 an operator. Where thousands of operators are ready at once (gathers of sharded
   // weights in many micro-batches) each one that runs has thousands of excursions looked at again: 250 an operator with
   // two micro-batches, and more with more. A pass that has used up its looks goes on without excursions.
-  static std::size_t most_looks_in_all(std::size_t operators) { return 200'000 + 64 * operators; }
+  static std::int64_t most_looks_in_all(std::size_t operators) {
+    return 200'000 + 64 * static_cast<std::int64_t>(operators);
+  }
 
   // Looks again for excursions from ready operators near which something ran.
   void explore() {
@@ -232,7 +234,7 @@ class Pass {
   std::vector<std::uint64_t> watched_;  // by each operator: the last exploration_ that watched it
   std::uint64_t exploration_ = 0;
   std::size_t looked_at_ = 0;  // in this growth, operators that aren't ready
-  std::size_t looks_left_;     // operators of excursions, of this pass
+  std::int64_t looks_left_;    // operators of excursions, of this pass
 };
 
 }  // namespace

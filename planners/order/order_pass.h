@@ -21,6 +21,7 @@ struct OrderPassOptions {
   std::span<const std::int64_t> rank;  // of each operator; the highest runs first where there is a choice
   std::size_t excursion = 48;          // operators in an excursion, at most
   std::int64_t give_up = -1;           // the pass ends without an order as soon as it needs more; -1: never
+  std::int64_t looks = -1;  // operators of excursions in all; then none are sought; -1: as many as steps take
 };
 
 struct OrderPassResult {
