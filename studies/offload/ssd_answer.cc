@@ -248,11 +248,10 @@ class Asker {
     found.lasts = found.endurance.known && years_by(life, question_.bound) >= question_.life_years;
   }
 
-  // Bytes of one drive by the life that the verdict goes by.
+  // Bytes of one drive by the life that the verdict goes by: lives go as the bytes do.
   static double endurance_by_bound(const DriveAnswer& found) {
-    const double judged_by = years_by({found.years, found.low_years, found.high_years, {}, {}}, found.bound);
-    const bool known = std::isfinite(found.years) && found.years > 0 && std::isfinite(judged_by);
-    return found.endurance.bytes * (known ? judged_by / found.years : 1);
+    const Endurance& bytes = found.endurance;
+    return years_by({bytes.bytes, bytes.low, bytes.high, {}, {}}, found.bound);
   }
 
   void add_numbers(DriveAnswer& found, const DriveLoad& shared) {

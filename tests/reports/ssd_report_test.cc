@@ -66,6 +66,31 @@ TEST(OffloadTraffic, LeavesTheLogitsAlone) {
   for (const LoadSpan& span : traffic.load.spans) EXPECT_LT(span.bytes.count(), 16LL * 1024 * 50257);
 }
 
+// As many drives as make the life that the verdict goes by: one fewer would not do.
+TEST(SsdAnswer, DrivesForALifeGoByTheVerdictsBound) {
+  for (const LifeBound bound : {LifeBound::rated, LifeBound::expected}) {
+    SsdQuestion question{.drives = {bundled("micron-9550-max-12.8tb")}, .drives_per_gpu = 8, .bound = bound};
+    const DriveAnswer found = ask(question).drives.front();
+    ASSERT_TRUE(found.holds_steady);
+    const double of_one = (bound == LifeBound::rated ? found.low_years : found.years) / 8;
+    EXPECT_GE(static_cast<double>(found.count_for_life) * of_one, question.life_years * (1 - 1e-9));
+    EXPECT_LT(static_cast<double>(found.count_for_life - 1) * of_one, question.life_years);
+  }
+}
+
+// A set that has the rate by its figures is none that holds where the replayed step is longer for it.
+TEST(SsdAnswer, ASetThatTheStepWaitsForIsANo) {
+  DriveAnswer answer;
+  answer.endurance.bytes = 1;
+  answer.holds_first = answer.holds_steady = answer.lasts = true;
+  answer.step =
+      StepOnDrives{.verdict = Verdict::fits, .step_time = microseconds(1'005), .without_waits = microseconds(1'000)};
+  EXPECT_TRUE(answer.is_yes()) << "within a hundredth";
+  answer.step->step_time = microseconds(1'020);
+  EXPECT_FALSE(answer.is_yes());
+  EXPECT_THAT(answer.verdict(5), HasSubstr("the step waits for them, 1.02 ms where 1 would do"));
+}
+
 // Full recomputation keeps one sbh tensor a layer.
 TEST(OffloadTraffic, RecomputationLeavesCheckpointsOnly) {
   const LoadedScenario loaded = loaded_step("ssdtrain-testbed", R"(, "recompute": "full")");
