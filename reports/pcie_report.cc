@@ -46,8 +46,7 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
   if (load.written() == Bytes(0) && answer.kept_by_plan > Bytes(0)) {
     document.verdict = fmt::format(
         "No: {} writes nothing here: it keeps, or computes again, the {:.4g} GB of each step that it might move. Ask "
-        "with "
-        "offload.technique=none for what these would need.",
+        "with offload.technique=none for what these would need.",
         loaded.scenario.offload.technique, giga(bytes_of(answer.kept_by_plan)));
   } else if (load.written() == Bytes(0)) {
     document.verdict = "Yes: this step keeps no activation large enough to be offloaded.";

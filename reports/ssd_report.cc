@@ -86,8 +86,7 @@ class SsdReport {
     if (load_.written() == Bytes(0) && answer_.kept_by_plan > Bytes(0))
       return fmt::format(
           "No: {} writes nothing here, so drives would be bought for nothing: it keeps, or computes again, the {:.4g} "
-          "GB of "
-          "each step that it might move. Ask with offload.technique=none for what these would need.",
+          "GB of each step that it might move. Ask with offload.technique=none for what these would need.",
           loaded_.scenario.offload.technique, giga(answer_.kept_by_plan));
     if (load_.written() == Bytes(0)) return "Yes: this step keeps no activation large enough to be offloaded.";
     if (answer_.drives.empty())
@@ -329,9 +328,7 @@ class SsdReport {
     };
     part.items.push_back(
         fmt::format("{}: {} expected with retention as rated. Retention relaxed to 3 weeks (x6.67) would make it {}, "
-                    "to 1 day (x86) {}; "
-                    "published factors no "
-                    "vendor offers, not counted here.",
+                    "to 1 day (x86) {}; published factors no vendor offers, not counted here.",
                     drive_name(drive), years_text(drive.years), years_text(years(RetentionRelaxation::three_weeks)),
                     years_text(years(RetentionRelaxation::one_day))));
   }

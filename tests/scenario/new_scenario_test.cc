@@ -77,6 +77,9 @@ TEST(OtherDocuments, AreToldByWhatTheyAre) {
   EXPECT_THAT(complaint(file("p.json", R"({"schema": "spillway-hardware-profile/1", "kind": "gpu"})")),
               AllOf(HasSubstr("is a hardware profile"), HasSubstr("spillway new MODEL ")));
   EXPECT_THAT(complaint(file("s.json", R"({"schema": "spillway-sweep", "version": 1})")), HasSubstr("spillway sweep"));
+  EXPECT_THAT(
+      complaint(file("n.json", R"({"model": {"name": "gpt2-small"}, "hardware": {"profile": "h100-80gb-1gpu"}})")),
+      AllOf(HasSubstr("reads like a scenario"), HasSubstr(R"("schema": "spillway-scenario")")));
 }
 
 }  // namespace
