@@ -12,6 +12,7 @@ namespace spillway::reports {
 namespace {
 
 double bytes_of(Bytes bytes) { return static_cast<double>(bytes.count()); }
+double to_milliseconds(Picos time) { return to_seconds(time) * 1e3; }
 
 // Lanes of each PCIe generation that carry the rate.
 ReportTable lane_table(const HostProfile& host, double rate) {
@@ -54,17 +55,30 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
     document.verdict = "No: " + answer.cannot_tell + ".";
   } else if (answer.step && !answer.step->why_not().empty()) {
     document.verdict = "No: " + answer.step->why_not() + ".";
+  } else if (answer.waits_for_links()) {
+    document.verdict = fmt::format("No: the step waits for its links, {:.4g} ms where {:.4g} would do.",
+                                   to_milliseconds(answer.on_endless_drives), to_milliseconds(load.step));
   } else {
     const LinkAnswer& tightest = answer.links.front();
     document.verdict =
         fmt::format("{}: {:.4g} GB/s needed for each GPU; the tightest link, {}, has {:.3g} times what it needs.",
                     document.is_yes ? "Yes" : "No", giga(answer.required_rate), tightest.name, tightest.headroom());
+    if (answer.waits_for_drives())
+      document.verdict += fmt::format(
+          " Its drives hold the step up, {:.4g} ms where {:.4g} would do: the report on drives (report ssd) judges "
+          "them.",
+          to_milliseconds(answer.traffic.replayed), to_milliseconds(answer.on_endless_drives));
   }
   ReportSection traffic{"What a step moves", {answer.traffic.basis}, {}, {}, {}};
   traffic.paragraphs.push_back(fmt::format(
-      "Each GPU writes {:.4g} GB and reads {:.4g} GB a step of {:.4g} s. Writing may take one half of it, reading the "
+      "Each GPU writes {:.4g} GB and reads {:.4g} GB a step of {:.4g} s{}. Writing may take one half of it, reading "
+      "the "
       "other: {:.4g} GB/s.",
-      giga(bytes_of(load.written())), giga(bytes_of(load.read())), to_seconds(load.step), giga(answer.required_rate)));
+      giga(bytes_of(load.written())), giga(bytes_of(load.read())), to_seconds(load.step),
+      load.step == answer.traffic.replayed
+          ? ""
+          : fmt::format(", which its transfers stretch to {:.4g} s here", to_seconds(answer.traffic.replayed)),
+      giga(answer.required_rate)));
   if (answer.step) traffic.tables.push_back(grounds_table(loaded.provenance, answer.step->step_time_range));
   document.sections.push_back(std::move(traffic));
   if (load.written() == Bytes(0)) return document;

@@ -145,6 +145,11 @@ class SsdReport {
                     "allows, that takes {:.4g} GB/s; over all of it {:.4g} GB/s.",
                     where, giga(load_.written()), answer_.traffic.tensors, giga(answer_.required_rate),
                     giga(answer_.required_rate) / 2));
+    if (load_.step != answer_.traffic.replayed)
+      part.paragraphs.push_back(fmt::format(
+          "Its transfers stretch the step to {:.4g} s; drives are asked for the {:.4g} s that it takes where "
+          "nothing holds it up.",
+          to_seconds(answer_.traffic.replayed), to_seconds(load_.step)));
     ReportTable table{"Bytes per step and GPU by the operator that makes them",
                       {"operator", "tensors", "written GB", "read GB", "share %"},
                       {}};

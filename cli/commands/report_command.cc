@@ -137,7 +137,8 @@ Json head_json(const char* schema, const LoadedScenario& loaded, const Result& r
   Json document = json_document(schema);
   document["title"] = loaded.scenario.title;
   document["fingerprint"] = fmt::format("{:016x}", result.fingerprint);
-  document["step_time_ns"] = whole_nanoseconds(traffic.load.step);
+  document["step_time_ns"] = whole_nanoseconds(traffic.replayed);
+  document["unhindered_step_time_ns"] = whole_nanoseconds(traffic.load.step);
   document["bytes_written_per_step"] = traffic.load.written().count();
   document["bytes_read_per_step"] = traffic.load.read().count();
   Json causes = Json::array();

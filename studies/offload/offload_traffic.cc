@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -138,7 +139,7 @@ class Traffic {
     std::stable_sort(busiest.causes.begin(), busiest.causes.end(), [](const TrafficCause& a, const TrafficCause& b) {
       return a.written + a.read > b.written + b.read;
     });
-    busiest.load.step = result_.step_time;
+    busiest.load.step = busiest.replayed = result_.step_time;
     return busiest;
   }
 
@@ -155,6 +156,20 @@ class Traffic {
 OffloadTraffic offload_traffic(const Trace& trace, const Result& result) {
   Traffic traffic(trace, result);
   return result.offload || traffic.has_own() ? traffic.measured() : traffic.kept();
+}
+
+void set_pace(OffloadTraffic& traffic, Picos step) {
+  SPILLWAY_ASSERT(step > Picos(0));
+  DriveLoad& load = traffic.load;
+  const double scale = to_seconds(step) / to_seconds(load.step);
+  const auto scaled = [&](Picos at) {
+    return std::min(step, Picos(std::llround(static_cast<double>(at.count()) * scale)));
+  };
+  for (LoadSpan& span : load.spans) {
+    span.begin = scaled(span.begin);
+    span.end = scaled(span.end);
+  }
+  load.step = step;
 }
 
 std::vector<double> traffic_course(const DriveLoad& load, bool writes, std::size_t bins) {

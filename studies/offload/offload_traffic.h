@@ -31,11 +31,16 @@ struct OffloadTraffic {
   Bytes small_bytes{};        // kept because they are small
   std::string basis;          // in words, for the report
   bool is_projected = false;  // of a step that nothing was moved out of: what moving it all would take
+  Picos replayed{};           // the step as it ran; longer than load.step where its transfers held it up
 };
 
 // `trace`: what `result` is of (run_traced). Throws InputError when the trace lacks memory, uses or phases, or a step.
 // O(n log n) in ops and uses.
 OffloadTraffic offload_traffic(const Trace& trace, const Result& result);
+
+// The same transfers in a step of `step`, each at its place in it: where they held the replay up, what it asked of
+// drives and links is more than what it got of them. Precondition: step > 0. O(spans).
+void set_pace(OffloadTraffic& traffic, Picos step);
 
 // What comes due in each of `bins` equal parts of the step, in bytes a second: writes, or reads. O(spans x bins).
 std::vector<double> traffic_course(const DriveLoad& load, bool writes, std::size_t bins);

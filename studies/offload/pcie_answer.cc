@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
 
 namespace spillway::studies {
@@ -31,17 +32,22 @@ LinkAnswer link_answer(const LinkShare& share, const PcieAnswer& answer, const R
 
 bool PcieAnswer::is_yes() const {
   if (traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0);
-  if (step && !step->why_not().empty()) return false;
+  if ((step && !step->why_not().empty()) || waits_for_links()) return false;
   return cannot_tell.empty() && !links.empty() && links.front().headroom() >= 1;
 }
 
 PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question) {
   PcieAnswer answer;
-  answer.traffic = offload_traffic(ran.trace(loaded), ran.result);
+  answer.traffic = question.replays ? unhindered_traffic(loaded, ran) : offload_traffic(ran.trace(loaded), ran.result);
   const DriveLoad& load = answer.traffic.load;
   answer.required_rate = bytes_of(load.written()) / (to_seconds(load.step) / 2);
   if (load.written() == Bytes(0) && ran.result.offload) answer.kept_by_plan = ran.result.offload->candidates;
   if (question.replays) answer.step = step_on_drives(loaded, ran, answer.traffic);
+  if (question.replays && !answer.traffic.is_projected && load.written() > Bytes(0)) {
+    LoadedScenario on_endless = loaded;
+    on_endless.hardware = with_endless_drives(std::move(on_endless.hardware));
+    answer.on_endless_drives = run(on_endless).step_time;
+  }
   const std::int64_t gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
   answer.gpus_per_machine = std::min(gpus, loaded.hardware.gpu_count);
   try {

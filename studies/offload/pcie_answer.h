@@ -26,7 +26,12 @@ struct PcieAnswer {
   double write_rate = 0, read_rate = 0;  // bytes a second of one GPU, all at once
   std::string cannot_tell;
   std::optional<StepOnDrives> step;  // where the question replays it
-  Bytes kept_by_plan{};              // what a plan might have moved and chose to keep, where it moves nothing
+  // Of a step that moves its own tensors, where the question replays it; 0: not asked. The demand is
+  // traffic.load.step's: that of drives and links that are infinitely fast.
+  Picos on_endless_drives{};
+  [[nodiscard]] bool waits_for_links() const { return is_held_up(on_endless_drives, traffic.load.step); }
+  [[nodiscard]] bool waits_for_drives() const { return is_held_up(traffic.replayed, on_endless_drives); }
+  Bytes kept_by_plan{};  // what a plan might have moved and chose to keep, where it moves nothing
   [[nodiscard]] bool is_yes() const;
 };
 

@@ -136,7 +136,8 @@ class Asker {
  public:
   Asker(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question)
       : loaded_(loaded), ran_(&ran), hardware_(loaded.hardware), question_(question) {
-    answer_.traffic = offload_traffic(ran.trace(loaded), ran.result);
+    answer_.traffic =
+        question.replays ? unhindered_traffic(loaded, ran) : offload_traffic(ran.trace(loaded), ran.result);
     answer_.gpus = gpus_of(loaded);
     answer_.tokens_per_step = loaded.options.tokens_per_step;
     load_ = answer_.traffic.load;
@@ -159,7 +160,7 @@ class Asker {
       if (question_.replays && i > 0 && !answer_.traffic.is_projected) {
         loaded = on_drives(loaded_, drive, question_);
         ran = run_traced(*loaded);
-        load_ = offload_traffic(ran->trace(*loaded), ran->result).load;
+        load_ = unhindered_traffic(*loaded, *ran).load;
         ran_ = &*ran;
       }
       answer_.drives.push_back(ask(drive, question_.drives_per_set(), (in_machine_ + sets - 1) / sets));
@@ -320,11 +321,12 @@ std::string DriveAnswer::verdict(double asked_years) const {
   return "no: " + words;
 }
 
-bool DriveAnswer::waits() const {
+bool is_held_up(Picos step, Picos unhindered) {
   constexpr double within = 1.01;
-  return step && step->without_waits > Picos(0) &&
-         to_seconds(step->step_time) > to_seconds(step->without_waits) * within;
+  return unhindered > Picos(0) && to_seconds(step) > to_seconds(unhindered) * within;
 }
+
+bool DriveAnswer::waits() const { return step && is_held_up(step->step_time, step->without_waits); }
 
 std::string StepOnDrives::why_not() const {
   if (verdict == Verdict::does_not_fit) {
@@ -356,6 +358,16 @@ std::optional<DriveRoute> find_route(std::string_view name) {
 
 LoadedScenario on_first_drives(LoadedScenario loaded, const SsdQuestion& question) {
   return question.drives.empty() ? std::move(loaded) : on_drives(std::move(loaded), question.drives.front(), question);
+}
+
+OffloadTraffic unhindered_traffic(const LoadedScenario& loaded, const ScenarioRun& ran) {
+  OffloadTraffic traffic = offload_traffic(ran.trace(loaded), ran.result);
+  if (traffic.is_projected || traffic.load.spans.empty()) return traffic;
+  LoadedScenario free = loaded;
+  free.hardware = with_faster_links(with_endless_drives(std::move(free.hardware)), endless);
+  const Picos step = run(free).step_time;
+  if (is_held_up(traffic.load.step, step)) set_pace(traffic, step);
+  return traffic;
 }
 
 StepOnDrives step_on_drives(const LoadedScenario& loaded, const ScenarioRun& ran, const OffloadTraffic& traffic) {

@@ -45,6 +45,9 @@ struct WriteStage {
   double bytes = 0, rate = 0;  // infinity; bytes a second
 };
 
+// By more than a hundredth longer than where nothing holds the step up (0: not known).
+bool is_held_up(Picos step, Picos unhindered);
+
 // The step replayed with a set of drives: under its own technique, or SSDTrain's where it has none.
 struct StepOnDrives {
   std::string technique;  // whose plan it is
@@ -80,7 +83,7 @@ struct DriveAnswer {
   [[nodiscard]] bool is_yes() const {
     return cannot_tell.empty() && why_no_step().empty() && holds_steady && lasts && !waits();
   }
-  // The replayed step is longer by more than a hundredth than one that no drive holds up.
+  // The replayed step, by its drives.
   [[nodiscard]] bool waits() const;
   [[nodiscard]] std::string why_no_step() const { return step ? step->why_not() : ""; }
   [[nodiscard]] std::string verdict(double asked_years) const;
@@ -97,6 +100,10 @@ struct SsdAnswer {
 
 // The scenario on a machine with the first of the question's drives, ready to be replayed; without any, as it is.
 LoadedScenario on_first_drives(LoadedScenario loaded, const SsdQuestion& question);
+
+// What `ran`, of `loaded`, moves, at the pace of the same step on drives and links that are infinitely fast, where that
+// is shorter by more than a hundredth. One replay, of a step that moves anything.
+OffloadTraffic unhindered_traffic(const LoadedScenario& loaded, const ScenarioRun& ran);
 
 // `ran`: of `loaded`, on its own drives, and `traffic` of it. A step that moves nothing is replayed again under
 // SSDTrain.

@@ -126,8 +126,13 @@ StorageLinks storage_links(const HardwareProfile& hardware, std::int64_t gpus, D
   ActivityGraph graph;
   const Machine machine(hardware, graph);
   StorageLinks found{write.rate, read.rate, {}};
+  // What a drive's reads and writes share counts a write as the reads it displaces; here they come one after the other.
+  const auto is_media = [&](LinkId link) {
+    const auto& sets = machine.drive_sets();
+    return std::any_of(sets.begin(), sets.end(), [&](const auto& set) { return set.media == link; });
+  };
   for (std::size_t i = 0; i < machine.links().size(); ++i)
-    if (write.share[i] > 0 || read.share[i] > 0)
+    if ((write.share[i] > 0 || read.share[i] > 0) && !is_media(machine.links()[i].link))
       found.links.push_back({machine.links()[i].name, machine.links()[i].capacity, write.share[i], read.share[i]});
   return found;
 }

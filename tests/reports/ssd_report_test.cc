@@ -233,6 +233,58 @@ TEST(PcieReport, LinksCarryTheTraffic) {
   EXPECT_THAT(pcie_report(bare, none, {}).verdict, HasSubstr("no drives"));
 }
 
+// The rate is that of a step that nothing holds up; one that waits for links is a No, one that waits for drives says
+// so.
+TEST(PcieReport, WhatHoldsTheStepUp) {
+  PcieAnswer answer = answer_pcie(step().loaded, step().ran, {});
+  ASSERT_TRUE(answer.is_yes());
+  const Picos step_time = answer.traffic.load.step;
+  answer.on_endless_drives = step_time;
+  EXPECT_THAT(pcie_report(step().loaded, answer, {}).verdict, testing::Not(HasSubstr("hold the step up")));
+  answer.traffic.replayed = step_time + step_time / 10;
+  EXPECT_TRUE(answer.is_yes());
+  EXPECT_THAT(pcie_report(step().loaded, answer, {}).verdict, HasSubstr("Its drives hold the step up"));
+  answer.on_endless_drives = answer.traffic.replayed;
+  EXPECT_FALSE(answer.is_yes());
+  EXPECT_THAT(pcie_report(step().loaded, answer, {}).verdict, HasSubstr("No: the step waits for its links"));
+}
+
+// A slow drive stretches the step it is written to; what it is asked for does not become less by it.
+TEST(PcieReport, SlowDrivesAskForNoLess) {
+  SsdQuestion question;
+  question.replays = true;
+  const auto asked = [&](const char* rate) {
+    LoadedScenario loaded = loaded_step();
+    loaded.scenario.offload.technique = ssdtrain_word;
+    loaded.scenario.offload.in_flight = Bytes(1);  // the host waits for every store
+    for (DriveGroup& group : loaded.hardware.drives)
+      if (*rate != '\0') group.drive.write_bandwidth->value = rate_from_bytes_per_second(std::stod(rate));
+    const ScenarioRun ran = run_traced(loaded);
+    return answer_pcie(loaded, ran, question);
+  };
+  const PcieAnswer fast = asked(""), slow = asked("1e9");
+  ASSERT_GT(slow.traffic.replayed, fast.traffic.replayed + fast.traffic.replayed / 20);
+  EXPECT_TRUE(slow.waits_for_drives());
+  EXPECT_EQ(slow.traffic.load.step, fast.traffic.load.step);
+  EXPECT_DOUBLE_EQ(slow.required_rate,
+                   static_cast<double>(slow.traffic.load.written().count()) / (to_seconds(fast.traffic.load.step) / 2));
+  for (const LinkAnswer& link : slow.links) EXPECT_THAT(link.name, testing::Not(HasSubstr("media")));
+}
+
+TEST(OffloadTraffic, KeepsItsPlaceAtAnotherPace) {
+  OffloadTraffic traffic = offload_traffic(step().loaded.trace, step().ran.result);
+  const OffloadTraffic before = traffic;
+  set_pace(traffic, before.load.step / 2);
+  ASSERT_EQ(traffic.load.spans.size(), before.load.spans.size());
+  EXPECT_EQ(traffic.load.written(), before.load.written());
+  EXPECT_EQ(traffic.replayed, before.load.step);
+  for (std::size_t i = 0; i < traffic.load.spans.size(); ++i) {
+    EXPECT_LE(traffic.load.spans[i].begin, traffic.load.spans[i].end);
+    EXPECT_LE(traffic.load.spans[i].end, traffic.load.step);
+    EXPECT_NEAR(to_seconds(traffic.load.spans[i].end) * 2, to_seconds(before.load.spans[i].end), 1e-9);
+  }
+}
+
 // Through host memory each byte crosses DRAM as often as the host says.
 TEST(PcieReport, BounceBuffersCrossHostMemory) {
   SsdQuestion question;
