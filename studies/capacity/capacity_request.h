@@ -9,7 +9,7 @@
 //     "machines": ["dgx-a100", "dgx-h100"], "drives": ["micron-9550-max-6.4tb"],    // each with every technique
 //     "constraints": {"step_time_seconds": 30, "tokens_per_second": 1000, "mfu": 0.2, "life_years": 5,
 //                     "budget_usd": 2e6, "power_kw": 80},
-//     "replays": 8, "prices": "prices.json"
+//     "replays": 5, "prices": "prices.json"
 //   }
 //
 // A technique is a name for settings of the scenario, so that whatever a scenario can say can be compared. `set` is
@@ -79,7 +79,8 @@ struct CapacityConstraints {
 struct CapacityLayouts {
   bool searched = false;
   std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;
-  std::int64_t replays = 8;  // at most, at a value
+  std::int64_t replays = 5;           // at most, at a value
+  std::int64_t smallest_replays = 3;  // more, of those that should hold least, where none of the first fits
 };
 
 inline constexpr std::string_view gpus_axis = "gpus";  // no scenario's key: replicas follow from it and the layout

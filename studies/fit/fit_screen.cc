@@ -48,6 +48,7 @@ struct FitScreen::Prepared {
   std::string invalid;
   TrainingSetup setup;  // resolved
   Stand time, peak;
+  Stand likely;       // of its time, where that has no closed form
   Bytes state{};      // at least
   Bytes not_there{};  // of the peak's: state that is elsewhere
   // Tensors, by a technique; of these, what the backward needs.
@@ -73,6 +74,16 @@ FitScreen::Stand FitScreen::stand_of(const TrainingSetup& setup) const {
   return stand;
 }
 
+// A bound knows nothing of the bubble: of a schedule without a closed form the nearest that has one says more.
+FitScreen::Stand FitScreen::likely_stand(const Stand& stand) const {
+  if (has_closed_form(stand.setup)) return stand;
+  try {
+    return stand_of(nearest_closed_form(stand.setup));
+  } catch (const InputError&) {
+    return stand;
+  }
+}
+
 FitScreen::Prepared FitScreen::prepare(const FitPoint& point) const {
   Prepared prepared;
   try {
@@ -88,6 +99,7 @@ FitScreen::Prepared FitScreen::prepare(const FitPoint& point) const {
     TrainingSetup work = is_elsewhere ? without_state(prepared.setup) : prepared.setup;
     if (technique == checkpoints_word) work.recompute = Recompute::full;
     prepared.time = stand_of(work);
+    prepared.likely = likely_stand(prepared.time);
     TrainingSetup least = is_elsewhere || moves_state ? without_state(prepared.setup) : prepared.setup;
     prepared.moves_activations = prepared.moves && technique != streaming_word;
     if (prepared.moves_activations) least.recompute = Recompute::full;
@@ -108,7 +120,7 @@ void FitScreen::measure(std::span<const Prepared> points) {
   std::vector<std::pair<const Stand*, Shape*>> wanted;
   for (const Prepared& point : points) {
     if (!point.invalid.empty() || !is_near(point.state) || !has_alike_layers(model_, point.setup)) continue;
-    for (const Stand* const stand : {&point.time, &point.peak}) {
+    for (const Stand* const stand : {&point.time, &point.likely, &point.peak}) {
       const auto [at, is_new] = shapes_.try_emplace(stand->key);
       if (is_new) wanted.emplace_back(stand, &at->second);
     }
@@ -150,9 +162,11 @@ FitEstimate FitScreen::finish(const Prepared& prepared) const {
   }
   estimate.holds_too_much = prepared.state > capacity_;
   estimate.is_bound = prepared.moves || !has_closed_form(prepared.time.setup);
-  estimate.seconds = to_seconds(has_closed_form(prepared.time.setup)
-                                    ? estimate_step(machine_, *found->second.shape, prepared.time.setup).step_time
-                                    : least_step_time(machine_, *found->second.shape, prepared.time.setup));
+  const auto likely = shapes_.find(prepared.likely.key);
+  const bool has_likely = has_closed_form(prepared.likely.setup) && likely != shapes_.end() && likely->second.shape;
+  estimate.seconds =
+      to_seconds(has_likely ? estimate_step(machine_, *likely->second.shape, prepared.likely.setup).step_time
+                            : least_step_time(machine_, *found->second.shape, prepared.time.setup));
   if (prepared.setup.optimizer_device != StateDevice::gpu) estimate.seconds += update_seconds(prepared.setup);
   estimate.peak = std::max(prepared.state, peak_of(prepared));
   return estimate;

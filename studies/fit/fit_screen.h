@@ -49,6 +49,7 @@ class FitScreen {
   struct Stand;
   struct Prepared;
   [[nodiscard]] Stand stand_of(const TrainingSetup& setup) const;
+  [[nodiscard]] Stand likely_stand(const Stand& stand) const;
   [[nodiscard]] Prepared prepare(const FitPoint& point) const;
   [[nodiscard]] FitEstimate finish(const Prepared& prepared) const;
   [[nodiscard]] Bytes peak_of(const Prepared& prepared) const;

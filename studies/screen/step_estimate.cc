@@ -346,6 +346,20 @@ bool has_closed_form(const TrainingSetup& setup) {
   return schedule == default_schedule || schedule == interleaved_schedule || schedule == all_forwards_first;
 }
 
+TrainingSetup nearest_closed_form(TrainingSetup setup) {
+  if (has_closed_form(setup)) return setup;
+  setup.pipeline_plan.reset();
+  setup.step_barrier = true;
+  setup.optimizer_device = StateDevice::gpu;
+  setup.offloaded_states = setup.recomputed_chunks = 0;
+  setup.late_reduction = false;
+  const bool interleaves = setup.pipeline_chunks > 1 && setup.pipeline_parallel > 1 &&
+                           setup.gradient_accumulation % setup.pipeline_parallel == 0;
+  if (!interleaves) setup.pipeline_chunks = 1;
+  setup.pipeline_schedule = interleaves ? interleaved_schedule : default_schedule;
+  return setup;
+}
+
 std::vector<std::string_view> unseen_fields(const ModelSpec& model, const TrainingSetup& setup) {
   std::vector<std::string_view> fields;
   const bool alone = setup.data_parallel * setup.context_parallel == 1;

@@ -23,6 +23,12 @@ namespace spillway::studies {
 // Whether the schedule has a closed form here.
 bool has_closed_form(const TrainingSetup& setup);
 
+// The same layout and batch under the nearest schedule that has one: 1F1B, interleaved where a device has several
+// chunks and the micro-batches divide among the stages; without what a replay alone knows (chunks recomputed, states or
+// chunks elsewhere, a schedule's file). What it takes tells which of several such steps to replay first, not how long
+// they are. `setup`: resolved.
+TrainingSetup nearest_closed_form(TrainingSetup setup);
+
 struct StepEstimate {
   Picos step_time{};
   Picos busy{};  // of it, in which a rank's kernels and collectives run; mean over ranks

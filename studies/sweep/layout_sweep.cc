@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "scenario/scenario.h"
@@ -47,7 +48,9 @@ SweepFile layout_sweep(const std::string& scenario, const std::string& path, con
       Json::array({{{"name", "d"}, {"key", "model.data_parallel"}, {"value", "gpus / (t * p * context)"}}});
   sweep["where"] = {Json{{"is", "t * p * context <= gpus"}, {"reason", "more ranks than GPUs"}},
                     Json{{"is", "divides(d * b, batch)"}, {"reason", "the batch can't be cut so"}}};
-  sweep["objectives"] = {"step_time"};
+  for (const auto& [t, p, b] : space.without)
+    sweep["where"].push_back({{"is", fmt::format("t != {} || p != {} || b != {}", t, p, b)}, {"reason", "left out"}});
+  sweep["objectives"] = {to_string(space.objective)};
   sweep["require"] = {{"fits", true}};
   if (space.most_step_seconds) sweep["require"]["step_time_seconds"] = *space.most_step_seconds;
   if (space.least_life_years) sweep["require"]["life_years"] = *space.least_life_years;
@@ -72,19 +75,27 @@ std::string layout_label(const SweepRow& row) {
   return fmt::format("t {}, p {}, b {}", row.options[0], row.options[1], row.options[2]);
 }
 
-std::string why_no_layout(const SweepOutcome& outcome) {
+std::string why_no_layout(const SweepOutcome& outcome, const SweepOutcome* smallest) {
   if (outcome.screened == 0)
     return "no layout is possible: " +
            (outcome.invalid.empty() ? "none divides GPUs and batch" : outcome.invalid.begin()->first);
-  const auto failed = [](const SweepRow& row) { return !row.failure.empty(); };
-  if (!outcome.rows.empty() && std::all_of(outcome.rows.begin(), outcome.rows.end(), failed))
-    return outcome.rows.front().failure;
-  const bool fits =
-      std::any_of(outcome.rows.begin(), outcome.rows.end(), [](const SweepRow& row) { return is_yes(row.verdict); });
-  return fmt::format("{} in all of {} layouts ({} by the screen, {} replayed{})",
-                     fits ? "a requirement is missed, or memory runs out," : "out of memory", outcome.screened,
-                     outcome.unable, outcome.rows.size(),
-                     outcome.not_replayed > 0 ? fmt::format(", {} not tried", outcome.not_replayed) : "");
+  std::map<std::int64_t, const SweepRow*> rows;  // by number
+  for (const SweepOutcome* each : {&outcome, smallest})
+    if (each != nullptr)
+      for (const SweepRow& row : each->rows) rows.emplace(row.number, &row);
+  const auto all_failed =
+      std::all_of(rows.begin(), rows.end(), [](const auto& row) { return !row.second->failure.empty(); });
+  if (!rows.empty() && all_failed) return rows.begin()->second->failure;
+  const bool fits = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return is_yes(row.second->verdict); });
+  const char* const what = fits ? "a requirement is missed, or memory runs out," : "out of memory";
+  const auto replayed = static_cast<std::int64_t>(rows.size());
+  const std::int64_t untried = outcome.screened - outcome.unable - outcome.beaten - outcome.beaten_by_replay - replayed;
+  if (untried <= 0)
+    return fmt::format("{} in all of {} layouts ({} by the screen, {} replayed)", what, outcome.screened,
+                       outcome.unable, replayed);
+  return fmt::format("{} in {} of {} layouts ({} by the screen, {} replayed: the likeliest to be fast{}); {} not tried",
+                     what, outcome.unable + replayed, outcome.screened, outcome.unable, replayed,
+                     smallest != nullptr ? ", and those that hold least" : "", untried);
 }
 
 }  // namespace spillway::studies

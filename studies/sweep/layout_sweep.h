@@ -1,9 +1,11 @@
 // A sweep over the layouts of one scenario on so many GPUs: tensor and pipeline parallelism, micro-batches.
 //
 //   d = gpus / (t p c)   replicas follow; c (context parallelism), schedule and ZeRO stage stay the scenario's
-// The batch of a step is the scenario's, whatever the layout. Objective: the shortest step that fits.
+// The batch of a step is the scenario's, whatever the layout. Objective: the shortest step that fits, or the least
+// memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,6 +22,8 @@ struct LayoutSpace {
   std::vector<std::string> settings;                                          // of every layout: "key=value"
   std::int64_t replays = 24;                                                  // at most
   std::optional<double> most_step_seconds, least_life_years;
+  SweepObjective objective = SweepObjective::step_time;  // or peak_memory
+  std::vector<std::array<std::string, 3>> without;       // layouts left out: t, p, b
 };
 
 // 1, 2, 4, ... at most `most`.
@@ -33,7 +37,7 @@ SweepFile layout_sweep(const std::string& scenario, const std::string& path, con
 const SweepRow* fastest_layout(const SweepOutcome& outcome);
 std::vector<std::string> assignments_of(const SweepRow& row);
 std::string layout_label(const SweepRow& row);
-// Why there is none, in words.
-std::string why_no_layout(const SweepOutcome& outcome);
+// Why there is none, in words; `smallest`: of the layouts that hold least, where some are left to be tried.
+std::string why_no_layout(const SweepOutcome& outcome, const SweepOutcome* smallest = nullptr);
 
 }  // namespace spillway::studies

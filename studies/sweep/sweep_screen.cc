@@ -11,6 +11,7 @@
 
 #include "base/digest.h"
 #include "base/input_error.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/machine_power.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
@@ -184,6 +185,26 @@ struct SweepScreen::Environment {
     return *measured;
   }
 
+  // Activations that a technique moves, or chunks that are recomputed, are not there.
+  void add_likely(const TrainingSetup& setup, SweepEstimate& estimate) {
+    const bool moves = scenario.offload.moves();
+    if (moves && technique_named(scenario.offload.technique).moves_state) return;
+    try {
+      const TrainingSetup likely = nearest_closed_form(setup);
+      const MeasuredShape& measured = shape(shape_setup(likely));
+      if (!measured.shape) return;
+      const StepEstimate step = estimate_step(*machine, *measured.shape, likely);
+      estimate.likely_seconds = to_seconds(step.step_time);
+      const double kept = moves ? 0
+                                : 1 - static_cast<double>(setup.recomputed_chunks) /
+                                          static_cast<double>(std::max<std::int64_t>(1, setup.pipeline_chunks));
+      const auto most = static_cast<double>(step.peak_allocated.count());
+      const auto least = static_cast<double>(least_peak(*machine, *measured.shape, likely).count());
+      estimate.likely_bytes = std::min(most, least + kept * (most - least));
+    } catch (const InputError&) {  // of a schedule that isn't the step's
+    }
+  }
+
   // Of the step without ZeRO; null where there is no such step.
   const StepShape* plain_shape(const TrainingSetup& setup) {
     const MeasuredShape& plain = shape(plain_setup(setup));
@@ -325,12 +346,14 @@ SweepEstimate SweepScreen::look(const SweepSettings& settings, bool is_first) {
     if (!has_closed_form(setup)) {
       estimate.is_bound = true;
       estimate.metrics.step_seconds = to_seconds(least_step_time(*in->machine, *shape, setup));
+      in->add_likely(setup, estimate);
       return estimate;
     }
     const StepEstimate step = estimate_step(*in->machine, *shape, setup);
     estimate.metrics.step_seconds = to_seconds(step.step_time);
     estimate.metrics.busy_seconds = to_seconds(step.busy);
     estimate.metrics.peak_bytes = estimate.metrics.allocated_bytes = static_cast<double>(step.peak_allocated.count());
+    if (in->is_bound) in->add_likely(setup, estimate);
     estimate.lacks = &measured;
   } catch (const InputError& error) {
     estimate.invalid = (error.place().empty() ? "" : error.place() + ": ") + error.cause();

@@ -60,6 +60,9 @@ struct SweepEstimate {
   // What lies cached of this one is not in the peak yet: peak_bytes is allocated_bytes, both estimates without the
   // allocator (SweepScreen::add_cached()). does() may turn out false.
   MeasuredShape* lacks = nullptr;
+  // Of a bound: what the step is likely to take, by the nearest with a closed form, for the order of replays; 0 not
+  // known.
+  double likely_seconds = 0, likely_bytes = 0;
 
   // As good as it may turn out within the file's margins, and as bad.
   [[nodiscard]] SweepValues best(const SweepFile& file) const;

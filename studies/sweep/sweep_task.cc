@@ -25,7 +25,7 @@
 namespace spillway::studies {
 namespace {
 
-constexpr int record_version = 10;  // of what records hold and how points are estimated
+constexpr int record_version = 11;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -88,6 +88,9 @@ void describe(BlockRecord& record, FieldVisitor& visitor) {
                  fields::number(visitor, {.key = "peak_bytes"}, one.peak_bytes);
                  fields::flag(visitor, {.key = "is_bound"}, one.is_bound);
                  describe(one.best, {.key = "best"}, visitor);
+                 fields::number(visitor, {.key = "likely_seconds"}, one.likely_seconds);
+                 fields::number(visitor, {.key = "likely_bytes"}, one.likely_bytes);
+                 fields::number(visitor, {.key = "likely_use"}, one.likely_use);
                });
 }
 
@@ -298,7 +301,9 @@ SweepBlock SweepWorker::screen_block(std::int64_t number) {
     if (is_ahead) screen_.add_cached(*estimate, space.settings(space.at(point)));
     if (is_ahead && !sure.beats(estimate->best(file_)))
       block.remaining.push_back({point, estimate->metrics.step_seconds, estimate->metrics.peak_bytes,
-                                 estimate->is_bound, estimate->best(file_)});
+                                 estimate->is_bound, estimate->best(file_), estimate->likely_seconds,
+                                 estimate->likely_bytes,
+                                 estimate->capacity_bytes > 0 ? estimate->likely_bytes / estimate->capacity_bytes : 0});
     else
       ++block.beaten;
   }

@@ -32,6 +32,8 @@ struct SweepRemaining {
   double step_seconds = 0, peak_bytes = 0;  // estimates
   bool is_bound = false;                    // step_seconds is a lower bound, peak_bytes is not known
   SweepValues best{};                       // as good as it may turn out
+  // For the order of replays, of a bound: what it is likely to take, and that of what there is; 0: not known.
+  double likely_seconds = 0, likely_bytes = 0, likely_use = 0;
 };
 
 // What the screen found in a block of points.

@@ -14,6 +14,7 @@
 #include "studies/capacity/capacity.h"
 #include "studies/capacity/edge_search.h"
 #include "studies/screen/state_bound.h"
+#include "studies/sweep/layout_sweep.h"
 
 namespace spillway::studies {
 namespace {
@@ -259,6 +260,47 @@ TEST_F(CapacityLayoutsFile, FewestGpusOverLayouts) {
                       "model.data_parallel=" + std::to_string(answer.beyond->value / (t * p)), "model.micro_batch=1"}))
           << t << " " << p;
     }
+}
+
+// Few replays go where a schedule without a closed form is likely to be fast and to fit, and to the scenario's own
+// layout.
+TEST_F(CapacityLayoutsFile, IsNoWorseThanTheScenarioItself) {
+  const std::string path =
+      std::string(std::getenv("SPILLWAY_SOURCE_ROOT")) + "/cli/scenarios/llama2-70b-chronos-64xa100.json";
+  CapacityFlags flags;
+  flags.axis = "gpus";
+  flags.from = flags.to = 64;
+  flags.techniques = {"keep"};
+  CapacityRequest request = read_capacity_request(path, {}, flags);
+  const Result own = run(load(load_scenario(path)));
+  for (const std::int64_t replays : {8, 1}) {
+    request.layouts.replays = replays;
+    const CapacityAnswer answer = find_capacity(request).answers.front();
+    ASSERT_TRUE(answer.best) << replays;
+    EXPECT_LE(answer.best->step_time, own.step_time) << replays << ": " << answer.best->layout;
+  }
+}
+
+// What was not tried is not said to fail.
+TEST_F(CapacityLayoutsFile, NamesHowManyLayoutsWereTried) {
+  SweepOutcome outcome;
+  outcome.screened = 10;
+  outcome.unable = 2;
+  outcome.rows.resize(3);
+  for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
+    outcome.rows[i].number = static_cast<std::int64_t>(i);
+    outcome.rows[i].verdict = Verdict::does_not_fit;
+  }
+  EXPECT_EQ(why_no_layout(outcome),
+            "out of memory in 5 of 10 layouts (2 by the screen, 3 replayed: the likeliest to be "
+            "fast); 5 not tried");
+  SweepOutcome smallest = outcome;
+  for (SweepRow& row : smallest.rows) row.number += 5;
+  EXPECT_EQ(why_no_layout(outcome, &smallest),
+            "out of memory in 8 of 10 layouts (2 by the screen, 6 replayed: the "
+            "likeliest to be fast, and those that hold least); 2 not tried");
+  outcome.screened = 5;
+  EXPECT_EQ(why_no_layout(outcome), "out of memory in all of 5 layouts (2 by the screen, 3 replayed)");
 }
 
 // Of machines, the cheapest that holds is the best; what is bought is whole machines; a budget rules out the rest.
