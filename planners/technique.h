@@ -48,6 +48,7 @@ struct TechniquePart {
   // Of fates: the trace with its transfers, and the replay by which the plan was settled. Empty: not replayed.
   std::optional<PlannedTrace> planned;
   Result result;
+  std::vector<std::string> notes;  // what a user should know: what it could not do
 };
 
 // When `capacity` tries a way that nobody asked for.

@@ -1,11 +1,16 @@
 #include "planners/offload/checkpoints.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "planners/recompute/closure.h"
 #include "planners/recompute/layer_plans.h"
 
@@ -30,6 +35,24 @@ std::map<TensorId, OpId> repeated_uses(const Trace& trace, const OffloadPlan& pl
   return earliest;
 }
 
+// Of what full recomputation would drop: what a replayed trace cannot make again, as frameworks that run a layer's
+// function once more do.
+void note_kept(std::span<const SavedTensor> saved, const AwayUntil& asked, const AwayUntil& away,
+               const std::string& why, OffloadOutcome& outcome) {
+  Bytes kept{}, whole{};
+  for (std::size_t t = 0; t < saved.size(); ++t) {
+    if (asked[t] == OpId::none) continue;
+    whole += saved[t].bytes;
+    if (away[t] == OpId::none) kept += saved[t].bytes;
+  }
+  constexpr std::int64_t parts = 100;  // below one of them nobody would see it
+  if (kept * parts <= whole) return;
+  outcome.notes.push_back(fmt::format(
+      "{} of the {} within layers isn't computed again, for it can't be made from the trace ({}): model.recompute=full "
+      "computes all of it again",
+      bytes_text(kept), bytes_text(whole), why));
+}
+
 }  // namespace
 
 bool repeats_layers_before(const Trace& trace, const OffloadPlan& plan) {
@@ -51,7 +74,9 @@ OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, con
   const std::vector<SavedTensor> saved = saved_tensors(trace);
   RecomputeIndex index(trace, saved);
   AwayUntil away = full_recompute(index);
+  const AwayUntil all = away;
   for (const RecomputeGroup& group : index.groups(away)) add_to_plan(group, index, outcome.plan);
+  note_kept(saved, all, away, index.refusal(), outcome);
   if (repeats_layers_before(trace, outcome.plan))
     throw InputError("", "technique",
                      "what enters a layer is kept by nobody here, so that a layer can't be made again alone",

@@ -18,9 +18,10 @@ struct OffloadOutcome {
   PlannedTrace planned;  // what `result` is of
   Result result;
   std::vector<OffloadScope> scopes;
-  OffloadResult moved;   // of `result`, which holds it too once a technique is done
-  int rounds = 0;        // replays
-  bool forwards = true;  // OffloadSettings::forwards
+  OffloadResult moved;             // of `result`, which holds it too once a technique is done
+  int rounds = 0;                  // replays
+  bool forwards = true;            // OffloadSettings::forwards
+  std::vector<std::string> notes;  // what it could not do
 };
 
 // Device memory that the step has, or the device's where it has no limit.

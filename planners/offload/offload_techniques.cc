@@ -16,6 +16,7 @@ TechniquePart part_of(OffloadOutcome outcome) {
   part.plan.fates = std::move(outcome.plan);
   part.planned = std::move(outcome.planned);
   part.result = std::move(outcome.result);
+  part.notes = std::move(outcome.notes);
   return part;
 }
 

@@ -82,7 +82,10 @@ class Composer {
     const bool only_order = !parts_.moves() && !parts_.places();
     ComposedStep with_order = place(*ordered_, std::move(ordered));
     if (!with_order.planned) with_order.ordered = *ordered_;
-    if (only_order) return with_order;
+    if (only_order) {
+      note_more(step.result, with_order);
+      return with_order;
+    }
     ComposedStep as_written = place(request_.trace, std::move(step));
     if (!(rank_of(with_order.result) < rank_of(as_written.result))) {
       const Bytes more = with_order.result.memory.peak_reserved - as_written.result.memory.peak_reserved;
@@ -101,6 +104,15 @@ class Composer {
       ordered.notes.push_back(fmt::format("the order makes the step {:.1f} % slower than the program's", slower * 100));
   }
 
+  // An order that was asked for alone is kept, better or not.
+  void note_more(const Result& plain, ComposedStep& ordered) const {
+    const Bytes more = ordered.result.memory.peak_reserved - plain.memory.peak_reserved;
+    if (static_cast<double>(more.count()) > 0.01 * static_cast<double>(plain.memory.peak_reserved.count()))
+      ordered.notes.push_back(fmt::format("the planned order ({}) holds {} more at its peak than the program's order",
+                                          parts_.order->name, bytes_text(more)));
+    note_cost(plain, ordered);
+  }
+
   // Fates planned or followed; without any the step as it is.
   ComposedStep with_fates(const Trace& trace, const Replayer& searching) const {
     ComposedStep step;
@@ -115,6 +127,7 @@ class Composer {
     step.plan.fates = std::move(part.plan.fates);
     step.planned = std::move(part.planned);
     step.result = std::move(part.result);
+    step.notes = std::move(part.notes);
     if (!step.planned) {  // recomputation's planners leave the replay to others
       const OffloadPlan fates = std::move(*step.plan.fates);
       return follow(trace, fates, request_.settings.forwards);

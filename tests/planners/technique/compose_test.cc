@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "base/splitmix64.h"
 #include "planners/order/order_method.h"
 #include "planners/order/trace_order.h"
@@ -143,6 +145,35 @@ TEST(Compose, FatesTravelWithTheOrder) {
       EXPECT_LE(ordered.result.memory.peak_reserved, plain.result.memory.peak_reserved);
     }
   }
+}
+
+// An order that is asked for alone is kept whatever it holds, but not without a word.
+TEST(Compose, AnOrderAloneThatHoldsMoreSaysSo) {
+  const std::vector<std::string> sharded = {"model.zero_stage=3", "model.data_parallel=2",
+                                            "model.gradient_accumulation=4", "hardware.profile=dgx-a100"};
+  std::vector<std::string> ordered = sharded;
+  ordered.emplace_back("order.technique=roam");
+  const Result plain = Evaluator(with(alone, sharded)).run().result,
+               roam = Evaluator(with(alone, ordered)).run().result;
+  const bool holds_more = in_gib(roam.memory.peak_reserved) > 1.01 * in_gib(plain.memory.peak_reserved);
+  const bool says_so = std::any_of(roam.warnings.begin(), roam.warnings.end(), [](const std::string& warning) {
+    return warning.find("more at its peak than the program's order") != std::string::npos;
+  });
+  EXPECT_EQ(says_so, holds_more);
+  EXPECT_TRUE(holds_more) << "a case in which it holds no more shows nothing";
+}
+
+// Ring attention sums up in place what its neighbours send: a trace can't make that again.
+TEST(Compose, CheckpointsNameWhatStays) {
+  const auto warned = [](std::vector<std::string> settings) {
+    settings.insert(settings.end(), {"offload.technique=checkpoints", "hardware.profile=dgx-a100"});
+    const Result result = Evaluator(with(alone, settings)).run().result;
+    return std::any_of(result.warnings.begin(), result.warnings.end(), [](const std::string& warning) {
+      return warning.find("within layers isn't computed again") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(warned({"model.context_parallel=4", "model.flash_attention=true"}));
+  EXPECT_FALSE(warned({}));
 }
 
 // Weights that are fetched for every use of every micro-batch.
