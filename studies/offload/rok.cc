@@ -15,7 +15,7 @@
 #include "base/svg_plot.h"
 #include "base/svg_text.h"
 #include "planners/offload/hybrid_search.h"
-#include "scenario/scenario_run.h"
+#include "scenario/scenario_memory.h"
 
 namespace spillway::studies {
 namespace {
@@ -52,7 +52,7 @@ class Picture : private SvgCanvas {
   }
 
   std::string draw() {
-    draw_axes(*this, {x_, x_.ticks(5), "activations at the peak, GiB per GPU"},
+    draw_axes(*this, {x_, x_.ticks(5), "most activations at once, GiB per GPU"},
               {y_, y_.ticks(5), "model throughput, TFLOP/s over all GPUs"});
     for (std::size_t f = 0; f < families.size(); ++f) family(f);
     return document(width, height, title_);
@@ -103,13 +103,29 @@ class Picture : private SvgCanvas {
 
 }  // namespace
 
-Bytes activations_at_peak(const Result& result) {
-  Bytes sum{};
-  for (const PeakOwner& owner : result.memory.owners) {
-    constexpr std::array<std::string_view, 5> state = {"weight", "gradient", "optimizer_state", "buffer", "input"};
-    if (std::find(state.begin(), state.end(), owner.name) == state.end()) sum += owner.bytes;
+Bytes most_activations(const LoadedScenario& loaded, ScenarioRun run) {
+  take_replayed_order(loaded, run);
+  constexpr std::array clocks = {MemoryClock::program};
+  const std::vector<MemoryPicture> pictures = step_memory_on(loaded, run, clocks);
+  const MemoryPicture& picture = pictures.front();
+  const Trace& trace = run.trace(loaded);
+  constexpr std::array<std::string_view, 5> state = {"weight", "gradient", "optimizer_state", "buffer", "input"};
+  const auto counts = [&](const MemoryPicture::Block& block) {
+    if (block.event < 0 || std::find(state.begin(), state.end(), picture.kinds[block.kind]) != state.end())
+      return false;
+    const OpId after = trace.memory_events[static_cast<std::size_t>(block.event)].anchor;
+    return after == OpId::none || trace.ops.phase[index_of(after)] != Phase::optimizer;
+  };
+  std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // when, bytes: given back before others are taken
+  for (const MemoryPicture::Block& block : picture.blocks) {
+    if (!counts(block)) continue;
+    changes.emplace_back(block.begin, block.size.count());
+    changes.emplace_back(block.end, -block.size.count());
   }
-  return sum;
+  std::sort(changes.begin(), changes.end());
+  std::int64_t held = 0, most = 0;
+  for (const auto& [when, bytes] : changes) most = std::max(most, held += bytes);
+  return Bytes(most);
 }
 
 std::vector<RokPoint> rok_curve(const Scenario& scenario, std::span<const std::int64_t> micro_batches, bool with_mix,
@@ -124,11 +140,19 @@ std::vector<RokPoint> rok_curve(const Scenario& scenario, std::span<const std::i
     for (const std::int64_t micro_batch : micro_batches) {
       if (progress && !progress(done++, count * micro_batches.size())) return points;
       const LoadedScenario loaded = load(under(scenario, families[f], micro_batch));
-      const Result result = run(loaded);
+      ScenarioRun ran = run_traced(loaded);
+      const Result& result = ran.result;
       const double seconds = to_seconds(result.step_time);
-      points.push_back({std::string(families[f]), micro_batch, activations_at_peak(result), result.memory.peak_reserved,
-                        seconds > 0 ? loaded.options.model_flops_per_step / seconds : 0, result.tokens_per_second,
-                        result.step_time, result.verdict(), false});
+      points.push_back({std::string(families[f]),
+                        micro_batch,
+                        {},
+                        result.memory.peak_reserved,
+                        seconds > 0 ? loaded.options.model_flops_per_step / seconds : 0,
+                        result.tokens_per_second,
+                        result.step_time,
+                        result.verdict(),
+                        false});
+      points.back().activations = most_activations(loaded, std::move(ran));
     }
   mark_frontier(points);
   return points;

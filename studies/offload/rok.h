@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "scenario/scenario.h"
+#include "scenario/scenario_run.h"
 #include "sim/replay/result.h"
 
 namespace spillway::studies {
@@ -16,7 +16,7 @@ namespace spillway::studies {
 struct RokPoint {
   std::string family;  // "keep", "recompute", "offload", "mix"
   std::int64_t micro_batch = 0;
-  Bytes activations{};  // at the peak: all that is neither weight, gradient, optimizer state, buffer nor input
+  Bytes activations{};  // most held at once (most_activations())
   Bytes peak_reserved{};
   double model_flops_per_second = 0;  // of the step without recomputation, over its time, all GPUs
   double tokens_per_second = 0;
@@ -25,8 +25,9 @@ struct RokPoint {
   bool on_frontier = false;  // fits, and no other that fits has less memory and more throughput
 };
 
-// Of the result's peak owners.
-Bytes activations_at_peak(const Result& result);
+// The most that a step holds at once of what its passes make and is neither weight, gradient, optimizer state, buffer
+// nor input; what the update takes for itself isn't of them. Of the GPU that needs most memory. O(events log events).
+Bytes most_activations(const LoadedScenario& loaded, ScenarioRun run);
 
 // Replays the scenario's model at each micro-batch under each family; offload is SSDTrain's rule with the scenario's
 // offload settings, recompute the generator's full recomputation. Throws InputError when the scenario is of a trace.

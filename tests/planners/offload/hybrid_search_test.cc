@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/number_text.h"
 #include "planners/offload/hybrid_search.h"
 #include "planners/recompute/closure.h"
 #include "scenario/scenario_run.h"
@@ -185,6 +186,9 @@ TEST(Rok, ThreeFamiliesPerBatchAndAFrontier) {
     EXPECT_LT(at("recompute", batch).model_flops_per_second, at("keep", batch).model_flops_per_second);
     EXPECT_LE(at("offload", batch).activations, at("keep", batch).activations);
   }
+  // In proportion to the batch, though the update's temporaries are the peak of the small one.
+  EXPECT_NEAR(in_gib(at("keep", 8).activations), 4 * in_gib(at("keep", 2).activations),
+              0.05 * in_gib(at("keep", 8).activations));
   EXPECT_TRUE(std::any_of(points.begin(), points.end(), [](const RokPoint& p) { return p.on_frontier; }));
   const std::string svg = rok_svg("title & more", points);
   EXPECT_THAT(svg, testing::HasSubstr("title &amp; more"));
