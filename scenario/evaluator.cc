@@ -128,7 +128,8 @@ std::string saves_nothing(const OffloadResult& moved, const MemoryResult& memory
                      gib_text(moved.stored), gib_text(memory.peak_allocated), gib_text(moved.plain_peak));
 }
 
-Evaluator::Evaluator(const LoadedScenario& loaded) : loaded_(loaded), replayer_(loaded.hardware, loaded.options) {}
+Evaluator::Evaluator(const LoadedScenario& loaded, Shortage shortage)
+    : loaded_(loaded), shortage_(shortage), replayer_(loaded.hardware, loaded.options) {}
 
 Result Evaluator::replay(const Trace& trace, const ReplayVariation& variation) const {
   return replayer_.replay(trace, variation);
@@ -139,10 +140,10 @@ Result Evaluator::replay(PlannedTrace planned, const ReplayVariation& variation)
 }
 
 const ScenarioRun& Evaluator::run() const {
-  std::unique_ptr<const ScenarioRun>& known = known_[0];
+  std::unique_ptr<ScenarioRun>& known = known_[0];
   if (known) return *known;
-  ScenarioRun run =
-      within_reserve(loaded_, *this, [this](const Replayer& replayer) { return evaluate(loaded_, replayer); });
+  ScenarioRun run = within_reserve(
+      loaded_, *this, [this](const Replayer& replayer) { return evaluate(loaded_, replayer); }, shortage_);
   Result& result = run.result;
   result.title = loaded_.scenario.title;
   if (loaded_.scenario.model.empty()) judge_fidelity(loaded_, run);
@@ -159,12 +160,19 @@ const ScenarioRun& Evaluator::run() const {
   const std::vector<std::string> first = fidelity_warnings(result);
   result.warnings.insert(result.warnings.begin(), first.begin(), first.end());
   result.provenance.insert(result.provenance.begin(), loaded_.provenance.begin(), loaded_.provenance.end());
-  known = std::make_unique<const ScenarioRun>(std::move(run));
+  known = std::make_unique<ScenarioRun>(std::move(run));
   return *known;
 }
 
+ScenarioRun Evaluator::take_run() {
+  run();
+  ScenarioRun taken = std::move(*known_.at(0));
+  known_.erase(0);
+  return taken;
+}
+
 const ScenarioRun& Evaluator::run(const Plan& plan) const {
-  std::unique_ptr<const ScenarioRun>& known = known_[digest_of(plan_json(plan))];
+  std::unique_ptr<ScenarioRun>& known = known_[digest_of(plan_json(plan))];
   if (known) return *known;
   if (plan.schedule)
     throw InputError(loaded_.scenario.path, "/schedule", "the step is generated with its schedule already",
@@ -173,7 +181,7 @@ const ScenarioRun& Evaluator::run(const Plan& plan) const {
   apply_plan(planned, plan);
   ScenarioRun run = Evaluator(planned).run();
   if (!run.planned) run.planned = std::move(planned.trace);  // a capture in a new order
-  known = std::make_unique<const ScenarioRun>(std::move(run));
+  known = std::make_unique<ScenarioRun>(std::move(run));
   return *known;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "planners/replayer.h"
+#include "scenario/reserve.h"
 #include "scenario/scenario_run.h"
 
 namespace spillway::scenario {
@@ -16,11 +17,13 @@ namespace spillway::scenario {
 class Evaluator final : public Replayer {
  public:
   // Kept by reference: `loaded` must outlive it.
-  explicit Evaluator(const LoadedScenario& loaded);
+  explicit Evaluator(const LoadedScenario& loaded, Shortage shortage = Shortage::found);
 
   // As the scenario says: under its plan or its techniques. Asked again, it is not run again. Throws InputError as the
   // technique does.
   const ScenarioRun& run() const;
+  // The same, for who keeps it: the evaluator forgets it.
+  ScenarioRun take_run();
   // With the plan's parts on top; asked again for an equal plan, it is not run again. Its order applies to the
   // scenario's trace as loaded. Throws InputError for a plan of another trace, and for one with a schedule, which a
   // step is generated with (load()).
@@ -34,8 +37,9 @@ class Evaluator final : public Replayer {
 
  private:
   const LoadedScenario& loaded_;
+  Shortage shortage_;
   PlainReplayer replayer_;
-  mutable std::map<std::uint64_t, std::unique_ptr<const ScenarioRun>> known_;  // by digest of the plan; 0: none
+  mutable std::map<std::uint64_t, std::unique_ptr<ScenarioRun>> known_;  // by digest of the plan; 0: none
 };
 
 // What a technique that was asked for doesn't do, in words: it moves nothing, or the peak is no lower for it. Empty: it

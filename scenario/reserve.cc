@@ -110,10 +110,10 @@ Reserve as_said(const Reserve& parts, Bytes said) {
 }
 
 // As its memory events came in the replay.
-Bytes least_capacity_of(const LoadedScenario& loaded, const ScenarioRun& run, Bytes from) {
+Bytes least_capacity_of(const LoadedScenario& loaded, const ScenarioRun& run, Bytes from, bool is_in_order) {
   MemoryReplayOptions memory = memory_options(loaded, run);
   memory.capacity = from;
-  if (!run.planned) return least_capacity(loaded.trace, memory);
+  if (!run.planned || is_in_order) return least_capacity(run.trace(loaded), memory);
   PlannedTrace planned;
   planned.trace = *run.planned;
   planned.gate = run.gate;
@@ -211,7 +211,7 @@ void keep_reserve(LoadedScenario& loaded) {
 }
 
 ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replayer,
-                           const std::function<ScenarioRun(const Replayer&)>& evaluate) {
+                           const std::function<ScenarioRun(const Replayer&)>& evaluate, Shortage shortage) {
   const Bytes most = capacity_without_margin(loaded);
   const LimitWatch watch(replayer, most);
   ScenarioRun run = evaluate(watch);
@@ -229,9 +229,15 @@ ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replaye
   if (!result.memory.known || result.memory.on_host) return run;
   result.memory.capacity = loaded.capacity;
   result.reserve = loaded.reserve;
-  if (!runs_out(result) || !loaded.options.memory.details) return run;
-  result.memory.short_of = least_capacity_of(loaded, run, most) - most;
+  if (shortage == Shortage::found) result.memory.short_of = shortage_of(loaded, run, false);
   return run;
+}
+
+Bytes shortage_of(const LoadedScenario& loaded, const ScenarioRun& run, bool is_in_order) {
+  const MemoryResult& memory = run.result.memory;
+  if (!memory.known || memory.on_host || !runs_out(run.result) || !loaded.options.memory.details) return Bytes(0);
+  const Bytes most = capacity_without_margin(loaded);
+  return least_capacity_of(loaded, run, most, is_in_order) - most;
 }
 
 }  // namespace spillway::scenario

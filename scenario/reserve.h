@@ -3,6 +3,7 @@
 // margin. Found by replays under these limits, not by subtraction: PyTorch reserves more where it may.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "planners/replayer.h"
@@ -36,9 +37,18 @@ bool runs_out(const Result& result);
 // Of a step that runs there, and how it did within the capacity less the whole reserve.
 void mark_tight(Result& result, const Result& kept);
 
+// Whether a run that doesn't fit says what it is short of (MemoryResult::short_of), which takes a dozen runs of its
+// allocations: who leaves it out finds it beside other work (shortage_of()).
+enum class Shortage : std::uint8_t { found, left_out };
+
 // Runs as `evaluate` does on the replayer; where that does not fit, once more with the margin given up. Fills in the
 // result's capacity, reserve and, where it does not fit, what it is short of (with the margin given up).
 ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replayer,
-                           const std::function<ScenarioRun(const Replayer&)>& evaluate);
+                           const std::function<ScenarioRun(const Replayer&)>& evaluate,
+                           Shortage shortage = Shortage::found);
+
+// What a run's result is short of, where it was left out; 0 where it fits, or where the scenario asks for no details.
+// `is_in_order`: take_replayed_order(loaded, run) was called. A dozen runs of its allocations.
+Bytes shortage_of(const LoadedScenario& loaded, const ScenarioRun& run, bool is_in_order);
 
 }  // namespace spillway::scenario

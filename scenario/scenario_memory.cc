@@ -1,11 +1,15 @@
 #include "scenario/scenario_memory.h"
 
+#include <oneapi/tbb/parallel_for.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/stop.h"
 #include "scenario/reserve.h"
 #include "sim/pictures/memory_snapshot.h"
 #include "sim/replay/memory_replay.h"
@@ -91,12 +95,17 @@ std::vector<MemoryPicture> step_memory_on(const LoadedScenario& loaded, const Sc
   const Trace& trace = run.trace(loaded);
   const AllocationStreamResult stream = replay_allocation_stream(trace, options);
   const ReplayTimes times{run.result.op_start, run.result.op_end, run.gate};
-  if (times.start.empty()) pictures.push_back(memory_picture_on(trace, stream, {}, false, 0));
-  for (const MemoryClock clock : times.start.empty() ? std::span<const MemoryClock>{} : clocks) {
-    const bool timed = clock != MemoryClock::program;
+  if (times.start.empty())
+    pictures.push_back(memory_picture_on(trace, stream, {}, false, 0));
+  else
+    pictures.resize(clocks.size());
+  const std::atomic<bool>* const stop = current_stop();
+  oneapi::tbb::parallel_for(std::size_t{0}, times.start.empty() ? 0 : clocks.size(), [&](std::size_t i) {
+    const StopScope scope(stop);
+    const bool timed = clocks[i] != MemoryClock::program;
     const std::int64_t end = timed ? run.result.replayed.count() : static_cast<std::int64_t>(trace.ops.size());
-    pictures.push_back(memory_picture_on(trace, stream, event_places(trace, times, clock), timed, end));
-  }
+    pictures[i] = memory_picture_on(trace, stream, event_places(trace, times, clocks[i]), timed, end);
+  });
   for (MemoryPicture& picture : pictures) {
     picture.title = run.result.title;
     picture.capacity = run.result.memory.capacity;

@@ -473,9 +473,9 @@ const Technique* places_of(const LoadedScenario& loaded) {
   return row == nullptr || row->make == nullptr ? nullptr : row;
 }
 
-ScenarioRun run_traced(const LoadedScenario& loaded) { return Evaluator(loaded).run(); }
+ScenarioRun run_traced(const LoadedScenario& loaded) { return Evaluator(loaded).take_run(); }
 
-Result run(const LoadedScenario& loaded) { return Evaluator(loaded).run().result; }
+Result run(const LoadedScenario& loaded) { return Evaluator(loaded).take_run().result; }
 
 namespace {
 

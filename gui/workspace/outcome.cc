@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <utility>
 
 #include "base/byte_source.h"
 #include "base/stop.h"
 #include "gui/workspace/variant_figures.h"
+#include "scenario/evaluator.h"
+#include "scenario/reserve.h"
 #include "scenario/scenario_memory.h"
 #include "traces/formats/trace_part.h"
 #include "traces/trace_link.h"
@@ -133,15 +136,22 @@ std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange&
   if (outcome->loaded.scenario.title.empty()) outcome->loaded.scenario.title = scenario.name;
   go_on(progress, "replaying");
   const bool is_snapshot = !outcome->loaded.trace.has(Capability::times);
-  outcome->run = is_snapshot ? run_memory(outcome->loaded) : run_traced(outcome->loaded);
+  outcome->run = is_snapshot ? run_memory(outcome->loaded) : Evaluator(outcome->loaded, Shortage::left_out).take_run();
   take_replayed_order(outcome->loaded, outcome->run);
   go_on(progress, "drawing");
   outcome->fullest.rank = fullest_rank(outcome->trace(), outcome->result());
-  const std::array<void (*)(Outcome&), 5> parts = {
+  Bytes short_of = outcome->result().memory.short_of;
+  const std::array<std::function<void(Outcome&)>, 6> parts = {
+      [&short_of, is_snapshot](Outcome& made) {
+        if (!is_snapshot) short_of = shortage_of(made.loaded, made.run, true);
+      },
       [](Outcome& made) { draw_memory(made, {}, made.fullest); },
-      [](Outcome& made) { draw_counters(made, made.fullest); }, draw_lanes, draw_issued,
+      [](Outcome& made) { draw_counters(made, made.fullest); },
+      draw_lanes,
+      draw_issued,
       [](Outcome& made) { made.roofline = roofline(made.loaded, made.run); }};
   in_parallel(parts.size(), [&](std::size_t i) { parts[i](*outcome); });
+  outcome->run.result.memory.short_of = short_of;
   outcome->figures = std::make_shared<const VariantFigures>(variant_figures(*outcome));
   return outcome;
 }
