@@ -100,19 +100,45 @@ std::string proof_text(const SweepFile& file, const SweepOutcome& outcome) {
       outcome.not_replayed, outcome.replays, best);
 }
 
+// Why points can't run, of most first, with where: a value may be at fault wherever it stands.
+std::string invalid_text(const SweepFile& file, const SweepOutcome& outcome) {
+  constexpr std::size_t most = 3;
+  std::vector<std::pair<std::string, SweepReason>> reasons(outcome.invalid.begin(), outcome.invalid.end());
+  std::stable_sort(reasons.begin(), reasons.end(),
+                   [](const auto& a, const auto& b) { return a.second.points > b.second.points; });
+  SweepSpace space(file);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, reasons.size()); ++i)
+    text += fmt::format("invalid, {} of them: {} (first: {})\n", reasons[i].second.points, reasons[i].first,
+                        space.label(space.at(reasons[i].second.example)));
+  if (reasons.size() > most)
+    text += fmt::format("and for {} reasons more (--explain-pruning)\n", reasons.size() - most);
+  return text;
+}
+
 Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
   std::vector<std::string> headings;
   for (const SweepAxis& axis : file.axes) headings.push_back(axis.name);
-  for (const char* heading : {"step time (s)", "80 % within", "reserved (GiB)", "GPUs", "tokens/s", "MFU (%)",
-                              "kWh per 1e6 tokens", "life (years)", "binds", "front"})
+  const std::size_t axes = headings.size();
+  for (const char* heading :
+       {"step time (s)", "80 % within", "reserved (GiB)", "GPUs", "tokens/s", "MFU (%)", "kWh per 1e6 tokens"})
     headings.emplace_back(heading);
+  const auto asks = [&file](SweepObjective objective) {
+    return std::find(file.objectives.begin(), file.objectives.end(), objective) != file.objectives.end();
+  };
+  if (asks(SweepObjective::cost_per_token)) headings.emplace_back("USD per 1e6 tokens");
+  if (asks(SweepObjective::gpu_time_per_token)) headings.emplace_back("GPU hours per 1e6 tokens");
+  headings.emplace_back("life (years)");
+  const std::size_t figures = headings.size() - axes;
+  headings.emplace_back("binds");
+  headings.emplace_back("front");
   Table table(headings);
   for (const SweepRow& row : outcome.rows) {
     if (row.twin_of || (!all && !row.on_front)) continue;
     std::vector<std::string> cells = merged_options(outcome, row);
     const SweepMetrics& metrics = row.replayed;
     if (!row.failure.empty()) {
-      for (int i = 0; i < 8; ++i) cells.emplace_back("-");
+      for (std::size_t i = 0; i < figures; ++i) cells.emplace_back("-");
       cells.push_back(row.failure);
       cells.emplace_back("no");
     } else {
@@ -125,6 +151,10 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
       cells.push_back(fmt::format("{:.1f}", row.mfu * 100));
       cells.push_back(
           metrics.busy_watts > 0 ? fmt::format("{:.4g}", metrics.value(SweepObjective::energy_per_token) / 3.6) : "-");
+      if (asks(SweepObjective::cost_per_token))
+        cells.push_back(fmt::format("{:.4g}", metrics.value(SweepObjective::cost_per_token) * 1e6));
+      if (asks(SweepObjective::gpu_time_per_token))
+        cells.push_back(fmt::format("{:.4g}", metrics.value(SweepObjective::gpu_time_per_token) * 1e6 / 3600));
       cells.push_back(life_cell(metrics.rated_years, metrics.life_years));
       cells.push_back(row.verdict == Verdict::fits           ? row.binding
                       : row.verdict == Verdict::tight        ? row.binding + " (tight)"
@@ -173,6 +203,7 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
       static_cast<std::int64_t>(outcome.rows.size()) > outcome.replays
           ? fmt::format(" by {} replays: the others are steps that can't be told apart from these", outcome.replays)
           : ""));
+  print(invalid_text(file, outcome));
   print(proof_text(file, outcome));
   if (outcome.time_error.compared > 0)
     print(

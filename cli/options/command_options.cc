@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +18,18 @@
 
 namespace spillway::cli {
 namespace {
+
+// For options of whole numbers: "1e6" and "5.0" become digits; other words are left to who reads them.
+std::string whole_number(std::string& text) {
+  constexpr double exact = 9007199254740992;  // 2^53
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && at == end && std::abs(value) <= exact && value == std::trunc(value) &&
+      text.find_first_of(".eE") != std::string::npos)
+    text = fmt::format("{:.0f}", value);
+  return {};
+}
 
 // Replaces a word by what `read` makes of it; its InputError is a complaint.
 CLI::Validator reading(std::function<std::string(const std::string&)> read) {
@@ -172,7 +186,10 @@ Command* Command::hide() {
 
 template <OptionValue T>
 Option* Command::add_option(const std::string& names, T& value, const std::string& about) {
-  return options_.emplace_back(std::make_unique<Option>(app_->add_option(names, value, about))).get();
+  CLI::Option* const option = app_->add_option(names, value, about);
+  if constexpr (OneOf<T, int, std::int64_t, std::uint64_t, std::optional<std::int64_t>, std::vector<std::int64_t>>)
+    option->transform(CLI::Validator(whole_number, ""));
+  return options_.emplace_back(std::make_unique<Option>(option)).get();
 }
 
 template Option* Command::add_option(const std::string&, std::string&, const std::string&);

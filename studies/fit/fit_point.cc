@@ -58,9 +58,14 @@ std::vector<std::string> layout_words(const TrainingSetup& setup) {
 // What else of it is not as given.
 std::vector<std::string> other_words(const TrainingSetup& setup, const TrainingSetup& given) {
   std::vector<std::string> words;
-  if (setup.recompute != Recompute::none) words.push_back(recompute_way(setup.recompute));
-  if (setup.optimizer_device != StateDevice::gpu) words.push_back("optimizer on " + where(setup.optimizer_device));
-  if (setup.weight_device != StateDevice::gpu) words.push_back("weights on " + where(setup.weight_device));
+  if (setup.recompute != Recompute::none)
+    words.push_back(recompute_way(setup.recompute));
+  else if (given.recompute != Recompute::none)
+    words.emplace_back("nothing recomputed");
+  if (setup.optimizer_device != StateDevice::gpu || given.optimizer_device != StateDevice::gpu)
+    words.push_back("optimizer on " + where(setup.optimizer_device));
+  if (setup.weight_device != StateDevice::gpu || given.weight_device != StateDevice::gpu)
+    words.push_back("weights on " + where(setup.weight_device));
   if (setup.delayed_update) words.emplace_back("delayed update");
   if (setup.offloaded_states > 0) words.push_back(fmt::format("states of {} chunks away", setup.offloaded_states));
   if (setup.optimizer != given.optimizer) words.emplace_back(to_string(setup.optimizer));
@@ -70,6 +75,43 @@ std::vector<std::string> other_words(const TrainingSetup& setup, const TrainingS
     words.push_back(std::string(to_string(setup.optimizer_form)) + " optimizer");
   if (setup.tensor_parallel > 1 && !setup.sequence_parallel) words.emplace_back("no sequence parallelism");
   if (setup.prefetch != given.prefetch) words.push_back(fmt::format("prefetch {}", setup.prefetch));
+  return words;
+}
+
+// What the words above and the batch say nothing of, as it is set.
+std::vector<std::string> untold_words(const std::vector<std::string>& settings) {
+  constexpr std::array<std::string_view, 24> told = {"tensor_parallel",
+                                                     "context_parallel",
+                                                     "pipeline_parallel",
+                                                     "data_parallel",
+                                                     "expert_parallel",
+                                                     "zero_stage",
+                                                     "shard_groups",
+                                                     "micro_batch",
+                                                     "pipeline_schedule",
+                                                     "pipeline_chunks",
+                                                     "recomputed_chunks",
+                                                     "recompute",
+                                                     "optimizer_device",
+                                                     "weight_device",
+                                                     "delayed_update",
+                                                     "offloaded_states",
+                                                     "optimizer",
+                                                     "precision",
+                                                     "loss",
+                                                     "optimizer_form",
+                                                     "sequence_parallel",
+                                                     "prefetch",
+                                                     "global_batch",
+                                                     "gradient_accumulation"};
+  std::vector<std::string> words;
+  for (const std::string& setting : settings) {
+    if (!setting.starts_with(model_prefix)) continue;
+    const auto [key, text] = parts_of(setting.substr(model_prefix.size()));
+    if (std::find(told.begin(), told.end(), key) != told.end()) continue;
+    words.push_back(fmt::format("{} {}", key, text));
+    std::replace(words.back().begin(), words.back().end(), '_', ' ');
+  }
   return words;
 }
 
@@ -139,7 +181,11 @@ std::string FitPoints::name(const FitPoint& point) const {
     words = layout_words(point.setup);
     const std::vector<std::string> others = other_words(point.setup, given_.setup);
     words.insert(words.end(), others.begin(), others.end());
+    const std::vector<std::string> untold = untold_words(settings(point));
+    words.insert(words.end(), untold.begin(), untold.end());
   }
+  if (point.others.contains(std::string(offload_key)) && value(point, std::string(offload_key)) == no_offload)
+    words.emplace_back("nothing offloaded");
   for (const TechniqueWay* way : technique_ways()) {
     const bool is_of_model = std::all_of(way->settings.begin(), way->settings.end(),
                                          [](const std::string& setting) { return setting.starts_with(model_prefix); });

@@ -56,7 +56,10 @@ std::string step_range_words(const Result& result) {
 }
 
 std::string range_cell(const FigureRange& range, double value) {
-  return range.known ? fmt::format("{:.4g}-{:.4g}", value * range.low, value * range.high) : "?";
+  const auto told = [](double figure) {
+    return std::abs(figure) < 1e4 ? fmt::format("{:.4g}", figure) : fmt::format("{:.0f}", figure);
+  };
+  return range.known ? told(value * range.low) + "-" + told(value * range.high) : "?";
 }
 
 std::string peak_range_words(const Result& result) {

@@ -611,6 +611,7 @@ class OffloadTest(ProgramTest):
     def test_a_training_run_wears_its_drives(self):
         one = self.verdict_of_run(0)
         few = json.loads(self.run_of_steps(0, "--steps", "1000", "--format", "json"))["training_run"]
+        self.assertEqual(json.loads(self.run_of_steps(0, "--steps", "1e3", "--format", "json"))["training_run"], few)
         self.assertAlmostEqual(few["seconds"], 1000 * one["step_time_ns"] / 1e9 + few["first_step_extra_seconds"], 3)
         self.assertTrue(few["drives_last"])
         last = few["drives"][0]["steps_they_take"]
@@ -1304,6 +1305,14 @@ class SweepTest(ProgramTest):
         self.refused("sweep", self.sweep(axes=[{"name": "s", "key": "model.sequence", "values": [-5]}], derived=[],
                                          objectives=["peak_memory"]),
                      says=["no point can run", "sequence"])
+
+    def test_every_objective_has_a_column_and_every_invalid_point_a_reason(self):
+        axes = self.SWEEP["axes"] + [{"name": "z", "key": "model.zero_stage", "values": [0, 7]}]
+        result = spillway("sweep", self.sweep(axes=axes, objectives=["cost_per_token", "gpu_time_per_token"]))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for column in ("USD per 1e6 tokens", "GPU hours per 1e6 tokens"):
+            self.assertIn(column, result.stdout.split("\n")[0])
+        self.assertRegex(result.stdout, r"invalid, \d+ of them: .*zero_stage.*\(first: .*7")
 
     def test_a_store_is_of_one_sweep(self):
         store, other = self.path("one.store"), self.path("other.store")

@@ -39,6 +39,22 @@ TEST(FitPoint, EditsMakeItAgain) {
   EXPECT_GT(tried, 100U);
 }
 
+// What is taken away or set beside the layout is told, so that no two ways go by one name.
+TEST(FitPoint, NamesTellWaysApart) {
+  const FitSubject on = subject("gpt2-small", "8xh100", 32);
+  FitPoints points(on);
+  const FitPoint given = points.as_given();
+  EXPECT_NE(points.name(points.with(given, {"model.overlap_gradients=false"})),
+            points.name(points.with(given, {"model.overlap_gradients=true", "model.bucket_bytes=1000000"})));
+  std::set<std::string> names;
+  std::set<std::vector<std::string>> ways;
+  for (const FitMove& move : FitMoves({}, on, points).from(given, false))
+    if (ways.insert(points.settings(move.point)).second) {
+      EXPECT_TRUE(names.insert(points.name(move.point)).second) << points.name(move.point) << ": " << move.name;
+    }
+  EXPECT_GT(names.size(), 20U);
+}
+
 // 8 GPUs: t c p d = 8; every ordered factorisation that the model allows, each once.
 TEST(FitLayouts, AreAllThatUseTheGpus) {
   const FitSubject on = subject("gpt2-small", "8xh100", 32);
