@@ -219,5 +219,14 @@ TEST(Fields, AreSetByTheirPath) {
   EXPECT_EQ(texts.take(), "99");
 }
 
+// Taken apart level by level: a document that is refused for its depth must not take the stack before.
+TEST(DocumentText, LooksPastWhatIsTooDeep) {
+  constexpr std::size_t levels = 1'000'000;
+  const std::string deep =
+      R"({"title": )" + std::string(levels, '[') + std::string(levels, ']') + R"(, "schema": "x"})";
+  EXPECT_EQ(document_text(deep, "schema"), "x");
+  EXPECT_EQ(document_text(deep, "title"), "");
+}
+
 }  // namespace
 }  // namespace spillway
