@@ -16,7 +16,7 @@
 
 namespace {
 struct Error {
-  int operation = 0, driver = 0;
+  int operation, driver;  // no initial values: C takes it as it is
 };
 struct Description {
   int type;
