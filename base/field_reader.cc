@@ -486,7 +486,8 @@ void throw_first(const std::vector<FieldProblem>& problems, const std::string& f
 std::string document_text(std::string_view text, std::string_view key) {
   // What is too deep is left out: who reads the document refuses it, and taking it apart would take the stack.
   const auto not_too_deep = [](int depth, Json::parse_event_t, Json&) { return depth <= deepest; };
-  const Json root = Json::parse(text, not_too_deep, false);
+  Json root;
+  if (!parse_plain_json(text, deepest, root)) root = Json::parse(text, not_too_deep, false);
   const auto found = root.is_object() ? root.find(key) : root.end();
   return found != root.end() && found->is_string() ? found->get<std::string>() : "";
 }

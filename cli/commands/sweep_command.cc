@@ -149,12 +149,14 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
       cells.push_back(metrics.step_seconds > 0 ? fmt::format("{:.4g}", metrics.tokens_per_step / metrics.step_seconds)
                                                : "-");
       cells.push_back(fmt::format("{:.1f}", row.mfu * 100));
-      cells.push_back(
-          metrics.busy_watts > 0 ? fmt::format("{:.4g}", metrics.value(SweepObjective::energy_per_token) / 3.6) : "-");
-      if (asks(SweepObjective::cost_per_token))
-        cells.push_back(fmt::format("{:.4g}", metrics.value(SweepObjective::cost_per_token) * 1e6));
+      // Without tokens (a capture) an objective is of the whole step, which is no figure of these columns.
+      const auto per_token = [&metrics](SweepObjective objective, double factor) {
+        return metrics.tokens_per_step > 0 ? fmt::format("{:.4g}", metrics.value(objective) * factor) : "-";
+      };
+      cells.push_back(metrics.busy_watts > 0 ? per_token(SweepObjective::energy_per_token, 1 / 3.6) : "-");
+      if (asks(SweepObjective::cost_per_token)) cells.push_back(per_token(SweepObjective::cost_per_token, 1e6));
       if (asks(SweepObjective::gpu_time_per_token))
-        cells.push_back(fmt::format("{:.4g}", metrics.value(SweepObjective::gpu_time_per_token) * 1e6 / 3600));
+        cells.push_back(per_token(SweepObjective::gpu_time_per_token, 1e6 / 3600));
       cells.push_back(life_cell(metrics.rated_years, metrics.life_years));
       cells.push_back(row.verdict == Verdict::fits           ? row.binding
                       : row.verdict == Verdict::tight        ? row.binding + " (tight)"

@@ -265,8 +265,8 @@ class Judge {
       space = all;
     }
     const SweepRow* best = fastest_of(outcomes);
-    const bool tries_smallest =
-        best == nullptr && outcomes.front().not_replayed > 0 && request_.layouts.smallest_replays > 0;
+    const bool tries_smallest = (best == nullptr || best->verdict != Verdict::fits) &&
+                                outcomes.front().not_replayed > 0 && request_.layouts.smallest_replays > 0;
     if (tries_smallest) {
       space.objective = SweepObjective::peak_memory;
       space.replays = request_.layouts.smallest_replays;
@@ -279,7 +279,7 @@ class Judge {
     for (const SweepOutcome& outcome : outcomes)
       trial.layouts_replayed += static_cast<std::int64_t>(outcome.rows.size());
     if (best == nullptr) {
-      trial.why_not = why_no_layout(outcomes.front(), tries_smallest ? &outcomes.back() : nullptr);
+      trial.why_not = why_no_layout(outcomes, tries_smallest);
       trial.replayed = trial.layouts_replayed > 0;
       if (trial.replayed) trial.verdict = Verdict::does_not_fit;
       for (const SweepOutcome& outcome : outcomes)

@@ -107,6 +107,7 @@ Bytes most_activations(const LoadedScenario& loaded, ScenarioRun run) {
   take_replayed_order(loaded, run);
   constexpr std::array clocks = {MemoryClock::program};
   const std::vector<MemoryPicture> pictures = step_memory_on(loaded, run, clocks);
+  SPILLWAY_ASSERT(!pictures.empty());  // a generated step knows its memory
   const MemoryPicture& picture = pictures.front();
   const Trace& trace = run.trace(loaded);
   constexpr std::array<std::string_view, 5> state = {"weight", "gradient", "optimizer_state", "buffer", "input"};
@@ -116,15 +117,15 @@ Bytes most_activations(const LoadedScenario& loaded, ScenarioRun run) {
     const OpId after = trace.memory_events[static_cast<std::size_t>(block.event)].anchor;
     return after == OpId::none || trace.ops.phase[index_of(after)] != Phase::optimizer;
   };
-  std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // when, bytes: given back before others are taken
+  std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // memory event, bytes: as the allocator saw them
   for (const MemoryPicture::Block& block : picture.blocks) {
     if (!counts(block)) continue;
-    changes.emplace_back(block.begin, block.size.count());
-    changes.emplace_back(block.end, -block.size.count());
+    changes.emplace_back(block.event, block.size.count());
+    if (block.freed >= 0) changes.emplace_back(block.freed, -block.size.count());
   }
   std::sort(changes.begin(), changes.end());
   std::int64_t held = 0, most = 0;
-  for (const auto& [when, bytes] : changes) most = std::max(most, held += bytes);
+  for (const auto& [event, bytes] : changes) most = std::max(most, held += bytes);
   return Bytes(most);
 }
 

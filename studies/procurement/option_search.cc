@@ -74,7 +74,7 @@ class OptionSearch {
       if (!outcome.is_whole) throw Cancelled();
       const SweepRow* best = fastest_layout(outcome);
       if (best == nullptr) {
-        if (option.failure.empty()) option.failure = why_no_layout(outcome);
+        if (option.failure.empty()) option.failure = why_no_layout(std::span(&outcome, 1));
         if (in_.runs.size() > 1) option.failure = run.name + ": " + option.failure;
         option.plans.clear();
         return option;

@@ -75,14 +75,14 @@ std::string layout_label(const SweepRow& row) {
   return fmt::format("t {}, p {}, b {}", row.options[0], row.options[1], row.options[2]);
 }
 
-std::string why_no_layout(const SweepOutcome& outcome, const SweepOutcome* smallest) {
+std::string why_no_layout(std::span<const SweepOutcome> outcomes, bool with_smallest) {
+  const SweepOutcome& outcome = outcomes.front();
   if (outcome.screened == 0)
     return "no layout is possible: " +
            (outcome.invalid.empty() ? "none divides GPUs and batch" : outcome.invalid.begin()->first);
-  std::map<std::int64_t, const SweepRow*> rows;  // by number
-  for (const SweepOutcome* each : {&outcome, smallest})
-    if (each != nullptr)
-      for (const SweepRow& row : each->rows) rows.emplace(row.number, &row);
+  std::map<std::vector<std::string>, const SweepRow*> rows;  // by layout
+  for (const SweepOutcome& each : outcomes)
+    for (const SweepRow& row : each.rows) rows.emplace(row.options, &row);
   const auto all_failed =
       std::all_of(rows.begin(), rows.end(), [](const auto& row) { return !row.second->failure.empty(); });
   if (!rows.empty() && all_failed) return rows.begin()->second->failure;
@@ -95,7 +95,7 @@ std::string why_no_layout(const SweepOutcome& outcome, const SweepOutcome* small
                        outcome.unable, replayed);
   return fmt::format("{} in {} of {} layouts ({} by the screen, {} replayed: the likeliest to be fast{}); {} not tried",
                      what, outcome.unable + replayed, outcome.screened, outcome.unable, replayed,
-                     smallest != nullptr ? ", and those that hold least" : "", untried);
+                     with_smallest ? ", and those that hold least" : "", untried);
 }
 
 }  // namespace spillway::studies

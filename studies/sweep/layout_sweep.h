@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,7 +38,8 @@ SweepFile layout_sweep(const std::string& scenario, const std::string& path, con
 const SweepRow* fastest_layout(const SweepOutcome& outcome);
 std::vector<std::string> assignments_of(const SweepRow& row);
 std::string layout_label(const SweepRow& row);
-// Why there is none, in words; `smallest`: of the layouts that hold least, where some are left to be tried.
-std::string why_no_layout(const SweepOutcome& outcome, const SweepOutcome* smallest = nullptr);
+// Why there is none, in words. The first outcome is of the whole space, others of some of its layouts; `with_smallest`:
+// of those that should hold least too.
+std::string why_no_layout(std::span<const SweepOutcome> outcomes, bool with_smallest = false);
 
 }  // namespace spillway::studies

@@ -288,19 +288,21 @@ TEST_F(CapacityLayoutsFile, NamesHowManyLayoutsWereTried) {
   outcome.unable = 2;
   outcome.rows.resize(3);
   for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
-    outcome.rows[i].number = static_cast<std::int64_t>(i);
+    outcome.rows[i].options = {std::to_string(i)};
     outcome.rows[i].verdict = Verdict::does_not_fit;
   }
-  EXPECT_EQ(why_no_layout(outcome),
+  EXPECT_EQ(why_no_layout(std::span(&outcome, 1)),
             "out of memory in 5 of 10 layouts (2 by the screen, 3 replayed: the likeliest to be "
             "fast); 5 not tried");
-  SweepOutcome smallest = outcome;
-  for (SweepRow& row : smallest.rows) row.number += 5;
-  EXPECT_EQ(why_no_layout(outcome, &smallest),
-            "out of memory in 8 of 10 layouts (2 by the screen, 6 replayed: the "
-            "likeliest to be fast, and those that hold least); 2 not tried");
+  std::vector<SweepOutcome> both = {outcome, outcome};
+  both[1].rows[0].options = {"0"};  // tried twice
+  both[1].rows[1].options = {"5"};
+  both[1].rows[2].options = {"6"};
+  EXPECT_EQ(why_no_layout(both, true),
+            "out of memory in 7 of 10 layouts (2 by the screen, 5 replayed: the "
+            "likeliest to be fast, and those that hold least); 3 not tried");
   outcome.screened = 5;
-  EXPECT_EQ(why_no_layout(outcome), "out of memory in all of 5 layouts (2 by the screen, 3 replayed)");
+  EXPECT_EQ(why_no_layout(std::span(&outcome, 1)), "out of memory in all of 5 layouts (2 by the screen, 3 replayed)");
 }
 
 // Of machines, the cheapest that holds is the best; what is bought is whole machines; a budget rules out the rest.
