@@ -200,7 +200,7 @@ std::size_t ByteSource::State::unzstd_some(std::span<std::byte> into) {
 void ByteSource::State::report(bool at_end) {
   if (!at_end && produced < next_report) return;
   next_report = produced + progress_interval_bytes;
-  if (produced > progress_interval_bytes) check_memory_limit(name, raw_place());
+  if (at_end || produced > progress_interval_bytes) check_memory_limit(name, raw_place());
   if (progress && !progress(read_from_disk, total_on_disk)) throw Cancelled{};
 }
 

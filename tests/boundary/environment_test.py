@@ -133,6 +133,8 @@ class EnvironmentTest(unittest.TestCase):
         kept = self.spillway(*few, "nothing.json.gz")
         self.assertEqual(kept.returncode, 0, kept.stderr)
         self.refused(self.spillway(*few, "rows.json.gz"), "rows.json.gz", "56.00 MiB", "--memory-limit")
+        small = self.path("small.json", {"traceEvents": []})
+        self.refused(self.spillway("--memory-limit", "1KiB", "trace", "info", small), "small.json", "--memory-limit")
 
     def test_a_folder_that_may_not_be_written(self):
         if os.geteuid() != 0:
