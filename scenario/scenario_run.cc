@@ -92,7 +92,7 @@ void note_trainable(LoadedScenario& loaded, const ModelSpec& model, const Traini
   add(loaded, "model.trainable",
       fmt::format("{} of {} parameters ({:.4g} %)", counts.trained, counts.all,
                   100 * static_cast<double>(counts.trained) / static_cast<double>(counts.all)),
-      {.provenance = OriginKind::datasheet, .source = "the model's shape and the set-up"});
+      {.source = "counted: what the scenario trains of its model's shape"});
 }
 
 // What the optimizer's time and place on the CPU rest on.
