@@ -113,7 +113,11 @@ Reserve as_said(const Reserve& parts, Bytes said) {
 Bytes least_capacity_of(const LoadedScenario& loaded, const ScenarioRun& run, Bytes from, bool is_in_order) {
   MemoryReplayOptions memory = memory_options(loaded, run);
   memory.capacity = from;
-  if (!run.planned || is_in_order) return least_capacity(run.trace(loaded), memory);
+  const MemoryResult& known = run.result.memory;
+  std::optional<DevicePeaks> failed;
+  if (known.out_of_memory && !run.planned)
+    failed = {.device = known.device, .allocated = known.peak_allocated, .reserved = known.peak_reserved};
+  if (!run.planned || is_in_order) return least_capacity(run.trace(loaded), memory, failed);
   PlannedTrace planned;
   planned.trace = *run.planned;
   planned.gate = run.gate;

@@ -2,6 +2,8 @@
 // limit it gives cached segments back.
 #pragma once
 
+#include <optional>
+
 #include "base/units.h"
 #include "sim/replay/memory_replay.h"
 #include "traces/trace.h"
@@ -11,8 +13,11 @@ namespace spillway::sim {
 // The least capacity, not below options.capacity, within which the stream of each device runs, to 2 MiB (torch reserves
 // no less; to 512 bytes where nothing fragments). By bisection between the most that is allocated at once, which no
 // allocator gets by with less than, and what is reserved without a limit; a step that fails again with more memory than
-// it ran in, as fragmentation may have it, is not looked for. The trace's events are taken in their order. One run of
-// the stream a device that fits, about a dozen of each that doesn't. Throws InputError as MemoryReplay does.
-Bytes least_capacity(const Trace& trace, const MemoryReplayOptions& options);
+// it ran in, as fragmentation may have it, is not looked for. Limits that a run meets alike are one
+// (limit_matters_only_when_met()). The trace's events are taken in their order. `failed`: a device that is known not to
+// run within options.capacity, with its peaks without a limit. One run of the stream of a device that fits, some four
+// to a dozen of each that doesn't. Throws InputError as MemoryReplay does.
+Bytes least_capacity(const Trace& trace, const MemoryReplayOptions& options,
+                     const std::optional<DevicePeaks>& failed = std::nullopt);
 
 }  // namespace spillway::sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "base/input_error.h"
@@ -197,6 +198,13 @@ AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::
   return stream;
 }
 
+bool limit_matters_only_when_met(const MemoryReplayOptions& options) {
+  if (options.allocator == ideal_policy) return true;
+  if (options.allocator != torch_policy) return false;
+  const TorchSettings settings = parse_torch_settings(options.settings);
+  return !settings.expandable_segments && settings.memory_fraction == 1;
+}
+
 // Whether a GPU's blocks can be told apart: totals and sizes without addresses say nothing of what an allocator makes.
 bool has_places(const Trace& trace) {
   return !trace.memory_segments.empty() ||
@@ -228,20 +236,26 @@ MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& option
   }
 }
 
-// Torch's garbage collection begins at a share of the limit; expandable segments reserve by the device's size.
-bool MemoryReplay::limit_matters_only_when_met() const {
-  if (options_.allocator == ideal_policy) return true;
-  if (options_.allocator != torch_policy) return false;
-  const TorchSettings settings = parse_torch_settings(options_.settings);
-  return !settings.expandable_segments && settings.memory_fraction == 1;
-}
-
-// No allocator holds less than what was asked for and is not given back. 0 of records of when blocks became free.
+// No allocator holds less than what was asked for and whose return nobody has asked for. 0 of records that tell of
+// blocks only when they became free.
 Bytes surely_held(const Trace& trace, const EventIndex& events) {
   Bytes held{}, most{};
-  for (const std::uint32_t e : events) {
-    const MemoryEvent& event = trace.memory_events[e];
-    if (event.action == MemoryAction::free_completed) return Bytes(0);
+  std::unordered_set<std::uint64_t> pending;  // asked to be freed, still in use by another stream
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const MemoryEvent& event = trace.memory_events[events[i]];
+    const auto next_completes = [&] {
+      if (i + 1 == events.size()) return false;
+      const MemoryEvent& next = trace.memory_events[events[i + 1]];
+      return next.action == MemoryAction::free_completed && next.address == event.address;
+    };
+    if (event.action == MemoryAction::free_requested) {
+      if (next_completes())
+        ++i;
+      else
+        pending.insert(event.address.count());
+    } else if (event.action == MemoryAction::free_completed && pending.erase(event.address.count()) == 0) {
+      return Bytes(0);
+    }
     if (!is_plausible(event.bytes)) continue;
     if (event.action == MemoryAction::allocate) held += event.bytes;
     if (event.action == MemoryAction::free_requested) held -= event.bytes;
@@ -264,7 +278,7 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   }
   AllocationStreamOptions stream = stream_options(options_, device, Bytes(0));
   stream.keep_rows = stream.keep_totals = options_.details;
-  stream.repeat = capacity == Bytes(0) || limit_matters_only_when_met();
+  stream.repeat = capacity == Bytes(0) || limit_matters_only_when_met(options_);
   if (capacity > Bytes(0)) stream.repeat_up_to = capacity;
   AllocationStreamResult needed = replay_allocation_stream(trace_, events, stream);
   DevicePeaks& peaks = peaks_.emplace_back();

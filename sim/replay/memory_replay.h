@@ -58,6 +58,10 @@ struct AllocatorTime {
 // As the replay runs a device's allocations. Capacity 0: without a limit.
 AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::int16_t device, Bytes capacity);
 
+// Whether the policy goes by its limit only where it meets it: torch's garbage collection begins at a share of the limit,
+// expandable segments reserve by the device's size. False where it isn't known.
+bool limit_matters_only_when_met(const MemoryReplayOptions& options);
+
 // The allocation streams of all devices, each run as often as its questions need and no more: without a limit; where
 // that exceeds the capacity, with it, until it fails; and a second time behind the run that fits. A limit that the
 // torch and ideal policies never meet changes nothing, so that one run stands for both.
@@ -83,7 +87,6 @@ class MemoryReplay {
   void run_device(std::int16_t device, const EventIndex& events);
   // The last of peaks_.
   void show_if_wanted(const EventIndex& events, AllocationStreamResult run, bool gives_back);
-  [[nodiscard]] bool limit_matters_only_when_met() const;
   [[nodiscard]] std::string why_it_failed(std::span<const Picos> event_time) const;
 
   const Trace& trace_;

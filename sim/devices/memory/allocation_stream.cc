@@ -618,6 +618,7 @@ class StreamReplay {
     result_.statistics = pool_.statistics();
     result_.fragmentation = fragmentation(result_.statistics);
     result_.segments_allocated = static_cast<std::uint64_t>(result_.statistics.device_mallocs - mallocs_before_);
+    if (torch_ != nullptr) result_.least_refused = torch_->least_refused();
     if (const auto* planned = pool_.as<PlannedPool>()) result_.plan = planned->outcome();
     if (const auto* gmlake = pool_.as<GmlakePool>()) result_.stitches = gmlake->stitches();
     if (has_segments_) result_.recorded.final_reserved = reserved_;

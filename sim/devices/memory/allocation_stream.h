@@ -101,6 +101,7 @@ struct AllocationStreamResult {
   std::uint64_t out_of_memory = 0;
   std::optional<OutOfMemory> first_out_of_memory;
   std::uint32_t first_failed_event = 0;  // of first_out_of_memory, index in Trace::memory_events
+  Bytes least_refused = Bytes::max();    // torch: see TorchPool; Bytes::max() for other policies, too
   bool failed_starting_up = false;       // before the step; stop_when_out_of_memory: what is left is of that moment
   DriverCost cost;                       // of the whole stream
   std::vector<EventCost> costs;          // by event, those with any

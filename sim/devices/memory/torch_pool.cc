@@ -108,7 +108,11 @@ BlockId TorchPool::find_in_overflow(std::int64_t stream, Bytes size) {
 BlockId TorchPool::take_segment(std::uint32_t pool, std::int64_t stream, Bytes size, DriverCost& cost) {
   if (settings_.expandable_segments) return take_expandable(pool, stream, size, cost);
   const Bytes segment = segment_size(settings_, size);
-  if (segment > limit_ - Bytes(statistics_.all().reserved_bytes.current)) return BlockId::none;
+  const Bytes reserved(statistics_.all().reserved_bytes.current);
+  if (segment > limit_ - reserved) {
+    least_refused_ = std::min(least_refused_, reserved + segment);
+    return BlockId::none;
+  }
   Block block;
   block.address = segment_address(segment);
   block.size = segment;

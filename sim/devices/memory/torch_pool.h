@@ -84,6 +84,9 @@ class TorchPool {
   [[nodiscard]] std::string_view name() const {
     return settings_.expandable_segments ? expandable_policy : torch_policy;
   }
+  // What would have been reserved had the limit not been met, the least so far: under any limit between the two all goes
+  // the same way. Bytes::max(): it was not met. Not of expandable segments.
+  [[nodiscard]] Bytes least_refused() const { return least_refused_; }
   void keep_rows(bool keep) { keep_rows_ = keep; }
   // Finished lives in the order they ended, then live ones by block id.
   [[nodiscard]] std::vector<AllocationRow> rows() const;
@@ -181,6 +184,7 @@ class TorchPool {
 
   TorchSettings settings_;
   Bytes limit_;  // reserved bytes may not pass this; expandable segments: physical_limit()
+  Bytes least_refused_ = Bytes::max();
   std::vector<Block> blocks_;
   std::vector<BlockId> unused_;
   std::vector<Pool> pools_;  // small and large pairs; the default pair first

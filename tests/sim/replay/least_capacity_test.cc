@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
+
+#include "tests/sim/engine/engine_random.h"
 
 namespace spillway::sim {
 namespace {
@@ -17,7 +20,7 @@ struct Request {
   std::int16_t device = 0;
 };
 
-Trace stream(std::initializer_list<Request> requests) {
+Trace stream(const std::vector<Request>& requests) {
   Trace trace;
   for (const Request& request : requests) {
     MemoryEvent& added = trace.memory_events.emplace_back();
@@ -66,6 +69,38 @@ TEST(MemoryReplay, ShowsTheRunThatGivesSegmentsBack) {
   EXPECT_FALSE(MemoryReplay(trace, within(mebibytes(90))).result(unknown).gives_back);
 }
 
+// Blocks of 1 to 40 MiB that come and go; late: some are free only some requests after that was asked for.
+Trace random_stream(test::Random& random, bool late) {
+  std::vector<Request> live, pending, requests;
+  const auto take_any = [&random](std::vector<Request>& from) {
+    std::swap(from[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(from.size()) - 1))],
+              from.back());
+    const Request chosen = from.back();
+    from.pop_back();
+    return chosen;
+  };
+  const auto completed = [](Request request) {
+    request.action = MemoryAction::free_completed;
+    return request;
+  };
+  for (std::uint64_t i = 1; i <= 120; ++i) {
+    if (live.size() < 4 || random.between(0, 9) < 6) {
+      live.push_back({take, i, random.between(1, 40)});
+      requests.push_back(live.back());
+      continue;
+    }
+    Request given = take_any(live);
+    given.action = give;
+    requests.push_back(given);
+    if (late && random.between(0, 2) == 0)
+      pending.push_back(given);
+    else if (late)
+      requests.push_back(completed(given));
+    if (pending.size() > 3) requests.push_back(completed(take_any(pending)));
+  }
+  return stream(requests);
+}
+
 // Exact to the torch allocator's 2 MiB: the stream runs within it, and not within 2 MiB less.
 TEST(LeastCapacity, IsTheEdge) {
   const Trace trace = stream({{take, 1, 11}, {take, 2, 25}, {give, 1, 11}, {take, 3, 7}, {take, 4, 40}, {give, 2, 25}});
@@ -74,6 +109,63 @@ TEST(LeastCapacity, IsTheEdge) {
   EXPECT_EQ(MemoryReplay(trace, options).peaks().front().verdict, Verdict::fits);
   options.capacity = options.capacity - mebibytes(2);
   EXPECT_EQ(MemoryReplay(trace, options).peaks().front().verdict, Verdict::does_not_fit);
+}
+
+// However many limits are left out as alike; known peaks are not found again.
+TEST(LeastCapacity, IsTheEdgeOfRandomStreams) {
+  test::Random random(31);
+  for (int i = 0; i < 100; ++i) {
+    SCOPED_TRACE(i);
+    const Trace trace = random_stream(random, i % 2 == 1);
+    MemoryReplayOptions options = within(mebibytes(20));
+    DevicePeaks peaks = MemoryReplay(trace, options).peaks().front();
+    const Bytes least = least_capacity(trace, options);
+    EXPECT_EQ(least_capacity(trace, options, peaks), least);
+    options.capacity = least;
+    EXPECT_EQ(MemoryReplay(trace, options).peaks().front().verdict, Verdict::fits);
+    options.capacity = least - mebibytes(2);
+    EXPECT_EQ(MemoryReplay(trace, options).peaks().front().verdict, Verdict::does_not_fit);
+  }
+}
+
+// Under every limit below the least one that was refused.
+TEST(LeastCapacity, LimitsThatARunMeetsAlikeAreOne) {
+  test::Random random(32);
+  for (int i = 0; i < 20; ++i) {
+    const Trace trace = random_stream(random, i % 2 == 1);
+    const auto within_limit = [&trace](Bytes limit) {
+      AllocationStreamOptions options = stream_options(within(limit), 0, limit);
+      options.stop_when_out_of_memory = true;
+      return replay_allocation_stream(trace, options);
+    };
+    for (Bytes limit = mebibytes(40); limit < mebibytes(400); limit += mebibytes(20)) {
+      const AllocationStreamResult run = within_limit(limit);
+      if (run.least_refused == Bytes::max()) break;
+      ASSERT_GT(run.least_refused, limit);
+      const AllocationStreamResult as_wide = within_limit(run.least_refused - Bytes(1));
+      EXPECT_EQ(as_wide.first_failed_event, run.first_failed_event);
+      EXPECT_EQ(as_wide.statistics.all().reserved_bytes.peak, run.statistics.all().reserved_bytes.peak);
+      EXPECT_EQ(as_wide.allocations, run.allocations);
+    }
+  }
+}
+
+// What surely doesn't fit is known without the allocator, whoever else still uses a block that is given back.
+TEST(MemoryReplay, VerdictsWithoutPeaksAreThoseWithThem) {
+  test::Random random(33);
+  int skipped = 0;
+  for (int i = 0; i < 60; ++i) {
+    SCOPED_TRACE(i);
+    const Trace trace = random_stream(random, i % 2 == 1);
+    MemoryReplayOptions options = within(mebibytes(random.between(100, 900)));
+    const DevicePeaks whole = MemoryReplay(trace, options).peaks().front();
+    options.peaks = false;
+    const DevicePeaks brief = MemoryReplay(trace, options).peaks().front();
+    EXPECT_EQ(brief.verdict, whole.verdict);
+    EXPECT_LE(brief.allocated, whole.allocated);
+    skipped += brief.allocated < whole.allocated ? 1 : 0;
+  }
+  EXPECT_GT(skipped, 10);
 }
 
 // Of two devices the needier one decides; what fits stays as it is.
