@@ -20,6 +20,7 @@ class CutLabel : public QLabel {
  public:
   explicit CutLabel(QWidget* parent) : QLabel(parent) { setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred); }
   void set_words(const QString& text) {
+    if (text == words_) return;
     words_ = text;
     setToolTip(text);
     cut();
@@ -65,6 +66,13 @@ class CutLabel : public QLabel {
 
 void set_words(QLabel* label, const std::string& text) {
   static_cast<CutLabel*>(label)->set_words(QString::fromStdString(text));
+}
+
+// A style sheet of its own would cost a label ten times as much, and each edit colours all of them twice.
+void set_color(QLabel* label, const QColor& color) {
+  QPalette palette = label->palette();
+  palette.setColor(QPalette::WindowText, color);
+  label->setPalette(palette);
 }
 
 }  // namespace
@@ -152,7 +160,7 @@ void VerdictStrip::paint_cells() {
     cell.change->setText(QString::fromStdString(figure.change));
     cell.change->setVisible(!figure.change.empty());
     // What is not of the present state is neither good nor bad.
-    const auto color = [this](const QColor& fresh) { return (stale_ ? theme_->muted : fresh).name(); };
+    const auto color = [this](const QColor& fresh) { return stale_ ? theme_->muted : fresh; };
     const bool is_good = figure.id == "verdict" && figure.value.starts_with("fits");
     const QColor value_color = figure.is_alarm     ? theme_->bad
                                : figure.is_caution ? theme_->warning
@@ -166,14 +174,15 @@ void VerdictStrip::paint_cells() {
                           : figure.is_caution                  ? Token::warn_surface
                           : is_good                            ? Token::good_surface
                                                                : Token::panel;
-    cell.frame->setStyleSheet(
-        QString("#answer { background: %1; border: 0; border-right: 1px solid %2; }"
-                "#answer:focus { border: 2px solid %3; }")
-            .arg((*theme_)[surface].name(), (*theme_)[Token::line].name(), theme_->accent.name()));
-    cell.title->setStyleSheet("color: " + color(theme_->muted));
-    cell.value->setStyleSheet("color: " + color(value_color));
-    cell.detail->setStyleSheet("color: " + color(theme_->muted));
-    cell.change->setStyleSheet("color: " + color(change_color));
+    const QString sheet = QString(
+                              "#answer { background: %1; border: 0; border-right: 1px solid %2; }"
+                              "#answer:focus { border: 2px solid %3; }")
+                              .arg((*theme_)[surface].name(), (*theme_)[Token::line].name(), theme_->accent.name());
+    if (cell.frame->styleSheet() != sheet) cell.frame->setStyleSheet(sheet);
+    set_color(cell.title, color(theme_->muted));
+    set_color(cell.value, color(value_color));
+    set_color(cell.detail, color(theme_->muted));
+    set_color(cell.change, color(change_color));
     cell.frame->setAccessibleName(QString::fromStdString(figure.title + ": " + figure.value));
     cell.frame->setAccessibleDescription(QString::fromStdString(
         figure.detail + (figure.change.empty() ? "" : ", against the baseline " + figure.change) +

@@ -1,10 +1,14 @@
 #include "sim/pictures/memory_picture.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
-#include <map>
+#include <numeric>
+#include <string>
+#include <tuple>
 
 #include "base/stop.h"
+#include "sim/devices/memory/address_map.h"
 
 namespace spillway::sim {
 namespace {
@@ -31,14 +35,44 @@ class Axis {
   bool timed_ = false;
 };
 
-std::string kind_of(const Trace& trace, std::uint32_t tag) {
-  if (tag == no_tag) return std::string(held_before);
-  const MemoryEvent& event = trace.memory_events[tag];
-  if (event.tensor != TensorId::none && trace.tensors.role[index_of(event.tensor)] != TensorRole::unknown)
-    return std::string(to_string(trace.tensors.role[index_of(event.tensor)]));
-  const Phase phase = event.anchor == OpId::none ? Phase::unknown : trace.ops.phase[index_of(event.anchor)];
-  return phase == Phase::unknown ? "allocated" : "allocated in " + std::string(to_string(phase));
-}
+// What blocks are, numbered as they are met: by their tensor's role, else by the phase that they are allocated in.
+class Kinds {
+ public:
+  explicit Kinds(const Trace& trace) : trace_(trace) {
+    by_role_.fill(none);
+    by_phase_.fill(none);
+  }
+  // Of what the memory event allocates; no_tag: held before.
+  std::size_t of(std::uint32_t tag) {
+    if (tag == no_tag) return numbered(held_before_, [] { return std::string(held_before); });
+    const MemoryEvent& event = trace_.memory_events[tag];
+    const TensorRole role =
+        event.tensor == TensorId::none ? TensorRole::unknown : trace_.tensors.role[index_of(event.tensor)];
+    if (role != TensorRole::unknown)
+      return numbered(by_role_[static_cast<std::size_t>(role)], [role] { return std::string(to_string(role)); });
+    const Phase phase = event.anchor == OpId::none ? Phase::unknown : trace_.ops.phase[index_of(event.anchor)];
+    return numbered(by_phase_[static_cast<std::size_t>(phase)], [phase] {
+      return phase == Phase::unknown ? "allocated" : "allocated in " + std::string(to_string(phase));
+    });
+  }
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  template <class Name>
+  std::size_t numbered(std::size_t& kind, const Name& name) {
+    if (kind != none) return kind;
+    kind = names_.size();
+    names_.push_back(name());
+    return kind;
+  }
+
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  const Trace& trace_;
+  std::size_t held_before_ = none;
+  std::array<std::size_t, static_cast<std::size_t>(TensorRole::input) + 1> by_role_{};
+  std::array<std::size_t, phase_count> by_phase_{};
+  std::vector<std::string> names_;
+};
 
 // The event that frees each row's block: the first behind its allocation at the address its event names.
 class Frees {
@@ -60,42 +94,38 @@ class Frees {
 
  private:
   void free(std::uint64_t address, std::uint32_t event) {
-    const auto found = last_.find(address);
-    if (found == last_.end()) return;
-    freed_[found->second] = event;
-    last_.erase(found);
+    const std::uint32_t* const found = last_.find(address);
+    if (found == nullptr) return;
+    freed_[*found] = event;
+    last_.erase(address);
   }
   static constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
-  std::map<std::uint64_t, std::uint32_t> last_;  // allocation by address
-  std::vector<std::uint32_t> freed_;             // by allocation
+  AddressMap<std::uint32_t> last_;    // allocation by address
+  std::vector<std::uint32_t> freed_;  // by allocation
 };
 
-void sort_kinds(MemoryPicture& picture, const std::map<std::string, std::size_t>& index) {
-  std::vector<double> area(index.size(), 0);
+void sort_kinds(MemoryPicture& picture, const std::vector<std::string>& names) {
+  std::vector<double> area(names.size(), 0);
   for (const MemoryPicture::Block& block : picture.blocks)
     area[block.kind] += static_cast<double>(block.size.count()) * static_cast<double>(block.end - block.begin);
-  std::vector<std::pair<double, std::string>> order;
-  order.reserve(index.size());
-  for (const auto& [name, kind] : index) order.emplace_back(-area[kind], name);
-  std::sort(order.begin(), order.end());
-  std::vector<std::size_t> place(index.size());
-  for (const auto& [negative, name] : order) {
-    place[index.at(name)] = picture.kinds.size();
-    picture.kinds.push_back(name);
+  std::vector<std::size_t> order(names.size()), place(names.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return std::tie(area[b], names[a]) < std::tie(area[a], names[b]); });
+  for (const std::size_t kind : order) {
+    place[kind] = picture.kinds.size();
+    picture.kinds.push_back(names[kind]);
   }
   for (MemoryPicture::Block& block : picture.blocks) block.kind = place[block.kind];
   for (MemoryPicture::Change& change : picture.changes) change.kind = place[change.kind];
 }
 
-using KindIndex = std::map<std::string, std::size_t>;
-
 // Who holds what, event by event. Tensors from before the first op have parts of what was held then. A record without
 // addresses doesn't say what a free gives back: nobody is known to hold any of it.
 class Holders {
  public:
-  Holders(const Trace& trace, const AllocationStreamResult& run, const Axis& axis, KindIndex& index,
-          MemoryPicture& picture)
-      : trace_(trace), axis_(axis), index_(index), picture_(picture), rest_(kind_at(std::string(held_before))) {
+  Holders(const Trace& trace, const AllocationStreamResult& run, const Axis& axis, Kinds& kinds, MemoryPicture& picture)
+      : trace_(trace), axis_(axis), kinds_(kinds), picture_(picture), rest_(kind_of(no_tag)) {
     std::int64_t allocated = run.initial.allocated.count();
     change(picture.begin, rest_, allocated);
     bool is_initial = run.started_up;
@@ -113,12 +143,12 @@ class Holders {
 
  private:
   struct Live {
-    std::size_t kind;
-    std::int64_t bytes;
+    std::size_t kind = 0;
+    std::int64_t bytes = 0;
   };
 
-  std::size_t kind_at(const std::string& name) {
-    const std::size_t kind = index_.emplace(name, index_.size()).first->second;
+  std::size_t kind_of(std::uint32_t tag) {
+    const std::size_t kind = kinds_.of(tag);
     held_.resize(std::max(held_.size(), kind + 1), 0);
     return kind;
   }
@@ -133,7 +163,7 @@ class Holders {
     const MemoryEvent& event = trace_.memory_events[e];
     const std::int64_t at = axis_.of(e);
     if (event.address == Addr(0)) return change(at, rest_, more);
-    const std::size_t kind = kind_at(kind_of(trace_, e));
+    const std::size_t kind = kind_of(e);
     const std::int64_t part = is_initial && more == 0 ? std::min(event.bytes.count(), held_[rest_]) : 0;
     change(at, rest_, -part);
     change(at, kind, more + part);
@@ -150,10 +180,10 @@ class Holders {
       change(at, kind, -bytes);
       left -= bytes;
     };
-    const auto block = live_.find(trace_.memory_events[e].address.count());
-    if (block != live_.end()) {
-      take(block->second.kind, block->second.bytes);
-      live_.erase(block);
+    const std::uint64_t address = trace_.memory_events[e].address.count();
+    if (const Live* const block = live_.find(address)) {
+      take(block->kind, block->bytes);
+      live_.erase(address);
     }
     take(rest_, left);
     while (left > 0) {
@@ -166,10 +196,10 @@ class Holders {
 
   const Trace& trace_;
   const Axis& axis_;
-  KindIndex& index_;
+  Kinds& kinds_;
   MemoryPicture& picture_;
   std::vector<std::int64_t> held_;  // by kind
-  std::map<std::uint64_t, Live> live_;
+  AddressMap<Live> live_;
   std::size_t rest_;
 };
 
@@ -178,10 +208,12 @@ MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, 
   picture.timed = axis.timed();
   picture.begin = run.held.empty() ? 0 : axis.of(run.held.front().event);
   picture.end = run.held.empty() ? 1 : std::max(axis.of(run.held.back().event), picture.begin) + 1;
+  picture.curve.reserve(run.held.size() + 1);
   picture.curve.push_back({picture.begin, run.initial.allocated, run.initial.reserved});
   for (const HeldMemory& held : run.held) picture.curve.push_back({axis.of(held.event), held.allocated, held.reserved});
   const Frees frees(trace, run);
-  std::map<std::string, std::size_t> index;
+  Kinds kinds(trace);
+  picture.blocks.reserve(run.rows.size());
   for (const AllocationRow& row : run.rows) {
     check_stop();
     if (row.size <= Bytes(0)) continue;
@@ -204,13 +236,13 @@ MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, 
         block.freed = after->event;
       }
     }
-    block.kind = index.emplace(kind_of(trace, row.tag), index.size()).first->second;
+    block.kind = kinds.of(row.tag);
     picture.blocks.push_back(block);
   }
   std::stable_sort(picture.blocks.begin(), picture.blocks.end(),
                    [](const MemoryPicture::Block& a, const MemoryPicture::Block& b) { return a.address < b.address; });
-  if (with_changes) Holders(trace, run, axis, index, picture);
-  sort_kinds(picture, index);
+  if (with_changes) Holders(trace, run, axis, kinds, picture);
+  sort_kinds(picture, kinds.names());
   return picture;
 }
 

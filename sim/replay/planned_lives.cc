@@ -12,23 +12,37 @@ constexpr std::uint64_t address_step = 512;
 }  // namespace
 
 PlannedLives::PlannedLives(const Trace& trace, std::span<const OpId> new_id) : trace_(trace), new_id_(new_id) {
+  const auto last = std::max_element(trace.tensors.storage.begin(), trace.tensors.storage.end());
+  allocation_.resize(last == trace.tensors.storage.end() ? 0 : *last + std::size_t{1}, nullptr);
+  life_index_.resize(allocation_.size(), unchanged);
   for (const MemoryEvent& event : trace.memory_events) {
     has_completions_ |= event.action == MemoryAction::free_completed;
     next_address_ = std::max(next_address_, event.address.count() + static_cast<std::uint64_t>(event.bytes.count()));
     if (event.tensor == TensorId::none || event.action != MemoryAction::allocate) continue;
-    allocation_.emplace(trace.tensors.storage[index_of(event.tensor)], &event);
+    const MemoryEvent*& allocation = allocation_[trace.tensors.storage[index_of(event.tensor)]];
+    if (allocation == nullptr) allocation = &event;
   }
   next_address_ = (next_address_ / address_step + 1) * address_step;
 }
 
-const MemoryEvent* PlannedLives::allocation(std::uint32_t storage) const {
-  const auto found = allocation_.find(storage);
-  return found == allocation_.end() ? nullptr : found->second;
+const MemoryEvent* PlannedLives::allocation(std::uint32_t storage) const { return allocation_[storage]; }
+
+PlannedLives::Life& PlannedLives::life_of(std::uint32_t storage) {
+  std::uint32_t& index = life_index_[storage];
+  if (index == unchanged) {
+    index = static_cast<std::uint32_t>(lives_.size());
+    lives_.emplace_back();
+  }
+  return lives_[index];
+}
+
+PlannedLives::Life* PlannedLives::known_life(std::uint32_t storage) {
+  return life_index_[storage] == unchanged ? nullptr : &lives_[life_index_[storage]];
 }
 
 void PlannedLives::place(std::uint32_t storage, std::size_t column, int rank, Change change, MemoryAction action,
                          OpId anchor, OpId gate) {
-  MemoryEvent event = *allocation_.at(storage);
+  MemoryEvent event = *allocation_[storage];
   event.action = action;
   event.anchor = anchor;
   event.time = unknown_time;
@@ -37,20 +51,20 @@ void PlannedLives::place(std::uint32_t storage, std::size_t column, int rank, Ch
 }
 
 void PlannedLives::give_back(std::uint32_t storage, std::size_t column, OpId anchor, OpId gate) {
-  lives_.try_emplace(storage);
+  life_of(storage);
   // The program drops its handle before it allocates for the next op; what lies beside the column goes no sooner.
-  const OpId allocated = allocation_.at(storage)->anchor;
+  const OpId allocated = allocation_[storage]->anchor;
   const bool is_older = allocated == OpId::none || index_of(allocated) < column;
   place(storage, column, is_older ? 1 : 3, Change::give_back, MemoryAction::free_requested, anchor, gate);
 }
 
 void PlannedLives::take(std::uint32_t storage, std::size_t column, OpId anchor) {
-  lives_.try_emplace(storage);
+  life_of(storage);
   place(storage, column, 0, Change::take, MemoryAction::allocate, anchor, OpId::none);
 }
 
 void PlannedLives::hold(std::uint32_t storage, std::size_t column, OpId until) {
-  lives_.try_emplace(storage);
+  life_of(storage);
   place(storage, column, 2, Change::hold, MemoryAction::free_requested, OpId::none, until);
 }
 
@@ -95,7 +109,7 @@ void PlannedLives::write_recorded(MemoryEvent event, Life& life, RewrittenMemory
 }
 
 void PlannedLives::write_give_back(const Placed& placed, RewrittenMemory& out) {
-  Life& life = lives_.at(placed.storage);
+  Life& life = life_of(placed.storage);
   if (!life.resident) return;
   MemoryEvent event = placed.event;
   event.address = life.address;
@@ -111,11 +125,11 @@ void PlannedLives::write_placed(const Placed& placed, RewrittenMemory& out) {
   if (placed.change == Change::whole) {
     push(placed.event, placed.gate, out);
   } else if (placed.change == Change::hold) {
-    lives_.at(placed.storage).held_until = placed.gate;
+    life_of(placed.storage).held_until = placed.gate;
   } else if (placed.change == Change::give_back) {
     write_give_back(placed, out);
   } else {
-    Life& life = lives_.at(placed.storage);
+    Life& life = life_of(placed.storage);
     MemoryEvent event = placed.event;
     life.address = event.address = fresh_address(event.bytes);
     life.resident = true;
@@ -131,6 +145,7 @@ RewrittenMemory PlannedLives::write() {
   });
   RewrittenMemory out;
   out.events.reserve(2 * placed_.size() + trace_.memory_events.size());
+  out.gate.reserve(out.events.capacity());
   auto next = placed_.cbegin();
   std::size_t column = 0;
   for (const MemoryEvent& recorded : trace_.memory_events) {
@@ -139,12 +154,12 @@ RewrittenMemory PlannedLives::write() {
       write_placed(*next, out);
     MemoryEvent event = recorded;
     if (event.anchor != OpId::none) event.anchor = new_id_[index_of(event.anchor)];
-    const auto life =
-        event.tensor == TensorId::none ? lives_.end() : lives_.find(trace_.tensors.storage[index_of(event.tensor)]);
-    if (life == lives_.end())
+    Life* const life =
+        event.tensor == TensorId::none ? nullptr : known_life(trace_.tensors.storage[index_of(event.tensor)]);
+    if (life == nullptr)
       push(event, OpId::none, out);
     else
-      write_recorded(event, life->second, out);
+      write_recorded(event, *life, out);
   }
   for (; next != placed_.cend(); ++next) write_placed(*next, out);
   return out;

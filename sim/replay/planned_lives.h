@@ -3,9 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <limits>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "traces/trace.h"
@@ -27,7 +26,7 @@ class PlannedLives {
 
   // `column`: op of the old trace beside whose recorded events the new one goes. `anchor`, `gate`: ids of the new
   // trace.
-  void away_at_the_start(std::uint32_t storage) { lives_[storage].away = true; }
+  void away_at_the_start(std::uint32_t storage) { life_of(storage).away = true; }
   void give_back(std::uint32_t storage, std::size_t column, OpId anchor, OpId gate);
   void take(std::uint32_t storage, std::size_t column, OpId anchor);
   // From there on the storage isn't given back before this op has ended.
@@ -41,6 +40,7 @@ class PlannedLives {
  private:
   enum class Change : std::uint8_t { take, give_back, hold, whole };  // whole: as it stands, tied to no storage
   static constexpr int recorded_rank = 2;
+  static constexpr std::uint32_t unchanged = std::numeric_limits<std::uint32_t>::max();
   struct Placed {
     std::size_t column = 0;
     // Within the column: 0 taken for what it launches; 1 given back at its launch; 2 recorded, 3 given back after
@@ -69,8 +69,12 @@ class PlannedLives {
 
   const Trace& trace_;
   std::span<const OpId> new_id_;
-  std::unordered_map<std::uint32_t, const MemoryEvent*> allocation_;  // by storage; of trace_
-  std::unordered_map<std::uint32_t, Life> lives_;                     // of the storages that change
+  Life& life_of(std::uint32_t storage);  // from now on one that changes
+  [[nodiscard]] Life* known_life(std::uint32_t storage);
+
+  std::vector<const MemoryEvent*> allocation_;  // by storage; of trace_
+  std::vector<std::uint32_t> life_index_;       // by storage: in lives_
+  std::vector<Life> lives_;
   std::vector<Placed> placed_;
   std::uint64_t next_address_ = 0;
   bool has_completions_ = false;

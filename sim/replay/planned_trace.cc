@@ -40,6 +40,7 @@ class Rewriter {
     copy_unchanged();
     const std::size_t n = old_.ops.size();
     index_plan();
+    last_work_.assign(old_.lanes.size(), OpId::none);
     first_use_of_.assign(n + 1, 0);
     for (const Use& use : old_.uses) ++first_use_of_[index_of(use.op) + 1];
     for (std::size_t i = 0; i < n; ++i) first_use_of_[i + 1] += first_use_of_[i];
@@ -128,6 +129,9 @@ class Rewriter {
     for (const ByColumn* columns : {&stores_after_, &loads_before_, &clones_before_launch_, &clones_before_work_})
       for (const auto& [column, list] : *columns) is_planned_[column] = true;
     out_.trace.ops.reserve(old_.ops.size() + 2 * plan_.absences.size());
+    out_.source.reserve(old_.ops.size() + 2 * plan_.absences.size());
+    out_.trace.uses.reserve(old_.uses.size() + 2 * plan_.absences.size());
+    out_.trace.edges.reserve(old_.edges.size() + 4 * plan_.absences.size());
   }
 
   void check_op(OpId op, const std::string& place) const {
@@ -192,7 +196,7 @@ class Rewriter {
     if (is_host_call(old_.ops.kind[i]))
       note_host_call(old_.ops.lane[i], id);
     else
-      last_work_[old_.ops.lane[i]] = id;
+      last_work_[index_of(old_.ops.lane[i])] = id;
     each(stores_after_, [&](std::size_t k) { emit_store(k); });
   }
 
@@ -217,10 +221,7 @@ class Rewriter {
   [[nodiscard]] OpId last_call(LaneId lane) const {
     return index_of(lane) < last_call_.size() ? last_call_[index_of(lane)] : OpId::none;
   }
-  [[nodiscard]] OpId last_work(LaneId lane) const {
-    const auto found = last_work_.find(lane);
-    return found == last_work_.end() ? OpId::none : found->second;
-  }
+  [[nodiscard]] OpId last_work(LaneId lane) const { return last_work_[index_of(lane)]; }
   void edge(OpId from, OpId to) { out_.trace.edges.push_back({from, to, EdgeKind::data, false, Picos{}}); }
 
   LaneId transfer_lane(OpId beside, Tier tier, bool inbound) {
@@ -392,7 +393,8 @@ class Rewriter {
       copy.from = mapped(old.from);
       copy.to = mapped(old.to);
       out_.trace.edges.push_back(copy);
-      if (old.kind == EdgeKind::unexplained) continue;  // what is computed again waits for nothing of the kind
+      if (clones.empty() || old.kind == EdgeKind::unexplained)
+        continue;  // what is computed again waits for nothing of the kind
       const auto to = clones.find(static_cast<std::uint32_t>(old.to));
       const auto from = clones.find(static_cast<std::uint32_t>(old.from));
       if (to != clones.end())
@@ -508,8 +510,8 @@ class Rewriter {
   std::vector<std::vector<OpId>> clone_, clone_launch_;            // by recomputation
   std::vector<std::vector<std::size_t>> remade_;                   // by recomputation: the absences it ends
   std::vector<std::size_t> first_use_of_;
-  std::vector<OpId> last_call_;       // by host lane
-  std::map<LaneId, OpId> last_work_;  // by stream
+  std::vector<OpId> last_call_;  // by host lane
+  std::vector<OpId> last_work_;  // by stream
   std::map<LaneId, std::vector<OpId>> host_waits_;
   std::map<LaneId, InFlight> in_flight_;  // stores a host has handed over, as far as it has not waited for them
   std::map<std::tuple<std::uint16_t, std::int16_t, Tier, bool>, LaneId> transfer_lanes_;
@@ -543,12 +545,16 @@ static void keep_host_order(const PlannedTrace& planned, std::vector<Picos>& tim
 std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op_start, std::span<const Picos> op_end) {
   std::vector<Picos> times = event_times(planned.trace, planned.gate, op_start, op_end);
   keep_host_order(planned, times);
+  if (std::is_sorted(times.begin(), times.end())) return times;
   std::vector<std::size_t> order(times.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
   std::vector<MemoryEvent> events;
   std::vector<OpId> gate;
   std::vector<Picos> sorted;
+  events.reserve(order.size());
+  gate.reserve(order.size());
+  sorted.reserve(order.size());
   for (const std::size_t e : order) {
     events.push_back(planned.trace.memory_events[e]);
     gate.push_back(planned.gate[e]);
