@@ -9,7 +9,7 @@
 namespace spillway::planners {
 namespace {
 
-constexpr int rounds_from_nothing = 2, most_rounds = 12;  // of forwarding
+constexpr int rounds_from_nothing = 2, rounds_from_known = 6, most_rounds = 12;  // of forwarding
 constexpr int rounds_for_limits = 8;
 constexpr int most_widenings = 3;           // of the limits of unfinished stores
 constexpr double slower_by_limits = 0.005;  // a step that waits for its stores no more than this is taken
@@ -118,6 +118,10 @@ void original_times(const Trace& trace, const OffloadOutcome& outcome, std::vect
   }
 }
 
+bool has_forwarded(const OffloadPlan& plan) {
+  return std::any_of(plan.absences.begin(), plan.absences.end(), [](const Absence& a) { return a.forwarded; });
+}
+
 enum class Depth : std::uint8_t {
   clock,        // of a search for limits: the replayer gives times alone
   full,         // most settle at once: the first replay, and the last, in full
@@ -125,9 +129,10 @@ enum class Depth : std::uint8_t {
 };
 
 // What is asked for before its store has ended is forwarded. Whether it is depends on the past alone, so there is one
-// answer, and each replay gets right what comes before its first wrong decision. It begins with nothing forwarded;
-// where stores take much longer than what makes their tensors, the first load waits for the last store, and a replay
-// finds no more than that: then it goes on from everything forwarded.
+// answer, and each replay gets right what comes before its first wrong decision. It begins with what the plan says is
+// forwarded, of the search for limits most of the answer, or with nothing; where stores take much longer than what
+// makes their tensors, the first load waits for the last store, and a replay finds no more than that: then it goes on
+// from everything forwarded.
 //
 // The search for limits (Depth::clock) begins with nothing forwarded, takes no mark back, and ends after fewer rounds:
 // a host that waits for nothing asks for all before a store has ended, and limits of a step that reads nothing would be
@@ -140,6 +145,7 @@ void forward(const Trace& trace, const Replayer& replayer, OffloadOutcome& outco
     return planned;
   };
   const bool is_search = depth == Depth::clock;
+  const int rounds_alone = has_forwarded(outcome.plan) ? rounds_from_known : rounds_from_nothing;
   std::vector<std::size_t> caught;
   const auto catch_wrong = [&](const Transfers& transfers, const Result& result) {
     if (!outcome.forwards) return std::vector<std::size_t>();
@@ -151,7 +157,7 @@ void forward(const Trace& trace, const Replayer& replayer, OffloadOutcome& outco
   for (int round = 0; round < rounds; ++round) {
     for (const std::size_t k : caught)
       outcome.plan.absences[k].forwarded = is_search || !outcome.plan.absences[k].forwarded;
-    if (!is_search && round == rounds_from_nothing)
+    if (!is_search && round == rounds_alone)
       for (Absence& absence : outcome.plan.absences)
         absence.forwarded = absence.forwarded || (absence.stores() && absence.loads());
     PlannedTrace planned = plan();
@@ -208,13 +214,14 @@ void replay_within_limits(const Trace& trace, const Replayer& replayer, OffloadO
     forward(trace, quick, outcome, Depth::clock, {});
     const Picos wanted = outcome.result.step_time;
     outcome.plan.rank_in_flight = least_store_limits(trace, outcome.plan, outcome.planned, outcome.result);
-    const std::vector<Absence>& absences = outcome.plan.absences;
-    const bool early = std::any_of(absences.begin(), absences.end(), [](const Absence& a) { return a.forwarded; });
+    const bool early = has_forwarded(outcome.plan);
     for (int widening = 0; widening <= most_widenings; ++widening) {
       std::vector<Bytes> limits = outcome.plan.rank_in_flight;
       if (widening > 0)
         for (Bytes& limit : limits) limit = limit * 2;
+      std::vector<Absence> decided = std::move(outcome.plan.absences);
       outcome.plan = unlimited;
+      outcome.plan.absences = std::move(decided);
       if (widening < most_widenings) outcome.plan.rank_in_flight = std::move(limits);
       forward(trace, replayer, outcome, early ? Depth::clock_first : Depth::full, {});
       if (to_seconds(outcome.result.step_time) <= (1 + slower_by_limits) * to_seconds(wanted)) break;
