@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "reports/grounds.h"
 
 namespace spillway::reports {
@@ -32,23 +34,68 @@ ReportTable lane_table(const HostProfile& host, double rate) {
   return table;
 }
 
+// Of a step that moves what it moves to host memory.
+std::string host_verdict(const PcieAnswer& answer) {
+  const DriveLoad& load = answer.traffic.load;
+  if (answer.step && answer.step->verdict == Verdict::does_not_fit)
+    return fmt::format("No: the step runs out of memory under {}, short of {}.", answer.traffic.technique,
+                       gib_text(answer.step->short_of));
+  if (answer.step && !answer.step->why_not().empty()) return "No: " + answer.step->why_not() + ".";
+  if (answer.waits_for_links())
+    return fmt::format("No: the step waits for its links, {:.4g} ms where {:.4g} would do.",
+                       to_milliseconds(answer.on_endless_drives), to_milliseconds(load.step));
+  std::string words =
+      fmt::format("Yes: {:.4g} GB a step go to host memory, and {:.4g} GB come back, beside the step's work",
+                  giga(bytes_of(answer.traffic.to_host)), giga(bytes_of(answer.traffic.from_host)));
+  if (!answer.links.empty())
+    words += fmt::format("; the busiest link, {}, has {:.3g} times what it carries", answer.links.front().name,
+                         answer.links.front().headroom());
+  return words + ".";
+}
+
+ReportSection host_links(const PcieAnswer& answer) {
+  ReportSection section{"Required and available",
+                        {fmt::format("What crosses each link, over a step of {:.4g} s: what is moved, and the step's "
+                                     "other copies.",
+                                     to_seconds(answer.traffic.load.step))},
+                        {},
+                        {},
+                        {}};
+  constexpr std::size_t most_rows = 24;  // a pipeline has the links of each of its stages
+  const std::size_t rows = std::min(most_rows, answer.links.size());
+  ReportTable table{rows == answer.links.size()
+                        ? "Links, least headroom first"
+                        : fmt::format("Links, the {} of {} that have least headroom", rows, answer.links.size()),
+                    {"link", "capacity GB/s", "carried GB a step", "required GB/s", "headroom x"},
+                    {}};
+  for (const LinkAnswer& link : std::span(answer.links).first(rows))
+    table.rows.push_back({text_cell(link.name), number_cell(giga(to_bytes_per_second(link.capacity))),
+                          number_cell(giga(link.copied)), number_cell(giga(link.required)),
+                          number_cell(link.headroom())});
+  section.tables.push_back(std::move(table));
+  return section;
+}
+
 }  // namespace
 
 ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answer, const SsdQuestion& question) {
   const DriveLoad& load = answer.traffic.load;
   ReportDocument document;
   document.title = "Links for " + (loaded.scenario.title.empty() ? loaded.scenario.trace : loaded.scenario.title);
-  document.subtitle = fmt::format(
-      "{}; {} GPU{} a machine at once; {}",
-      loaded.hardware.title.empty() ? loaded.hardware.name : loaded.hardware.title, answer.gpus_per_machine,
-      answer.gpus_per_machine == 1 ? "" : "s",
-      question.route == DriveRoute::gpudirect ? "drives read and write GPU memory" : "through pinned host memory");
+  document.subtitle = fmt::format("{}; {} GPU{} a machine at once; {}",
+                                  loaded.hardware.title.empty() ? loaded.hardware.name : loaded.hardware.title,
+                                  answer.gpus_per_machine, answer.gpus_per_machine == 1 ? "" : "s",
+                                  answer.is_on_host()                       ? "to and from host memory"
+                                  : question.route == DriveRoute::gpudirect ? "drives read and write GPU memory"
+                                                                            : "through pinned host memory");
   document.is_yes = answer.is_yes();
   if (load.written() == Bytes(0) && answer.kept_by_plan > Bytes(0)) {
     document.verdict = fmt::format(
         "No: {} writes nothing here: it keeps, or computes again, the {:.4g} GB of each step that it might move. Ask "
         "with offload.technique=none for what these would need.",
-        loaded.scenario.offload.technique, giga(bytes_of(answer.kept_by_plan)));
+        answer.traffic.technique, giga(bytes_of(answer.kept_by_plan)));
+  } else if (answer.is_on_host()) {
+    document.verdict = host_verdict(answer);
   } else if (load.written() == Bytes(0)) {
     document.verdict = "Yes: this step keeps no activation large enough to be offloaded.";
   } else if (!answer.cannot_tell.empty()) {
@@ -70,17 +117,19 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
           to_milliseconds(answer.traffic.replayed), to_milliseconds(answer.on_endless_drives));
   }
   ReportSection traffic{"What a step moves", {answer.traffic.basis}, {}, {}, {}};
-  traffic.paragraphs.push_back(fmt::format(
-      "Each GPU writes {:.4g} GB and reads {:.4g} GB a step of {:.4g} s{}. Writing may take one half of it, reading "
-      "the "
-      "other: {:.4g} GB/s.",
-      giga(bytes_of(load.written())), giga(bytes_of(load.read())), to_seconds(load.step),
-      load.step == answer.traffic.replayed
-          ? ""
-          : fmt::format(", which its transfers stretch to {:.4g} s here", to_seconds(answer.traffic.replayed)),
-      giga(answer.required_rate)));
+  if (!answer.is_on_host())
+    traffic.paragraphs.push_back(fmt::format(
+        "Each GPU writes {:.4g} GB and reads {:.4g} GB a step of {:.4g} s{}. Writing may take one half of it, reading "
+        "the "
+        "other: {:.4g} GB/s.",
+        giga(bytes_of(load.written())), giga(bytes_of(load.read())), to_seconds(load.step),
+        load.step == answer.traffic.replayed
+            ? ""
+            : fmt::format(", which its transfers stretch to {:.4g} s here", to_seconds(answer.traffic.replayed)),
+        giga(answer.required_rate)));
   if (answer.step) traffic.tables.push_back(grounds_table(loaded.provenance, answer.step->step_time_range));
   document.sections.push_back(std::move(traffic));
+  if (answer.is_on_host()) document.sections.push_back(host_links(answer));
   if (load.written() == Bytes(0)) return document;
   ReportSection links{"Required and available", {}, {}, {}, {}};
   if (answer.cannot_tell.empty()) {

@@ -83,11 +83,15 @@ class SsdReport {
   }
 
   [[nodiscard]] std::string verdict() const {
+    if (answer_.traffic.to_host > Bytes(0))
+      return fmt::format(
+          "No: {} stores in host memory what it moves, {:.4g} GB a step, so drives would be bought for nothing.",
+          answer_.traffic.technique, giga(answer_.traffic.to_host));
     if (load_.written() == Bytes(0) && answer_.kept_by_plan > Bytes(0))
       return fmt::format(
           "No: {} writes nothing here, so drives would be bought for nothing: it keeps, or computes again, the {:.4g} "
           "GB of each step that it might move. Ask with offload.technique=none for what these would need.",
-          loaded_.scenario.offload.technique, giga(answer_.kept_by_plan));
+          answer_.traffic.technique, giga(answer_.kept_by_plan));
     if (load_.written() == Bytes(0)) return "Yes: this step keeps no activation large enough to be offloaded.";
     if (answer_.drives.empty())
       return fmt::format(

@@ -508,12 +508,17 @@ std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unre
   };
   std::vector<Case> cases;
   for (const RelaxedSpeed& speed : relaxed_speeds) cases.push_back({speed.name, speed.factor});
-  if (loaded.offloads()) {
-    cases[3].hardware = with_faster_links(loaded.hardware, relaxation_factor);
+  // As what_if.pcie does: of copies that are transfers, too.
+  for (Case& one : cases)
+    if (one.factor.pcie != 1) one.hardware = with_faster_links(loaded.hardware, one.factor.pcie);
+  const auto has_states_on = [&setup = loaded.setup](StateDevice device) {
+    return setup.optimizer_device == device || setup.weight_device == device;
+  };
+  const bool uses_drives = loaded.offloads() || has_states_on(StateDevice::drives);
+  if (uses_drives || has_states_on(StateDevice::cpu))
     cases.push_back({"links infinitely fast", {}, with_faster_links(loaded.hardware, endless)});
-    if (!loaded.hardware.drives.empty())
-      cases.push_back({"drives infinitely fast", {}, with_endless_drives(loaded.hardware)});
-  }
+  if (uses_drives && !loaded.hardware.drives.empty())
+    cases.push_back({"drives infinitely fast", {}, with_endless_drives(loaded.hardware)});
   std::vector<Relaxation> relaxations(cases.size());
   const std::atomic<bool>* const stop = current_stop();
   oneapi::tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t i) {

@@ -141,6 +141,8 @@ Json head_json(const char* schema, const LoadedScenario& loaded, const Result& r
   document["unhindered_step_time_ns"] = whole_nanoseconds(traffic.load.step);
   document["bytes_written_per_step"] = traffic.load.written().count();
   document["bytes_read_per_step"] = traffic.load.read().count();
+  document["bytes_to_host_per_step"] = traffic.to_host.count();
+  document["bytes_from_host_per_step"] = traffic.from_host.count();
   Json causes = Json::array();
   for (const TrafficCause& cause : traffic.causes)
     causes.push_back({{"name", cause.name},

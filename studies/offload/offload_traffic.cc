@@ -68,6 +68,13 @@ class Traffic {
     }
     OffloadTraffic busiest = of_busiest();
     busiest.basis = measured_basis();
+    if (result_.offload) {
+      busiest.technique = result_.offload->technique;
+      if (!has_own()) {
+        busiest.to_host = result_.offload->stored;
+        busiest.from_host = result_.offload->loaded;
+      }
+    }
     return busiest;
   }
 

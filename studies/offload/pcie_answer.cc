@@ -28,9 +28,32 @@ LinkAnswer link_answer(const LinkShare& share, const PcieAnswer& answer, const R
   return link;
 }
 
+// The replay's own links, each with what it carried; the step waits for them where endless ones would shorten it.
+void answer_on_host(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question,
+                    PcieAnswer& answer) {
+  if (question.replays) {
+    LoadedScenario free = loaded;
+    free.hardware = with_faster_links(std::move(free.hardware), endless);
+    answer.on_endless_drives = ran.result.step_time;
+    const Picos step = run(free).step_time;
+    if (is_held_up(ran.result.step_time, step)) set_pace(answer.traffic, step);
+  }
+  for (const LinkResult& link : ran.result.links) {
+    const double bytes = bytes_of(link.bytes);
+    if (bytes > 0)
+      answer.links.push_back({link.name, link.capacity, bytes, 0, 0, bytes / to_seconds(answer.traffic.load.step)});
+  }
+}
+
+void sort_by_headroom(std::vector<LinkAnswer>& links) {
+  std::stable_sort(links.begin(), links.end(),
+                   [](const LinkAnswer& a, const LinkAnswer& b) { return a.headroom() < b.headroom(); });
+}
+
 }  // namespace
 
 bool PcieAnswer::is_yes() const {
+  if (is_on_host()) return (!step || step->why_not().empty()) && !waits_for_links();
   if (traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0);
   if ((step && !step->why_not().empty()) || waits_for_links()) return false;
   return cannot_tell.empty() && !links.empty() && links.front().headroom() >= 1;
@@ -41,7 +64,8 @@ PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, con
   answer.traffic = question.replays ? unhindered_traffic(loaded, ran) : offload_traffic(ran.trace(loaded), ran.result);
   const DriveLoad& load = answer.traffic.load;
   answer.required_rate = bytes_of(load.written()) / (to_seconds(load.step) / 2);
-  if (load.written() == Bytes(0) && ran.result.offload) answer.kept_by_plan = ran.result.offload->candidates;
+  if (load.written() == Bytes(0) && ran.result.offload && !answer.is_on_host())
+    answer.kept_by_plan = ran.result.offload->candidates;
   if (question.replays) answer.step = step_on_drives(loaded, ran, answer.traffic);
   if (question.replays && !answer.traffic.is_projected && load.written() > Bytes(0)) {
     LoadedScenario on_endless = loaded;
@@ -50,6 +74,11 @@ PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, con
   }
   const std::int64_t gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
   answer.gpus_per_machine = std::min(gpus, loaded.hardware.gpu_count);
+  if (answer.is_on_host()) {
+    answer_on_host(loaded, ran, question, answer);
+    sort_by_headroom(answer.links);
+    return answer;
+  }
   try {
     const HardwareProfile machine =
         question.drives.empty() ? loaded.hardware : on_first_drives(loaded, question).hardware;
@@ -63,8 +92,7 @@ PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, con
   } catch (const InputError& error) {
     answer.cannot_tell = error.cause();
   }
-  std::stable_sort(answer.links.begin(), answer.links.end(),
-                   [](const LinkAnswer& a, const LinkAnswer& b) { return a.headroom() < b.headroom(); });
+  sort_by_headroom(answer.links);
   return answer;
 }
 

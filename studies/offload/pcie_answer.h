@@ -31,6 +31,9 @@ struct PcieAnswer {
   Picos on_endless_drives{};
   [[nodiscard]] bool waits_for_links() const { return is_held_up(on_endless_drives, traffic.load.step); }
   [[nodiscard]] bool waits_for_drives() const { return is_held_up(traffic.replayed, on_endless_drives); }
+  // What moves goes to host memory alone (traffic.to_host): links are those that the replay used, at the step's own
+  // pace.
+  [[nodiscard]] bool is_on_host() const { return traffic.to_host > Bytes(0); }
   Bytes kept_by_plan{};  // what a plan might have moved and chose to keep, where it moves nothing
   [[nodiscard]] bool is_yes() const;
 };

@@ -234,13 +234,17 @@ class Asker {
 
   // Of a replay with these drives as the run of the scenario says; else at the pace of the step the drives allow.
   void add_life(DriveAnswer& found, const DriveLoad& shared) const {
-    double rate = mean_rate(shared.written(), found.load.steady.length);
+    found.pace = found.load.steady.length;
+    double rate = mean_rate(shared.written(), found.pace);
     if (question_.replays && !answer_.traffic.is_projected) {
       double replayed = -1;  // a set that the step leaves alone has no rate of its own
       for (const DriveTraffic& traffic : ran_->result.drives)
         if (traffic.model == found.drive.name && traffic.drives == found.count)
           replayed = std::max(replayed, write_rate(traffic, ran_->result));
-      if (replayed >= 0) rate = replayed;
+      if (replayed >= 0) {
+        rate = replayed;
+        found.pace = ran_->result.step_time;
+      }
     }
     const DriveLife life = drive_life(found.endurance, found.count, rate);
     found.years = life.years;
@@ -273,7 +277,7 @@ class Asker {
   void add_cost(DriveAnswer& found) const {
     if (!found.drive.price_usd || answer_.tokens_per_step <= 0) return;
     const double seconds = std::min(found.years, question_.life_years) * year;
-    const double tokens = static_cast<double>(answer_.tokens_per_step) * seconds / to_seconds(found.load.steady.length);
+    const double tokens = static_cast<double>(answer_.tokens_per_step) * seconds / to_seconds(found.pace);
     const double sets = std::ceil(static_cast<double>(answer_.gpus) / static_cast<double>(found.sharers));
     if (tokens > 0)
       found.usd_per_billion_tokens =
@@ -339,7 +343,7 @@ std::string StepOnDrives::why_not() const {
 }
 
 bool SsdAnswer::is_yes() const {
-  if (traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0);
+  if (traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0) && traffic.to_host == Bytes(0);
   return std::any_of(drives.begin(), drives.end(), [](const DriveAnswer& drive) { return drive.is_yes(); });
 }
 

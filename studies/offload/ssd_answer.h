@@ -73,6 +73,7 @@ struct DriveAnswer {
   double required_rate = 0, link_rate = 0;  // bytes a second asked of the set, and what the links to it carry
   double first_rate = 0, steady_rate = 0;   // bytes a second the set gives to writes, links included
   double years = 0, low_years = 0, high_years = 0;
+  Picos pace{};  // of the steps that these years are full of
   LifeBound bound = LifeBound::rated;
   bool holds_first = false, holds_steady = false, lasts = false;
   std::optional<StepOnDrives> step;  // where the question replays it

@@ -1,5 +1,6 @@
 #include "reports/ssd_report.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -89,6 +90,31 @@ TEST(SsdAnswer, ASetThatTheStepWaitsForIsANo) {
   answer.step->step_time = microseconds(1'020);
   EXPECT_FALSE(answer.is_yes());
   EXPECT_THAT(answer.verdict(5), HasSubstr("the step waits for them, 1.02 ms where 1 would do"));
+}
+
+// What drives cost by the token is their price over what they take: a host that waits for its stores writes no less,
+// and lengthens the step and their lives alike.
+TEST(SsdAnswer, WearByTheTokenIsNoMatterOfThePace) {
+  NvmeProfile drive = bundled("samsung-pm9a3-3.84tb");
+  drive.price_usd = Sourced<double>{400, {}};
+  std::vector<double> usd_by_byte, steps;
+  for (const char* const in_flight : {"", R"(, "in_flight_bytes": "1GiB")"}) {
+    const LoadedScenario loaded = load(parse_scenario(
+        std::string(R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-xl", "sequence": 1024,
+            "micro_batch": 16}, "hardware": {"profile": "h100-80gb-1gpu"}, "offload": {"technique": "ssdtrain")") +
+            in_flight + "}}",
+        "test", ""));
+    const ScenarioRun ran = run_traced(loaded);
+    const SsdAnswer answer = answer_ssd(loaded, ran, {.drives = {drive}, .life_years = 1000, .replays = true});
+    const DriveAnswer& own = answer.drives.front();
+    ASSERT_TRUE(own.step) << own.cannot_tell;
+    ASSERT_TRUE(own.usd_per_billion_tokens) << own.years << " years";
+    EXPECT_LT(own.years, 1000);
+    usd_by_byte.push_back(*own.usd_per_billion_tokens / static_cast<double>(own.step->written.count()));
+    steps.push_back(to_seconds(own.step->step_time));
+  }
+  EXPECT_GT(steps[1], 1.2 * steps[0]);
+  EXPECT_NEAR(usd_by_byte[1], usd_by_byte[0], 1e-3 * usd_by_byte[0]);
 }
 
 // Full recomputation keeps one sbh tensor a layer.
@@ -282,6 +308,31 @@ TEST(OffloadTraffic, KeepsItsPlaceAtAnotherPace) {
     EXPECT_LE(traffic.load.spans[i].begin, traffic.load.spans[i].end);
     EXPECT_LE(traffic.load.spans[i].end, traffic.load.step);
     EXPECT_NEAR(to_seconds(traffic.load.spans[i].end) * 2, to_seconds(before.load.spans[i].end), 1e-9);
+  }
+}
+
+// Host memory lies behind links as well: what they carry, whether the step waits, and why no drives are needed.
+TEST(PcieReport, WhatGoesToHostMemoryCrossesLinks) {
+  for (const double speed : {4.0, 0.5}) {
+    LoadedScenario loaded = load(parse_scenario(
+        fmt::format(R"({{"schema": "spillway-scenario", "version": 1, "model": {{"name": "gpt2-xl", "sequence": 1024,
+            "micro_batch": 6}}, "what_if": {{"pcie": {}}}, "hardware": {{"profile": "h100-80gb-1gpu"}},
+            "offload": {{"technique": "ssdtrain", "tier": "host", "adaptive": false}}}})",
+                    speed),
+        "test", ""));
+    const ScenarioRun ran = run_traced(loaded);
+    const PcieAnswer answer = answer_pcie(loaded, ran, {.replays = true});
+    ASSERT_TRUE(answer.is_on_host());
+    EXPECT_EQ(answer.traffic.to_host, ran.result.offload->stored);
+    EXPECT_EQ(answer.traffic.from_host, ran.result.offload->loaded);
+    ASSERT_FALSE(answer.links.empty());
+    EXPECT_GE(answer.links.front().copied, static_cast<double>(answer.traffic.to_host.count()));
+    EXPECT_EQ(answer.waits_for_links(), speed < 1);
+    const ReportDocument document = pcie_report(loaded, answer, {});
+    EXPECT_THAT(document.verdict, HasSubstr(speed < 1 ? "the step waits for its links" : "go to host memory"));
+    const SsdAnswer drives = answer_ssd(loaded, ran, {});
+    EXPECT_FALSE(drives.is_yes());
+    EXPECT_THAT(ssd_report(loaded, drives, {}).verdict, HasSubstr("stores in host memory what it moves"));
   }
 }
 
