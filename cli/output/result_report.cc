@@ -384,6 +384,9 @@ std::string result_text(const Result& result) {
     text += fmt::format("\n  {}: {}{} from its first launch to its last work", step.name,
                         period ? milliseconds_text(*period) + " behind the one before, " : "",
                         milliseconds_text(step.span()));
+    // The CPU's update, or weights that are fetched, hold the next step back behind this one's last kernel.
+    if (result.steps.size() == 1 && result.step_time > step.span())
+      text += fmt::format(", {} from its beginning to the next one's", milliseconds_text(result.step_time));
     if (step.recorded_span != unknown_time)
       text += fmt::format(", recorded {} ({:+.3f} %)", milliseconds_text(step.recorded_span),
                           (to_seconds(step.span()) / to_seconds(step.recorded_span) - 1) * 100);

@@ -131,14 +131,16 @@ void Autograd::run_deferred() {
   }
 }
 
-void Autograd::add(TrainedParameter& parameter, Tensor gradient) {
+void Autograd::add(TrainedParameter& parameter, Tensor gradient, bool beside) {
   if (!parameter.gradient) {
     parameter.gradient = std::move(gradient);
     return;
   }
   if (!gradient) return;  // added by the kernel that made it
-  session_.kernel(
-      {.name = "accumulate_gradient", .reads = {parameter.gradient, gradient}, .writes = {parameter.gradient}});
+  session_.kernel({.name = "accumulate_gradient",
+                   .reads = {parameter.gradient, gradient},
+                   .writes = {parameter.gradient},
+                   .beside = beside});
 }
 
 }  // namespace spillway::models

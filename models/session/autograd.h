@@ -83,7 +83,8 @@ class Autograd {
   // A gradient of a parameter has come into being: goes to the sink, or is added.
   void accumulate(TrainedParameter& parameter, Tensor gradient);
   // Takes over the first gradient of a parameter, adds later ones in place.
-  void add(TrainedParameter& parameter, Tensor gradient);
+  // `beside`: on the second stream, which no kernel waits for but those that read it.
+  void add(TrainedParameter& parameter, Tensor gradient, bool beside = false);
   // What a backward does for gradients of weights alone, which no other gradient waits for: done at once, or while
   // deferring put off, with all it holds, until run_deferred(), which does it in the order in which it came.
   void weight_work(std::function<void()> work);

@@ -121,7 +121,7 @@ void GradientReducer::reduce_to_shares(CommGroup group, const std::vector<Pendin
     std::vector<Tensor> whole;
     for (const Pending& pending : bucket) whole.push_back(pending.gradient);
     communication_->all_reduce(CommGroup::copies, "all_reduce_shares", std::move(whole));
-    for (const Pending& pending : bucket) autograd_.add(*pending.parameter, pending.gradient);
+    for (const Pending& pending : bucket) autograd_.add(*pending.parameter, pending.gradient, true);
     return;
   }
   std::vector<Tensor> whole, shares;
@@ -143,7 +143,7 @@ void GradientReducer::reduce_to_shares(CommGroup group, const std::vector<Pendin
   communication_->scatter_into(group, "reduce_scatter_gradients", whole, shares, bytes);
   communication_->all_reduce(CommGroup::copies, "all_reduce_shares", shares,
                              bytes / communication_->shape(group).ranks);  // cast afterwards
-  for (std::size_t i = 0; i < bucket.size(); ++i) autograd_.add(*bucket[i].parameter, std::move(shares[i]));
+  for (std::size_t i = 0; i < bucket.size(); ++i) autograd_.add(*bucket[i].parameter, std::move(shares[i]), true);
 }
 
 void GradientReducer::finish(const std::vector<TrainedParameter*>& parameters) {

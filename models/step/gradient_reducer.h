@@ -3,7 +3,8 @@
 //
 //   ZeRO 0   added up over the micro-batches, all-reduced in place during the last one (PyTorch DDP, Megatron-LM)
 //   ZeRO 1   the same with reduce-scatter (Megatron-LM's distributed optimizer); each rank's share is what counts
-//   ZeRO 2, 3  reduce-scattered in every micro-batch, the shares added up; the whole gradients go with their bucket.
+//   ZeRO 2, 3  reduce-scattered in every micro-batch, the shares added up behind that, beside the backward (on the
+//              stream of the reduction: foreach_reduce, as below); the whole gradients go with their bucket.
 //              With late_reduction whole ones are added up, and reduce-scattered during the last micro-batch
 //
 // With shard_groups, stages 1 to 3 reduce-scatter within a group, and all-reduce the shares over the groups behind it,

@@ -248,9 +248,16 @@ std::vector<std::string> without_techniques() {
   return settings;
 }
 
-const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place) {
+const TechniqueWay* find_way(std::string_view name) {
   for (const TechniqueWay* way : technique_ways())
-    if (way->name == name) return *way;
+    if (way->name == name) return way;
+  for (const Technique& row : techniques())
+    if (row.name == name && row.ways.size() == 1) return &row.ways.front();
+  return nullptr;
+}
+
+const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place) {
+  if (const TechniqueWay* way = find_way(name)) return *way;
   throw InputError(file, place, "no technique '" + std::string(name) + "'", suggest(std::string(name), way_names()));
 }
 

@@ -28,6 +28,8 @@ const Words& offload_words();    // offload.technique
 const Words& allocator_words();  // memory.allocator
 const Words& order_words();      // order.technique
 
+// By its own name, or by its technique's where that has no other way. Null: there is none.
+const TechniqueWay* find_way(std::string_view name);
 // The way of that name. Throws InputError (file, place) for an unknown one.
 const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place);
 // In the table's order.

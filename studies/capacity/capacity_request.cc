@@ -202,13 +202,11 @@ class Reader {
       if (each.name == name) return each.settings;
       names.push_back(each.name);
     }
-    for (const TechniqueWay* way : technique_ways()) {
-      if (way->name == name) {
-        bundled.push_back(way);
-        return way->settings;
-      }
-      names.push_back(way->name);
+    if (const TechniqueWay* way = find_way(name)) {
+      bundled.push_back(way);
+      return way->settings;
     }
+    for (const TechniqueWay* way : technique_ways()) names.push_back(way->name);
     throw InputError(place.starts_with("/") ? path_ : "", place, "no technique '" + name + "'", suggest(name, names));
   }
 

@@ -14,7 +14,8 @@
 
 namespace spillway::studies {
 
-// Of two ways that fit, which is better. Equal ones: the faster, then the one with fewer edits.
+// Of two ways that fit, which is better. Equal ones: the faster, then the one that writes less to drives, then the one
+// with fewer edits.
 enum class FitGoal : std::uint8_t {
   speed,   // the shorter step
   cost,    // the cheaper token; fewer GPUs than there are may do it

@@ -39,7 +39,7 @@ std::size_t changes_of(const WayRow& row) {
 }
 
 // What ways are ranked by, less is better.
-using Rank = std::tuple<int, double, double, std::size_t, std::string>;
+using Rank = std::tuple<int, double, double, double, std::size_t, std::string>;
 enum Class { works, tight, not_known, too_large, impossible };
 
 double figure_of(FitGoal goal, const WayRow& row) {
@@ -71,15 +71,26 @@ double missing(const WayRow& row) {
   return static_cast<double>(row.result.memory.excess().count());
 }
 
+double written_to_drives(const Result& result) {
+  double bytes = 0;
+  for (const DriveTraffic& traffic : result.drives) bytes += static_cast<double>(traffic.written.count());
+  return bytes;
+}
+
 Rank rank_of(FitGoal goal, const WayRow& row) {
   const std::size_t edits = changes_of(row);
   const double step = to_seconds(row.result.step_time);
-  if (!row.ran()) return {impossible, 0, 0, edits, row.way.name};
-  if (row.works()) return {works, figure_of(goal, row), step, edits, row.way.name};
+  if (!row.ran()) return {impossible, 0, 0, 0, edits, row.way.name};
+  const double written = written_to_drives(row.result);
+  if (row.works()) return {works, figure_of(goal, row), step, written, edits, row.way.name};
   if (row.result.may_fit() && row.result.drives_refuse.empty())
-    return {row.result.verdict() == Verdict::tight ? tight : not_known, figure_of(goal, row), step, edits,
+    return {row.result.verdict() == Verdict::tight ? tight : not_known,
+            figure_of(goal, row),
+            step,
+            written,
+            edits,
             row.way.name};
-  return {too_large, missing(row), step, edits, row.way.name};
+  return {too_large, missing(row), step, written, edits, row.way.name};
 }
 
 struct Stopped {};

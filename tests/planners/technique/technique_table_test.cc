@@ -49,6 +49,11 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
+TEST(TechniqueTable, ATechniqueOfOneWayGoesByItsNameToo) {
+  EXPECT_EQ(find_way("torch-expandable"), find_way("expandable"));
+  EXPECT_EQ(find_way("no such"), nullptr);
+}
+
 TEST(TechniqueTable, NamesAreUniqueAndSaid) {
   std::set<std::string> names, ways;
   for (const Technique& row : techniques()) {
@@ -62,6 +67,7 @@ TEST(TechniqueTable, NamesAreUniqueAndSaid) {
     EXPECT_TRUE(ways.insert(way->name).second) << way->name;
     EXPECT_FALSE(way->settings.empty()) << way->name;
     EXPECT_EQ(&way_named(way->name, "", ""), way);
+    EXPECT_EQ(find_way(way->name), way);
   }
   try {
     static_cast<void>(technique_named("ssdtrian"));

@@ -47,7 +47,7 @@ TEST_P(StepEstimateTest, StandsForTheReplay) {
   const StepMachine machine(model, hardware, cost);
   const StepEstimate estimate = estimate_step(machine, measure_shape(machine, shape_setup(setup)), setup);
   const Result result = replay(generate_trace(model, setup, cost, machine.cluster), hardware, machine.options);
-  EXPECT_NEAR(to_seconds(estimate.step_time) / to_seconds(result.step_time), 1, 0.03);
+  EXPECT_NEAR(to_seconds(estimate.step_time) / to_seconds(result.step_time), 1, 0.035);
   EXPECT_NEAR(
       static_cast<double>(estimate.peak_allocated.count()) / static_cast<double>(result.memory.peak_allocated.count()),
       1, c.zero == 3 ? 0.05 : 0.02);  // gathers of more layers lie in the probe
@@ -103,7 +103,7 @@ TEST_F(Gpt3Estimate, ShortChunksHaveTheirCollectivesOnce) {
     std::int64_t zero, chunks, prefetch;
     double off;
   };
-  for (const auto& [zero, chunks, prefetch, off] : {Chunks{2, 6, 1, 0.03}, Chunks{3, 4, 2, 0.1}}) {
+  for (const auto& [zero, chunks, prefetch, off] : {Chunks{2, 6, 1, 0.035}, Chunks{3, 4, 2, 0.1}}) {
     wanted_.zero_stage = zero;
     wanted_.pipeline_chunks = chunks;
     wanted_.prefetch = prefetch;
