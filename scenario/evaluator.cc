@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "models/pipeline/named_schedules.h"
+#include "models/step/parallel_trace.h"
 #include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluation.h"
@@ -196,7 +197,17 @@ MemoryReplayOptions memory_options(const LoadedScenario& loaded, const ScenarioR
 
 Plan whole_plan(const LoadedScenario& loaded, const ScenarioRun& run) {
   Plan plan = run.plan;
-  plan.schedule = schedule_of(loaded);
+  const Scenario& scenario = loaded.scenario;
+  if (scenario.model.empty() || loaded.setup.pipeline_parallel <= 1) return plan;
+  if (loaded.setup.pipeline_plan) {
+    plan.schedule = *loaded.setup.pipeline_plan;
+    return plan;
+  }
+  // Of the step as it was generated: some schedules order by what the stages take, and what leaves meanwhile is the
+  // fates' business.
+  const ScenarioMachine machine(hardware_of(scenario));
+  plan.schedule = generated_schedule(with_layers(scenario, find_model(scenario.model)), scenario.training, machine.cost,
+                                     machine.cluster);
   return plan;
 }
 

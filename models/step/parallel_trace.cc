@@ -205,6 +205,11 @@ Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& setup
   return step.assemble(assembly, scope);
 }
 
+PipelinePlan generated_schedule(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
+                                const Cluster& cluster) {
+  return StepPrograms(model, setup, cost, cluster).plan();
+}
+
 Trace generate_stage_trace(const ModelSpec& model, const TrainingSetup& wanted, const CostModel& cost,
                            const Cluster& cluster, std::int64_t stage) {
   require_generatable(model);

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "models/cost/cost_model.h"
+#include "models/pipeline/pipeline_plan.h"
 #include "models/session/communication.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
@@ -33,6 +34,11 @@ struct Cluster {
 // per stage.
 Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                               const Cluster& cluster, RankScope scope = RankScope::representative);
+
+// The order of passes of that step, as its schedule has it for these stages. Throws and costs as above, but for the
+// trace.
+PipelinePlan generated_schedule(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
+                                const Cluster& cluster);
 
 // One stage's part of the same step: what its representative does in the plan's order, as rank and device 0. Its memory
 // events and start-up are those of the whole trace's device `stage`; nothing waits for another stage. Throws as above.

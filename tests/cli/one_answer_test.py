@@ -59,6 +59,19 @@ class OneAnswer(folder_case.FolderCase):
             with self.subTest(name):
                 self.check({"schema": "spillway-scenario", "version": 1, "title": name, **parts})
 
+    def test_a_schedule_is_followed_as_it_was_run(self):
+        """Schedules that order by what stages take, and those that move activations: their plan is the step's."""
+        for schedule, chunks in (("zb-1p", 1), ("zb-v", 2), ("po-h", 2), ("chronos", 2)):
+            with self.subTest(schedule):
+                model = {"name": "gpt2-small", "layers": 8, "sequence": 256, "micro_batch": 1,
+                         "gradient_accumulation": 8, "framework": "megatron", "pipeline_parallel": 4,
+                         "pipeline_schedule": schedule, **({"pipeline_chunks": chunks} if schedule != "zb-1p" else {})}
+                scenario = self.path("schedule.json", {"schema": "spillway-scenario", "version": 1, "model": model,
+                                                       "hardware": {"profile": "dgx-a100-40gb"}})
+                run = self.ask("run", scenario, "--plan-output", self.path("schedule-plan.json"))
+                followed = self.ask("run", scenario, "--set", "plan=" + self.path("schedule-plan.json"))
+                self.same(followed, run, schedule)
+
     def check(self, document):
         scenario = self.path("scenario.json", document)
         run = self.ask("run", scenario, "--plan-output", self.path("plan.json"))
