@@ -58,8 +58,8 @@ struct AllocatorTime {
 // As the replay runs a device's allocations. Capacity 0: without a limit.
 AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::int16_t device, Bytes capacity);
 
-// Whether the policy goes by its limit only where it meets it: torch's garbage collection begins at a share of the limit,
-// expandable segments reserve by the device's size. False where it isn't known.
+// Whether the policy goes by its limit only where it meets it: torch's garbage collection begins at a share of the
+// limit, expandable segments reserve by the device's size. False where it isn't known.
 bool limit_matters_only_when_met(const MemoryReplayOptions& options);
 
 // The allocation streams of all devices, each run as often as its questions need and no more: without a limit; where
