@@ -28,13 +28,12 @@ struct OffloadTraffic {
   DriveLoad load;                    // of that rank's GPU, over one step
   std::vector<TrafficCause> causes;  // most bytes first
   std::int64_t tensors = 0, small_tensors = 0;
-  Bytes small_bytes{};    // kept because they are small
-  std::string basis;      // in words, for the report
-  std::string technique;  // of the plan that moves them; empty: no plan does
-  Bytes to_host{},
-      from_host{};            // of all ranks, what that plan stores in and loads from host memory, if it uses no drives
-  bool is_projected = false;  // of a step that nothing was moved out of: what moving it all would take
-  Picos replayed{};           // the step as it ran; longer than load.step where its transfers held it up
+  Bytes small_bytes{};           // kept because they are small
+  std::string basis;             // in words, for the report
+  std::string technique;         // of the plan that moves them; empty: no plan does
+  Bytes to_host{}, from_host{};  // of a plan that uses no drives, by all ranks
+  bool is_projected = false;     // of a step that nothing was moved out of: what moving it all would take
+  Picos replayed{};              // the step as it ran; longer than load.step where its transfers held it up
 };
 
 // `trace`: what `result` is of (run_traced). Throws InputError when the trace lacks memory, uses or phases, or a step.
