@@ -9,7 +9,7 @@
 #include "base/amount.h"
 #include "base/input_error.h"
 #include "base/number_text.h"
-#include "sim/replay/least_capacity.h"
+#include "scenario/least_capacity.h"
 
 namespace spillway::scenario {
 namespace {

@@ -84,8 +84,7 @@ class TorchPool {
   [[nodiscard]] std::string_view name() const {
     return settings_.expandable_segments ? expandable_policy : torch_policy;
   }
-  // What would have been reserved had the limit not been met, the least so far: under any limit between the two all
-  // goes the same way. Bytes::max(): it was not met. Not of expandable segments.
+  // The least reservation that the limit refused: up to it, all limits act alike. Bytes::max(): none; or expandable.
   [[nodiscard]] Bytes least_refused() const { return least_refused_; }
   void keep_rows(bool keep) { keep_rows_ = keep; }
   // Finished lives in the order they ended, then live ones by block id.

@@ -1,4 +1,4 @@
-#include "sim/replay/least_capacity.h"
+#include "scenario/least_capacity.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,7 @@
 #include "base/stop.h"
 #include "sim/devices/memory/allocation_stream.h"
 
-namespace spillway::sim {
+namespace spillway::scenario {
 namespace {
 
 class DeviceSearch {
@@ -87,4 +87,4 @@ Bytes least_capacity(const Trace& trace, const MemoryReplayOptions& options, con
   return least;
 }
 
-}  // namespace spillway::sim
+}  // namespace spillway::scenario

@@ -1,5 +1,5 @@
 // What a step is short of: found with the allocator under the limit, not from what it reserves without one.
-#include "sim/replay/least_capacity.h"
+#include "scenario/least_capacity.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/sim/engine/engine_random.h"
 
-namespace spillway::sim {
+namespace spillway::scenario {
 namespace {
 
 constexpr Bytes mebibytes(std::int64_t n) { return Bytes(n << 20); }
@@ -70,7 +70,7 @@ TEST(MemoryReplay, ShowsTheRunThatGivesSegmentsBack) {
 }
 
 // Blocks of 1 to 40 MiB that come and go; late: some are free only some requests after that was asked for.
-Trace random_stream(test::Random& random, bool late) {
+Trace random_stream(sim::test::Random& random, bool late) {
   std::vector<Request> live, pending, requests;
   const auto take_any = [&random](std::vector<Request>& from) {
     std::swap(from[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(from.size()) - 1))],
@@ -113,7 +113,7 @@ TEST(LeastCapacity, IsTheEdge) {
 
 // However many limits are left out as alike; known peaks are not found again.
 TEST(LeastCapacity, IsTheEdgeOfRandomStreams) {
-  test::Random random(31);
+  sim::test::Random random(31);
   for (int i = 0; i < 100; ++i) {
     SCOPED_TRACE(i);
     const Trace trace = random_stream(random, i % 2 == 1);
@@ -130,7 +130,7 @@ TEST(LeastCapacity, IsTheEdgeOfRandomStreams) {
 
 // Under every limit below the least one that was refused.
 TEST(LeastCapacity, LimitsThatARunMeetsAlikeAreOne) {
-  test::Random random(32);
+  sim::test::Random random(32);
   for (int i = 0; i < 20; ++i) {
     const Trace trace = random_stream(random, i % 2 == 1);
     const auto within_limit = [&trace](Bytes limit) {
@@ -152,7 +152,7 @@ TEST(LeastCapacity, LimitsThatARunMeetsAlikeAreOne) {
 
 // What surely doesn't fit is known without the allocator, whoever else still uses a block that is given back.
 TEST(MemoryReplay, VerdictsWithoutPeaksAreThoseWithThem) {
-  test::Random random(33);
+  sim::test::Random random(33);
   int skipped = 0;
   for (int i = 0; i < 60; ++i) {
     SCOPED_TRACE(i);
@@ -183,4 +183,4 @@ TEST(LeastCapacity, OfTheIdealAllocatorIsThePeak) {
 }
 
 }  // namespace
-}  // namespace spillway::sim
+}  // namespace spillway::scenario

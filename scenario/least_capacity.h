@@ -8,7 +8,7 @@
 #include "sim/replay/memory_replay.h"
 #include "traces/trace.h"
 
-namespace spillway::sim {
+namespace spillway::scenario {
 
 // The least capacity, not below options.capacity, within which the stream of each device runs, to 2 MiB (torch reserves
 // no less; to 512 bytes where nothing fragments). By bisection between the most that is allocated at once, which no
@@ -20,4 +20,4 @@ namespace spillway::sim {
 Bytes least_capacity(const Trace& trace, const MemoryReplayOptions& options,
                      const std::optional<DevicePeaks>& failed = std::nullopt);
 
-}  // namespace spillway::sim
+}  // namespace spillway::scenario
