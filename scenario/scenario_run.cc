@@ -439,7 +439,18 @@ void prepare_for_offload(LoadedScenario& loaded) {
                                          : "uses from the lives of memory blocks and phases"});
 }
 
+// Its fates tell when tensors leave, and not that another stage's GPU holds them meanwhile.
+void refuse_peers(const Scenario& scenario, const Plan& plan) {
+  if (!plan.fates) return;
+  for (const NamedSchedule& named : named_schedules())
+    if (named.moves == ScheduleMoves::to_peer && named.name == plan.fates->technique)
+      throw InputError(scenario.plan, "/fates/technique",
+                       plan.fates->technique + " keeps activations on another stage's GPU, which a plan doesn't tell",
+                       "run the schedule itself: model.pipeline_schedule, without the plan");
+}
+
 void apply_plan(LoadedScenario& loaded, const Plan& plan) {
+  refuse_peers(loaded.scenario, plan);
   Plan parts = plan;
   parts.schedule.reset();
   // The uses of a capture may be inferred yet, from what the order moves.

@@ -71,6 +71,28 @@ class OneAnswer(folder_case.FolderCase):
                 run = self.ask("run", scenario, "--plan-output", self.path("schedule-plan.json"))
                 followed = self.ask("run", scenario, "--set", "plan=" + self.path("schedule-plan.json"))
                 self.same(followed, run, schedule)
+        # What another stage's GPU holds is in no plan: refused, not forgotten.
+        model = {**model, "pipeline_schedule": "bpipe", "pipeline_chunks": 1}
+        scenario = self.path("schedule.json", {"schema": "spillway-scenario", "version": 1, "model": model,
+                                               "hardware": {"profile": "dgx-a100-40gb"}})
+        self.ask("run", scenario, "--plan-output", self.path("schedule-plan.json"))
+        refused = subprocess.run([PROGRAM, "run", scenario, "--set", "plan=" + self.path("schedule-plan.json")],
+                                 capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(refused.returncode, 2, refused.stdout)
+        self.assertIn("another stage's GPU", refused.stderr)
+
+    def test_of_equal_ways_the_one_that_writes_nothing_comes_first(self):
+        model = {"name": "llama-2-7b", "layers": 16, "sequence": 4096, "micro_batch": 1, "gradient_accumulation": 16,
+                 "framework": "megatron", "tensor_parallel": 2, "sequence_parallel": True, "pipeline_parallel": 4}
+        scenario = self.path("written.json", {"schema": "spillway-scenario", "version": 1, "model": model,
+                                              "hardware": {"profile": "dgx-h100"}, "offload": {"technique": "ssdtrain"}})
+        ways = self.ask("fit", scenario, "--replays", "1", "--budget", "20", "--all")["ways"]
+        equal = [(one, other) for one, other in zip(ways, ways[1:])
+                 if one["fits"] and other["fits"] and one["step_time_ns"] == other["step_time_ns"]
+                 and (one["life_years"] is None) != (other["life_years"] is None)]
+        self.assertTrue(equal, "what this is about")
+        for one, other in equal:
+            self.assertIsNone(one["life_years"], f"{one['name']} before {other['name']}")
 
     def check(self, document):
         scenario = self.path("scenario.json", document)

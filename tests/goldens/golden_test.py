@@ -121,10 +121,10 @@ def main():
                 continue
             path = os.path.join(HERE, group + ".json")
             pinned = load(path)
-            todo = [case for case in cases
+            asked = [case for case in cases
                     if (size == "full" or not case.full) and (not case.needs or os.path.exists(case.needs))]
-            found = dict(zip((case.name for case in todo), pool.map(runner.figures, todo)))
-            ran += len(todo)
+            found = dict(zip((case.name for case in asked), pool.map(runner.figures, asked)))
+            ran += len(asked)
             if bless:
                 names = [case.name for case in cases]
                 save(path, {name: found.get(name, pinned.get(name)) for name in names if name in found or name in pinned})

@@ -3,45 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <vector>
-
-#include "tests/sim/engine/engine_random.h"
+#include "tests/sim/replay/request_stream.h"
 
 namespace spillway::scenario {
 namespace {
 
-constexpr Bytes mebibytes(std::int64_t n) { return Bytes(n << 20); }
-
-struct Request {
-  MemoryAction action;
-  std::uint64_t address;
-  std::int64_t mebibytes;
-  std::int16_t device = 0;
-};
-
-Trace stream(const std::vector<Request>& requests) {
-  Trace trace;
-  for (const Request& request : requests) {
-    MemoryEvent& added = trace.memory_events.emplace_back();
-    added.action = request.action;
-    added.address = Addr(request.address);
-    added.bytes = mebibytes(request.mebibytes);
-    added.device = request.device;
-  }
-  trace.set(Capability::memory);
-  return trace;
-}
-
-MemoryReplayOptions within(Bytes capacity, std::string_view allocator = torch_policy) {
-  MemoryReplayOptions options;
-  options.allocator = allocator;
-  options.capacity = capacity;
-  return options;
-}
-
-constexpr auto take = MemoryAction::allocate;
-constexpr auto give = MemoryAction::free_requested;
+using namespace sim::test;
 
 // 30 MiB, given back, then 60 MiB: without a limit the cache keeps the first segment, 30 + 60 = 90 MiB reserved. Under
 // a limit it goes back to the driver: 60 MiB do.
@@ -50,55 +17,6 @@ TEST(LeastCapacity, CountsOnTheCacheGivingSegmentsBack) {
   const MemoryReplayOptions options = within(mebibytes(20));
   ASSERT_EQ(MemoryReplay(trace, options).peaks().front().reserved, mebibytes(90));
   EXPECT_EQ(least_capacity(trace, options), mebibytes(60));
-}
-
-// Where a step fits by what the allocator gives back, its peaks and its curve are those of the run that does.
-TEST(MemoryReplay, ShowsTheRunThatGivesSegmentsBack) {
-  const Trace trace = stream({{take, 1, 30}, {give, 1, 30}, {take, 2, 60}});
-  const std::vector<Picos> unknown(trace.memory_events.size(), Picos(0));
-  const MemoryReplay replay(trace, within(mebibytes(64)));
-  const MemoryResult memory = replay.result(unknown);
-  EXPECT_TRUE(memory.gives_back);
-  EXPECT_FALSE(memory.out_of_memory);
-  EXPECT_EQ(memory.peak_reserved, mebibytes(60));
-  EXPECT_EQ(replay.peaks().front().reserved, mebibytes(60));
-  const auto most = std::max_element(memory.timeline.begin(), memory.timeline.end(),
-                                     [](const auto& a, const auto& b) { return a.reserved < b.reserved; });
-  ASSERT_NE(most, memory.timeline.end());
-  EXPECT_EQ(most->reserved, mebibytes(60));
-  EXPECT_FALSE(MemoryReplay(trace, within(mebibytes(90))).result(unknown).gives_back);
-}
-
-// Blocks of 1 to 40 MiB that come and go; late: some are free only some requests after that was asked for.
-Trace random_stream(sim::test::Random& random, bool late) {
-  std::vector<Request> live, pending, requests;
-  const auto take_any = [&random](std::vector<Request>& from) {
-    std::swap(from[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(from.size()) - 1))],
-              from.back());
-    const Request chosen = from.back();
-    from.pop_back();
-    return chosen;
-  };
-  const auto completed = [](Request request) {
-    request.action = MemoryAction::free_completed;
-    return request;
-  };
-  for (std::uint64_t i = 1; i <= 120; ++i) {
-    if (live.size() < 4 || random.between(0, 9) < 6) {
-      live.push_back({take, i, random.between(1, 40)});
-      requests.push_back(live.back());
-      continue;
-    }
-    Request given = take_any(live);
-    given.action = give;
-    requests.push_back(given);
-    if (late && random.between(0, 2) == 0)
-      pending.push_back(given);
-    else if (late)
-      requests.push_back(completed(given));
-    if (pending.size() > 3) requests.push_back(completed(take_any(pending)));
-  }
-  return stream(requests);
 }
 
 // Exact to the torch allocator's 2 MiB: the stream runs within it, and not within 2 MiB less.
@@ -113,7 +31,7 @@ TEST(LeastCapacity, IsTheEdge) {
 
 // However many limits are left out as alike; known peaks are not found again.
 TEST(LeastCapacity, IsTheEdgeOfRandomStreams) {
-  sim::test::Random random(31);
+  Random random(31);
   for (int i = 0; i < 100; ++i) {
     SCOPED_TRACE(i);
     const Trace trace = random_stream(random, i % 2 == 1);
@@ -130,7 +48,7 @@ TEST(LeastCapacity, IsTheEdgeOfRandomStreams) {
 
 // Under every limit below the least one that was refused.
 TEST(LeastCapacity, LimitsThatARunMeetsAlikeAreOne) {
-  sim::test::Random random(32);
+  Random random(32);
   for (int i = 0; i < 20; ++i) {
     const Trace trace = random_stream(random, i % 2 == 1);
     const auto within_limit = [&trace](Bytes limit) {
@@ -148,24 +66,6 @@ TEST(LeastCapacity, LimitsThatARunMeetsAlikeAreOne) {
       EXPECT_EQ(as_wide.allocations, run.allocations);
     }
   }
-}
-
-// What surely doesn't fit is known without the allocator, whoever else still uses a block that is given back.
-TEST(MemoryReplay, VerdictsWithoutPeaksAreThoseWithThem) {
-  sim::test::Random random(33);
-  int skipped = 0;
-  for (int i = 0; i < 60; ++i) {
-    SCOPED_TRACE(i);
-    const Trace trace = random_stream(random, i % 2 == 1);
-    MemoryReplayOptions options = within(mebibytes(random.between(100, 900)));
-    const DevicePeaks whole = MemoryReplay(trace, options).peaks().front();
-    options.peaks = false;
-    const DevicePeaks brief = MemoryReplay(trace, options).peaks().front();
-    EXPECT_EQ(brief.verdict, whole.verdict);
-    EXPECT_LE(brief.allocated, whole.allocated);
-    skipped += brief.allocated < whole.allocated ? 1 : 0;
-  }
-  EXPECT_GT(skipped, 10);
 }
 
 // Of two devices the needier one decides; what fits stays as it is.
