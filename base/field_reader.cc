@@ -365,7 +365,7 @@ void FieldReader::integers(const FieldInfo& info, std::vector<std::int64_t>& val
   if (list == nullptr) return;
   values.clear();
   values.reserve(list->size());
-  for (const Json& each : *list) {
+  for (const Json& each : list->get_ref<const Json::array_t&>()) {  // quicker than the document's iterators
     std::int64_t read = 0;
     if (!is_whole(each, info, read)) return refuse_range(info, place_of_item(info, values.size()), "a whole number");
     values.push_back(read);
@@ -377,7 +377,7 @@ void FieldReader::numbers(const FieldInfo& info, std::vector<double>& values) {
   if (list == nullptr) return;
   values.clear();
   values.reserve(list->size());
-  for (const Json& each : *list) {
+  for (const Json& each : list->get_ref<const Json::array_t&>()) {  // quicker than the document's iterators
     double read = 0;
     if (!is_number(each, info, read)) return refuse_range(info, place_of_item(info, values.size()), "a number");
     values.push_back(read);

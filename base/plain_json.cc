@@ -106,20 +106,45 @@ class PlainParser {
     auto& items = into.get_ref<Json::array_t&>();
     ++at_;
     if (take(']')) return true;
-    items.reserve(commas_before_bracket() + 1);
+    skip_space();
+    if (begins_number()) items.reserve(commas_before_bracket() + 1);
     do {
       skip_space();
-      const bool is_number = at_ != end_ && (is_digit(*at_) || *at_ == '-');
-      if (is_number ? !number([&items](auto read) { items.emplace_back(read); }) : !value(items.emplace_back(), depth))
+      if (short_integer(items)) continue;
+      if (begins_number() ? !number([&items](auto read) { items.emplace_back(read); })
+                          : !value(items.emplace_back(), depth))
         return false;
     } while (take(','));
     return take(']');
   }
 
-  // One less than the values of a list of numbers; of other lists too few, or some that are not theirs.
+  [[nodiscard]] bool begins_number() const { return at_ != end_ && (is_digit(*at_) || *at_ == '-'); }
+
+  // Most of what tables consist of; false and nothing read: another value, or one that needs a closer look.
+  bool short_integer(Json::array_t& items) {
+    constexpr std::ptrdiff_t most_digits = 18;  // that no sum below overflows with
+    const char* at = at_;
+    const bool is_negative = at != end_ && *at == '-';
+    if (is_negative) ++at;
+    const char* const digits = at;
+    std::uint64_t sum = 0;
+    for (; at != end_ && is_digit(*at); ++at) sum = 10 * sum + static_cast<std::uint64_t>(*at - '0');
+    if (at == digits || at - digits > most_digits || at == end_ || (*at != ',' && *at != ']')) return false;
+    if (*digits == '0' && at - digits > 1) return false;
+    if (is_negative)
+      items.emplace_back(-static_cast<std::int64_t>(sum));
+    else
+      items.emplace_back(sum);
+    at_ = at;
+    return true;
+  }
+
+  // One less than the values of a list of numbers; of lists that begin with one and go on otherwise something else.
   [[nodiscard]] std::size_t commas_before_bracket() const {
-    const char* const bracket = std::find_if(at_, end_, [](char c) { return c == ']' || c == '[' || c == '{'; });
-    return static_cast<std::size_t>(std::count(at_, bracket, ','));
+    std::size_t commas = 0;
+    for (const char* at = at_; at != end_ && *at != ']' && *at != '[' && *at != '{'; ++at)
+      commas += *at == ',' ? 1U : 0U;
+    return commas;
   }
 
   bool string(std::string_view& text) {
@@ -182,8 +207,12 @@ bool parse_plain_json(std::string_view text, int deepest, Json& root) {
 
 void clear_json(Json& json) {
   if (!json.is_structured()) return;
-  for (Json& each : json)
-    if (each.is_structured()) clear_json(each);
+  if (json.is_array()) {
+    for (Json& each : json.get_ref<Json::array_t&>())
+      if (each.is_structured()) clear_json(each);
+  } else {
+    for (auto& [key, value] : json.get_ref<Json::object_t&>()) clear_json(value);
+  }
   json.clear();
 }
 

@@ -136,17 +136,24 @@ DatasheetFacts datasheet_facts(const GpuProfile& gpu) {
   return facts;
 }
 
+namespace {
+
+double distance_of_kin(const DatasheetFacts& kin, const DatasheetFacts& target) {
+  const double kin_peak = dense(kin, Precision::bf16), peak = dense(target, Precision::bf16);
+  return (kin.path != target.path ? other_path_distance : 0) +
+         (kin.architecture != target.architecture ? other_architecture_distance : 0) +
+         log_ratio(kin_peak / kin.bandwidth, peak / target.bandwidth) +
+         log_ratio(kin.tdp_watts / kin_peak, target.tdp_watts / peak);
+}
+
+}  // namespace
+
 std::size_t nearest_kin(std::span<const OperatorTimes> measured, const DatasheetFacts& target) {
   SPILLWAY_ASSERT(!measured.empty());
   std::size_t nearest = 0;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < measured.size(); ++i) {
-    const DatasheetFacts& kin = measured[i].facts;
-    const double kin_peak = dense(kin, Precision::bf16), peak = dense(target, Precision::bf16);
-    const double distance = (kin.path != target.path ? other_path_distance : 0) +
-                            (kin.architecture != target.architecture ? other_architecture_distance : 0) +
-                            log_ratio(kin_peak / kin.bandwidth, peak / target.bandwidth) +
-                            log_ratio(kin.tdp_watts / kin_peak, target.tdp_watts / peak);
+    const double distance = distance_of_kin(measured[i].facts, target);
     if (distance < least) {
       least = distance;
       nearest = i;
@@ -209,21 +216,26 @@ bool has_memory_kind(const OperatorTimes& times, MemoryKind kind) {
 }
 
 // The others, nearest first.
-std::vector<OperatorTimes> others_by_nearness(std::span<const OperatorTimes> measured, const OperatorTimes& own) {
-  std::vector<OperatorTimes> left, ordered;
+std::vector<const OperatorTimes*> others_by_nearness(std::span<const OperatorTimes> measured,
+                                                     const OperatorTimes& own) {
+  std::vector<const OperatorTimes*> others;
   for (const OperatorTimes& times : measured)
-    if (times.name != own.name) left.push_back(times);
-  while (!left.empty()) {
-    const std::size_t nearest = nearest_kin(left, own.facts);
-    ordered.push_back(left[nearest]);
-    left.erase(left.begin() + static_cast<std::ptrdiff_t>(nearest));
-  }
-  return ordered;
+    if (times.name != own.name) others.push_back(&times);
+  std::stable_sort(others.begin(), others.end(), [&own](const OperatorTimes* a, const OperatorTimes* b) {
+    return distance_of_kin(a->facts, own.facts) < distance_of_kin(b->facts, own.facts);
+  });
+  return others;
 }
 
+// Its tables are long: only where there is a gap are they copied.
 void fill_gaps(OperatorTimes& own, std::span<const OperatorTimes> measured) {
-  for (const OperatorTimes& other : others_by_nearness(measured, own)) {
-    const OperatorTimes kin = carried_over(other, own.facts);
+  for (const OperatorTimes* const other : others_by_nearness(measured, own)) {
+    const auto lacks = [&](const auto list) { return (own.*list).empty() && !(other->*list).empty(); };
+    const bool has_more = std::any_of(attention_lists.begin(), attention_lists.end(), lacks) ||
+                          std::any_of(other->memory.begin(), other->memory.end(),
+                                      [&](const MemoryTimes& memory) { return !has_memory_kind(own, memory.kind); });
+    if (!has_more) continue;
+    const OperatorTimes kin = carried_over(*other, own.facts);
     for (const auto list : attention_lists)
       if ((own.*list).empty()) own.*list = kin.*list;
     for (const MemoryTimes& memory : kin.memory)
