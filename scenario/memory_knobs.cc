@@ -1,11 +1,9 @@
 #include "scenario/memory_knobs.h"
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 #include <memory>
 
-#include "base/stop.h"
+#include "base/parallel.h"
 #include "planners/stalloc/stalloc_plan.h"
 
 namespace spillway::scenario {
@@ -52,11 +50,7 @@ std::vector<MemoryKnob> try_memory_knobs(const Trace& trace, const AllocationStr
   present.keep_rows = present.keep_totals = present.repeat = false;
   const Bytes now = Bytes(replay_allocation_stream(trace, present).statistics.all().reserved_bytes.peak);
   std::vector<MemoryKnob> knobs = candidates();
-  const std::atomic<bool>* const stop = current_stop();
-  oneapi::tbb::parallel_for(std::size_t{0}, knobs.size(), [&](std::size_t i) {
-    const StopScope scope(stop);
-    replay_with(trace, options, now, knobs[i]);
-  });
+  in_parallel(knobs.size(), [&](std::size_t i) { replay_with(trace, options, now, knobs[i]); });
   std::stable_sort(knobs.begin(), knobs.end(), [](const MemoryKnob& a, const MemoryKnob& b) {
     return std::pair(a.is_bound, b.gain) < std::pair(b.is_bound, a.gain);
   });

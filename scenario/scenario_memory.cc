@@ -1,15 +1,12 @@
 #include "scenario/scenario_memory.h"
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <utility>
 #include <vector>
 
 #include "base/input_error.h"
-#include "base/stop.h"
+#include "base/parallel.h"
 #include "scenario/reserve.h"
 #include "sim/pictures/memory_snapshot.h"
 #include "sim/replay/memory_replay.h"
@@ -99,9 +96,7 @@ std::vector<MemoryPicture> step_memory_on(const LoadedScenario& loaded, const Sc
     pictures.push_back(memory_picture_on(trace, stream, {}, false, 0));
   else
     pictures.resize(clocks.size());
-  const std::atomic<bool>* const stop = current_stop();
-  oneapi::tbb::parallel_for(std::size_t{0}, times.start.empty() ? 0 : clocks.size(), [&](std::size_t i) {
-    const StopScope scope(stop);
+  in_parallel(times.start.empty() ? 0 : clocks.size(), [&](std::size_t i) {
     const bool timed = clocks[i] != MemoryClock::program;
     const std::int64_t end = timed ? run.result.replayed.count() : static_cast<std::int64_t>(trace.ops.size());
     pictures[i] = memory_picture_on(trace, stream, event_places(trace, times, clocks[i]), timed, end);

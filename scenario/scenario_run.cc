@@ -1,8 +1,6 @@
 #include "scenario/scenario_run.h"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -11,8 +9,8 @@
 #include "base/field_setter.h"
 #include "base/input_error.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "base/read_file.h"
-#include "base/stop.h"
 #include "models/cost/collective_time.h"
 #include "models/cost/cost_model.h"
 #include "models/cost/token_exchange.h"
@@ -531,9 +529,7 @@ std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unre
   if (uses_drives && !loaded.hardware.drives.empty())
     cases.push_back({"drives infinitely fast", {}, with_endless_drives(loaded.hardware)});
   std::vector<Relaxation> relaxations(cases.size());
-  const std::atomic<bool>* const stop = current_stop();
-  oneapi::tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t i) {
-    const StopScope scope(stop);
+  in_parallel(cases.size(), [&](std::size_t i) {
     ReplayOptions options = loaded.options;
     options.memory.capacity = unrelaxed.memory.limit;
     options.speed = times(options.speed, cases[i].factor);

@@ -1,15 +1,12 @@
 #include "gui/workspace/outcome.h"
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <functional>
 #include <utility>
 
 #include "base/byte_source.h"
-#include "base/stop.h"
+#include "base/parallel.h"
 #include "gui/workspace/variant_figures.h"
 #include "scenario/evaluator.h"
 #include "scenario/reserve.h"
@@ -47,16 +44,6 @@ LoadedScenario load_with(const Scenario& scenario, const ReadRange& range,
     captured = std::move(fresh);
   }
   return load_captured(scenario, captured->trace);
-}
-
-// work(0) ... work(count - 1), each stopped by what stops this thread. Each writes what is its own.
-template <class Work>
-void in_parallel(std::size_t count, const Work& work) {
-  const std::atomic<bool>* const stop = current_stop();
-  oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-    const StopScope scope(stop);
-    work(i);
-  });
 }
 
 // Of the GPU that needs most memory; 0: none is known to.

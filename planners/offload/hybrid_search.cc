@@ -1,7 +1,5 @@
 #include "planners/offload/hybrid_search.h"
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/stop.h"
+#include "base/parallel.h"
 #include "planners/offload/checkpoints.h"
 #include "planners/offload/drive_life.h"
 #include "planners/offload/lifetimes.h"
@@ -156,9 +154,7 @@ class HybridSearch {
         if (tier == Tier::drive && (!settings_.drives || hardware_.drives.empty())) continue;
         if (!takes_host || settings_.host) jobs.push_back({&runner, tier, {}});
       }
-    const std::atomic<bool>* const stop = current_stop();
-    oneapi::tbb::parallel_for(std::size_t{0}, jobs.size(), [&](std::size_t j) {
-      const StopScope scope(stop);
+    in_parallel(jobs.size(), [&](std::size_t j) {
       OffloadSettings runtime = settings_.runtime;
       runtime.tier = jobs[j].tier;
       jobs[j].outcome = jobs[j].runner->run(trace_, detailed_, runtime);

@@ -1,15 +1,13 @@
 #include "studies/diagnosis/step_diagnosis.h"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
 
-#include "base/stop.h"
+#include "base/parallel.h"
 #include "scenario/evaluator.h"
 #include "sim/devices/memory/memory_policies.h"
 #include "studies/diagnosis/busy_time.h"
@@ -347,9 +345,7 @@ class Diagnosis {
   void relieve() {
     const std::vector<Case> reliefs = cases();
     std::vector<Relief> found(reliefs.size());
-    const std::atomic<bool>* const stop = current_stop();
-    oneapi::tbb::parallel_for(std::size_t{0}, reliefs.size(), [&](std::size_t i) {
-      const StopScope scope(stop);
+    in_parallel(reliefs.size(), [&](std::size_t i) {
       ReplayOptions options = loaded_.options;
       options.memory = {};
       options.memory.allocator = ideal_policy;

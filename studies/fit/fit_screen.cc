@@ -1,11 +1,10 @@
 #include "studies/fit/fit_screen.h"
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/parallel.h"
 #include "base/stop.h"
 #include "models/step/generatable.h"
 #include "planners/offload/checkpoints.h"
@@ -125,9 +124,7 @@ void FitScreen::measure(std::span<const Prepared> points) {
       if (is_new) wanted.emplace_back(stand, &at->second);
     }
   }
-  const std::atomic<bool>* const stop = current_stop();
-  oneapi::tbb::parallel_for(std::size_t{0}, wanted.size(), [&](std::size_t i) {
-    const StopScope scope(stop);
+  in_parallel(wanted.size(), [&](std::size_t i) {
     const auto& [stand, shape] = wanted[i];
     try {
       shape->shape = measure_shape(machine_, shape_setup(stand->setup));

@@ -1,14 +1,12 @@
 #include "studies/offload/best_offload.h"
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 #include <limits>
 #include <set>
 #include <utility>
 
 #include "base/input_error.h"
-#include "base/stop.h"
+#include "base/parallel.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluator.h"
 #include "sim/replay/order_plan.h"
@@ -90,11 +88,7 @@ std::vector<VariantCase> replay_variants(const LoadedScenario& loaded, const Loa
                                          const VariantLimits& limits) {
   std::vector<VariantCase> cases;
   for (StepVariant& variant : step_variants(loaded, limits)) cases.push_back({.variant = std::move(variant)});
-  const std::atomic<bool>* const stop = current_stop();
-  oneapi::tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t c) {
-    const StopScope scope(stop);
-    replay_kept(cases[c], load, capacity);
-  });
+  in_parallel(cases.size(), [&](std::size_t c) { replay_kept(cases[c], load, capacity); });
   std::set<std::uint64_t> known = {digest_of_works(loaded.trace)};
   for (VariantCase& one : cases)
     one.is_same = one.loaded != nullptr && !known.insert(digest_of_works(one.loaded->trace)).second;

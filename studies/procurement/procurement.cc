@@ -1,10 +1,7 @@
 #include "studies/procurement/procurement.h"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -14,7 +11,7 @@
 #include <utility>
 
 #include "base/input_error.h"
-#include "base/stop.h"
+#include "base/parallel.h"
 #include "hwprofiles/profile_library.h"
 #include "scenario/machine_power.h"
 #include "scenario/scenario_memory.h"
@@ -62,16 +59,6 @@ class Procurement {
     const std::int64_t count = option.drive ? option.drive->chosen : 0;
     ReplayedPlan plan = replay_plan_of(option.fleet.plans.front(), drive, count, switch_lanes_of(in_.prices));
     answer_.step = result_on_gpu_clock(plan.loaded, std::move(plan.ran));
-  }
-
-  // What is done does not depend on how many threads do it.
-  template <class Work>
-  static void in_parallel(std::size_t count, const Work& work) {
-    const std::atomic<bool>* const stop = current_stop();
-    oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-      const StopScope scope(stop);
-      work(i);
-    });
   }
 
   void replay_all(std::vector<FleetOption> fleets) {

@@ -1,7 +1,5 @@
 #include "studies/sweep/sweep_seeds.h"
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/stop.h"
+#include "base/parallel.h"
 #include "studies/sweep/sweep_space.h"
 #include "studies/sweep/sweep_task.h"
 
@@ -88,9 +86,7 @@ class Seeds {
     settings.reserve(numbers.size());
     for (const std::int64_t number : numbers) settings.push_back(space_.settings(space_.at(number)));
     std::vector<Look> looks(numbers.size());
-    const std::atomic<bool>* const stop = current_stop();
-    oneapi::tbb::parallel_for(std::size_t{0}, numbers.size(), [&](std::size_t i) {
-      const StopScope scope(stop);
+    in_parallel(numbers.size(), [&](std::size_t i) {
       looks[i].number = numbers[i];
       SweepEstimate one = estimate(settings[i], wanted);
       if (!one.invalid.empty() || !one.does(file_)) return;
