@@ -288,6 +288,7 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
 
   DeviceRun& run = runs_.emplace_back();
   bool gives_back = false;
+  std::optional<AllocationStreamResult> failed;
   const bool ran_twice = needed.repeated_peak_reserved > Bytes(0);
   if (capacity > Bytes(0)) peaks.verdict = Verdict::fits;
   if (capacity > Bytes(0) && (!ran_twice || needed.repeated_peak_reserved > capacity)) {
@@ -296,19 +297,22 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
     stream.keep_rows = stream.keep_totals = options_.details && peaks.reserved > capacity;
     AllocationStreamResult limited = replay_allocation_stream(trace_, events, stream);
     run = {limited.costs, limited.repeated_costs};
-    if (peaks.reserved > capacity && limited.out_of_memory > 0) peaks.verdict = Verdict::does_not_fit;
-    gives_back = peaks.reserved > capacity && limited.out_of_memory == 0;
-    if (gives_back) {
+    if (peaks.reserved > capacity && limited.out_of_memory > 0) {
+      peaks.verdict = Verdict::does_not_fit;
+      if (options_.details) failed = std::move(limited);
+    } else if (peaks.reserved > capacity) {
+      gives_back = true;
       needed = std::move(limited);
       peaks.reserved = Bytes(needed.statistics.all().reserved_bytes.peak);
     }
   } else {
     run = {needed.costs, needed.repeated_costs};
   }
-  show_if_wanted(events, std::move(needed), gives_back);
+  show_if_wanted(events, std::move(needed), gives_back, std::move(failed));
 }
 
-void MemoryReplay::show_if_wanted(const EventIndex& events, AllocationStreamResult run, bool gives_back) {
+void MemoryReplay::show_if_wanted(const EventIndex& events, AllocationStreamResult run, bool gives_back,
+                                  std::optional<AllocationStreamResult> failed) {
   const DevicePeaks& peaks = peaks_.back();
   const bool is_wanted = options_.device ? peaks.device == *options_.device
                                          : peaks_.size() == 1 || peaks.reserved > peaks_[shown_].reserved;
@@ -318,6 +322,7 @@ void MemoryReplay::show_if_wanted(const EventIndex& events, AllocationStreamResu
   shown_events_ = events;
   gives_back_ = gives_back;
   shown_run_ = std::move(run);
+  failed_run_ = std::move(failed);
 }
 
 AllocatorTime MemoryReplay::allocator_time(const DriverTimes& times) const {
@@ -336,11 +341,16 @@ AllocatorTime MemoryReplay::allocator_time(const DriverTimes& times) const {
   return result;
 }
 
-// Who held the memory when it ran out, and which allocator would have got by with less.
-std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const {
+AllocationStreamResult MemoryReplay::run_until_it_fails() const {
   AllocationStreamOptions stream = stream_options(options_, shown_device_, options_.capacity);
   stream.keep_rows = stream.keep_totals = stream.stop_when_out_of_memory = true;
-  const AllocationStreamResult limited = replay_allocation_stream(trace_, shown_events_, stream);
+  return replay_allocation_stream(trace_, shown_events_, stream);
+}
+
+// Who held the memory when it ran out, and which allocator would have got by with less.
+std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const {
+  const AllocationStreamResult again = failed_run_ ? AllocationStreamResult() : run_until_it_fails();
+  const AllocationStreamResult& limited = failed_run_ ? *failed_run_ : again;
   SPILLWAY_ASSERT(limited.first_out_of_memory.has_value());
   std::string text = describe(*limited.first_out_of_memory);
   text += "; resident:";
@@ -350,9 +360,11 @@ std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const
     text += separator + gib_text(owner.bytes) + " " + owner.name;
     separator = ", ";
   }
+  const bool is_hopeless = options_.fold == nullptr && surely_held(trace_, shown_events_) > options_.capacity;
   for (const std::string_view other : {expandable_policy, ideal_policy}) {
-    if (options_.allocator == other) continue;
-    stream = stream_options({.allocator = std::string(other)}, shown_device_, options_.capacity);
+    if (is_hopeless || options_.allocator == other) continue;
+    AllocationStreamOptions stream =
+        stream_options({.allocator = std::string(other)}, shown_device_, options_.capacity);
     stream.stop_when_out_of_memory = true;
     const AllocationStreamResult result = replay_allocation_stream(trace_, shown_events_, stream);
     if (result.out_of_memory > 0) continue;

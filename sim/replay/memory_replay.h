@@ -76,7 +76,7 @@ class MemoryReplay {
   [[nodiscard]] const std::vector<DevicePeaks>& peaks() const { return peaks_; }
   // Of options.device, or of the device that reserves most. event_time: by memory event, as event_times() gives them;
   // events are processed in their own order whatever it says. A trace without memory events gives
-  // MemoryResult::known == false. May run the stream again, to explain a failure.
+  // MemoryResult::known == false. To explain a failure it may run the stream with other allocators.
   [[nodiscard]] MemoryResult result(std::span<const Picos> event_time) const;
 
  private:
@@ -85,8 +85,10 @@ class MemoryReplay {
   };
 
   void run_device(std::int16_t device, const EventIndex& events);
-  // The last of peaks_.
-  void show_if_wanted(const EventIndex& events, AllocationStreamResult run, bool gives_back);
+  // The last of peaks_. failed: its run within the limit, where it has one that didn't fit.
+  void show_if_wanted(const EventIndex& events, AllocationStreamResult run, bool gives_back,
+                      std::optional<AllocationStreamResult> failed = std::nullopt);
+  [[nodiscard]] AllocationStreamResult run_until_it_fails() const;
   [[nodiscard]] std::string why_it_failed(std::span<const Picos> event_time) const;
 
   const Trace& trace_;
@@ -101,6 +103,7 @@ class MemoryReplay {
   // With rows and totals; without a limit unless it fits only by what is given back at that limit.
   bool gives_back_ = false;
   AllocationStreamResult shown_run_;
+  std::optional<AllocationStreamResult> failed_run_;  // with rows and totals
 };
 
 }  // namespace spillway::sim

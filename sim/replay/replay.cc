@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/parallel.h"
 #include "base/stop.h"
 #include "sim/engine/executor.h"
 #include "sim/engine/wide.h"
@@ -356,9 +357,8 @@ class Run {
   std::optional<PeriodicRun> whole_;
 };
 
-void record_memory(const Trace& trace, const MemoryReplay& memory, const std::vector<Picos>& event_time,
-                   const AllocatorTime& allocator, const DriverTimes& times, const PeriodicRun* whole, Result& result) {
-  result.memory = memory.result(event_time);
+void record_memory(const Trace& trace, const MemoryReplay& memory, const AllocatorTime& allocator,
+                   const DriverTimes& times, const PeriodicRun* whole, Result& result) {
   result.memory.driver_time = allocator.step;
   result.memory.first_driver_time = allocator.first_step;
   if (allocator.step > Picos(0)) name_driver_times(times, result);
@@ -392,12 +392,10 @@ void rate_the_step(const Trace& trace, const ReplayOptions& options, Result& res
   result.power = power_of(trace, seconds);
 }
 
-// Drives' write caches begin the step as full as the steps before left them. again(levels): the same run from these.
+// The run that begins with drives' write caches as full as it leaves them. again(levels): a run from these.
 template <class Again>
-std::unique_ptr<Run> with_used_caches(std::unique_ptr<Run> run, const Again& again) {
-  std::vector<std::int64_t> levels = run->cache_levels();
-  if (std::none_of(levels.begin(), levels.end(), [](std::int64_t level) { return level > 0; })) return run;
-  levels = run->cache_sizes();
+std::unique_ptr<Run> from_used_caches(std::vector<std::int64_t> levels, const Again& again) {
+  std::unique_ptr<Run> run;
   for (int round = 0; round < most_rounds; ++round) {
     run = again(levels);
     const std::vector<std::int64_t> left = run->cache_levels();
@@ -405,6 +403,17 @@ std::unique_ptr<Run> with_used_caches(std::unique_ptr<Run> run, const Again& aga
     levels = left;
   }
   return run;
+}
+
+bool fills_caches(const Run& run) {
+  const std::vector<std::int64_t> levels = run.cache_levels();
+  return std::any_of(levels.begin(), levels.end(), [](std::int64_t level) { return level > 0; });
+}
+
+// Drives' write caches begin the step as full as the steps before left them.
+template <class Again>
+std::unique_ptr<Run> with_used_caches(std::unique_ptr<Run> run, const Again& again) {
+  return fills_caches(*run) ? from_used_caches(run->cache_sizes(), again) : std::move(run);
 }
 
 void record_host_memory(const Trace& trace, const PlannedTrace* planned, const std::vector<Picos>& event_time,
@@ -417,22 +426,28 @@ void record_host_memory(const Trace& trace, const PlannedTrace* planned, const s
 
 Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options) {
   const DriverTimes times = driver_times(hardware.gpu);
-  const MemoryReplay memory(trace, options.memory);
-  const AllocatorTime allocator = memory.allocator_time(times);
+  AllocatorTime allocator;
   const auto run_from = [&](const std::vector<std::int64_t>& levels) {
     return std::make_unique<Run>(trace, nullptr, hardware, options, allocator.delays, levels);
   };
-  const std::unique_ptr<Run> run = with_used_caches(run_from({}), run_from);
-  Result result = run->result(run->times());
-  check_stop();
+  std::optional<MemoryReplay> memory;
+  std::unique_ptr<Run> run;
+  in_parallel([&] { memory.emplace(trace, options.memory); }, [&] { run = with_used_caches(run_from({}), run_from); });
+  allocator = memory->allocator_time(times);
+  if (!allocator.delays.empty()) run = with_used_caches(run_from({}), run_from);  // it waits for the driver, too
   const PeriodicRun* const whole = run->whole();
   for (const HostDelay& delay : allocator.delays)
     if (whole != nullptr && whole->is_moved(delay.after)) throw NotFolded("the driver is asked among equal periods");
+  Result result = run->times();
+  check_stop();
   const std::vector<Picos> event_time =
       whole == nullptr ? event_times(trace, {}, result.op_start, result.op_end)
                        : event_times(trace, {}, whole->first_times(as_replayed(result.op_start, *whole)),
                                      whole->first_times(as_replayed(result.op_end, *whole)));
-  record_memory(trace, memory, event_time, allocator, times, whole, result);
+  MemoryResult of_memory;
+  in_parallel([&] { of_memory = memory->result(event_time); }, [&] { result = run->result(std::move(result)); });
+  result.memory = std::move(of_memory);
+  record_memory(trace, *memory, allocator, times, whole, result);
   record_host_memory(trace, nullptr, event_time, hardware, options, result);
   rate_the_step(trace, options, result);
   return result;
@@ -448,21 +463,28 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
   std::unique_ptr<Run> run = run_from({});
   Result result = run->times();
   std::vector<Picos> event_time = order_events(planned, result.op_start, result.op_end);
-  auto memory = std::make_unique<MemoryReplay>(trace, options.memory);
+  const bool caches_fill = fills_caches(*run);
+  std::optional<MemoryReplay> memory;
+  // Most steps wait for no driver: then this run is the one.
+  in_parallel([&] { memory.emplace(trace, options.memory); },
+              [&] {
+                if (caches_fill) run = from_used_caches(run->cache_sizes(), run_from);
+                result = run->result(run->times());
+              });
   delays = memory->allocator_time(times).delays;
-  const std::vector<std::int64_t> levels = run->cache_levels();
-  const bool caches_fill = std::any_of(levels.begin(), levels.end(), [](std::int64_t level) { return level > 0; });
+  if (!delays.empty()) {
+    run = caches_fill ? from_used_caches(run->cache_sizes(), run_from) : run_from({});
+    result = run->result(run->times());
+  }
   if (caches_fill || !delays.empty()) {
-    run = caches_fill ? with_used_caches(std::move(run), run_from) : run_from({});
-    result = run->times();
     event_time = event_times(trace, planned.gate, result.op_start, result.op_end);
     if (!std::is_sorted(event_time.begin(), event_time.end())) {  // the allocator sees their order alone
       event_time = order_events(planned, result.op_start, result.op_end);
-      memory = std::make_unique<MemoryReplay>(trace, options.memory);
+      memory.emplace(trace, options.memory);
     }
   }
-  result = run->result(std::move(result));
-  record_memory(trace, *memory, event_time, memory->allocator_time(times), times, nullptr, result);
+  result.memory = memory->result(event_time);
+  record_memory(trace, *memory, memory->allocator_time(times), times, nullptr, result);
   record_host_memory(trace, &planned, event_time, hardware, options, result);
   rate_the_step(trace, options, result);
   return result;
