@@ -28,6 +28,13 @@ class PlainParser {
     return at_ == end_;
   }
 
+  // As far as that key of the outermost object.
+  bool head(Json& root, std::string_view key) {
+    last_key_ = key;
+    skip_space();
+    return value(root, 0) && is_cut_;
+  }
+
  private:
   void skip_space() {
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
@@ -84,6 +91,7 @@ class PlainParser {
       skip_space();
       std::string_view key;
       if (!string(key) || !take(':')) return false;
+      if (depth == 1 && key == last_key_) return is_cut_ = true;
       if (members.size() == members.capacity()) widen(members);
       const auto [member, is_new] = members.emplace(std::string(key), Json());
       if (!is_new) return false;
@@ -197,12 +205,18 @@ class PlainParser {
   const char* at_;
   const char* end_;
   int deepest_;
+  std::string_view last_key_;  // of the outermost object
+  bool is_cut_ = false;        // there
 };
 
 }  // namespace
 
 bool parse_plain_json(std::string_view text, int deepest, Json& root) {
   return PlainParser(text, deepest).document(root);
+}
+
+bool parse_plain_json_before(std::string_view key, std::string_view text, int deepest, Json& root) {
+  return PlainParser(text, deepest).head(root, key);
 }
 
 void clear_json(Json& json) {

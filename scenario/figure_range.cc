@@ -32,7 +32,7 @@ bool is_measured(const hwprofiles::GpuProfile& gpu) {
   const bool has_own_products =
       std::any_of(gpu.gemm_efficiency.begin(), gpu.gemm_efficiency.end(),
                   [](const auto& each) { return each.origin.provenance == OriginKind::measured; });
-  return has_own_products || models::own_operator_times(models::measured_operator_times(), gpu) != nullptr;
+  return has_own_products || models::own_operator_times(models::measured_operator_times().heads(), gpu) != nullptr;
 }
 
 Factors factors_of(Binding binding, bool is_of_kin) {

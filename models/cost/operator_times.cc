@@ -215,27 +215,28 @@ bool has_memory_kind(const OperatorTimes& times, MemoryKind kind) {
                      [&](const MemoryTimes& memory) { return memory.kind == kind; });
 }
 
-// The others, nearest first.
-std::vector<const OperatorTimes*> others_by_nearness(std::span<const OperatorTimes> measured,
-                                                     const OperatorTimes& own) {
-  std::vector<const OperatorTimes*> others;
-  for (const OperatorTimes& times : measured)
-    if (times.name != own.name) others.push_back(&times);
-  std::stable_sort(others.begin(), others.end(), [&own](const OperatorTimes* a, const OperatorTimes* b) {
-    return distance_of_kin(a->facts, own.facts) < distance_of_kin(b->facts, own.facts);
+// Of the others, nearest first.
+std::vector<std::size_t> others_by_nearness(std::span<const OperatorTimes> measured, const OperatorTimes& own) {
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < measured.size(); ++i)
+    if (measured[i].name != own.name) others.push_back(i);
+  std::stable_sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) {
+    return distance_of_kin(measured[a].facts, own.facts) < distance_of_kin(measured[b].facts, own.facts);
   });
   return others;
 }
 
-// Its tables are long: only where there is a gap are they copied.
-void fill_gaps(OperatorTimes& own, std::span<const OperatorTimes> measured) {
-  for (const OperatorTimes* const other : others_by_nearness(measured, own)) {
-    const auto lacks = [&](const auto list) { return (own.*list).empty() && !(other->*list).empty(); };
-    const bool has_more = std::any_of(attention_lists.begin(), attention_lists.end(), lacks) ||
-                          std::any_of(other->memory.begin(), other->memory.end(),
-                                      [&](const MemoryTimes& memory) { return !has_memory_kind(own, memory.kind); });
-    if (!has_more) continue;
-    const OperatorTimes kin = carried_over(*other, own.facts);
+bool has_gaps(const OperatorTimes& times) {
+  for (int kind = 0; kind < memory_kind_count; ++kind)
+    if (!has_memory_kind(times, static_cast<MemoryKind>(kind))) return true;
+  return std::any_of(attention_lists.begin(), attention_lists.end(),
+                     [&](const auto list) { return (times.*list).empty(); });
+}
+
+void fill_gaps(OperatorTimes& own, const MeasuredTimes& measured) {
+  for (const std::size_t other : others_by_nearness(measured.heads(), own)) {
+    if (!has_gaps(own)) return;
+    const OperatorTimes kin = carried_over(measured.whole(other), own.facts);
     for (const auto list : attention_lists)
       if ((own.*list).empty()) own.*list = kin.*list;
     for (const MemoryTimes& memory : kin.memory)
@@ -320,15 +321,16 @@ const OperatorTimes* own_operator_times(std::span<const OperatorTimes> measured,
   return own == measured.end() ? nullptr : &*own;
 }
 
-OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu) {
+OperatorTimes operator_times_for(const MeasuredTimes& measured, const GpuProfile& gpu) {
   const DatasheetFacts facts = datasheet_facts(gpu);
-  const OperatorTimes* const own = own_operator_times(measured, gpu);
+  const OperatorTimes* const own = own_operator_times(measured.heads(), gpu);
   const bool is_measured = own != nullptr;
-  const OperatorTimes& taken = is_measured ? *own : measured[nearest_kin(measured, facts)];
+  const OperatorTimes& taken = measured.whole(is_measured ? static_cast<std::size_t>(own - measured.heads().data())
+                                                          : nearest_kin(measured.heads(), facts));
   if (is_verbose())
     log_choice("cost table",
                taken.name + (is_measured ? ", measured on " : ", the nearest measured GPU's, carried to ") + gpu.name);
-  OperatorTimes times = is_measured ? *own : carried_over(taken, facts);
+  OperatorTimes times = is_measured ? taken : carried_over(taken, facts);
   fill_gaps(times, measured);
   for (GemmTimes& gemm : times.gemm)
     if (gemm.flop_joules <= 0) set_flop_joules(gemm, times.facts);

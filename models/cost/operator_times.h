@@ -14,7 +14,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,9 +94,32 @@ struct OperatorTimes {
   bool carried_over = false;  // from another GPU: `name` is the kin's
 };
 
+// Files of measured times. They are long, and a GPU needs few of them: tables are read when they are asked for.
+class MeasuredTimes {
+ public:
+  // Throws InputError on a file whose head is damaged.
+  explicit MeasuredTimes(std::vector<std::string> paths);
+
+  [[nodiscard]] bool empty() const { return heads_.empty(); }
+  [[nodiscard]] std::size_t size() const { return heads_.size(); }
+  // Names, profiles, sources and facts; no times.
+  [[nodiscard]] std::span<const OperatorTimes> heads() const { return heads_; }
+  // By place in heads(). From any thread. Throws InputError on a damaged file.
+  [[nodiscard]] const OperatorTimes& whole(std::size_t i) const;
+
+ private:
+  struct Whole {
+    std::once_flag once;
+    OperatorTimes times;
+  };
+  std::vector<std::string> paths_;
+  std::vector<OperatorTimes> heads_;
+  std::unique_ptr<Whole[]> wholes_;
+};
+
 // The bundled files, in the order of their names: $SPILLWAY_DATA/times, the source tree's, the installed ones; the
-// first folder there is. Read once. Throws InputError on a damaged file.
-std::span<const OperatorTimes> measured_operator_times();
+// first folder there is.
+const MeasuredTimes& measured_operator_times();
 OperatorTimes read_operator_times(const std::string& path);
 std::string operator_times_text(const OperatorTimes& times);  // JSON
 
@@ -116,6 +142,6 @@ double line_factor(const GemmTimes& gemm, double m, double n, double k);
 
 // For a profile: its own when it was measured, else its kin's; operators that its own tables lack come from the nearest
 // kin that has them; with the scales and lines of a profile that was calibrated. Precondition: measured is not empty.
-OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu);
+OperatorTimes operator_times_for(const MeasuredTimes& measured, const GpuProfile& gpu);
 
 }  // namespace spillway::models

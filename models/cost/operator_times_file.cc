@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +13,7 @@
 #include "base/data_folder.h"
 #include "base/field_reader.h"
 #include "base/field_writer.h"
+#include "base/plain_json.h"
 #include "base/read_file.h"
 #include "models/cost/operator_times.h"
 
@@ -238,14 +241,21 @@ void print(const Json& json, std::size_t depth, std::string& out) {
   }
 }
 
-std::vector<OperatorTimes> read_bundled() {
-  std::vector<OperatorTimes> all;
-  for (const std::string& folder : data_places("times", "models/times")) {
-    if (!std::filesystem::is_directory(folder)) continue;
-    for (const std::string& file : json_files_in(folder)) all.push_back(read_operator_times(file));
-    break;
-  }
-  return all;
+// What stands before the times.
+OperatorTimes read_head(const std::string& path) {
+  constexpr int deepest = 8;
+  const std::string text = read_file(path, largest_file);
+  Json root;
+  if (!parse_plain_json_before("gemm", text, deepest, root)) return read_operator_times(path);
+  OperatorTimes times;
+  read_fields(root, path, "", [&](FieldVisitor& visitor) { describe(times, visitor); });
+  return times;
+}
+
+std::vector<std::string> bundled_files() {
+  for (const std::string& folder : data_places("times", "models/times"))
+    if (std::filesystem::is_directory(folder)) return json_files_in(folder);
+  return {};
 }
 
 }  // namespace
@@ -268,8 +278,19 @@ OperatorTimes read_operator_times(const std::string& path) {
   return times;
 }
 
-std::span<const OperatorTimes> measured_operator_times() {
-  static const std::vector<OperatorTimes> bundled = read_bundled();
+MeasuredTimes::MeasuredTimes(std::vector<std::string> paths)
+    : paths_(std::move(paths)), wholes_(std::make_unique<Whole[]>(paths_.size())) {
+  for (const std::string& path : paths_) heads_.push_back(read_head(path));
+}
+
+const OperatorTimes& MeasuredTimes::whole(std::size_t i) const {
+  Whole& whole = wholes_[i];
+  std::call_once(whole.once, [&] { whole.times = read_operator_times(paths_[i]); });
+  return whole.times;
+}
+
+const MeasuredTimes& measured_operator_times() {
+  static const MeasuredTimes bundled(bundled_files());
   return bundled;
 }
 

@@ -38,6 +38,14 @@ void expect_same(std::string_view text) {
   EXPECT_EQ(kinds(plain), kinds(Json::parse(text)));
 }
 
+TEST(PlainJson, ReadsAsFarAsAKeyOfTheOutermostObject) {
+  Json root;
+  ASSERT_TRUE(parse_plain_json_before("b", R"({"a":{"b":1},"b":[1,2],"c":)", deepest, root));
+  EXPECT_EQ(root, Json::parse(R"({"a":{"b":1}})"));
+  EXPECT_FALSE(parse_plain_json_before("d", R"({"a":{"d":1}})", deepest, root));
+  EXPECT_FALSE(parse_plain_json_before("b", R"([{"b":1}])", deepest, root));
+}
+
 TEST(PlainJson, ReadsWhatTheFullParserReads) {
   for (const char* text : {"0",
                            "-0",

@@ -151,7 +151,12 @@ TEST(SimplexSearch, FindsTheFloorOfAValley) {
 
 TEST(OperatorTimes, FilesComeBackAsTheyWere) {
   ASSERT_EQ(measured_operator_times().size(), 5U);
-  for (const OperatorTimes& times : measured_operator_times()) {
+  for (std::size_t i = 0; i < measured_operator_times().size(); ++i) {
+    const OperatorTimes& times = measured_operator_times().whole(i);
+    const OperatorTimes& head = measured_operator_times().heads()[i];
+    EXPECT_EQ(std::pair(head.name, head.facts.tdp_watts), std::pair(times.name, times.facts.tdp_watts));
+    EXPECT_EQ(head.profiles, times.profiles);
+    EXPECT_TRUE(head.gemm.empty() && !times.gemm.empty());
     const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / (times.name + ".json");
     std::ofstream(path) << operator_times_text(times);
     EXPECT_EQ(operator_times_text(read_operator_times(path.string())), operator_times_text(times));
@@ -200,8 +205,9 @@ std::filesystem::path measured_tables() {
 }
 
 const OperatorTimes& bundled(const std::string& name) {
-  const auto all = measured_operator_times();
-  return *std::find_if(all.begin(), all.end(), [&](const OperatorTimes& times) { return times.name == name; });
+  const auto all = measured_operator_times().heads();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const OperatorTimes& head) { return head.name == name; });
+  return measured_operator_times().whole(static_cast<std::size_t>(found - all.begin()));
 }
 
 struct Bound {
@@ -240,8 +246,8 @@ TEST(OperatorTimes, GemmErrorOfGpusLeftOut) {
   if (!std::filesystem::exists(measured_tables())) GTEST_SKIP() << "no ../shared/data/ops beside the source tree";
   for (const char* name : {"b200-sxm", "l40s"}) {
     std::vector<OperatorTimes> others;
-    for (const OperatorTimes& times : measured_operator_times())
-      if (times.name != name) others.push_back(times);
+    for (std::size_t i = 0; i < measured_operator_times().size(); ++i)
+      if (measured_operator_times().heads()[i].name != name) others.push_back(measured_operator_times().whole(i));
     DatasheetFacts target = bundled(name).facts;
     target.achieved = {};  // measured on the very GPU
     const OperatorTimes guess = carried_over(others[nearest_kin(others, target)], target);
