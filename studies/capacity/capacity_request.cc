@@ -13,6 +13,7 @@
 #include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
 #include "planners/technique/technique_table.h"
+#include "scenario/scenario_fields.h"
 #include "scenario/scenario_run.h"
 #include "studies/capacity/capacity_fields.h"
 #include "studies/sweep/layout_sweep.h"
@@ -179,6 +180,10 @@ class Reader {
       technique.settings.push_back(flag.substr(at, end - at));
       at = end + 1;
     }
+    const auto sets_nothing = [](const std::string& setting) { return setting.find('=') == std::string::npos; };
+    if (std::any_of(technique.settings.begin(), technique.settings.end(), sets_nothing))
+      throw InputError("", "--technique", "'" + flag + "' has no key=value behind its name",
+                       "write NAME:key=value,key=value, or a bundled name alone: --list names them");
     request_.techniques.push_back(std::move(technique));
   }
 
@@ -357,10 +362,16 @@ std::string capacity_key(std::string_view axis) {
     if (each.name == axis) return std::string(each.key);
   std::vector<std::string> names;
   for (const ShortName& each : short_names) names.emplace_back(each.name);
-  for (const std::string& key : scenario_keys())
-    if (key.starts_with("model.") || key.starts_with("offload.") || key == "memory.capacity_bytes")
-      names.push_back(key);
   const std::string wanted(axis);
+  for (const FieldRow& row : scenario_rows()) {
+    const bool is_setting = row.path.starts_with("model.") || row.path.starts_with("offload.");
+    if (row.inside_list || (!is_setting && row.path != "memory.capacity_bytes")) continue;
+    if (row.kind == FieldKind::integer)
+      names.push_back(row.path);
+    else if (row.path == wanted && row.kind != FieldKind::group)
+      throw InputError("", "axis", "'" + wanted + "' is no whole number",
+                       "vary layers, sequence, micro_batch or the like");
+  }
   if (wanted.find('.') == std::string::npos || std::find(names.begin(), names.end(), wanted) == names.end())
     throw InputError("", "axis", "no axis '" + wanted + "'", suggest_key(wanted, names));
   return wanted;

@@ -398,9 +398,12 @@ TEST_F(CapacityFile, ErrorsNameTheRemedy) {
   EXPECT_NE(complaint(write(R"(, "capacity": {"techniques": ["keep", "keep"]})")).find("twice"), std::string::npos);
   EXPECT_NE(complaint(write(R"(, "capacity": {"from": 9, "to": 3})")).find("less than the smallest"),
             std::string::npos);
+  EXPECT_EQ(complaint(write(R"(, "capacity": {"axis": "model.foo"})")).find("model.precision"), std::string::npos);
   EXPECT_NE(complaint(write(R"(, "capacity": {"axis": "model.precision"})")).find("no whole number"),
             std::string::npos);
   EXPECT_NE(complaint(write("", R"("sequence": 512, "optimizer": "nix")")).find("optimizer"), std::string::npos);
+  flags.techniques = {"x:"};
+  EXPECT_NE(complaint(write(""), flags).find("--technique: 'x:' has no key=value"), std::string::npos);
 }
 
 // Encoder-decoders have layers of two kinds.
