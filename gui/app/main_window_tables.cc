@@ -172,6 +172,19 @@ TableRows MainWindow::ranks_table() const {
                          bytes_cell(rank.peak_allocated.count()),
                          bytes_cell(rank.peak_reserved.count()),
                          {words(std::string(yes_or_no(rank.verdict))), {}}});
+  if (rows.rows.empty()) {  // all of it on one GPU
+    const Result& result = drawn_->result();
+    const MemoryResult& memory = result.memory;
+    const bool known = memory.known && !memory.on_host;
+    Picos busy{};
+    for (const StepResult& step : result.steps) busy += step.device_busy;
+    rows.rows.push_back({{tr("the whole step"), {}},
+                         share_cell(result.bubble),
+                         time_cell(busy.count()),
+                         known ? bytes_cell(memory.peak_allocated.count()) : TableCell{"?", {}},
+                         known ? bytes_cell(memory.peak_reserved.count()) : TableCell{"?", {}},
+                         {words(std::string(yes_or_no(memory.verdict()))), {}}});
+  }
   return rows;
 }
 
@@ -227,7 +240,8 @@ void MainWindow::show_selection() {
     const int others = table_->horizontalHeader()->length() - table_->columnWidth(0);
     table_->setColumnWidth(0, std::max(least_first, table_->viewport()->width() - bar - slack - others));
   }
-  count_->setText(what + tr(": %1 rows").arg(filtered_->rowCount()) +
+  const int shown = filtered_->rowCount();
+  count_->setText(what + (shown == 1 ? tr(": 1 row") : tr(": %1 rows").arg(shown)) +
                   (left_out > 0 ? tr(" (%1 smaller ones left out)").arg(left_out) : QString()));
   const auto range = time_.selection();
   selected_range_->setVisible(range.has_value());
