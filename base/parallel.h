@@ -5,11 +5,13 @@
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/parallel_invoke.h>
 #include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_group.h>
 
 #include <atomic>
 #include <cstddef>
 #include <exception>
 
+#include "base/byte_source.h"
 #include "base/stop.h"
 
 namespace spillway {
@@ -18,10 +20,13 @@ namespace spillway {
 template <class Work>
 void in_parallel(std::size_t count, const Work& work) {
   const std::atomic<bool>* const stop = current_stop();
-  oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
+  oneapi::tbb::task_group_context context;
+  const auto one = [&](std::size_t i) {
     const StopScope scope(stop);
     work(i);
-  });
+  };
+  oneapi::tbb::parallel_for(std::size_t{0}, count, one, context);
+  if (context.is_group_execution_cancelled()) throw Cancelled();
 }
 
 // Both at once; each writes what is its own. Where both throw, first()'s is rethrown, as one after the other would.
@@ -38,11 +43,13 @@ void in_parallel(const First& first, const Second& second) {
     }
   };
   // Who waits takes no other work meanwhile: it could be another question's, and as long as this whole one.
+  oneapi::tbb::task_group_context context;
   oneapi::tbb::this_task_arena::isolate([&] {
-    oneapi::tbb::parallel_invoke([&] { caught(first, first_failed); }, [&] { caught(second, second_failed); });
+    oneapi::tbb::parallel_invoke([&] { caught(first, first_failed); }, [&] { caught(second, second_failed); }, context);
   });
   if (first_failed) std::rethrow_exception(first_failed);
   if (second_failed) std::rethrow_exception(second_failed);
+  if (context.is_group_execution_cancelled()) throw Cancelled();
 }
 
 }  // namespace spillway
