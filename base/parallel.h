@@ -8,6 +8,7 @@
 #include <oneapi/tbb/task_group.h>
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <exception>
 
@@ -30,7 +31,7 @@ void in_parallel(std::size_t count, const Work& work) {
 }
 
 // Both at once; each writes what is its own. Where both throw, first()'s is rethrown, as one after the other would.
-template <class First, class Second>
+template <std::invocable First, std::invocable Second>
 void in_parallel(const First& first, const Second& second) {
   const std::atomic<bool>* const stop = current_stop();
   std::exception_ptr first_failed, second_failed;

@@ -86,7 +86,7 @@ class OneAnswer(folder_case.FolderCase):
                  "framework": "megatron", "tensor_parallel": 2, "sequence_parallel": True, "pipeline_parallel": 4}
         scenario = self.path("written.json", {"schema": "spillway-scenario", "version": 1, "model": model,
                                               "hardware": {"profile": "dgx-h100"}, "offload": {"technique": "ssdtrain"}})
-        ways = self.ask("fit", scenario, "--replays", "1", "--budget", "20", "--all")["ways"]
+        ways = self.ask("fit", scenario, "--replays", "1", "--budget", "300", "--all")["ways"]
         equal = [(one, other) for one, other in zip(ways, ways[1:])
                  if one["fits"] and other["fits"] and one["step_time_ns"] == other["step_time_ns"]
                  and (one["life_years"] is None) != (other["life_years"] is None)]
