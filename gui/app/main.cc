@@ -7,6 +7,7 @@
 #include <QIcon>
 #include <QSettings>
 #include <QTemporaryDir>
+#include <QTimer>
 #include <cstdio>
 #include <filesystem>
 
@@ -49,8 +50,10 @@ bool settle(MainWindow& window, bool has_scenario) {
   QElapsedTimer clock;
   clock.start();
   const bool wants_gains = window.session().is_busy() || window.session().document() != nullptr;
+  QTimer ticks;  // wakes it, so that it need not ask all the while
+  ticks.start(20);
   while (clock.elapsed() < most_wait_ms) {
-    QCoreApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents, 20);
+    QCoreApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents);
     if (window.message().isVisible() && !window.is_settled()) return false;
     const bool shown = !has_scenario || !wants_gains || window.is_settled();
     if (shown && window.is_complete()) break;

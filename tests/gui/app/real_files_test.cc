@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string root = std::getenv("SPILLWAY_SOURCE_ROOT");
-constexpr int patience_ms = 120'000;
+constexpr int patience_ms = 600'000;  // a step of four million operators under a sanitizer; nothing is said about time
 constexpr std::uintmax_t largest = 20U << 20U;  // of shared traces: larger ones ask for their range first
 
 // Files of a folder and those below it that end so, in order.
