@@ -1,5 +1,6 @@
 // Work spread over the machine's cores, stopped by what stops the thread that asks for it (base/stop.h). Within work
-// that is spread already it runs where it was asked for as long as all cores are busy.
+// that is spread already it runs where it was asked for as long as all cores are busy; where other parts of that work
+// have failed it may be left out, which is Cancelled (base/byte_source.h). What returns has been done.
 #pragma once
 
 #include <oneapi/tbb/parallel_for.h>

@@ -1,9 +1,9 @@
 #include "base/plain_json.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -205,8 +205,8 @@ class PlainParser {
   const char* at_;
   const char* end_;
   int deepest_;
-  std::string_view last_key_;  // of the outermost object
-  bool is_cut_ = false;        // there
+  std::optional<std::string_view> last_key_;  // of the outermost object; none: all of it is read
+  bool is_cut_ = false;                       // there
 };
 
 }  // namespace

@@ -44,6 +44,8 @@ TEST(PlainJson, ReadsAsFarAsAKeyOfTheOutermostObject) {
   EXPECT_EQ(root, Json::parse(R"({"a":{"b":1}})"));
   EXPECT_FALSE(parse_plain_json_before("d", R"({"a":{"d":1}})", deepest, root));
   EXPECT_FALSE(parse_plain_json_before("b", R"([{"b":1}])", deepest, root));
+  EXPECT_FALSE(is_plain(R"({"":)"));  // who reads all of it knows no such key, not even an empty one
+  expect_same(R"({"":1,"a":2})");
 }
 
 TEST(PlainJson, ReadsWhatTheFullParserReads) {
