@@ -7,8 +7,8 @@
 #include <string>
 #include <tuple>
 
+#include "base/address_map.h"
 #include "base/stop.h"
-#include "sim/devices/memory/address_map.h"
 
 namespace spillway::sim {
 namespace {

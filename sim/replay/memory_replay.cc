@@ -6,9 +6,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/address_map.h"
 #include "base/input_error.h"
 #include "base/number_text.h"
-#include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/recorded_state.h"
 #include "sim/devices/memory/torch_settings.h"
 #include "sim/replay/peak_owners.h"

@@ -6,10 +6,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/address_map.h"
 #include "base/digest.h"
 #include "base/input_error.h"
 #include "base/stop.h"
-#include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/folded_events.h"
 #include "sim/devices/memory/recorded_state.h"
 #include "sim/devices/memory/recurrence.h"
@@ -312,14 +312,19 @@ class StreamReplay {
     pool_.keep_rows(options_.keep_rows);
   }
 
-  // All graphs share one, captured in the order in which they run.
-  [[nodiscard]] std::uint32_t graph_pool_of(LaneId stream) const { return is_graph_pool(trace_, stream) ? 1 : 0; }
+  [[nodiscard]] AllocationRequest request_for(Bytes bytes, LaneId stream) {
+    if (stream != asked_on_) {
+      asked_on_ = stream;
+      request_.stream = stream_number(trace_, stream);
+      // All graphs share one, captured in the order in which they run.
+      request_.private_pool = is_graph_pool(trace_, stream) ? 1 : 0;
+    }
+    request_.bytes = bytes;
+    return request_;
+  }
 
   BlockId ask(Bytes bytes, LaneId stream, std::uint32_t tag) {
-    AllocationRequest request;
-    request.bytes = bytes;
-    request.stream = stream_number(trace_, stream);
-    request.private_pool = graph_pool_of(stream);
+    AllocationRequest request = request_for(bytes, stream);
     request.tag = tag;
     const Allocation made = pool_.allocate(request);
     if (made.out_of_memory && failures_before_++ == 0) first_failure_ = pool_.last_out_of_memory();
@@ -383,25 +388,24 @@ class StreamReplay {
   void allocate(std::size_t i) {
     const MemoryEvent& event = at(i);
     if (event.bytes == Bytes::zero()) return;
-    HeldBlock* old = live_.find(label(event));
-    if (old != nullptr) {
+    const auto [held, is_new] = live_.try_emplace(label(event));
+    if (!is_new) {
       ++result_.repeated_addresses;
-      if (old->block != BlockId::none) pool_.free(old->block, time(i));
+      if (held->block != BlockId::none) pool_.free(held->block, time(i));
     }
     const std::size_t suggested = torch_ != nullptr ? torch_->suggestions() : 0;
-    AllocationRequest request;
-    request.bytes = event.bytes;
-    request.stream = stream_number(trace_, event.stream);
-    request.private_pool = graph_pool_of(event.stream);
+    AllocationRequest request = request_for(event.bytes, event.stream);
     request.time = time(i);
     request.tag = beyond_ ? no_tag : events_[i];
     if (allocation_ < options_.spaces.size()) request.space = options_.spaces[allocation_];
     ++allocation_;
-    const Allocation made = pool_.allocate(request);
-    result_.cost.add(made.cost);
-    if (!made.cost.empty()) result_.costs.push_back({events_[i], made.cost});
+    const Allocation made = torch_ != nullptr ? torch_->allocate(request) : pool_.allocate(request);
+    if (!made.cost.empty()) {
+      result_.cost.add(made.cost);
+      result_.costs.push_back({events_[i], made.cost});
+    }
     note_failure(made, events_[i]);
-    live_[label(event)] = {made.block, event.bytes, request.stream, made.address, made.size};
+    *held = {made.block, event.bytes, request.stream, made.address, made.size};
     if (fold_.rank != nullptr && torch_ != nullptr) behaviour_.add(made.address.count());
     if (beyond_) most_beyond_ = std::max(most_beyond_, Bytes(pool_.statistics().all().allocated_bytes.current));
     ++result_.allocations;
@@ -525,15 +529,14 @@ class StreamReplay {
 
   void free_requested(std::size_t i) {
     const MemoryEvent& event = at(i);
-    const HeldBlock* found = live_.find(label(event));
-    if (found == nullptr) {
+    const std::optional<HeldBlock> found = live_.take(label(event));
+    if (!found) {
       if (beyond_) throw NotFolded("a repeated micro-batch frees what is not its own");
       ++result_.ignored_frees;
       met_unknown_ = stops_at_unknown_;
       return;
     }
     const BlockId block = found->block;
-    live_.erase(label(event));
     ++result_.frees;
     requested_ -= event.bytes;
     if (block == BlockId::none) return;
@@ -563,15 +566,14 @@ class StreamReplay {
     const bool requested_before =
         i > 0 && at(i - 1).address == event.address && at(i - 1).action == MemoryAction::free_requested;
     if (requested_before) return;
-    const HeldBlock* found = live_.find(event.address.count());
-    if (found == nullptr) {
+    const std::optional<HeldBlock> found = live_.take(event.address.count());
+    if (!found) {
       met_unknown_ = stops_at_unknown_;
       return;
     }
     ++result_.frees;  // some writers record completions only
     requested_ -= event.bytes;
     if (found->block != BlockId::none) pool_.free(found->block, time(i));
-    live_.erase(event.address.count());
   }
 
   void segment_allocated(const MemoryEvent& event) {
@@ -584,9 +586,8 @@ class StreamReplay {
 
   // The program's empty_cache() is not in the record, only what it gave back.
   void segment_freed(std::size_t i) {
-    const MemoryEvent& event = at(i);
-    reserved_ -= event.bytes;
-    if (torch_ != nullptr && !is_left_out(i)) torch_->release_segment(event.address);
+    reserved_ -= at(i).bytes;
+    if (torch_ != nullptr && !is_left_out(i)) torch_->release_segment(at(i).address);
   }
   [[nodiscard]] bool is_left_out(std::size_t i) const { return i < left_out_.size() && left_out_[i]; }
 
@@ -595,9 +596,7 @@ class StreamReplay {
   void ask_again(std::size_t i) {
     const MemoryEvent& event = at(i);
     if (event.bytes <= Bytes::zero()) return;
-    AllocationRequest request;
-    request.bytes = event.bytes;
-    request.stream = stream_number(trace_, event.stream);
+    AllocationRequest request = request_for(event.bytes, event.stream);
     request.time = time(i);
     const Allocation made = pool_.allocate(request);
     result_.cost.add(made.cost);
@@ -646,6 +645,8 @@ class StreamReplay {
   std::vector<bool> left_out_;  // by event, with frees_by_limit
   MemoryPool pool_;
   TorchPool* torch_;  // null for other policies
+  LaneId asked_on_ = LaneId::none;
+  AllocationRequest request_;  // as one on that stream begins
   bool has_completions_ = false;
   bool has_segments_ = false;
   bool stops_at_unknown_ = false, met_unknown_ = false;

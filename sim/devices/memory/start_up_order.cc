@@ -1,7 +1,8 @@
 #include "sim/devices/memory/start_up_order.h"
 
 #include <algorithm>
-#include <map>
+
+#include "base/address_map.h"
 
 namespace spillway::sim {
 namespace {
@@ -24,7 +25,7 @@ bool has_start_up(const Trace& trace, std::int16_t device) {
 bool is_between(const StartUpEvent& event) { return event.late && event.tensor == TensorId::none; }
 
 std::optional<std::vector<bool>> initial_events(const Trace& trace, const EventIndex& events) {
-  std::map<std::uint64_t, std::size_t> first;
+  AddressMap<std::size_t> first;
   std::vector<bool> initial(events.size(), false);
   for (std::size_t i = 0; i < events.size(); ++i) {
     const MemoryEvent& event = trace.memory_events[events[i]];
@@ -33,13 +34,12 @@ std::optional<std::vector<bool>> initial_events(const Trace& trace, const EventI
       initial[i] = true;
       continue;
     }
-    const auto found = first.find(event.address.count());
-    if (found == first.end()) continue;
-    const TensorRole role = trace.tensors.role[index_of(trace.memory_events[events[found->second]].tensor)];
+    const std::optional<std::size_t> found = first.take(event.address.count());
+    if (!found) continue;
+    const TensorRole role = trace.tensors.role[index_of(trace.memory_events[events[*found]].tensor)];
     const bool of_step = role == TensorRole::input || role == TensorRole::activation || role == TensorRole::temporary;
     if (!of_step) return std::nullopt;
-    initial[found->second] = false;
-    first.erase(found);
+    initial[*found] = false;
   }
   return initial;
 }
@@ -47,12 +47,18 @@ std::optional<std::vector<bool>> initial_events(const Trace& trace, const EventI
 std::vector<bool> order_late_events(const Trace& trace, std::vector<LateEvent>& late) {
   if (late.empty()) return {};
   std::vector<bool> of_late(trace.tensors.size(), false);
-  for (const LateEvent& one : late) of_late[index_of(one.event->tensor)] = true;
+  std::size_t first_tensor = trace.tensors.size(), last_tensor = 0;
+  for (const LateEvent& one : late) {
+    const std::size_t tensor = index_of(one.event->tensor);
+    of_late[tensor] = true;
+    first_tensor = std::min(first_tensor, tensor), last_tensor = std::max(last_tensor, tensor);
+  }
   std::vector<std::size_t> launch(trace.tensors.size(), trace.ops.size());
   for (const Use& use : trace.uses) {
-    if (!of_late[index_of(use.tensor)]) continue;
+    const std::size_t tensor = index_of(use.tensor);
+    if (tensor - first_tensor > last_tensor - first_tensor || !of_late[tensor]) continue;  // another device's, mostly
     const OpId by = trace.ops.launched_by[index_of(use.op)];
-    std::size_t& first = launch[index_of(use.tensor)];
+    std::size_t& first = launch[tensor];
     first = std::min(first, index_of(by == OpId::none ? use.op : by));
   }
   for (LateEvent& one : late) one.launch = call_before(trace, launch[index_of(one.event->tensor)]);

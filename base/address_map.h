@@ -7,10 +7,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
-namespace spillway::sim {
+namespace spillway {
 
 template <class Value>
 class AddressMap {
@@ -23,21 +24,24 @@ class AddressMap {
     const std::size_t at = place_of(address);
     return slots_[at].is_used ? &slots_[at].entry.second : nullptr;
   }
-  // Made if it is not there.
-  Value& operator[](std::uint64_t address) {
+  // Made if it is not there; says whether it was made.
+  std::pair<Value*, bool> try_emplace(std::uint64_t address) {
     if (2 * (size_ + 1) > slots_.size()) grow();
     Slot& slot = slots_[place_of(address)];
-    if (!slot.is_used) {
+    const bool is_new = !slot.is_used;
+    if (is_new) {
       slot = {{address, Value{}}, true};
       ++size_;
     }
-    return slot.entry.second;
+    return {&slot.entry.second, is_new};
   }
-  // Says whether it was there.
-  bool erase(std::uint64_t address) {
-    if (slots_.empty()) return false;
+  Value& operator[](std::uint64_t address) { return *try_emplace(address).first; }
+  // What was there.
+  std::optional<Value> take(std::uint64_t address) {
+    if (slots_.empty()) return std::nullopt;
     std::size_t hole = place_of(address);
-    if (!slots_[hole].is_used) return false;
+    if (!slots_[hole].is_used) return std::nullopt;
+    std::optional<Value> taken(std::move(slots_[hole].entry.second));
     for (std::size_t at = next(hole); slots_[at].is_used; at = next(at)) {
       const std::size_t from_home = (at - home(slots_[at].entry.first)) & mask();
       if (from_home < ((at - hole) & mask())) continue;
@@ -46,8 +50,10 @@ class AddressMap {
     }
     slots_[hole].is_used = false;
     --size_;
-    return true;
+    return taken;
   }
+  // Says whether it was there.
+  bool erase(std::uint64_t address) { return take(address).has_value(); }
   void clear() {
     slots_.clear();
     size_ = 0;
@@ -91,4 +97,4 @@ class AddressMap {
   std::size_t size_ = 0;
 };
 
-}  // namespace spillway::sim
+}  // namespace spillway

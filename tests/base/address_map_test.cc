@@ -1,11 +1,11 @@
-#include "sim/devices/memory/address_map.h"
+#include "base/address_map.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-namespace spillway::sim {
+namespace spillway {
 namespace {
 
 // The same as an ordered map, whatever comes and goes: few addresses, so that runs of the table join and part.
@@ -41,4 +41,4 @@ TEST(AddressMap, DoesWhatAnOrderedMapDoes) {
 }
 
 }  // namespace
-}  // namespace spillway::sim
+}  // namespace spillway
