@@ -6,7 +6,7 @@
 //              +---------- {a b}
 //
 // A sorted list in chunks: it copies with the simulation, allocates nothing once grown, and moves at most one chunk
-// per change. Find, insert and erase: O(log n) comparisons, O(64 + n/64) moves.
+// per change. Find, insert, erase and replace: O(log n) comparisons, O(64 + n/64) moves.
 #pragma once
 
 #include <array>
@@ -76,9 +76,12 @@ class FreeSet {
     return find({stream, size, Addr{0}, BlockId{0}});
   }
   void insert(const FreeBlock& block);
-  // Precondition: it is there.
-  void erase(const FreeBlock& block);
+  // Precondition, here and below: it is there.
+  [[nodiscard]] const_iterator place_of(const FreeBlock& block) const;
+  void erase(const FreeBlock& block) { erase(place_of(block)); }
   void erase(const_iterator at);
+  // One for another: erase and insert, in one move where both have their place in one chunk.
+  void replace(const_iterator at, const FreeBlock& block);
 
  private:
   static constexpr std::size_t capacity = 64;
@@ -94,9 +97,12 @@ class FreeSet {
   void drop_chunk(std::size_t position);
   void split_chunk(std::size_t position);
 
+  void note_last(std::size_t position) { last_[position] = chunk(position).blocks[chunk(position).count - 1]; }
+
   std::vector<Chunk> chunks_;
   std::vector<std::uint32_t> unused_;
   std::vector<std::uint32_t> order_;
+  std::vector<FreeBlock> last_;  // of each chunk, in order
   std::size_t size_ = 0;
 };
 

@@ -24,6 +24,7 @@ TorchPool::TorchPool(const TorchSettings& settings)
 
 // Pools come in pairs, small then large; the default pair is created first.
 std::uint32_t TorchPool::pool_index(std::uint32_t private_pool, bool small) {
+  if (private_pool == 0 && !pools_.empty()) return small ? 0 : 1;
   std::size_t pair = 0;
   while (pair < pools_.size() && pools_[pair].private_pool != private_pool) pair += 2;
   if (pair == pools_.size()) {
@@ -53,9 +54,10 @@ Allocation TorchPool::allocate(const AllocationRequest& request) {
   const Bytes size = round_request(settings_, request.bytes);
   const std::uint32_t pool = pool_index(request.private_pool, is_small_request(size));
   DriverCost cost;
-  BlockId id = find_free(pool, request.stream, size);
-  if (id == BlockId::none) id = find_on_miss(request, pool, size, cost);
-  if (id != BlockId::none) return hand_out(id, request, size, cost);
+  if (const auto best = find_free(pool, request.stream, size))
+    return hand_out((*best)->block, best, request, size, cost);
+  const BlockId id = find_on_miss(request, pool, size, cost);
+  if (id != BlockId::none) return hand_out(id, std::nullopt, request, size, cost);
   fail(request, pool, size);
   Allocation failed;
   failed.out_of_memory = true;
@@ -63,21 +65,20 @@ Allocation TorchPool::allocate(const AllocationRequest& request) {
   return failed;
 }
 
-// Rules 10 and 11. Takes the block out of the free set.
-BlockId TorchPool::find_free(std::uint32_t pool_number, std::int64_t stream, Bytes size) {
+// Rules 10 and 11.
+std::optional<FreeSet::const_iterator> TorchPool::find_free(std::uint32_t pool_number, std::int64_t stream,
+                                                            Bytes size) {
   Pool& pool = pools_[pool_number];
   if (collects_garbage()) ++pool.searches;
   auto best = pool.free.lower_bound(stream, size);
-  if (best == pool.free.end() || best->stream != stream) return BlockId::none;
+  if (best == pool.free.end() || best->stream != stream) return std::nullopt;
   if (at(best->block).expandable()) best = prefer_expandable(pool, best);
   if (size < settings_.max_split_size) {
-    if (best->size >= settings_.max_split_size) return BlockId::none;
+    if (best->size >= settings_.max_split_size) return std::nullopt;
   } else if (best->size - size >= settings_.max_non_split_rounding) {
-    return BlockId::none;
+    return std::nullopt;
   }
-  const BlockId id = best->block;
-  pool.free.erase(best);
-  return id;
+  return best;
 }
 
 // Rule 13, in order.
@@ -98,8 +99,11 @@ BlockId TorchPool::find_on_miss(const AllocationRequest& request, std::uint32_t 
 BlockId TorchPool::find_in_overflow(std::int64_t stream, Bytes size) {
   for (std::uint32_t pool = 0; pool < pools_.size(); ++pool) {
     if (!pools_[pool].on_out_of_memory || pools_[pool].small != is_small_request(size)) continue;
-    const BlockId id = find_free(pool, stream, size);
-    if (id != BlockId::none) return id;
+    const auto best = find_free(pool, stream, size);
+    if (!best) continue;
+    const BlockId id = (*best)->block;
+    pools_[pool].free.erase(*best);
+    return id;
   }
   return BlockId::none;
 }
@@ -144,23 +148,24 @@ Addr TorchPool::segment_address(Bytes size) {
   return address;
 }
 
-Allocation TorchPool::hand_out(BlockId id, const AllocationRequest& request, Bytes size, const DriverCost& cost) {
+// place: of the block in its pool's free set, where its rest goes instead; none: it is in no set.
+Allocation TorchPool::hand_out(BlockId id, std::optional<FreeSet::const_iterator> place,
+                               const AllocationRequest& request, Bytes size, const DriverCost& cost) {
   const bool was_split = is_split(at(id));
   if (should_split(at(id), size)) {
-    split(id, size, was_split);
-  } else if (was_split && !at(id).expandable()) {
-    const std::int64_t taken = at(id).size.count();
-    count(at(id).pool, [taken](PoolStatistics& statistics) {
-      statistics.inactive_split.decrease(1);
-      statistics.inactive_split_bytes.decrease(taken);
-    });
+    const BlockId rest = cut(id, size);
+    place_free(rest, place);
+    count_split(rest, size, was_split);
+  } else {
+    if (place) pools_[at(id).pool].free.erase(*place);
+    count_whole(id, was_split);
   }
   Block& block = at(id);
   block.allocated = true;
   block.requested = request.bytes;
   block.since = request.time;
   block.tag = request.tag;
-  count_live(id);
+  count_live(block);
   return {id, block.address, block.size, false, cost};
 }
 
@@ -171,10 +176,8 @@ bool TorchPool::should_split(const Block& block, Bytes size) const {
   return size < settings_.max_split_size && remaining > small_pool_limit;
 }
 
-// The low part keeps the id, the remainder becomes a free block.
-void TorchPool::split(BlockId id, Bytes size, bool was_split) {
-  const BlockId rest_id = cut(id, size);
-  insert_free(rest_id);
+// The low part of a block, of this size, is taken, and its rest is free.
+void TorchPool::count_split(BlockId rest_id, Bytes size, bool was_split) {
   const Block& rest = at(rest_id);
   if (rest.expandable()) return;
   count(rest.pool, [&](PoolStatistics& statistics) {
@@ -184,6 +187,15 @@ void TorchPool::split(BlockId id, Bytes size, bool was_split) {
       statistics.inactive_split.increase(1);
       statistics.inactive_split_bytes.increase(rest.size.count());
     }
+  });
+}
+
+void TorchPool::count_whole(BlockId id, bool was_split) {
+  const Block& block = at(id);
+  if (!was_split || block.expandable()) return;
+  count(block.pool, [&](PoolStatistics& statistics) {
+    statistics.inactive_split.decrease(1);
+    statistics.inactive_split_bytes.decrease(block.size.count());
   });
 }
 
@@ -200,8 +212,7 @@ BlockId TorchPool::cut(BlockId id, Bytes size) {
   return rest_id;
 }
 
-void TorchPool::count_live(BlockId id) {
-  const Block& block = at(id);
+void TorchPool::count_live(const Block& block) {
   count(block.pool, [&block](PoolStatistics& statistics) {
     statistics.allocations.increase(1);
     statistics.allocated_bytes.increase(block.size.count());
@@ -254,14 +265,17 @@ void TorchPool::make_reusable(BlockId id, Picos time) {
   const auto idle = [this](BlockId neighbour) {
     return neighbour != BlockId::none && at(neighbour).idle() && at(neighbour).mapped;
   };
+  Pool& pool = pools_[freed.pool];
+  std::optional<FreeBlock> joined;  // a neighbour whose place in the free set the whole takes
   for (const BlockId neighbour : {freed.prev, freed.next}) {
     if (!idle(neighbour)) continue;
     split_blocks -= 1;
     split_bytes -= at(neighbour).size.count();
-    erase_free(neighbour);
+    if (joined) pool.free.erase(*joined);
+    joined = key(neighbour);
     id = neighbour == freed.prev ? merge(neighbour, id) : merge(id, neighbour);
   }
-  insert_free(id);
+  place_free(id, joined ? std::optional(pool.free.place_of(*joined)) : std::nullopt);
   if (is_split(at(id))) {
     split_blocks += 1;
     split_bytes += at(id).size.count();
@@ -330,10 +344,13 @@ void TorchPool::drop_block(BlockId id) {
 
 FreeBlock TorchPool::key(BlockId id) const { return {at(id).stream, at(id).size, at(id).address, id}; }
 
-void TorchPool::insert_free(BlockId id) {
+void TorchPool::place_free(BlockId id, std::optional<FreeSet::const_iterator> instead_of) {
   Pool& pool = pools_[at(id).pool];
   at(id).searches_at_insertion = pool.searches;
-  pool.free.insert(key(id));
+  if (instead_of)
+    pool.free.replace(*instead_of, key(id));
+  else
+    pool.free.insert(key(id));
 }
 
 void TorchPool::erase_free(BlockId id) { pools_[at(id).pool].free.erase(key(id)); }

@@ -131,12 +131,14 @@ class TorchPool {
   };
 
   // Paths of one allocation (torch_pool.cc).
-  BlockId find_free(std::uint32_t pool, std::int64_t stream, Bytes size);
+  std::optional<FreeSet::const_iterator> find_free(std::uint32_t pool, std::int64_t stream, Bytes size);
   BlockId take_segment(std::uint32_t pool, std::int64_t stream, Bytes size, DriverCost& cost);
   BlockId find_on_miss(const AllocationRequest& request, std::uint32_t pool, Bytes size, DriverCost& cost);
   BlockId find_in_overflow(std::int64_t stream, Bytes size);
-  Allocation hand_out(BlockId id, const AllocationRequest& request, Bytes size, const DriverCost& cost);
-  void split(BlockId id, Bytes size, bool was_split);
+  Allocation hand_out(BlockId id, std::optional<FreeSet::const_iterator> place, const AllocationRequest& request,
+                      Bytes size, const DriverCost& cost);
+  void count_split(BlockId rest, Bytes size, bool was_split);
+  void count_whole(BlockId id, bool was_split);
   void make_reusable(BlockId id, Picos time);
   BlockId merge(BlockId first, BlockId second);
   void fail(const AllocationRequest& request, std::uint32_t pool, Bytes size);
@@ -164,7 +166,8 @@ class TorchPool {
   [[nodiscard]] const Block& at(BlockId id) const { return blocks_[static_cast<std::size_t>(id)]; }
   BlockId make_block(const Block& block);
   void drop_block(BlockId id);
-  void insert_free(BlockId id);
+  void place_free(BlockId id, std::optional<FreeSet::const_iterator> instead_of);
+  void insert_free(BlockId id) { place_free(id, std::nullopt); }
   void erase_free(BlockId id);
   [[nodiscard]] FreeBlock key(BlockId id) const;
   void insert_unmapped(BlockId id);
@@ -176,7 +179,7 @@ class TorchPool {
     change(statistics_.pools[static_cast<std::size_t>(PoolKind::all)]);
     change(statistics_.pools[static_cast<std::size_t>(pools_[pool].small ? PoolKind::small : PoolKind::large)]);
   }
-  void count_live(BlockId id);
+  void count_live(const Block& block);
   BlockId restore_segment(const SegmentState& segment, const PoolState& state, std::vector<BlockId>& ids);
   void restore_ranges(const PoolState& state, const std::vector<BlockId>& heads);
   void link_unmapped(BlockId before, Addr end, BlockId behind);

@@ -98,7 +98,7 @@ BlockId TorchPool::restore_segment(const SegmentState& segment, const PoolState&
   }
   for (const BlockId id : created) {
     if (at(id).allocated) {
-      count_live(id);
+      count_live(at(id));
       continue;
     }
     insert_free(id);

@@ -8,8 +8,8 @@
 namespace spillway::sim {
 namespace {
 
-// Against std::set under random inserts and erases, growing to thousands and shrinking to nothing, twice: the same
-// content in the same order, the same lower bounds, backwards as forwards.
+// Against std::set under random inserts, erases and replacements, growing to thousands and shrinking to nothing, twice:
+// the same content in the same order, the same lower bounds, backwards as forwards.
 TEST(FreeSet, AgreesWithAnOrderedSet) {
   std::mt19937 random(5);
   FreeSet set;
@@ -27,9 +27,15 @@ TEST(FreeSet, AgreesWithAnOrderedSet) {
       auto at = expected.lower_bound(draw());
       if (at == expected.end()) at = expected.begin();
       ASSERT_TRUE(set.contains(*at));
-      set.erase(*at);
-      ASSERT_FALSE(set.contains(*at));
+      const FreeBlock old = *at, block = draw();
+      const bool replaces = random() % 3 == 0 && !expected.contains(block);
+      if (replaces)
+        set.replace(set.place_of(old), block);
+      else
+        set.erase(old);
+      ASSERT_FALSE(set.contains(old));
       expected.erase(at);
+      if (replaces) expected.insert(block);
     }
     ASSERT_EQ(set.size(), expected.size());
     const FreeBlock key = draw();
