@@ -24,6 +24,7 @@ class Pass {
         dirty_(links.operators(), false),
         reached_(links.operators(), 0),
         watched_(links.operators(), 0),
+        kept_(links.operators(), 0),
         looks_left_(options.looks < 0 ? most_looks_in_all(links.operators()) : options.looks) {
     for (OperatorIndex op = 0; op < links.operators(); ++op)
       if (state_.ready(op) && !links.is_root(op)) add(op);
@@ -77,15 +78,15 @@ class Pass {
       if (links_.size(t) > 0 || !state_.ran(links_.source(t))) add_once(explorer, watchers_[t]);
     for (const TensorIndex t : links_.out(op)) add_once(explorer, watchers_[t]);
   }
-  // What nothing runs near is watched again and again by the same few: full lists lose what is in them twice, so that
-  // they are as long as there are explorers. Their order tells nothing.
-  static void add_once(OperatorIndex explorer, std::vector<OperatorIndex>& watchers) {
+  // What nothing runs near is watched again and again by the same few: full lists lose what is in them twice, and
+  // have room for three times what is left, so that this is rare. Their order tells nothing.
+  void add_once(OperatorIndex explorer, std::vector<OperatorIndex>& watchers) {
     constexpr std::size_t short_enough = 32;
     if (!watchers.empty() && watchers.back() == explorer) return;
     if (watchers.size() >= short_enough && watchers.size() == watchers.capacity()) {
-      std::sort(watchers.begin(), watchers.end());
-      watchers.erase(std::unique(watchers.begin(), watchers.end()), watchers.end());
-      watchers.reserve(2 * watchers.size());
+      ++tidying_;
+      std::erase_if(watchers, [this](OperatorIndex one) { return std::exchange(kept_[one], tidying_) == tidying_; });
+      watchers.reserve(std::max(4 * watchers.size(), 2 * short_enough));
     }
     watchers.push_back(explorer);
   }
@@ -233,6 +234,8 @@ class Pass {
   std::uint64_t growth_ = 0;
   std::vector<std::uint64_t> watched_;  // by each operator: the last exploration_ that watched it
   std::uint64_t exploration_ = 0;
+  std::vector<std::uint64_t> kept_;  // by each operator: the last tidying_ that found it in a list
+  std::uint64_t tidying_ = 0;
   std::size_t looked_at_ = 0;  // in this growth, operators that aren't ready
   std::int64_t looks_left_;    // operators of excursions, of this pass
 };
