@@ -187,7 +187,7 @@ LaneId EagerSession::beside_stream() {
     beside_stream_ = trace_.lane({.kind = LaneKind::stream,
                                   .device = 0,
                                   .number = beside_stream_number,
-                                  .name = trace_.strings.intern("update stream")});
+                                  .name = trace_.strings.intern("side stream")});
   return beside_stream_;
 }
 
