@@ -24,6 +24,24 @@ Scenario scenario(const char* model, std::int64_t sequence, std::int64_t micro_b
   return result;
 }
 
+template <class... Columns>
+double bytes_of(const Columns&... columns) {
+  return static_cast<double>(((columns.size() * sizeof(columns[0])) + ...));
+}
+
+// What a trace keeps, by operator: of the operators with their tensors and uses, and with edges, memory events and
+// collectives besides.
+void count_bytes(benchmark::State& state, const Trace& trace) {
+  const Ops& o = trace.ops;
+  const Tensors& t = trace.tensors;
+  const double operators = static_cast<double>(o.size());
+  const double alone =
+      bytes_of(o.name, o.kind, o.phase, o.lane, o.layer, o.micro_batch, o.step, o.flags, o.start, o.duration,
+               o.launched_by, o.span, o.bytes, o.flops, t.name, t.bytes, t.storage, t.role, t.dtype, trace.uses);
+  state.counters["op_tensors_uses_bytes"] = alone / operators;
+  state.counters["trace_bytes"] = (alone + bytes_of(trace.edges, trace.memory_events, trace.collectives)) / operators;
+}
+
 void generate_and_replay(benchmark::State& state, const char* model, std::int64_t sequence, std::int64_t micro_batches,
                          const char* hardware) {
   const Scenario wanted = scenario(model, sequence, micro_batches, hardware);
@@ -32,6 +50,7 @@ void generate_and_replay(benchmark::State& state, const char* model, std::int64_
     const LoadedScenario loaded = load(wanted);
     const Result result = run(loaded);
     ops += static_cast<std::int64_t>(loaded.trace.ops.size());
+    count_bytes(state, loaded.trace);
     benchmark::DoNotOptimize(result.step_time);
   }
   state.SetItemsProcessed(ops);
