@@ -1,7 +1,6 @@
 #include "studies/capacity/capacity.h"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/parallel.h"
 #include "studies/capacity/capacity_trial.h"
 #include "studies/capacity/edge_search.h"
 
@@ -231,7 +231,7 @@ CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProg
   outcome.answers.resize(request.techniques.size());
   std::mutex one_at_a_time;
   std::atomic<bool> stopped = false;
-  oneapi::tbb::parallel_for(std::size_t{0}, request.techniques.size(), [&](std::size_t i) {
+  in_parallel(request.techniques.size(), [&](std::size_t i) {
     const CapacityTechnique& technique = request.techniques[i];
     outcome.answers[i].technique = technique;
     const auto ask = [&](std::int64_t value) {

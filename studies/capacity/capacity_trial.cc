@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 
 #include "base/input_error.h"
 #include "base/number_text.h"
+#include "base/parallel.h"
 #include "hwprofiles/profile_library.h"
 #include "models/pipeline/named_schedules.h"
 #include "models/spec/model_spec.h"
@@ -399,7 +399,7 @@ std::vector<FurtherChange> try_changes(const CapacityRequest& request, const Cap
   CapacityRequest quick = request;
   quick.layouts.smallest_replays = 0;
   std::vector<FurtherChange> tried(changes.size());
-  oneapi::tbb::parallel_for(std::size_t{0}, changes.size(), [&](std::size_t i) {
+  in_parallel(changes.size(), [&](std::size_t i) {
     CapacityTechnique changed = answer.technique;
     changed.settings.insert(changed.settings.end(), changes[i].settings.begin(), changes[i].settings.end());
     const CapacityTrial trial = judge_value(quick, changed, answer.beyond->value);

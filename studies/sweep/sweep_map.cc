@@ -1,7 +1,6 @@
 #include "studies/sweep/sweep_map.h"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
 #include <mutex>
@@ -10,6 +9,7 @@
 
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "base/parallel.h"
 #include "studies/sweep/sweep_looks.h"
 
 namespace spillway::studies {
@@ -60,7 +60,8 @@ SweepMap sweep_map(const SweepFile& file, const SweepOutcome& outcome, const std
   SweepScreen screen(file);
   std::mutex mutex;
   const std::int64_t blocks = (file.points() + sweep_block_points - 1) / sweep_block_points;
-  oneapi::tbb::parallel_for(std::int64_t{0}, blocks, [&](std::int64_t block) {
+  in_parallel(static_cast<std::size_t>(blocks), [&](std::size_t i) {
+    const auto block = static_cast<std::int64_t>(i);
     SweepSpace space(file);
     SweepLooks looks(file, space, screen);
     std::vector<SweepMap::Cell> cells(map.cells.size());
@@ -76,7 +77,7 @@ SweepMap sweep_map(const SweepFile& file, const SweepOutcome& outcome, const std
       take(cells[index(*point)], {SweepMap::Source::screened, value, point->number});
     }
     const std::lock_guard lock(mutex);
-    for (std::size_t i = 0; i < cells.size(); ++i) take(map.cells[i], cells[i]);
+    for (std::size_t c = 0; c < cells.size(); ++c) take(map.cells[c], cells[c]);
   });
   return map;
 }

@@ -1,14 +1,13 @@
 #include "studies/sweep/sweep_workers.h"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 
 #include "base/log.h"
-#include "base/stop.h"
+#include "base/parallel.h"
 
 namespace spillway::studies {
 
@@ -17,10 +16,8 @@ void LocalWorkers::work(std::span<const SweepTask> tasks, const Take& take) {
   if (std::any_of(tasks.begin(), tasks.end(), is_block)) worker_.prepare();
   std::mutex mutex;
   std::atomic<bool> stopped = false;
-  const std::atomic<bool>* const stop = current_stop();
-  oneapi::tbb::parallel_for(std::size_t{0}, tasks.size(), [&](std::size_t i) {
+  in_parallel(tasks.size(), [&](std::size_t i) {
     if (stopped) return;
-    const StopScope scope(stop);
     const std::string record = worker_.record(tasks[i]);
     const std::lock_guard lock(mutex);
     if (!stopped && !take(i, record)) stopped = true;

@@ -1,7 +1,6 @@
 #include "studies/ways/evaluate_ways.h"
 
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <atomic>
@@ -14,6 +13,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/parallel.h"
 #include "base/stop.h"
 #include "scenario/shared_machines.h"
 
@@ -45,8 +45,7 @@ class Evaluation {
 
   std::vector<WayRow> run() {
     group();
-    outer_ = current_stop();
-    oneapi::tbb::parallel_for(std::size_t{0}, groups_.size(), [this](std::size_t i) { run_group(groups_[i]); });
+    in_parallel(groups_.size(), [this](std::size_t i) { run_group(groups_[i]); });
     return std::move(rows_);
   }
 
@@ -94,13 +93,12 @@ class Evaluation {
   };
 
   void run_group(const Group& group) {
-    const StopScope scope(outer_);
     if (stopped_) return;
     Step step;
     // What all share is made before its ways are spread: a thread that waited for it within would take up others.
     if (const auto first = group.rows.front(); !is_kept(scenarios_[first], options_.details) && !make(step, group))
       return;
-    oneapi::tbb::parallel_for(std::size_t{0}, group.rows.size(), [&](std::size_t i) {
+    in_parallel(group.rows.size(), [&](std::size_t i) {
       // A thread that waits inside a planner takes up no other way, whose time would count as this one's.
       oneapi::tbb::this_task_arena::isolate([&] { run_row(group.rows[i], step); });
     });
@@ -125,7 +123,6 @@ class Evaluation {
   }
 
   void run_row(std::size_t index, Step& step) {
-    const StopScope scope(outer_);
     if (stopped_) return;
     const Scenario& scenario = scenarios_[index];
     WayRow& row = rows_[index];
@@ -169,7 +166,6 @@ class Evaluation {
   std::vector<Scenario> scenarios_;  // by row
   std::vector<Group> groups_;        // in the order of their first rows
   SharedMachines machines_;
-  const std::atomic<bool>* outer_ = nullptr;
   std::atomic<bool> stopped_ = false;
   std::mutex one_at_a_time_;
   std::size_t done_ = 0;

@@ -1,7 +1,5 @@
 #include "validation/published/case_run.h"
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -10,7 +8,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
-#include "base/stop.h"
+#include "base/parallel.h"
 #include "scenario/scenario_run.h"
 #include "validation/published/case_work.h"
 
@@ -125,8 +123,7 @@ void run_groups(const std::vector<Group>& groups, const CaseProgress& progress) 
   std::size_t done = 0;
   if (progress && !progress(0, groups.size())) throw Cancelled();
   std::atomic<std::size_t> next = 0;
-  oneapi::tbb::parallel_for(std::size_t{0}, groups.size(), [&, stop = current_stop()](std::size_t) {
-    const StopScope scope(stop);
+  in_parallel(groups.size(), [&](std::size_t) {
     run_group(groups[next++]);
     const std::lock_guard lock(mutex);
     ++done;
