@@ -4,7 +4,7 @@
 usage: calculon_rate.py CHECKOUT [CPU_SECONDS]
 
 gpt3-175B on 512 A100 at batch 1,536, the search's own order of layouts; stops after CPU_SECONDS (20). Prints the executions, how
-many were sound, and the CPU seconds, as JSON. Needs psutil (python3-psutil).
+many were sound, and the CPU seconds, as JSON. Needs pandas and psutil (python3-pandas and python3-psutil).
 """
 import itertools
 import json
