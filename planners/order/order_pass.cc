@@ -78,15 +78,15 @@ class Pass {
       if (links_.size(t) > 0 || !state_.ran(links_.source(t))) add_once(explorer, watchers_[t]);
     for (const TensorIndex t : links_.out(op)) add_once(explorer, watchers_[t]);
   }
-  // What nothing runs near is watched again and again by the same few: full lists lose what is in them twice, and
-  // have room for three times what is left, so that this is rare. Their order tells nothing.
+  // What nothing runs near is watched again and again by the same few: full lists lose what is in them twice, so that
+  // they are as long as there are explorers. Their order tells nothing.
   void add_once(OperatorIndex explorer, std::vector<OperatorIndex>& watchers) {
     constexpr std::size_t short_enough = 32;
     if (!watchers.empty() && watchers.back() == explorer) return;
     if (watchers.size() >= short_enough && watchers.size() == watchers.capacity()) {
       ++tidying_;
       std::erase_if(watchers, [this](OperatorIndex one) { return std::exchange(kept_[one], tidying_) == tidying_; });
-      watchers.reserve(std::max(4 * watchers.size(), 2 * short_enough));
+      watchers.reserve(std::max(2 * watchers.size(), 2 * short_enough));
     }
     watchers.push_back(explorer);
   }
