@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <random>
 
 namespace spillway {
@@ -16,11 +17,16 @@ TEST(AddressMap, DoesWhatAnOrderedMapDoes) {
     std::map<std::uint64_t, int> ordered;
     for (int step = 0; step < 20'000; ++step) {
       const std::uint64_t address = random() % 400 * 512;
+      const auto before = ordered.find(address);
       if (random() % 2 == 0) {
-        table[address] = step;
+        const auto [value, is_new] = table.try_emplace(address);
+        EXPECT_EQ(is_new, before == ordered.end());
+        EXPECT_EQ(*value, is_new ? 0 : before->second);
+        *value = step;
         ordered[address] = step;
       } else {
-        EXPECT_EQ(table.erase(address), ordered.erase(address) > 0);
+        EXPECT_EQ(table.take(address), before == ordered.end() ? std::nullopt : std::optional(before->second));
+        ordered.erase(address);
       }
       const std::uint64_t other = random() % 400 * 512;
       const auto expected = ordered.find(other);
