@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "base/stop.h"
 #include "sim/replay/planned_trace.h"
@@ -60,6 +59,20 @@ class IssuedWork {
   std::map<std::pair<std::uint16_t, std::int16_t>, std::vector<Work>> by_device_;
 };
 
+// Where each device's events have got to: no event lies before the one ahead of it on its device. Devices have
+// allocators of their own, and a trace may have all of one rank's events before the next rank's.
+class Reached {
+ public:
+  std::int64_t at_least(std::int16_t device, std::int64_t place) {
+    const auto [found, is_first] = by_device_.try_emplace(device, place);
+    if (!is_first) found->second = std::max(found->second, place);
+    return found->second;
+  }
+
+ private:
+  std::map<std::int16_t, std::int64_t> by_device_;
+};
+
 // By op: the last place of what it issued, its own works included.
 std::vector<std::int64_t> issued_until(const Trace& trace, const std::vector<std::int64_t>& issued) {
   std::vector<std::int64_t> until = issued;
@@ -89,9 +102,10 @@ std::vector<std::int64_t> issue_places(const Trace& trace) {
 std::vector<std::int64_t> event_places(const Trace& trace, const ReplayTimes& times, MemoryClock clock) {
   std::vector<std::int64_t> places(trace.memory_events.size(), 0);
   const std::vector<Picos> asked = event_times(trace, times.gate, times.start, times.end);
-  std::int64_t reached = 0;
+  Reached reached;
   if (clock == MemoryClock::host) {
-    for (std::size_t e = 0; e < places.size(); ++e) places[e] = reached = std::max(reached, asked[e].count());
+    for (std::size_t e = 0; e < places.size(); ++e)
+      places[e] = reached.at_least(trace.memory_events[e].device, asked[e].count());
     return places;
   }
   const std::vector<std::int64_t> issued = issue_places(trace), until = issued_until(trace, issued);
@@ -100,7 +114,7 @@ std::vector<std::int64_t> event_places(const Trace& trace, const ReplayTimes& ti
     check_stop();
     const MemoryEvent& event = trace.memory_events[e];
     if (event.anchor == OpId::none) {
-      places[e] = reached;
+      places[e] = reached.at_least(event.device, 0);
       continue;
     }
     const std::size_t op = index_of(event.anchor);
@@ -114,7 +128,7 @@ std::vector<std::int64_t> event_places(const Trace& trace, const ReplayTimes& ti
       if (issued_work != nullptr && !by_transfer)
         place = std::max(place, on_gpu(*issued_work, until[op], event.action == MemoryAction::allocate).count());
     }
-    places[e] = reached = std::max(reached, place);
+    places[e] = reached.at_least(event.device, place);
   }
   return places;
 }
