@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files_in_use.h"
 #include "base/input_error.h"
 #include "base/memory_limit.h"
 
@@ -240,6 +241,7 @@ ByteSource ByteSource::open(const std::string& path, std::uint64_t max_decompres
   state->descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (state->descriptor < 0)
     throw InputError(path, "", std::string("can't be opened: ") + std::strerror(errno), "check its permissions");
+  note_file_in_use(path);
   ::posix_fadvise(state->descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
   state->total_on_disk = static_cast<std::uint64_t>(info.st_size);
   state->max_decompressed = max_decompressed_bytes;

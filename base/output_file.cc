@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files_in_use.h"
 #include "base/input_error.h"
 
 namespace spillway {
@@ -97,6 +98,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   struct stat info {};
   const bool exists = ::stat(path_.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode)) fail(path_, "can't write", EISDIR);
+  check_not_in_use(path_);
   if (exists && !S_ISREG(info.st_mode)) {  // devices and pipes have no place beside them; write straight through
     file_ = std::fopen(path_.c_str(), "we");
     if (file_ == nullptr) fail(path_, "can't write", errno);
@@ -142,6 +144,7 @@ void OutputFile::commit() {
   if (temporary_.empty()) return;
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "can't put the finished file in place", errno);
   temporary_.clear();
+  note_file_in_use(path_);
   sync_folder(path_);
 }
 

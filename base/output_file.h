@@ -15,7 +15,8 @@ void check_output(const std::string& path);
 
 class OutputFile {
  public:
-  // "-" is standard output (no atomicity); links are followed. Throws InputError when the place can't be written.
+  // "-" is standard output (no atomicity); links are followed. Throws InputError when the place can't be written, or is
+  // a file in use (base/files_in_use.h).
   explicit OutputFile(std::string path);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/files_in_use.h"
 #include "base/input_error.h"
 
 namespace spillway {
@@ -28,6 +29,7 @@ std::string read_text(ByteSource& source, std::uint64_t limit) {
 std::string read_file_as_it_is(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError(path, "", std::string("can't be read: ") + std::strerror(errno), "check the path");
+  note_file_in_use(path);
   std::ostringstream text;
   text << file.rdbuf();
   return std::move(text).str();

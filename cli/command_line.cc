@@ -18,6 +18,7 @@
 
 #include "base/byte_source.h"
 #include "base/data_folder.h"
+#include "base/files_in_use.h"
 #include "base/input_error.h"
 #include "base/log.h"
 #include "base/memory_limit.h"
@@ -210,6 +211,7 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   open_standard_streams();
   std::set_terminate(on_terminate);
   catch_interrupts();
+  guard_files_in_use();
   use_installed_data();
   add_study_sections();
   use_cbc();
@@ -236,7 +238,7 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   add_validate_commands(app, context);
   add_schema_command(app);
   add_gui_command(app);
-  add_manual_commands(app);
+  add_manual_commands(app, context);
   return run_guarded(app, argc, argv, context);
 }
 

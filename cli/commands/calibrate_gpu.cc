@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files_in_use.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/quantity.h"
@@ -164,6 +165,7 @@ void run(const Request& request, Context& context) {
   const std::string text =
       profile_text(verdict.profile, {OriginKind::measured, models::fit::calibration_origin(date).source, date, 0});
   if (!request.output.empty() && verdict.helps) {
+    forget_file_in_use(request.output);
     OutputFile out(request.output);
     out.write(text);
     out.commit();
@@ -207,6 +209,7 @@ void add_calibrate_gpu(Command& group, Context& context) {
       ->type_name("NAME");
   command
       ->add_option("--points", request->points, "write each raw point as it is measured; by default beside the profile")
+      ->to_write()
       ->type_name("FILE.jsonl");
   command
       ->add_option("--from", request->from,

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files_in_use.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/quantity.h"
@@ -192,6 +193,7 @@ void run(Request& request, const Context& context) {
   const DriveFit fit = fit_drive(measured, drive_identity(folder), request.name, date);
   const std::string text = profile_text(fit.profile, measured_origin(date));
   if (!request.output.empty()) {
+    forget_file_in_use(request.output);
     OutputFile out(request.output);
     out.write(text);
     out.commit();
@@ -222,6 +224,7 @@ void add_calibrate_nvme(Command& group, Context& context) {
   const auto request = std::make_shared<Request>();
   Command* command = group.add_subcommand("nvme", "Measure a drive through a new file on it, which is removed again");
   command->add_option("--file", request->options.file, "name of a file that does not exist, on the drive to measure")
+      ->to_write()
       ->type_name("PATH")
       ->required();
   command

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files_in_use.h"
 #include "base/output_file.h"
 #include "cli/commands/calibrate_nvme.h"
 #include "cli/options/command_options.h"
@@ -89,6 +90,7 @@ void run(const Request& request, const Context& context) {
   if (by_hwloc > 0) fit.notes.push_back(fmt::format("NUMA nodes of {} functions are hwloc's", by_hwloc));
   const std::string text = profile_text(fit.profile, {OriginKind::measured, "sysfs of the machine", date, 0});
   if (!request.output.empty()) {
+    forget_file_in_use(request.output);
     OutputFile out(request.output);
     out.write(text);
     out.commit();

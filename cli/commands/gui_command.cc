@@ -117,6 +117,7 @@ void add_gui_command(Command& app) {
   Command* gui = app.add_subcommand("gui", "The desktop window: what-ifs on scenarios and traces");
   gui->add_option("SCENARIO", call->scenario, "scenario file, trace, memory snapshot or sweep to open");
   gui->add_option("--screenshot", call->screenshot, "write a picture of a view (.png) and end; needs no display")
+      ->to_write()
       ->type_name("FILE");
   gui->add_option("--view", call->view, "what --screenshot shows, or which view to open with")
       ->choices({"start", "canvas", "ways", "diagnosis", "timeline", "memory", "map", "sensitivity", "pareto",

@@ -2,25 +2,58 @@
 
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/version.h"
 #include "cli/options/command_options.h"
 #include "cli/options/completion_script.h"
+#include "cli/options/context.h"
 #include "cli/options/manual_page.h"
 #include "cli/options/option_table.h"
+#include "cli/output/table.h"
 #include "scenario/scenario_fields.h"
 
 namespace spillway::cli {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 void print_whole(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+Json options_json(const std::vector<OptionEntry>& options) {
+  Json list = Json::array();
+  for (const OptionEntry& option : options)
+    list.push_back({{"names", option.names},
+                    {"value", option.value},
+                    {"choices", option.choices},
+                    {"about", option.about},
+                    {"required", option.required},
+                    {"is_written", option.is_written}});
+  return list;
+}
+
+void print_table(const std::vector<CommandEntry>& table) {
+  Json document = json_document("spillway.manual");
+  document["commands"] = Json::array();
+  for (const CommandEntry& command : table)
+    document["commands"].push_back({{"path", command.path},
+                                    {"about", command.about},
+                                    {"arguments", options_json(command.arguments)},
+                                    {"options", options_json(command.options)}});
+  print_json(document);
+}
 
 }  // namespace
 
-void add_manual_commands(Command& app) {
+void add_manual_commands(Command& app, const Context& context) {
   Command* manual = app.add_subcommand("manual", "Print the manual page")->hide();
-  manual->callback([&app] { print_whole(manual_page(option_table(app), scenario_rows(), program_version())); });
+  manual->callback([&app, &context] {
+    const std::vector<CommandEntry> table = option_table(app);
+    if (context.json()) return print_table(table);
+    print_whole(manual_page(table, scenario_rows(), program_version()));
+  });
 
   const auto shell = std::make_shared<std::string>();
   Command* completion = app.add_subcommand("completion", "Print a shell's completion script")->hide();

@@ -5,8 +5,9 @@
 namespace spillway::cli {
 
 class Command;
+struct Context;
 
-// After all other commands, which the two describe.
-void add_manual_commands(Command& app);
+// After all other commands, which the two describe. `manual --format json` is the table of commands and options.
+void add_manual_commands(Command& app, const Context& context);
 
 }  // namespace spillway::cli

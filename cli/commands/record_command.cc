@@ -110,6 +110,7 @@ void add_record_commands(Command& app, Context& context) {
   Command* command =
       app.add_subcommand("record", "Run a CUDA program and record what it has the GPU do; its exit code is this one's");
   command->add_option("--output", request->output, "the trace: a file that does not exist (spillway-recording.json)")
+      ->to_write()
       ->type_name("FILE");
   command->add_option("COMMAND", request->options.command, "the program and its arguments, behind --")->required();
   command->callback([request, &context] { run(*request, context); });

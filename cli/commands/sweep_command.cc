@@ -449,7 +449,7 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
   Command* sweep =
       app.add_subcommand("sweep", "Search a space of scenarios: screened in closed form, the best replayed");
   sweep->add_option("FILE", call->file, "sweep file (docs/sweep.md)")->required();
-  sweep->add_option("--output", call->output, "keep what is found in this store")->type_name("STORE");
+  sweep->add_option("--output", call->output, "keep what is found in this store")->to_write()->type_name("STORE");
   add_store_option(*sweep, call->kept);
   sweep->add_flag("--resume", call->resumes, "go on with a store that is there");
   sweep->add_option("--shard", call->shard, "screen and replay part i of N only; `spillway merge` joins them")
@@ -466,7 +466,7 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
   sweep->add_option("--seed", call->seed, "of the points that --check-screen draws (1)")->type_name("N");
   Command* merge = app.add_subcommand("merge", "Join the stores of a sweep's shards into its answer");
   merge->add_option("STORE", call->stores, "stores of one sweep")->required();
-  merge->add_option("--output", call->output, "keep everything in this store")->type_name("STORE");
+  merge->add_option("--output", call->output, "keep everything in this store")->to_write()->type_name("STORE");
   for (Command* command : {sweep, merge}) {
     command->add_option("--jobs", call->jobs, "threads (default: one per core)")->range(1, 1024)->type_name("N");
     command->add_flag("--explain-pruning", call->explains, "why points were not replayed, with an example of each");
@@ -478,6 +478,7 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
         ->allow_extra_args(false);
     command
         ->add_option("--database", call->database,
+        ->to_write()
                      "write every replayed point into this SQLite database (docs/sweep.md)")
         ->to_write()
         ->type_name("FILE");

@@ -285,6 +285,7 @@ void add_validate_commands(Command& app, Context& context) {
       ->add_option("--file", kernels.file,
                    "kernels: name of a file that does not exist, on the drive to offload to; by default in the "
                    "temporary folder")
+      ->to_write()
       ->type_name("PATH");
   command->add_option("--technique", kernels.techniques, "kernels: only this technique; may be given again")
       ->type_name("NAME");

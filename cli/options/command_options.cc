@@ -1,7 +1,6 @@
 #include "cli/options/command_options.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/amount.h"
+#include "base/files_in_use.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
 
@@ -43,22 +43,6 @@ CLI::Validator reading(std::function<std::string(const std::string&)> read) {
         }
       },
       "");
-}
-
-// Of the last parse.
-std::vector<std::string> given_words;
-
-// Whether two words of the command are this file, which is there: by themselves or behind a "=", under any name.
-bool is_named_twice(const std::string& path) {
-  const auto place_of = [](const std::string& word) -> std::optional<std::pair<dev_t, ino_t>> {
-    struct stat info {};
-    if (::stat(word.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
-    return std::pair(info.st_dev, info.st_ino);
-  };
-  const auto file = place_of(path);
-  return file && std::count_if(given_words.begin(), given_words.end(), [&](const std::string& word) {
-                   return place_of(word) == file || place_of(word.substr(word.find('=') + 1)) == file;
-                 }) > 1;
 }
 
 }  // namespace
@@ -107,15 +91,14 @@ Option* Option::check(WordCheck check) {
 
 Option* Option::to_write() {
   option_->check(CLI::Validator(
-      [](std::string& path) -> std::string {
+      [this](const std::string& word) -> std::string {
+        const std::string path = file_of(word);
         if (path.empty()) return "the name of a file to write is empty";
         check_output(path);
-        if (is_named_twice(path))
-          throw InputError(path, "", "is named twice in this command, and would be overwritten",
-                           "write to another file");
         return {};
       },
-      ""));
+      "", ""));
+  is_written_ = true;
   return this;
 }
 
@@ -167,6 +150,11 @@ bool Option::is_argument() const { return option_->get_positional(); }
 bool Option::is_flag() const { return option_->get_items_expected() == 0; }
 bool Option::is_required() const { return option_->get_required(); }
 bool Option::is_hidden() const { return option_->get_group().empty(); }
+std::vector<std::string> Option::words() const { return option_->results(); }
+
+std::string Option::file_of(const std::string& word) const {
+  return option_->get_type_name().find('=') == std::string::npos ? word : word.substr(word.find('=') + 1);
+}
 
 Command::Command(const std::string& about, const std::string& name)
     : program_(std::make_unique<CLI::App>(about, name)), app_(program_.get()) {}
@@ -215,7 +203,42 @@ void Command::set_version_flag(const std::string& name, const std::string& versi
   app_->set_version_flag(name, version);
 }
 
-void Command::callback(std::function<void()> run) { app_->callback(std::move(run)); }
+void Command::callback(std::function<void()> run) {
+  app_->callback([this, run = std::move(run)] {
+    check_files();
+    run();
+  });
+}
+
+// Nothing that is written is also another word of the command, by itself or behind a "=", whatever that is for; a file
+// that isn't there yet can only be written twice.
+void Command::check_files() const {
+  struct Named {
+    std::optional<FileIdentity> file;
+    bool is_written = false;
+    std::string path;
+  };
+  std::vector<Named> named;
+  for (const auto& option : options_)
+    for (const std::string& word : option->words()) {
+      if (option->is_written()) {
+        const std::string path = option->file_of(word);
+        if (path != "-") named.push_back({file_identity(path), true, path});
+        continue;
+      }
+      named.push_back({file_identity(word), false, word});
+      if (const auto equals = word.find('='); equals != std::string::npos)
+        named.push_back({file_identity(word.substr(equals + 1)), false, word});
+    }
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    if (!named[i].is_written || !named[i].file) continue;
+    for (std::size_t other = 0; other < named.size(); ++other)
+      if (other != i && named[other].file == named[i].file && (named[other].is_written || named[i].file->name.empty()))
+        throw InputError(named[i].path, "", "is named twice in this command, and would be overwritten",
+                         "write to another file");
+  }
+}
+
 void Command::require_subcommand() { app_->require_subcommand(1); }
 void Command::fallthrough() { app_->fallthrough(); }
 
@@ -225,7 +248,10 @@ bool Command::is_hidden() const { return app_->get_group().empty(); }
 
 std::vector<Option> Command::options() const {
   std::vector<Option> options;
-  for (CLI::Option* option : app_->get_options([](CLI::Option*) { return true; })) options.emplace_back(option);
+  for (CLI::Option* option : app_->get_options([](CLI::Option*) { return true; })) {
+    const auto own = std::find_if(options_.begin(), options_.end(), [&](const auto& one) { return one->is(option); });
+    options.push_back(own == options_.end() ? Option(option) : **own);
+  }
   return options;
 }
 
@@ -236,7 +262,6 @@ std::vector<const Command*> Command::commands() const {
 }
 
 bool Command::parse(int argc, const char* const* argv) {
-  given_words.assign(argv + std::min(argc, 1), argv + argc);
   try {
     app_->parse(argc, argv);
     return true;

@@ -46,7 +46,9 @@ class Option {
   Option* take_all();                    // given several times, it keeps every value
   Option* hide();                        // from --help, manual and completions
   Option* check(WordCheck check);
-  Option* to_write();  // the path of a file: refused, before the command runs, where it can't be written or is read too
+  // The path of a file, or KIND=FILE: refused, before the command runs, where it can't be written, or any other word of
+  // the command is the same file.
+  Option* to_write();
   Option* choices(const std::vector<std::string>& words);
   template <typename T>
   Option* choices(const std::map<std::string, T>& words) {
@@ -68,9 +70,14 @@ class Option {
   [[nodiscard]] bool is_flag() const;
   [[nodiscard]] bool is_required() const;
   [[nodiscard]] bool is_hidden() const;
+  [[nodiscard]] bool is_written() const { return is_written_; }      // to_write()
+  [[nodiscard]] std::vector<std::string> words() const;              // of the last parse
+  [[nodiscard]] std::string file_of(const std::string& word) const;  // of a word of what is written
+  [[nodiscard]] bool is(const CLI::Option* option) const { return option_ == option; }
 
  private:
   CLI::Option* option_;
+  bool is_written_ = false;
 };
 
 template <typename T, typename... Types>
@@ -118,6 +125,8 @@ class Command {
   [[nodiscard]] std::vector<std::string> unknown_words() const;
 
  private:
+  void check_files() const;
+
   std::unique_ptr<CLI::App> program_;  // of the program alone
   CLI::App* app_;
   std::vector<std::unique_ptr<Command>> commands_;

@@ -51,6 +51,7 @@ OptionEntry entry_of(const Option& option) {
   entry.names = option.names();
   entry.about = option.about();
   entry.required = option.is_required();
+  entry.is_written = option.is_written();
   if (option.is_argument() || option.is_flag()) return entry;
   const std::string type = option.type();
   entry.value = value_of(type);

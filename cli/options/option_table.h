@@ -14,6 +14,7 @@ struct OptionEntry {
   std::vector<std::string> choices;  // the values there are, where they are few and known
   std::string about;
   bool required = false;
+  bool is_written = false;  // it names a file that is written
 };
 
 struct CommandEntry {

@@ -9,6 +9,7 @@ void add_store_option(Command& command, std::string& store) {
       .add_option("--store", store,
                   "take results of replays from this file, and keep them there: sweep, capacity, fit, techniques and "
                   "report procurement share it (docs/sweep.md)")
+      ->to_write()
       ->type_name("FILE");
 }
 

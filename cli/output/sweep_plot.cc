@@ -56,7 +56,6 @@ SweepPlot parse_plot(const std::string& text, const SweepFile& file) {
   SweepPlot plot;
   plot.kind = static_cast<Kind>(found - kinds.begin());
   plot.path = text.substr(equals + 1);
-  check_output(plot.path);
   std::vector<std::string> of = split(colon < equals ? text.substr(colon + 1, equals - colon - 1) : "");
   const std::size_t axes = plot.kind == Kind::map ? 2 : 0, objectives = plot.kind == Kind::front ? 2 : 1;
   if (of.size() < axes || of.size() > axes + objectives || (plot.kind == Kind::front && of.size() == 1))
