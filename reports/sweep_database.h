@@ -12,7 +12,11 @@
 
 namespace spillway::reports {
 
-// The whole database file. The same answer gives the same bytes.
-std::string sweep_database(const SweepFile& file, const SweepOutcome& outcome);
+// A file that isn't there, or holds nothing but such an answer, becomes one that appears whole; there the same answer
+// gives the same bytes. In a database with other tables these two are replaced, in one transaction. Throws InputError
+// where the file is no database, or has tables of these names that no sweep wrote, and leaves it as it is.
+void write_sweep_database(const std::string& path, const SweepFile& file, const SweepOutcome& outcome);
+// The same complaints, before the sweep; changes nothing.
+void check_sweep_database(const std::string& path);
 
 }  // namespace spillway::reports

@@ -329,6 +329,7 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
   const Progress progress(context);
   const StoreInUse kept(context, call.kept);
   Pace pace;
+  if (!call.database.empty()) check_sweep_database(call.database);
   std::vector<SweepPlot> plots;
   for (const std::string& text : call.plots) plots.push_back(parse_plot(text, file));
   std::optional<oneapi::tbb::global_control> jobs;
@@ -348,11 +349,7 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
                                       : "interrupted: go on with --resume --output " + call.output);
     throw Cancelled();
   }
-  if (!call.database.empty()) {
-    OutputFile out(call.database);
-    out.write(sweep_database(file, outcome));
-    out.commit();
-  }
+  if (!call.database.empty()) write_sweep_database(call.database, file, outcome);
   if (pace.screened_seconds() > 1)
     note(context,
          fmt::format("{} valid points were screened in {:.1f} s: {:.3g} a second", outcome.screened,

@@ -72,7 +72,8 @@ def run(scenario, *, program=None, beside=None, reserve=None, **settings):
 def sweep(space, *, output=None, resume=False, jobs=None, shard=None, all_points=False, database=None, executor=None,
           shards=None, stores=None, tries=3, program=None, beside=None):
     """Searches a space of scenarios (`spillway sweep`): a path of a sweep file or a dict of its JSON. `output` keeps
-    what is found in a store, `resume` goes on with one; `database` is an SQLite file to write every replayed point into.
+    what is found in a store, `resume` goes on with one; `database` is an SQLite database to write every replayed point into:
+    other tables in it stay, and a file that is none is refused.
 
     executor  of concurrent.futures, or anything with its submit(): a ProcessPoolExecutor or ThreadPoolExecutor here, a
               distributed.Client of Dask, a ray.util or mpi4py.futures executor. Each worker runs the program on shards;

@@ -90,6 +90,61 @@ class SweepTest(unittest.TestCase):
             rows = sqlite3.connect(path).execute("select axis_b, axis_B_2 from points order by point").fetchall()
             self.assertEqual(rows, [tuple(str(value) for value in row["settings"].values()) for row in answer["rows"]])
 
+    def test_what_is_no_database_is_left_as_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "thesis.tex")
+            store = os.path.join(folder, "kept.store")
+            for content in (b"the only copy", b"SQLite format 3", b"\0" * 4096, b"SQLite format 3\0" + b"x" * 4000):
+                with open(path, "wb") as file:
+                    file.write(content)
+                with self.assertRaisesRegex(spillway.InputError, "thesis.tex"):
+                    spillway.sweep(SPACE, program=PROGRAM, database=path, output=store)
+                with open(path, "rb") as file:
+                    self.assertEqual(file.read(), content)
+                self.assertFalse(os.path.exists(store), "refused before the sweep")
+            os.truncate(path, 0)
+            spillway.sweep(SPACE, program=PROGRAM, database=path)
+            self.assertEqual(sqlite3.connect(path).execute("select count(*) from points").fetchone(), (9,))
+
+    def test_other_tables_stay_in_a_database(self):
+        for journal in ("delete", "wal"):
+            with self.subTest(journal), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "results.sqlite")
+                base = sqlite3.connect(path)
+                base.execute(f"pragma journal_mode = {journal}")
+                base.execute("create table runs (name text)")
+                base.execute("insert into runs values ('mine')")
+                base.commit()
+                link = os.path.join(folder, "link")
+                os.symlink("results.sqlite", link)
+                for _ in range(2):  # the second time over our own tables
+                    answer = spillway.sweep(SPACE, program=PROGRAM, database=link)
+                    self.assertEqual(base.execute("select * from runs").fetchall(), [("mine",)])
+                    self.assertEqual(base.execute("select count(*) from points").fetchone(), (len(answer["rows"]),))
+                    self.assertEqual(base.execute("pragma integrity_check").fetchone(), ("ok",))
+                base.execute("begin immediate")  # another program writes
+                base.execute("insert into runs values ('more')")
+                base.commit()
+                spillway.sweep(SPACE, program=PROGRAM, database=path)
+                self.assertEqual(base.execute("select count(*) from runs").fetchone(), (2,))
+                base.close()
+
+    def test_tables_of_our_names_that_are_anothers_stay(self):
+        for made in ("create table points (x, y)", "create table SWEEP (name text, value text)",
+                     "create table other (x); create view points as select x from other",
+                     "create table points (point, label, settings, step_time_ns); create table sweep (name, value)"):
+            with self.subTest(made), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "results.sqlite")
+                base = sqlite3.connect(path)
+                base.executescript(made)
+                base.close()
+                with open(path, "rb") as file:
+                    before = file.read()
+                with self.assertRaisesRegex(spillway.InputError, "that no sweep wrote"):
+                    spillway.sweep(SPACE, program=PROGRAM, database=path)
+                with open(path, "rb") as file:
+                    self.assertEqual(file.read(), before)
+
     def test_the_database_holds_what_json_says(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "points.sqlite")
