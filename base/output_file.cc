@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -66,6 +68,17 @@ std::string temporary_beside(const std::string& path) {
   return (slash == std::string::npos ? "" : path.substr(0, slash + 1)) + ".spillway-XXXXXX";
 }
 
+struct Unfinished {
+  std::mutex mutex;
+  std::set<std::string> paths;
+};
+
+// Never destroyed: a thread may end the program while it is being left.
+Unfinished& unfinished() {
+  static auto* const files = new Unfinished;
+  return *files;
+}
+
 }  // namespace
 
 std::string temporary_folder() {
@@ -89,6 +102,29 @@ void check_output(const std::string& path) {
     fail(path, "can't write", errno);
 }
 
+UnfinishedFile::UnfinishedFile(std::string path) : path_(std::move(path)) {
+  const std::lock_guard lock(unfinished().mutex);
+  unfinished().paths.insert(path_);
+}
+
+UnfinishedFile::~UnfinishedFile() {
+  if (path_.empty()) return;
+  const std::lock_guard lock(unfinished().mutex);
+  ::unlink(path_.c_str());
+  unfinished().paths.erase(path_);
+}
+
+void UnfinishedFile::keep() {
+  const std::lock_guard lock(unfinished().mutex);
+  unfinished().paths.erase(path_);
+  path_.clear();
+}
+
+void remove_unfinished_files() {
+  unfinished().mutex.lock();
+  for (const std::string& path : unfinished().paths) ::unlink(path.c_str());
+}
+
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   if (is_standard_output(path_)) {
     file_ = stdout;
@@ -108,7 +144,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   std::vector<char> name(pattern.c_str(), pattern.c_str() + pattern.size() + 1);
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor < 0) fail(path_, "can't write", errno);
-  temporary_ = name.data();
+  temporary_.emplace(name.data());
   const mode_t mask = ::umask(0);
   ::umask(mask);
   // mkostemp gives 0600; a result should be as readable as any file the user makes, or as the one it replaces.
@@ -117,14 +153,12 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   if (file_ == nullptr) {
     const int error = errno;
     ::close(descriptor);
-    ::unlink(temporary_.c_str());
     fail(path_, "can't write", error);
   }
 }
 
 OutputFile::~OutputFile() {
   if (file_ != nullptr && file_ != stdout) std::fclose(file_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void OutputFile::write(std::string_view bytes) {
@@ -139,11 +173,13 @@ void OutputFile::commit() {
     file_ = nullptr;
     return;
   }
-  if (!temporary_.empty() && ::fsync(::fileno(file_)) != 0) fail(path_, "can't write", errno);
+  if (temporary_ && ::fsync(::fileno(file_)) != 0) fail(path_, "can't write", errno);
   if (std::fclose(std::exchange(file_, nullptr)) != 0) fail(path_, "can't write", errno);
-  if (temporary_.empty()) return;
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "can't put the finished file in place", errno);
-  temporary_.clear();
+  if (!temporary_) return;
+  if (::rename(temporary_->path().c_str(), path_.c_str()) != 0)
+    fail(path_, "can't put the finished file in place", errno);
+  temporary_->keep();
+  temporary_.reset();
   note_file_in_use(path_);
   sync_folder(path_);
 }

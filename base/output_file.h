@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,23 @@ std::string temporary_folder();
 
 // Throws InputError where an OutputFile of that path would; makes and changes nothing.
 void check_output(const std::string& path);
+
+// A name that is removed with this, and by remove_unfinished_files(), unless it is kept.
+class UnfinishedFile {
+ public:
+  explicit UnfinishedFile(std::string path);  // of a file that was just made
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+  ~UnfinishedFile();
+  [[nodiscard]] const std::string& path() const { return path_; }
+  void keep();
+
+ private:
+  std::string path_;
+};
+// For who ends the program while others are at work: from then on none of them is made, kept or removed, and who tries
+// waits for the end.
+void remove_unfinished_files();
 
 class OutputFile {
  public:
@@ -28,7 +46,8 @@ class OutputFile {
   void commit();
 
  private:
-  std::string path_, temporary_;
+  std::string path_;
+  std::optional<UnfinishedFile> temporary_;
   std::FILE* file_ = nullptr;
 };
 

@@ -18,21 +18,13 @@ namespace spillway::reports {
 namespace {
 
 // A place for the library to write to; gone when it goes.
-class TemporaryFile {
- public:
-  TemporaryFile() : path_(temporary_folder() + "/spillway-XXXXXX") {
-    const int file = mkstemp(path_.data());
-    if (file < 0) throw InputError(path_, "", "no temporary file can be made there", "set TMPDIR to a writable folder");
-    close(file);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() { std::remove(path_.c_str()); }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+std::string temporary_path() {
+  std::string path = temporary_folder() + "/spillway-XXXXXX";
+  const int file = mkstemp(path.data());
+  if (file < 0) throw InputError(path, "", "no temporary file can be made there", "set TMPDIR to a writable folder");
+  close(file);
+  return path;
+}
 
 // The library writes numbers as the thread's locale does, and a sheet takes no comma in them.
 class NumbersWithPoints {
@@ -220,7 +212,7 @@ class Book {
 
 std::string xlsx_of(const ReportDocument& document) {
   const NumbersWithPoints scope;
-  const TemporaryFile file;
+  const UnfinishedFile file(temporary_path());
   Book book(file.path(), temporary_folder());
   book.summary(document);
   for (std::size_t sheet = 0; sheet < document.formulas.tables().size(); ++sheet)

@@ -304,7 +304,7 @@ void add_capacity_command(Command& app, Context& context) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   add_store_option(*command, call->store);
-  command->callback([call, &context] { run_capacity(context, *call); });
+  command->callback([call, &context] { run_stoppable([&] { run_capacity(context, *call); }); });
 }
 
 }  // namespace spillway::cli

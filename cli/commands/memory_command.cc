@@ -13,6 +13,7 @@
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "cli/options/command_options.h"
+#include "cli/options/interrupt.h"
 #include "cli/options/memory_device.h"
 #include "cli/options/number_check.h"
 #include "cli/output/diagnosis_report.h"
@@ -441,7 +442,7 @@ void add_memory_commands(Command& app, Context& context) {
   command->add_option("--device", request->device, "GPU number; the first with memory events if not given")
       ->check(non_negative_number())
       ->type_name("NUMBER");
-  command->callback([&context, request] { run_memory(context, *request); });
+  command->callback([&context, request] { run_stoppable([&] { run_memory(context, *request); }); });
 }
 
 }  // namespace spillway::cli

@@ -239,7 +239,7 @@ void add_procurement_report(Command& group, Context& context) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   add_store_option(*command, call->store);
-  command->callback([&context, call] { run(context, *call); });
+  command->callback([&context, call] { run_stoppable([&] { run(context, *call); }); });
 }
 
 }  // namespace spillway::cli

@@ -267,7 +267,8 @@ void print_check(Context& context, const SweepFile& file, const SweepCheck& resu
 
 void check(Context& context, const SweepCall& call, const SweepFile& file, SweepWorkers& workers, SweepStore& store,
            const SweepOptions& options) {
-  const SweepCheck result = check_screen(file, call.check, call.seed, workers, store, options.progress);
+  SweepCheck result;
+  run_stoppable([&] { result = check_screen(file, call.check, call.seed, workers, store, options.progress); });
   if (is_interrupted()) throw Cancelled();
   print_check(context, file, result);
 }
@@ -328,8 +329,8 @@ SweepOptions options_of(const SweepCall& call, SweepWorkers& workers, const Prog
 void run(Context& context, const SweepCall& call, const SweepFile& file, SweepStore& store) {
   const Progress progress(context);
   const StoreInUse kept(context, call.kept);
-  Pace pace;
   if (!call.database.empty()) check_sweep_database(call.database);
+  Pace pace;
   std::vector<SweepPlot> plots;
   for (const std::string& text : call.plots) plots.push_back(parse_plot(text, file));
   std::optional<oneapi::tbb::global_control> jobs;
@@ -341,9 +342,15 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
     throw InputError("--check-screen", "", "it draws points of the whole sweep and makes no picture",
                      "leave out --shard and --plot");
   if (call.check > 0) return check(context, call, file, *workers, store, options);
-  const SweepOutcome outcome = run_sweep(file, options, store);
-  if (!is_interrupted())
-    for (const SweepPlot& plot : plots) write_plot(plot, file, outcome, *workers, store);
+  SweepOutcome outcome;
+  try {
+    run_stoppable([&] {
+      outcome = run_sweep(file, options, store);
+      for (const SweepPlot& plot : plots)
+        if (!is_interrupted()) write_plot(plot, file, outcome, *workers, store);
+    });
+  } catch (const Cancelled&) {
+  }
   if (is_interrupted()) {
     note(context, call.output.empty() ? "interrupted: nothing is kept without --output"
                                       : "interrupted: go on with --resume --output " + call.output);
@@ -471,11 +478,11 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
         ->add_option("--plot", call->plots,
                      "write a picture: front[:X,Y]=F.svg over two objectives, map:AXIS,AXIS[,OBJECTIVE]=F.svg, or "
                      "tornado[:OBJECTIVE]=F.svg; may be repeated")
+        ->to_write()
         ->type_name("KIND=FILE")
         ->allow_extra_args(false);
     command
         ->add_option("--database", call->database,
-        ->to_write()
                      "write every replayed point into this SQLite database (docs/sweep.md)")
         ->to_write()
         ->type_name("FILE");

@@ -174,7 +174,7 @@ void add_techniques_command(Command& app, Context& context) {
       ->allow_extra_args(false);
   command->add_option("--output", call->output, "write a picture of the rows (.svg)")->to_write()->type_name("FILE");
   add_store_option(*command, call->store);
-  command->callback([&context, call] { run_techniques(context, *call); });
+  command->callback([&context, call] { run_stoppable([&] { run_techniques(context, *call); }); });
 }
 
 }  // namespace spillway::cli

@@ -257,9 +257,9 @@ void add_trace_commands(Command& app, Context& context) {
   group->require_subcommand();
   const auto files = std::make_shared<Files>();
   add_file_command(*group, "info", "What a trace holds: capabilities, counts, peaks, steps", *files)
-      ->callback([&context, files] { run_info(context, files->input); });
+      ->callback([&context, files] { run_stoppable([&] { run_info(context, files->input); }); });
   add_file_command(*group, "check", "Rows that could not be used; exit code 1 if any was dropped", *files)
-      ->callback([&context, files] { run_check(context, files->input); });
+      ->callback([&context, files] { run_stoppable([&] { run_check(context, files->input); }); });
   Command* convert = add_file_command(*group, "convert", "Write a trace in another format", *files);
   convert->add_option("OUT", files->output, "file to write; - is standard output")->required()->to_write();
   convert->add_option("--to", files->to, "format to write; by OUT's ending if not given")->type_name(known_formats());
@@ -271,7 +271,7 @@ void add_trace_commands(Command& app, Context& context) {
       ->add_option("--graph", files->graph,
                    "ExecutionTrace of the same run: its tensors, uses and dependencies join the times")
       ->type_name("FILE");
-  convert->callback([&context, files] { run_convert(context, *files); });
+  convert->callback([&context, files] { run_stoppable([&] { run_convert(context, *files); }); });
 }
 
 }  // namespace spillway::cli

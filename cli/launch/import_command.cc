@@ -9,6 +9,7 @@
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "cli/options/command_options.h"
+#include "cli/options/interrupt.h"
 #include "cli/output/table.h"
 #include "scenario/launch/launch_import.h"
 
@@ -171,7 +172,7 @@ void add_import_command(Command& app, Context& context) {
   command->add_option("--env", request->values, "NAME=VALUE: a shell variable's value, instead of the script's own")
       ->allow_extra_args(false)
       ->type_name("NAME=VALUE");
-  command->callback([&context, request] { run_import(context, *request); });
+  command->callback([&context, request] { run_stoppable([&] { run_import(context, *request); }); });
 }
 
 }  // namespace spillway::cli

@@ -6,8 +6,10 @@
 
 namespace spillway::cli {
 
-// The first SIGINT, SIGTERM or SIGHUP (unless nohup ignores it) only sets a flag; a second of the same ends the program
-// at once. A closed pipe is then an error of the write, not a signal that ends the program with its files half-written.
+// The first SIGINT, SIGTERM or SIGHUP (unless nohup ignores it) sets a flag; a second of the same ends the program at
+// once. What hasn't come to its end in 0.4 s (StopScope, is_interrupted(); up to 1.2 s where cores are short) is ended
+// where it is: unfinished output files are removed, the exit code is that of an interrupt. A closed pipe is then an
+// error of the write, not a signal that ends the program with its files half-written.
 void catch_interrupts();
 bool is_interrupted();
 

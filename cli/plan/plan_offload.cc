@@ -13,6 +13,7 @@
 
 #include "base/output_file.h"
 #include "cli/options/command_options.h"
+#include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/options/offload_plan_file.h"
 #include "cli/options/reserve_option.h"
@@ -277,7 +278,7 @@ void add_plan_offload(Command& group, Context& context) {
   command->add_flag("--no-recompute", request->no_recompute, "nothing is computed again");
   add_settings(*command, request->settings);
   add_reserve_option(*command, request->reserve);
-  command->callback([request, &context] { run_plan_offload(context, *request); });
+  command->callback([request, &context] { run_stoppable([&] { run_plan_offload(context, *request); }); });
 }
 
 void add_plan_rok(Command& group, Context& context) {
@@ -292,7 +293,7 @@ void add_plan_rok(Command& group, Context& context) {
   command->add_flag("--mix", request->mix, "also the best mix within the GPU's memory (slower)");
   command->add_option("--output", request->output, "write the curve as a picture")->to_write()->type_name("FILE.svg");
   add_settings(*command, request->settings);
-  command->callback([request, &context] { run_plan_rok(context, *request); });
+  command->callback([request, &context] { run_stoppable([&] { run_plan_rok(context, *request); }); });
 }
 
 }  // namespace spillway::cli

@@ -13,6 +13,7 @@
 #include "base/output_file.h"
 #include "base/read_file.h"
 #include "cli/options/command_options.h"
+#include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/options/pipeline_settings.h"
 #include "cli/output/progress.h"
@@ -330,7 +331,7 @@ void add_plan_pipeline(Command& group, Context& context) {
   command->add_option("--output", call->output, "write a picture (.svg) or the orders (.json)")
       ->to_write()
       ->type_name("FILE");
-  command->callback([&context, call] { run_pipeline(context, *call); });
+  command->callback([&context, call] { run_stoppable([&] { run_pipeline(context, *call); }); });
 }
 
 }  // namespace spillway::cli

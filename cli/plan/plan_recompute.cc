@@ -134,7 +134,7 @@ void add_plan_recompute(Command& group, Context& context) {
       ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command->callback([&context, call] { run_plan(context, *call); });
+  command->callback([&context, call] { run_stoppable([&] { run_plan(context, *call); }); });
 }
 
 }  // namespace spillway::cli

@@ -16,6 +16,7 @@
 #include "base/output_file.h"
 #include "base/read_file.h"
 #include "cli/options/command_options.h"
+#include "cli/options/interrupt.h"
 #include "cli/options/memory_device.h"
 #include "cli/options/number_check.h"
 #include "cli/output/progress.h"
@@ -233,7 +234,7 @@ void add_plan_stalloc(Command& group, Context& context) {
   command->add_option("--threads", request->options.threads, "threads, without effect on the plan; all if not given")
       ->check(positive_number())
       ->type_name("N");
-  command->callback([&context, request] { run_stalloc(context, *request); });
+  command->callback([&context, request] { run_stoppable([&] { run_stalloc(context, *request); }); });
 }
 
 }  // namespace spillway::cli

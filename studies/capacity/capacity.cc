@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/parallel.h"
 #include "studies/capacity/capacity_trial.h"
@@ -18,8 +19,6 @@
 
 namespace spillway::studies {
 namespace {
-
-struct Stopped {};
 
 constexpr int most_planned = 1;  // ways found by planning, one from the other's end
 
@@ -32,7 +31,7 @@ class Technique {
   // Each value once.
   const CapacityTrial& attempt(std::int64_t value) {
     if (const auto known = trials_.find(value); known != trials_.end()) return known->second;
-    if (progress_ && !progress_(value)) throw Stopped{};
+    if (progress_ && !progress_(value)) throw Cancelled{};
     return trials_[value] = judge_value(request_, technique_, value, request_.layouts.searched);
   }
 
@@ -155,7 +154,7 @@ CapacityTechnique way_of(const CapacityRequest& request, const CapacityTechnique
 // The best plan of all under a technique's settings, at one value; then, where it holds, its way along the axis.
 std::optional<CapacityAnswer> way_from(const CapacityRequest& request, const CapacityTechnique& planned,
                                        std::int64_t value, const std::function<bool(std::int64_t)>& ask) {
-  if (!ask(value)) throw Stopped{};
+  if (!ask(value)) throw Cancelled{};
   const CapacityTrial trial = judge_value(request, planned, value);
   if (!trial.holds && !trial.only_tight) return std::nullopt;
   CapacityRequest from_there = request;
@@ -212,7 +211,7 @@ void add_planned(const CapacityRequest& request, CapacityOutcome& outcome, const
         auto better = beyond_the_named(request, planned, now, ask);
         if (!better) break;
         outcome.answers.push_back(std::move(*better));
-      } catch (const Stopped&) {
+      } catch (const Cancelled&) {
         outcome.interrupted = true;
         return;
       }
@@ -241,15 +240,22 @@ CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProg
     };
     try {
       outcome.answers[i] = Technique(request, technique, ask).find();
-    } catch (const Stopped&) {
+    } catch (const Cancelled&) {
       outcome.answers[i].refused = "interrupted";
+      stopped = true;
     }
   });
   outcome.interrupted = stopped;
   if (request.is_open && !outcome.interrupted) add_planned(request, outcome, progress);
   outcome.best = farthest(request, outcome.answers);
-  if (outcome.best && !outcome.interrupted)
-    outcome.answers[*outcome.best].changes = try_changes(request, outcome.answers[*outcome.best]);
+  if (outcome.best && !outcome.interrupted) {
+    CapacityAnswer& best = outcome.answers[*outcome.best];
+    try {
+      best.changes = try_changes(request, best);
+    } catch (const Cancelled&) {
+      outcome.interrupted = true;
+    }
+  }
   const auto& answers = outcome.answers;
   const bool all_refused =
       std::all_of(answers.begin(), answers.end(), [](const CapacityAnswer& each) { return !each.refused.empty(); });
