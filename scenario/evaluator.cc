@@ -33,6 +33,7 @@ Composition parts_of(const LoadedScenario& loaded) {
   const Scenario& scenario = loaded.scenario;
   Composition parts;
   if (loaded.plan) {
+    parts.given_file = scenario.plan;
     if (loaded.plan->fates) parts.given_fates = &*loaded.plan->fates;
     if (loaded.plan->order) parts.given_order = &*loaded.plan->order;
     if (!loaded.plan->memory.empty()) parts.given_memory = &loaded.plan->memory;

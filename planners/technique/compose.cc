@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/input_error.h"
 #include "base/number_text.h"
 #include "planners/offload/hybrid_search.h"
 #include "planners/offload/offload_run.h"
@@ -61,12 +62,33 @@ class Composer {
   }
 
   // Replays don't begin what can't be; this looks at what they did.
-  static void check(const ComposedStep& step) {
+  void check(const ComposedStep& step) const {
     const Trace* trace = step.planned ? &step.planned->trace : step.ordered ? &*step.ordered : nullptr;
     if (trace == nullptr || step.result.op_start.empty()) return;
     const std::vector<OpId> gate = step.planned ? step.planned->gate : std::vector<OpId>();
     const PlanVerdict verdict = check_replay(*trace, gate, step.result.op_start, step.result.op_end);
-    if (!verdict.sound()) throw std::logic_error("a composed plan is unsound: " + verdict.fault);
+    if (verdict.sound()) return;
+    if (parts_.given_fates == nullptr && parts_.given_order == nullptr)
+      throw std::logic_error("a composed plan is unsound: " + verdict.fault);
+    throw InputError(parts_.given_file, parts_.given_fates == nullptr ? "/order" : place_of(step, verdict.use),
+                     "the step can't run so: " + verdict.fault,
+                     "make the plan anew: `spillway run --plan-output FILE`, `spillway plan order` or `plan offload`");
+  }
+
+  // Of the absence that took the used tensor away: the last one that had begun, or the first.
+  [[nodiscard]] std::string place_of(const ComposedStep& step, const std::optional<Use>& use) const {
+    const std::vector<Absence>& absences = step.plan.fates->absences;
+    const Trace& trace = fates_of_order_ ? *ordered_ : request_.trace;
+    std::optional<std::size_t> found;
+    if (!use || !step.planned) return "/fates";
+    const OpId op = step.planned->source[index_of(use->op)];
+    const auto storage_of = [](const Trace& of, TensorId tensor) { return of.tensors.storage[index_of(tensor)]; };
+    for (std::size_t k = 0; k < absences.size(); ++k) {
+      if (storage_of(trace, absences[k].tensor) != storage_of(step.planned->trace, use->tensor)) continue;
+      const bool has_begun = absences[k].leave_after == OpId::none || absences[k].leave_after < op;
+      if (!found || has_begun) found = k;
+    }
+    return found ? fmt::format("/fates/absences/{}", *found) : "/fates";
   }
 
   [[nodiscard]] Bytes memory_limit() const { return request_.replayer.memory_limit(); }

@@ -31,6 +31,7 @@ struct Composition {
   const OrderPlan* given_order = nullptr;
   const Technique* memory = nullptr;
   const std::map<std::int16_t, MemoryPlan>* given_memory = nullptr;
+  std::string given_file;  // where the given parts stand, for messages
 
   [[nodiscard]] bool moves() const { return fates != nullptr || given_fates != nullptr; }
   [[nodiscard]] bool orders() const { return order != nullptr || given_order != nullptr; }
@@ -47,7 +48,7 @@ struct ComposedStep {
 
 // `request.trace` is the step. The replayer's allocator is that of a step without places; where places are planned it
 // is to be one that fragments nothing. Throws InputError as the techniques do, naming what the trace lacks, and for
-// given parts of another trace.
+// given parts of another trace, or under which the step can't run.
 ComposedStep compose(const Composition& parts, const TechniqueRequest& request);
 
 }  // namespace spillway::planners

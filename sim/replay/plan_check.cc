@@ -285,43 +285,44 @@ class ReplayCheck {
   ReplayCheck(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> start, std::span<const Picos> end)
       : trace_(trace), gate_(gate), start_(start), end_(end) {}
 
-  std::string fault() const {
+  PlanVerdict verdict() const {
     for (const auto check : {&ReplayCheck::check_works, &ReplayCheck::check_edges, &ReplayCheck::check_residence})
-      if (std::string fault = (this->*check)(); !fault.empty()) return fault;
-    return "";
+      if (PlanVerdict verdict = (this->*check)(); !verdict.sound()) return verdict;
+    return {};
   }
 
  private:
   [[nodiscard]] bool ran(OpId op) const { return start_[index_of(op)] != unknown_time; }
 
-  [[nodiscard]] std::string check_works() const {
+  [[nodiscard]] PlanVerdict check_works() const {
     std::vector<OpId> last(trace_.lanes.size(), OpId::none);
     for (std::size_t i = 0; i < trace_.ops.size(); ++i) {
       const OpId op{static_cast<std::uint32_t>(i)};
       const bool works = is_device_work(trace_.ops.kind[i]);
-      if (works && !ran(op)) return described(trace_, op) + " did not run";
+      if (works && !ran(op)) return {described(trace_, op) + " did not run"};
       if (!ran(op)) continue;
       const OpId by = trace_.ops.launched_by[i];
-      if (by != OpId::none && start_[i] < start_[index_of(by)]) return described(trace_, op) + " ran before its launch";
+      if (by != OpId::none && start_[i] < start_[index_of(by)])
+        return {described(trace_, op) + " ran before its launch"};
       if (!works || is_transfer_lane(trace_.ops.lane[i])) continue;
       OpId& before = last[index_of(trace_.ops.lane[i])];
       if (before != OpId::none && start_[i] < end_[index_of(before)])
-        return described(trace_, op) + " ran before " + described(trace_, before) + " on its stream had ended";
+        return {described(trace_, op) + " ran before " + described(trace_, before) + " on its stream had ended"};
       before = op;
     }
-    return "";
+    return {};
   }
   // Where several transfers may be under way.
   [[nodiscard]] bool is_transfer_lane(LaneId lane) const {
     return trace_.lanes[index_of(lane)].kind == LaneKind::storage;
   }
 
-  [[nodiscard]] std::string check_edges() const {
+  [[nodiscard]] PlanVerdict check_edges() const {
     for (const Edge& edge : trace_.edges)
       if (edge.kind != EdgeKind::unexplained && ran(edge.from) && ran(edge.to) &&
           start_[index_of(edge.to)] < end_[index_of(edge.from)] + edge.lag)
-        return described(trace_, edge.to) + " ran before " + described(trace_, edge.from) + " had ended";
-    return "";
+        return {described(trace_, edge.to) + " ran before " + described(trace_, edge.from) + " had ended"};
+    return {};
   }
 
   struct Change {
@@ -365,7 +366,7 @@ class ReplayCheck {
     return lives > 0 && taken <= began;
   }
 
-  [[nodiscard]] std::string check_residence() const {
+  [[nodiscard]] PlanVerdict check_residence() const {
     const auto known = changes();
     for (const Use& use : trace_.uses) {
       const std::size_t i = index_of(use.op);
@@ -374,11 +375,12 @@ class ReplayCheck {
       if (found == known.end()) continue;
       const OpId by = trace_.ops.launched_by[i];
       if (!was_there(found->second, start_[by == OpId::none ? i : index_of(by)], start_[i]))
-        return described(trace_, use.op) + " used '" +
-               std::string(trace_.strings.text(trace_.tensors.name[index_of(use.tensor)])) +
-               "' while it was not in memory";
+        return {described(trace_, use.op) + " used '" +
+                    std::string(trace_.strings.text(trace_.tensors.name[index_of(use.tensor)])) +
+                    "' while it was not in memory",
+                use};
     }
-    return "";
+    return {};
   }
 
   const Trace& trace_;
@@ -390,7 +392,7 @@ class ReplayCheck {
 
 PlanVerdict check_replay(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> op_start,
                          std::span<const Picos> op_end) {
-  return {ReplayCheck(trace, gate, op_start, op_end).fault()};
+  return ReplayCheck(trace, gate, op_start, op_end).verdict();
 }
 
 PlanVerdict check_reordering(const Trace& before, const Trace& after, std::span<const OpId> moved) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -11,7 +12,8 @@
 namespace spillway::sim {
 
 struct PlanVerdict {
-  std::string fault;  // empty for a sound plan; else what is wrong, and with what
+  std::string fault;       // empty for a sound plan; else what is wrong, and with what
+  std::optional<Use> use;  // that didn't find its tensor in memory
   [[nodiscard]] bool sound() const { return fault.empty(); }
 };
 
