@@ -13,7 +13,7 @@ import tempfile
 import fixture
 
 PROGRAM = os.path.abspath(sys.argv[1])
-NEEDED = {"pip": "python3-pip", "setuptools": "python3-setuptools", "wheel": "python3-wheel", "ensurepip": "python3-venv"}
+NEEDED = {"pip": "python3-pip", "ensurepip": "python3-venv"}
 
 # Without the network's names and addresses, where that may be had.
 ALONE = ["unshare", "--net", "--map-root-user"]
@@ -53,18 +53,25 @@ def main():
         source, home = os.path.join(folder, "python"), os.path.join(folder, "venv")
         shutil.copytree(os.path.join(fixture.ROOT, "python"), source,
                         ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
-        run(sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", home)
+        run(sys.executable, "-m", "venv", home)
         python = os.path.join(home, "bin/python")
         nowhere = {**os.environ, "PYTHONPATH": "", "SPILLWAY": PROGRAM, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        run(*alone, python, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation", source, env=nowhere)
+        run(*alone, python, "-m", "pip", "install", "--quiet", source, env=nowhere)  # as docs/pytorch.md says
         scenario = os.path.join(fixture.ROOT, "cli/scenarios/gpt2-xl-1k-h100.json")
         said = run(*alone, python, "-c", VERSION, cwd=folder, env=nowhere).strip()
         if said not in run(PROGRAM, "--version"):
             sys.exit(f"python/pyproject.toml has version {said}, the program is {run(PROGRAM, '--version').strip()}")
         assert run(*alone, python, "-c", USED, scenario, cwd=folder, env=nowhere) == "fits\n"
+        run(*alone, python, "-m", "pip", "install", "--quiet", "--force-reinstall", "--editable", source, env=nowhere)
+        where = run(*alone, python, "-c", "import spillway; print(spillway.__file__)", cwd=folder, env=nowhere).strip()
+        assert os.path.realpath(where).startswith(os.path.realpath(source)), where
         if importlib.util.find_spec("torch") is None:
             print("installed; not tried with torch, which isn't there: apt-get install python3-torch")
             return
+        with_torch = os.path.join(folder, "with-torch")
+        run(sys.executable, "-m", "venv", "--system-site-packages", with_torch)
+        python = os.path.join(with_torch, "bin/python")
+        run(*alone, python, "-m", "pip", "install", "--quiet", source, env=nowhere)
         assert run(*alone, python, "-c", USED_WITH_TORCH, cwd=folder, env=nowhere) == "applied\n"
 
 
