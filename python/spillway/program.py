@@ -40,6 +40,15 @@ def find_program(program=None):
                    "program=")
 
 
+def path_word(path):
+    """A path as a word of the program's that is no option, whatever the path begins with."""
+    try:
+        word = os.fsdecode(path)
+    except TypeError as error:
+        raise InputError(f"no path: {error}") from None
+    return os.path.join(".", word) if word.startswith("-") else word
+
+
 def _sentence(words):
     """The program's error and its remedy as one line."""
     error = re.search(r"^error: (.*)$", words, re.MULTILINE)
@@ -55,8 +64,12 @@ def call(*arguments, program=None, answers=(0, ANSWER_IS_NO)):
     for bad input, ProgramError otherwise, each with the program's own words on one line."""
     path = find_program(program)
     environment = dict(os.environ, NO_COLOR="1")
-    done = subprocess.run([path, *map(os.fspath, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
-                          env=environment, check=False)
+    try:
+        done = subprocess.run([path, *map(os.fspath, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
+                              env=environment, check=False)
+    except (OSError, TypeError, ValueError) as error:  # no path, a zero byte in one, more words than a command may have
+        raise InputError(f"the program can't be called so: {error}; give paths and settings that a command line can "
+                         "hold") from None
     out, words = done.stdout.decode(), done.stderr.decode(errors="replace")
     if done.returncode in answers:
         return out, words, done.returncode

@@ -5,7 +5,7 @@ import os
 import tempfile
 
 from .errors import InputError, ProgramError, SpillwayError
-from .program import call, find_program
+from .program import call, find_program, path_word
 from .results import Result
 from .shards import folder_of, run_shards
 
@@ -15,13 +15,17 @@ def _as_file(what, beside, noun):
     """The path of a scenario or sweep: its own, or that of a file written of a dict. `beside`: the folder that relative
     paths within the dict are read from."""
     if not isinstance(what, dict):
-        yield os.fspath(what)
+        yield path_word(what)
         return
     try:
         text = json.dumps(what)
     except (TypeError, ValueError) as error:
         raise InputError(f"the {noun} isn't JSON: {error}") from None
-    handle, path = tempfile.mkstemp(prefix=".spillway-", suffix=".json", dir=beside)
+    try:
+        handle, path = tempfile.mkstemp(prefix=".spillway-", suffix=".json", dir=beside)
+    except (OSError, TypeError, ValueError) as error:
+        raise InputError(f"the {noun} can't be written into {beside!r}: {error}; give beside= a folder that can be "
+                         "written to") from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -85,14 +89,14 @@ def sweep(space, *, output=None, resume=False, jobs=None, shard=None, all_points
     The answer is that of an undivided run, whatever the executor. Returns a Result."""
     with _as_file(space, beside or os.getcwd(), "sweep") as path:
         more = ["--all"] if all_points else []
-        more += ["--database", os.fspath(database)] if database is not None else []
+        more += ["--database", path_word(database)] if database is not None else []
         if executor is None:
             if shards is not None or stores is not None:
                 raise InputError("shards and stores go with an executor; give one, or shard= for one part alone")
             arguments = ["sweep", path]
-            for flag, value in (("--output", output), ("--jobs", jobs), ("--shard", shard)):
-                if value is not None:
-                    arguments += [flag, str(value)]
+            arguments += ["--output", path_word(output)] if output is not None else []
+            arguments += [f"{flag}={value}" for flag, value in (("--jobs", jobs), ("--shard", shard))
+                          if value is not None]
             arguments += ["--resume"] if resume else []
             return _answer(arguments + more, program)
         if shard is not None or resume:
@@ -100,12 +104,12 @@ def sweep(space, *, output=None, resume=False, jobs=None, shard=None, all_points
         with folder_of(stores) as folder:
             names = run_shards(executor, find_program(program), os.path.abspath(path), 16 if shards is None else shards,
                                os.path.abspath(folder), jobs or 1, tries)
-            kept = ["--output", os.fspath(output)] if output is not None else []
+            kept = ["--output", path_word(output)] if output is not None else []
             return _answer(["merge", *names, *kept, *more], program)
 
 
 def export(scenario, target="pytorch", *, program=None, beside=None, **settings):
     """The text that `spillway export SCENARIO --for TARGET` makes; of "pytorch": the fates of a module plan, parsed."""
     with _as_file(scenario, beside or os.getcwd(), "scenario") as path:
-        answer = _answer(["export", path, "--for", target, *_settings(settings)], program)
+        answer = _answer(["export", path, f"--for={target}", *_settings(settings)], program)
     return json.loads(answer["text"]) if target == "pytorch" else answer["text"]

@@ -65,6 +65,36 @@ class ProgramTest(unittest.TestCase):
         with self.assertRaises(spillway.InputError):
             spillway.run({"schema": {1, 2}}, program=PROGRAM)
 
+    def test_what_no_command_line_holds_is_bad_input(self):
+        for scenario in ("a\0b.json", b"a\0b.json", 7, None):
+            with self.assertRaises(spillway.InputError):
+                spillway.run(scenario, program=PROGRAM)
+        for keywords in ({"model__name": "a\0b"}, {"reserve": "\0"}, {"note": "x" * (1 << 22)}):
+            with self.assertRaises(spillway.InputError):
+                spillway.run(SCENARIO, program=PROGRAM, **keywords)
+        for beside in ("a\0b", "nowhere/at/all", SCENARIO):
+            with self.assertRaisesRegex(spillway.InputError, "beside="):
+                spillway.run({}, program=PROGRAM, beside=beside)
+        with self.assertRaises(spillway.InputError):
+            spillway.sweep({}, program=PROGRAM, database="a\0b")
+
+    def test_a_path_is_never_an_option(self):
+        for path in ("--help", "--version", "-q", "--set=model.layers=1", "-"):
+            for function in (spillway.run, spillway.sweep, spillway.export):
+                with self.assertRaisesRegex(spillway.InputError, "can't be opened"):
+                    function(path, program=PROGRAM)
+        with self.assertRaises(spillway.InputError):
+            spillway.export(SCENARIO, "--help", program=PROGRAM)
+        with tempfile.TemporaryDirectory() as folder:
+            here = os.getcwd()
+            try:
+                os.chdir(folder)
+                with open("--help", "w", encoding="utf-8") as file, open(SCENARIO, encoding="utf-8") as scenario:
+                    file.write(scenario.read())
+                self.assertIs(spillway.run("--help", program=PROGRAM).fits, True)
+            finally:
+                os.chdir(here)
+
     def test_a_program_that_dies_is_an_error_of_its_own(self):
         with tempfile.TemporaryDirectory() as folder:
             dies = os.path.join(folder, "dies")
