@@ -12,9 +12,11 @@
 #include "models/pipeline/named_schedules.h"
 #include "models/step/parallel_trace.h"
 #include "planners/offload/drive_life.h"
+#include "planners/offload/offload_techniques.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluation.h"
 #include "scenario/figure_range.h"
+#include "scenario/recompute_gain.h"
 #include "scenario/reserve.h"
 #include "sim/devices/memory/memory_policies.h"
 #include "sim/replay/fidelity.h"
@@ -111,10 +113,11 @@ void judge_fidelity(const LoadedScenario& loaded, ScenarioRun& run) {
 }  // namespace
 
 std::string saves_nothing(const OffloadResult& moved, const MemoryResult& memory) {
-  constexpr double least_saving = 0.005;  // of the peak
   const std::string who =
       moved.technique.empty() ? "the plan" : moved.technique;  // none: a search chose to move nothing
   if (moved.stored + moved.recomputed == Bytes(0)) {
+    if (moves_as_needed(who) && memory.known && !memory.out_of_memory)
+      return who + " moves nothing, as nothing needs to move: the step fits without it";
     if (moved.candidates == Bytes(0))
       return who + " moves nothing: no tensor that the forward keeps is large enough to leave";
     const std::string rate = moved.store_bytes_per_second > 0
@@ -123,11 +126,7 @@ std::string saves_nothing(const OffloadResult& moved, const MemoryResult& memory
     return fmt::format("{} moves nothing: all {} that it might move stay, as they would not be away and back in time{}",
                        who, gib_text(moved.candidates), rate);
   }
-  if (!memory.known || moved.plain_peak == Bytes(0)) return "";
-  const double saving = 1 - in_gib(memory.peak_allocated) / in_gib(moved.plain_peak);
-  if (saving >= least_saving) return "";
-  return fmt::format("{} stores {} and saves nothing: the peak is {} allocated, and {} without it", who,
-                     gib_text(moved.stored), gib_text(memory.peak_allocated), gib_text(moved.plain_peak));
+  return saves_nothing(fmt::format("{} stores {}", who, gib_text(moved.stored)), memory, moved.plain_peak);
 }
 
 Evaluator::Evaluator(const LoadedScenario& loaded, Shortage shortage)

@@ -1,5 +1,8 @@
 #include "scenario/scenario.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -142,6 +145,13 @@ void refuse_other_documents(const std::string& path) {
   if (holds("\"spillway-sweep\"")) refuse("a sweep", "use `spillway sweep " + path + "`");
 }
 
+// A title is of the file; what was set on top of it stands behind, unless that is a title.
+void tell_settings(std::span<const std::string> settings, std::string& title) {
+  const auto is_title = [](const std::string& setting) { return setting.starts_with("title="); };
+  if (settings.empty() || std::any_of(settings.begin(), settings.end(), is_title)) return;
+  title += fmt::format(" with {}", fmt::join(settings, ", "));
+}
+
 }  // namespace
 
 std::vector<std::string> scenario_keys() {
@@ -172,6 +182,7 @@ Scenario load_scenario(const std::string& path, std::span<const std::string> set
   const std::string text = read_file(path, largest_scenario);
   Scenario scenario = parse_scenario(text, path, std::filesystem::path(path).parent_path().string(), settings);
   if (scenario.title.empty()) scenario.title = std::filesystem::path(path).stem().string();
+  tell_settings(settings, scenario.title);
   return scenario;
 }
 
@@ -188,6 +199,7 @@ Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::
   Scenario scenario = build(root, trace_path, "", settings);
   scenario.trace = trace_path;
   if (scenario.title.empty()) scenario.title = std::filesystem::path(trace_path).filename().string();
+  tell_settings(settings, scenario.title);
   return scenario;
 }
 

@@ -25,6 +25,7 @@
 #include "cli/output/stretch_report.h"
 #include "cli/output/training_run_report.h"
 #include "reports/pictures/timeline_svg.h"
+#include "scenario/recompute_gain.h"
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"
 #include "sim/devices/memory/memory_policies.h"
@@ -154,7 +155,9 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   if (wants_training_run(arguments) && context.rows_only())
     throw InputError("", arguments.steps ? "--steps" : "--tokens", "a row of figures has none of a training run",
                      "take --format json, or the text");
-  const auto [loaded, run] = run_argument(arguments);
+  auto [loaded, run] = run_argument(arguments);
+  if (std::string note = recomputes_for_nothing(loaded.scenario, run.result); !note.empty())
+    run.result.warnings.push_back(std::move(note));
   const Result& result = run.result;
   const std::optional<TrainingRun> training = asked_training_run(arguments, loaded, result);
   std::optional<StretchReport> stretch;
@@ -201,9 +204,8 @@ void compare_scenarios(const RunArguments& arguments, Context& context) {
   const bool is_what_if = arguments.second.empty();
   if (is_what_if && arguments.settings.empty()) throw missing_argument("B, or --set for a what-if on A");
   const Result a = figures_of(arguments.first, arguments, is_what_if ? std::vector<std::string>() : arguments.settings);
-  Result b = figures_of(is_what_if ? arguments.first : arguments.second, arguments, arguments.settings);
-  if (is_what_if) b.title = fmt::format("{} with {}", b.title, fmt::join(arguments.settings, ", "));
-  for (const Result* result : {&a, static_cast<const Result*>(&b)}) {
+  const Result b = figures_of(is_what_if ? arguments.first : arguments.second, arguments, arguments.settings);
+  for (const Result* result : {&a, &b}) {
     warn_of_verdict(context, *result);
     for (const std::string& warning : fidelity_warnings(*result)) warn(context, result->title + ": " + warning);
   }

@@ -60,6 +60,8 @@ std::vector<TechniqueWay> both_tiers(std::string_view word, std::string to_drive
 
 }  // namespace
 
+bool moves_as_needed(std::string_view technique) { return technique == hybrid_word || technique == lifetimes_word; }
+
 const std::vector<Technique>& offload_techniques() {
   const auto needed = [] {
     return std::vector{Capability::times, Capability::memory, Capability::uses, Capability::phases};

@@ -4,6 +4,7 @@
 
 #include "base/input_error.h"
 #include "planners/technique/technique_table.h"
+#include "scenario/recompute_gain.h"
 
 namespace spillway::studies {
 namespace {
@@ -52,9 +53,17 @@ TechniqueComparison compare_techniques(const WaysScenario& scenario, std::span<c
     if (row.is_done) comparison.rows.push_back({std::move(row)});
   }
   if (comparison.rows.empty() || comparison.rows.front().row.way.name != plain_technique) return comparison;
-  const double plain = to_seconds(comparison.rows.front().row.result.step_time);
-  for (TechniqueRow& each : comparison.rows)
-    if (each.row.ran() && plain > 0) each.against_plain = to_seconds(each.row.result.step_time) / plain;
+  const WayRow& plain = comparison.rows.front().row;
+  const double step = to_seconds(plain.result.step_time);
+  for (TechniqueRow& each : comparison.rows) {
+    Result& result = each.row.result;
+    if (!each.row.ran() || !(step > 0)) continue;
+    each.against_plain = to_seconds(result.step_time) / step;
+    const Recompute recompute = scenario_of(scenario, each.row.way.settings).training.recompute;
+    if (recompute == Recompute::none || result.offload || &each.row == &plain) continue;
+    if (std::string note = recomputes_for_nothing(recompute, result, plain.result); !note.empty())
+      result.warnings.push_back(std::move(note));
+  }
   return comparison;
 }
 

@@ -169,6 +169,38 @@ class Techniques(OwnQuestions):
         for line in self.call("run", scenario).stderr.splitlines():
             self.assertNotRegex(line, r"(: |^)\s*moves nothing")
 
+    def test_what_needs_not_move_is_told_so(self):
+        small = {"model": {"name": "gpt2-small", "layers": 2, "sequence": 256}, "hardware": {"profile": "h100-80gb-1gpu"}}
+        for technique in ("mix", "lifetimes"):
+            fits = self.scenario("small.json", **small, offload={"technique": technique})
+            self.assertIn(f"{technique} moves nothing, as nothing needs to move", self.call("run", fits).stderr)
+            short = self.call("run", fits, "--set", "memory.capacity=10MiB").stderr
+            self.assertNotIn("nothing needs to move", short)
+
+    def test_recomputation_that_saves_nothing_is_told_so(self):
+        def warned(flash, *technique):
+            scenario = self.scenario("step.json", model={"name": "gpt2-medium", "sequence": 1024, "micro_batch": 8,
+                                                         "flash_attention": flash},
+                                     hardware={"profile": "h100-80gb-1gpu"})
+            return [line for line in self.call(*technique, scenario).stderr.splitlines() if "saves nothing" in line]
+        run, techniques = ("run", "--set", "model.recompute=selective"), ("techniques", "--technique", "selective")
+        for command in (run, techniques):
+            lines = warned(True, *command)
+            self.assertEqual(len(lines), 1, command)
+            self.assertRegex(lines[0], r"selective recomputation makes the step [0-9.]+ % longer and saves nothing: the peak is "
+                                       r"\S+ GiB allocated, and \S+ GiB without it")
+            self.assertEqual(warned(False, *command), [])
+        self.assertEqual(warned(True, "run", "--set", "model.recompute=full"), [])
+
+    def test_a_title_tells_what_was_set(self):
+        scenario = self.scenario("on one H100", model={"name": "gpt2-small", "layers": 2},
+                                 hardware={"profile": "h100-80gb-1gpu"})
+        self.assertEqual(self.ask("run", scenario)["title"], "on one H100")
+        changed = ("run", scenario, "--set", "hardware.profile=h200-141gb-1gpu", "--set", "model.micro_batch=2")
+        self.assertEqual(self.ask(*changed)["title"],
+                         "on one H100 with hardware.profile=h200-141gb-1gpu, model.micro_batch=2")
+        self.assertEqual(self.ask(*changed, "--set", "title=on one H200")["title"], "on one H200")
+
 
 class Launches(OwnQuestions):
     # Named by the first and given behind it: read once, where it was given.
