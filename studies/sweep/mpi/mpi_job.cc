@@ -3,12 +3,19 @@
 #include <fmt/format.h>
 #include <oneapi/tbb/global_control.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <boost/mpi.hpp>
 #include <boost/serialization/string.hpp>
 #include <boost/serialization/vector.hpp>
 #include <chrono>
 #include <cstdint>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -45,21 +52,77 @@ InputError error_of(int rank, const Texts& texts) {
           fmt::format("{} (on rank {})", texts[3], rank), texts[4]};
 }
 
-// Without spinning: ranks often share cores.
-mpi::status wait_for(const mpi::communicator& world, int source, int tag) {
-  for (;;) {
-    if (const auto status = world.iprobe(source, tag)) return *status;
-    std::this_thread::sleep_for(std::chrono::microseconds(500));
+// A rank as its machine knows it. Not every launcher ends the job when one of them dies.
+struct RankProcess {
+  std::string host, pid, began;
+
+  static RankProcess own() {
+    std::array<char, 256> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    const std::string pid = std::to_string(::getpid());
+    return {host.data(), pid, began_of(pid).value_or("")};
   }
-}
-template <class Content>
-Content receive(const mpi::communicator& world, int source, int tag, int* from = nullptr) {
-  const mpi::status status = wait_for(world, source, tag);
-  Content content;
-  world.recv(status.source(), tag, content);
-  if (from != nullptr) *from = status.source();
-  return content;
-}
+  // In clock ticks after the machine's start; none where the process is not there, or only its exit code is.
+  static std::optional<std::string> began_of(const std::string& pid) {
+    std::ifstream file("/proc/" + pid + "/stat");
+    std::string text;
+    std::getline(file, text);
+    std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+    std::string field;
+    for (int i = 3; i <= 22 && fields >> field; ++i)
+      if (i == 3 && (field == "Z" || field == "X")) return std::nullopt;
+    return fields ? std::optional(field) : std::nullopt;
+  }
+  [[nodiscard]] bool is_there() const { return began_of(pid) == began; }
+};
+
+// The job's processes, of which those on this machine can be watched.
+class Ranks {
+ public:
+  explicit Ranks(const mpi::communicator& world) : world_(world) {
+    const RankProcess own = RankProcess::own();
+    std::vector<Texts> all;
+    mpi::all_gather(world, Texts{own.host, own.pid, own.began}, all);
+    for (const Texts& each : all) {
+      const RankProcess process{each[0], each[1], each[2]};
+      watched_.push_back(process.host == own.host && process.is_there() ? std::optional(process) : std::nullopt);
+    }
+  }
+  [[nodiscard]] bool has_lost() const { return has_lost_; }
+
+  // Throws InputError where a process that may send it has died.
+  template <class Content>
+  Content receive(int source, int tag, int* from = nullptr) {
+    const mpi::status status = wait_for(source, tag);
+    Content content;
+    world_.recv(status.source(), tag, content);
+    if (from != nullptr) *from = status.source();
+    return content;
+  }
+
+ private:
+  // Without spinning: ranks often share cores.
+  mpi::status wait_for(int source, int tag) {
+    constexpr int between_looks = 400;
+    for (int turn = 1;; ++turn) {
+      if (const auto status = world_.iprobe(source, tag)) return *status;
+      std::this_thread::sleep_for(std::chrono::microseconds(500));
+      if (turn % between_looks != 0) continue;
+      for (int rank = 0; rank < world_.size(); ++rank) {
+        const auto& process = watched_[static_cast<std::size_t>(rank)];
+        const bool may_send = source == mpi::any_source ? rank != world_.rank() : rank == source;
+        if (!may_send || !process || process->is_there() || world_.iprobe(source, tag)) continue;
+        has_lost_ = true;
+        throw InputError(fmt::format("rank {}", rank), "", "has died",
+                         "see what the launcher says of it; a sweep with --output goes on with --resume");
+      }
+    }
+  }
+
+  const mpi::communicator& world_;
+  std::vector<std::optional<RankProcess>> watched_;
+  bool has_lost_ = false;
+};
 
 Texts records_of(SweepWorkers& workers, const Batch& batch) {
   std::vector<SweepTask> tasks;
@@ -75,8 +138,8 @@ Texts records_of(SweepWorkers& workers, const Batch& batch) {
 class MpiWorkers : public SweepWorkers {
  public:
   // threads: by rank.
-  MpiWorkers(const mpi::communicator& world, std::vector<std::size_t> threads)
-      : world_(world), threads_(std::move(threads)) {}
+  MpiWorkers(const mpi::communicator& world, Ranks& ranks, std::vector<std::size_t> threads)
+      : world_(world), ranks_(ranks), threads_(std::move(threads)) {}
 
   void work(std::span<const SweepTask> tasks, const Take& take) override {
     std::vector<std::pair<std::size_t, std::size_t>> given(threads_.size());  // first and end of each rank's batch
@@ -100,7 +163,7 @@ class MpiWorkers : public SweepWorkers {
     for (int rank = 1; rank < world_.size(); ++rank) hand(rank);
     while (busy > 0) {
       int rank = 0;
-      const Texts records = receive<Texts>(world_, mpi::any_source, records_tag, &rank);
+      const Texts records = ranks_.receive<Texts>(mpi::any_source, records_tag, &rank);
       --busy;
       const auto [first, end] = given[static_cast<std::size_t>(rank)];
       if (is_error(records)) {
@@ -125,6 +188,7 @@ class MpiWorkers : public SweepWorkers {
   }
 
   const mpi::communicator& world_;
+  Ranks& ranks_;
   std::vector<std::size_t> threads_;
 };
 
@@ -133,6 +197,7 @@ class MpiWorkers : public SweepWorkers {
 struct MpiJob::State {
   mpi::environment environment;
   mpi::communicator world;
+  Ranks ranks{world};
   bool has_met = false;       // greetings were exchanged
   bool is_dismissed = false;  // a worker got its empty batch
   State(int& argc, char**& argv) : environment(argc, argv, mpi::threading::funneled, false) {}
@@ -142,17 +207,18 @@ MpiJob::MpiJob(int& argc, char**& argv) : state_(std::make_unique<State>(argc, a
 
 MpiJob::~MpiJob() {
   const mpi::communicator& world = state_->world;
-  if (leads()) {
-    for (int rank = 1; rank < world.size(); ++rank) {
-      if (!state_->has_met) receive<Texts>(world, rank, greeting_tag);
+  Ranks& ranks = state_->ranks;
+  try {
+    if (!leads() && !state_->has_met) world.send(0, greeting_tag, Texts());
+    while (!leads() && !state_->is_dismissed && !ranks.has_lost())
+      state_->is_dismissed = ranks.receive<Batch>(0, batch_tag) == dismissal();
+    for (int rank = 1; leads() && rank < world.size() && !ranks.has_lost(); ++rank) {
+      if (!state_->has_met) ranks.receive<Texts>(rank, greeting_tag);
       world.send(rank, batch_tag, dismissal());
     }
-    return;
+  } catch (const InputError&) {
   }
-  if (!state_->has_met) world.send(0, greeting_tag, Texts());
-  while (!state_->is_dismissed) {
-    state_->is_dismissed = receive<Batch>(world, 0, batch_tag) == dismissal();
-  }
+  if (ranks.has_lost()) mpi::environment::abort(2);  // the end of a job waits for all of its ranks
 }
 
 bool MpiJob::leads() const { return state_->world.rank() == 0; }
@@ -173,7 +239,7 @@ void MpiJob::serve(const std::function<SweepFile()>& load, std::size_t threads) 
   if (!file) return;
   LocalWorkers workers(*file);
   for (;;) {
-    const Batch batch = receive<Batch>(world, 0, batch_tag);
+    const Batch batch = state_->ranks.receive<Batch>(0, batch_tag);
     state_->is_dismissed = batch == dismissal();
     if (state_->is_dismissed) return;
     Texts records;
@@ -191,7 +257,7 @@ std::unique_ptr<SweepWorkers> MpiJob::workers(const SweepFile& file) {
   if (world.size() == 1) return std::make_unique<LocalWorkers>(file);
   std::vector<std::size_t> threads(1, 0);
   std::vector<Texts> greetings(1);
-  for (int rank = 1; rank < world.size(); ++rank) greetings.push_back(receive<Texts>(world, rank, greeting_tag));
+  for (int rank = 1; rank < world.size(); ++rank) greetings.push_back(state_->ranks.receive<Texts>(rank, greeting_tag));
   state_->has_met = true;
   for (int rank = 1; rank < world.size(); ++rank) {
     const Texts& greeting = greetings[static_cast<std::size_t>(rank)];
@@ -201,7 +267,7 @@ std::unique_ptr<SweepWorkers> MpiJob::workers(const SweepFile& file) {
                        "give all machines the same files");
     threads.push_back(std::max<std::size_t>(1, std::stoul(greeting[1])));
   }
-  return std::make_unique<MpiWorkers>(world, std::move(threads));
+  return std::make_unique<MpiWorkers>(world, state_->ranks, std::move(threads));
 }
 
 }  // namespace spillway::studies

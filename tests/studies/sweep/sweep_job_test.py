@@ -121,10 +121,16 @@ class MpiTest(SweepJobTest):
         self.assertEqual(records(self.path("mpi.store")), before)
 
     def test_a_rank_that_dies_loses_nothing_that_is_stored(self):
+        self.loses_a_rank({})
+
+    def test_a_launcher_that_goes_on_without_a_rank_does_not_wait_for_ever(self):
+        self.assertIn("has died", self.loses_a_rank({"OMPI_MCA_orte_enable_recovery": "1"}))
+
+    def loses_a_rank(self, more):
         path, store = self.sweep(), self.path("mpi.store")
         whole = self.whole(path)
         with subprocess.Popen(self.mpi("sweep", path, "--output", store), stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, env=self.environment) as job:
+                              stderr=subprocess.PIPE, env={**self.environment, **more}) as job:
             until = time.monotonic() + 240
             while (not os.path.exists(store) or records(store) < 6) and time.monotonic() < until and job.poll() is None:
                 time.sleep(0.01)
@@ -138,6 +144,7 @@ class MpiTest(SweepJobTest):
         finished = run(*self.mpi("sweep", path, "--output", store, "--resume", "--format", "json", ranks=3),
                        env=self.environment)
         self.assertEqual(finished.stdout, whole, finished.stderr)
+        return message
 
     @staticmethod
     def workers(launcher):
