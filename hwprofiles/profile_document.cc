@@ -1,5 +1,6 @@
 #include "hwprofiles/profile_document.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -112,6 +113,18 @@ void check_gemm_order(const GpuProfile& gpu, ProfileReader& reader) {
   }
 }
 
+// Tables that were measured on the base's links say nothing about other ones. places: that the file states itself.
+void refuse_tables_of_base(const NetworkProfile& base, const std::vector<std::string>& places,
+                           const std::string& path) {
+  const auto states = [&](const char* place) { return std::find(places.begin(), places.end(), place) != places.end(); };
+  if (base.collectives.empty() || states("/collectives")) return;
+  for (const char* place : {"/bandwidth", "/efficiency"})
+    if (states(place))
+      throw InputError(path, place, "the base's collectives were measured with another one",
+                       "add \"collectives\": [] to reckon with bandwidth, efficiency and latency, or your own "
+                       "measurements");
+}
+
 void check_peaks(const GpuProfile& gpu, ProfileReader& reader) {
   bool any = false;
   for (const Maybe<double>& peak : gpu.peak_flops_per_second) any = any || peak.has_value();
@@ -145,6 +158,8 @@ ProfileDocument ProfileDocument::over(const ProfileDocument& base) const {
   result.base_.clear();
   std::vector<std::string> places;
   json root = laid_over(base.json_->root, json_->root, places);
+  std::vector<FieldProblem> problems;  // none: the base is sound
+  if (kind_ == ProfileKind::network) refuse_tables_of_base(base.network(problems), places, path_);
   ValueHomes homes(base.json_->homes, json_->homes.of(""), std::move(places));
   result.json_ = std::make_shared<const Json>(Json{std::move(root), std::move(homes)});
   return result;

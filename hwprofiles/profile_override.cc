@@ -7,6 +7,7 @@
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 #include "hwprofiles/fields.h"
+#include "hwprofiles/measured_collectives.h"
 #include "hwprofiles/profile_library.h"
 
 namespace spillway::hwprofiles {
@@ -28,6 +29,7 @@ class Overrider final : public ProfileVisitor, public PathVisitor {
   }
 
   [[nodiscard]] std::size_t matched() const { return matched_; }
+  [[nodiscard]] bool changes_families() const { return changes_families_; }
   [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
 
   void quantity(const FieldInfo& info, Leaf& leaf) override {
@@ -48,7 +50,10 @@ class Overrider final : public ProfileVisitor, public PathVisitor {
   }
 
   void family(const FieldInfo& y, Dimension, std::string_view, Maybe<CurveFamily>& family) override {
-    if (const std::string path = path_of(y.key); family && matches(path)) scale(path, *family);
+    if (const std::string path = path_of(y.key); family && matches(path)) {
+      scale(path, *family);
+      changes_families_ = true;
+    }
   }
 
  private:
@@ -83,16 +88,33 @@ class Overrider final : public ProfileVisitor, public PathVisitor {
   std::optional<double> factor_;
   bool prefix_ = false;
   std::size_t matched_ = 0;
+  bool changes_families_ = false;
   std::vector<std::string> paths_;
 };
 
+// What was measured under the values as they were follows them.
+void follow(HardwareProfile& profile, const HardwareProfile& before, const std::string& why) {
+  if (profile.scale_up) retime_collectives(*profile.scale_up, *before.scale_up, why);
+  if (profile.scale_out) retime_collectives(*profile.scale_out, *before.scale_out, why);
+  const double payload = profile.host.pcie_payload_efficiency.value / before.host.pcie_payload_efficiency.value;
+  if (payload == 1 || profile.gpu.cpu_link_bandwidth) return;
+  for (Maybe<Rate>* rate :
+       {&profile.gpu.host_to_device_bandwidth, &profile.gpu.device_to_host_bandwidth, &profile.gpu.duplex_bandwidth})
+    if (*rate)
+      *rate = Sourced<Rate>{rate_from_bytes_per_second(to_bytes_per_second((*rate)->value) * payload),
+                            {OriginKind::assumed, why + ": " + (*rate)->origin.source, ""}};
+}
+
 void override_one(HardwareProfile& profile, std::string_view path, std::string_view text) {
+  const HardwareProfile before = profile;
   Overrider overrider(path, text);
   describe(profile, overrider);
   if (overrider.matched() == 0) {
     throw InputError("", std::string(path), "the profile has no such value",
                      suggest(path, overrider.paths(), "list the paths with `spillway profile show`"));
   }
+  if (!overrider.changes_families())
+    follow(profile, before, "what-if " + std::string(text) + " of " + std::string(path) + " on");
 }
 
 }  // namespace

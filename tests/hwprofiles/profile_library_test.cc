@@ -308,6 +308,20 @@ TEST(ProfileLibrary, DiffTellsWhatDiffers) {
   EXPECT_THROW(static_cast<void>(library.diff("l40s", "dgx-a100")), InputError);
 }
 
+// Measured on the base's links.
+TEST_F(ProfileFiles, TablesOfABaseAreOfItsLinks) {
+  const auto network = [this](const std::string& own) {
+    return write("network.json",
+                 R"({"schema": "spillway-hardware-profile/1", "kind": "network", "name": "n", "title": "N",
+      "base": "nvlink4-h100", "source": "mine", )" +
+                     own + "}");
+  };
+  EXPECT_THAT(cause_of(network(R"("bandwidth": "200 GB/s")")), HasSubstr("/bandwidth"));
+  EXPECT_THAT(cause_of(network(R"("efficiency": {"value": 0.5})")), HasSubstr("\"collectives\": []"));
+  EXPECT_EQ(cause_of(network(R"("bandwidth": "200 GB/s", "collectives": [])")), "sound");
+  EXPECT_EQ(cause_of(network(R"("latency": "3 us", "max_group": {"value": 72})")), "sound");
+}
+
 double bandwidth(const HardwareProfile& profile) { return to_bytes_per_second(profile.gpu.memory_bandwidth.value); }
 
 TEST(Override, FactorsAndAbsoluteValues) {
@@ -344,6 +358,61 @@ TEST(Override, AnotherPcieLinkDropsTheMeasuredCopyRates) {
   ASSERT_TRUE(a100.gpu.host_to_device_bandwidth && a100.gpu.duplex_bandwidth);
   apply_override(a100, "gpu.pcie_generation", "3");
   EXPECT_FALSE(a100.gpu.host_to_device_bandwidth || a100.gpu.device_to_host_bandwidth || a100.gpu.duplex_bandwidth);
+}
+
+// Seconds of a message as a group's table has them, but for the group's factor.
+double table_seconds(const HardwareProfile& profile, std::size_t table, double bytes) {
+  return bytes / profile.scale_up->collectives.at(table).bus_bandwidth.at(8, bytes).value;
+}
+
+// Measured tables follow what they were measured under: large messages the rate, small ones the latency, and what is
+// set to what it was changes no bit.
+TEST(Override, MeasuredCollectivesFollowTheirNetwork) {
+  const HardwareProfile dgx = bundled().load_system("dgx-h100");
+  ASSERT_GE(dgx.scale_up->collectives.size(), 2U);
+  ASSERT_EQ(dgx.scale_up->collectives[0].kind, NetworkCollective::all_reduce);
+  const auto edited = [&](const char* path, const char* text) {
+    HardwareProfile profile = dgx;
+    apply_override(profile, path, text);
+    return profile;
+  };
+  const double small = 512, large = 1 << 29;
+  for (const auto& [path, same] : {std::pair("scale_up.bandwidth", "450 GB/s"),
+                                   {"scale_up.latency", "2.5 us"},
+                                   {"scale_up.efficiency", "x1"},
+                                   {"scale_up.switch_reduction", "1.33"}})
+    for (std::size_t table = 0; table < dgx.scale_up->collectives.size(); ++table)
+      for (double bytes = small; bytes <= large; bytes *= 3)
+        EXPECT_EQ(table_seconds(edited(path, same), table, bytes), table_seconds(dgx, table, bytes)) << path;
+  struct Row {
+    const char *path, *text;
+    double of_small, of_large;  // times the former time; a large message's fixed part is below 2 %
+  };
+  for (const Row& row : {Row{"scale_up.bandwidth", "x0.25", 1, 4}, Row{"scale_up.bandwidth", "x4", 1, 0.25},
+                         Row{"scale_up.efficiency", "x0.5", 1, 2}, Row{"scale_up.latency", "x10", 10, 1},
+                         Row{"scale_up.latency", "0 us", 0, 1}, Row{"scale_up.switch_reduction", "1", 1, 1.33}}) {
+    const HardwareProfile profile = edited(row.path, row.text);
+    EXPECT_NEAR(table_seconds(profile, 0, small) / table_seconds(dgx, 0, small), row.of_small, 0.01) << row.path;
+    EXPECT_NEAR(table_seconds(profile, 0, large) / table_seconds(dgx, 0, large), row.of_large, 0.06) << row.path;
+    EXPECT_EQ(profile.scale_up->collectives[0].origin.provenance, OriginKind::assumed);
+    EXPECT_THAT(profile.scale_up->collectives[0].origin.source, HasSubstr(row.path));
+    for (double bytes = small; bytes < large; bytes *= 2)  // a larger message takes as long at least
+      EXPECT_LT(table_seconds(profile, 0, bytes), 1.2 * table_seconds(profile, 0, 2 * bytes))
+          << row.path << " " << bytes;
+  }
+  // An all-gather is not what switches add up.
+  EXPECT_EQ(table_seconds(edited("scale_up.switch_reduction", "1"), 1, large), table_seconds(dgx, 1, large));
+  HardwareProfile none = edited("scale_up.latency", "0 us");
+  EXPECT_THROW(apply_override(none, "scale_up.latency", "1 us"), InputError);
+}
+
+TEST(Override, MeasuredCopiesFollowTheLinksPayload) {
+  const HardwareProfile a100 = bundled().load_system("a100-40gb-1gpu");
+  HardwareProfile half = a100;
+  apply_override(half, "host.pcie_payload_efficiency", "x0.5");
+  for (const auto rate :
+       {&GpuProfile::host_to_device_bandwidth, &GpuProfile::device_to_host_bandwidth, &GpuProfile::duplex_bandwidth})
+    EXPECT_NEAR(to_bytes_per_second((half.gpu.*rate)->value), to_bytes_per_second((a100.gpu.*rate)->value) / 2, 1e3);
 }
 
 // More drives than the host has slots: slots like the existing ones are added, in turn over their parents.
