@@ -28,6 +28,7 @@
 #include "scenario/relaxation_setting.h"
 #include "scenario/relaxed_hardware.h"
 #include "scenario/reserve.h"
+#include "scenario/slowest_rank.h"
 #include "sim/replay/captured_step.h"
 #include "traces/trace_link.h"
 
@@ -248,6 +249,10 @@ void warn_of(LoadedScenario& loaded, const Finding& finding) {
 void set_options(LoadedScenario& loaded, const std::optional<Plan>& plan) {
   const Scenario& scenario = loaded.scenario;
   if (scenario.jitter.is_used()) {
+    if (!wait_for_slowest(loaded.trace, scenario.jitter))
+      loaded.warnings.push_back(
+          "hardware.jitter: the trace doesn't say of all collectives what they wait for or of how many ranks they are; "
+          "those don't wait for slower ranks");
     apply_jitter(loaded.trace, scenario.jitter);
     add(loaded, "jitter", describe(scenario.jitter), {.source = "said by the scenario, not measured"});
   }

@@ -154,6 +154,11 @@ class Walk {
     return binding_of(lowered_.work[index_of(op(a))]);
   }
 
+  // A collective that starts later than what it waits for has ended: its other ranks come late.
+  [[nodiscard]] bool waits_for_ranks(std::uint32_t at, const ActivityGraph::Edge& edge) const {
+    return edge.type == EdgeType::end_to_start && trace_.ops.kind[index_of(op(at))] == OpKind::collective;
+  }
+
   // Moves to the constraint that held the start of `at`; `at` becomes none at the beginning of time.
   void step_back(std::uint32_t& at, bool& from_end) {
     const Picos start = start_[at];
@@ -172,7 +177,11 @@ class Walk {
       if ((ends ? end_[source] : start_[source]) + edge.lag != start || !may_hold(source)) continue;
       const Picos unexplained = unexplained_of(at, source, edge.lag);
       add_unexplained(at, unexplained, true);
-      add(at, unexplained > Picos(0) && edge.type == EdgeType::start_to_start ? Binding::host : pause,
+      const bool by_host = unexplained > Picos(0) && edge.type == EdgeType::start_to_start;
+      add(at,
+          by_host                     ? Binding::host
+          : waits_for_ranks(at, edge) ? Binding::network
+                                      : pause,
           edge.lag - unexplained, true);
       at = source;
       from_end = ends;
