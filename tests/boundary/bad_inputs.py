@@ -37,6 +37,7 @@ class Case:
     content: bytes
     command: list
     ending: str
+    codes: tuple = (2,)  # exit codes that are right
 
     @property
     def title(self):

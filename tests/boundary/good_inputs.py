@@ -268,10 +268,15 @@ def add_settings(maker):
                         "wrong kind of file"), faults={"value": [json.dumps(STEP).encode()]})
 
 
-def make(program, root, folder):
-    maker = Maker(program, root, folder)
+def keep_basics(maker):
+    """What commands of every kind name as GOOD/..."""
     maker.keep("step.json", STEP)
     maker.keep("procurement.json", maker.source("cli/scenarios/llama3-8b-procurement.json"))
+
+
+def make(program, root, folder):
+    maker = Maker(program, root, folder)
+    keep_basics(maker)
     add_documents(maker)
     add_foreign(maker)
     add_traces(maker)
