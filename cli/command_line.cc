@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/memory_limit.h"
 #include "base/nearest_name.h"
+#include "base/shortened.h"
 #include "base/terminal_text.h"
 #include "base/version.h"
 #include "cli/commands/calibrate_command.h"
@@ -200,7 +201,7 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
 }  // namespace
 
 void warn(const Context& context, std::string_view text) {
-  if (!context.quiet) std::fprintf(stderr, "warning: %s\n", terminal_text(text).c_str());
+  if (!context.quiet) std::fprintf(stderr, "warning: %s\n", terminal_text(shortened(text)).c_str());
 }
 
 void note(const Context& context, std::string_view text) {
