@@ -17,12 +17,15 @@
 #include "base/json_integer.h"
 #include "base/nearest_name.h"
 #include "base/plain_json.h"
+#include "base/shortened.h"
+#include "base/text_budget.h"
 
 namespace spillway {
 namespace {
 
 using Json = FieldReader::Json;
-constexpr int deepest = 64;  // no document of ours goes deeper
+constexpr std::size_t most_problems = 1000;  // that are told; what would be the next is not looked at
+constexpr std::size_t most_keys = 10'000;    // of an object that the full parser reads: it looks for each among all
 
 // What the field is, as a remedy.
 std::string told(const FieldInfo& info, std::string_view otherwise = "correct it") {
@@ -90,7 +93,8 @@ void FieldReader::finish() {
 }
 
 void FieldReader::problem(const std::string& place, std::string cause, std::string remedy, int rank) {
-  problems_.push_back({place, std::move(cause), std::move(remedy), rank});
+  if (problems_.size() >= most_problems && rank > 0) return;
+  problems_.push_back({shortened(place), shortened(cause), std::move(remedy), rank});
 }
 
 std::string FieldReader::place_of(std::string_view key) const { return place_within(frames_.size() - 1, key); }
@@ -143,6 +147,7 @@ void FieldReader::pop() {
 void FieldReader::check_keys(const Json& object, const std::vector<std::string_view>& known, const std::string& place,
                              const FormerKeys& former) {
   for (const auto& [key, value] : object.items()) {
+    if (problems_.size() >= most_problems) return;
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const auto renamed =
         std::find_if(former.begin(), former.end(), [&, &name = key](const auto& each) { return each.first == name; });
@@ -441,7 +446,7 @@ void FieldReader::push_group(const FieldInfo& info, const Json& object) {
 std::size_t FieldReader::begin_list(const FieldInfo& info, std::size_t) {
   static const Json nothing = Json::array();
   const Json* found = take_list(info, info.as_tuple ? "lists" : "objects");
-  lists_.push_back({found != nullptr ? found : &nothing, info});
+  lists_.push_back({found != nullptr ? found : &nothing, info, 0});
   return lists_.back().items->size();
 }
 
@@ -462,15 +467,17 @@ std::vector<std::string> FieldReader::begin_map(const FieldInfo& info, std::vect
   const bool sound = found != nullptr && found->is_object() && found->size() >= info.least_items;
   if (found != nullptr && !sound)
     problem(place_of(info.key), "expected an object", told(info, R"(write {"name": ...})"));
-  lists_.push_back({sound ? found : &nothing, info});
+  lists_.push_back({sound ? found : &nothing, info, 0});
   std::vector<std::string> names;
   for (const auto& [key, value] : lists_.back().items->items()) names.push_back(key);
   return names;
 }
 
 void FieldReader::begin_entry(const std::string& name) {
-  const List& list = lists_.back();
-  const Json& item = list.items->at(name);
+  List& list = lists_.back();
+  const auto& items = list.items->get_ref<const Json::object_t&>();
+  const auto next = items.begin() + static_cast<std::ptrdiff_t>(std::min(list.next++, items.size()));
+  const Json& item = next != items.end() && next->first == name ? next->second : items.at(name);
   if (list.info.as_tuple && !item.is_array())
     problem(place_of(list.info.key) + "/" + name, "expected a list", told(list.info, "write [value, ...]"));
   push({.object = &item, .key = list.info.key, .entry = name, .as_tuple = list.info.as_tuple});
@@ -484,10 +491,13 @@ void throw_first(const std::vector<FieldProblem>& problems, const std::string& f
 }
 
 std::string document_text(std::string_view text, std::string_view key) {
-  // What is too deep is left out: who reads the document refuses it, and taking it apart would take the stack.
-  const auto not_too_deep = [](int depth, Json::parse_event_t, Json&) { return depth <= deepest; };
+  // What is too deep or too wide is left out: who reads the document refuses it.
+  std::size_t keys = 0;
+  const auto of_the_root = [&keys](int depth, Json::parse_event_t event, Json&) {
+    return depth <= 1 && (event != Json::parse_event_t::key || ++keys <= most_keys);
+  };
   Json root;
-  if (!parse_plain_json(text, deepest, root)) root = Json::parse(text, not_too_deep, false);
+  if (!parse_plain_json(text, deepest_nesting, root)) root = Json::parse(text, of_the_root, false);
   const auto found = root.is_object() ? root.find(key) : root.end();
   return found != root.end() && found->is_string() ? found->get<std::string>() : "";
 }
@@ -501,8 +511,28 @@ void read_document(std::string_view text, const std::string& file,
 
 namespace {
 
+// The first line that nests too deeply.
+std::string place_of_depth(std::string_view text, bool comments) {
+  int depth = 0;
+  std::size_t at = 0;
+  for (; at < text.size() && depth <= deepest_nesting; ++at) {
+    const std::string_view rest = text.substr(at);
+    if (text[at] == '[' || text[at] == '{') ++depth;
+    if (text[at] == ']' || text[at] == '}') --depth;
+    if (text[at] == '"')
+      for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
+    else if (comments && rest.starts_with("//"))
+      at = std::min(text.find('\n', at), text.size() - 1);
+    else if (comments && rest.starts_with("/*"))
+      at = std::min(text.find("*/", at + 2), text.size() - 1);
+  }
+  return fmt::format(
+      "line {}",
+      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(at, text.size())), '\n'));
+}
+
 Json parse(std::string_view text, const std::string& file, const std::string& remedy, bool comments) {
-  if (Json plain; parse_plain_json(text, deepest, plain)) return plain;
+  if (Json plain; parse_plain_json(text, deepest_nesting, plain)) return plain;
   // The parser takes a zero byte for the end of the text, and what follows it for nothing.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
     throw InputError(file, "byte " + std::to_string(zero + 1), "not valid JSON", remedy);
@@ -510,8 +540,12 @@ Json parse(std::string_view text, const std::string& file, const std::string& re
   std::string twice;
   // The parser keeps the last of two equal keys; a document must not say two things.
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > deepest)
-      throw InputError(file, "", fmt::format("nested deeper than {} levels", deepest),
+    if (depth > deepest_nesting)
+      throw InputError(file, place_of_depth(text, comments),
+                       fmt::format("nested deeper than {} levels", deepest_nesting),
+                       "check that this is the right file");
+    if (!open.empty() && open.back().size() > most_keys)
+      throw InputError(file, "", fmt::format("more than {} keys in one object", most_keys),
                        "check that this is the right file");
     if (event == Json::parse_event_t::object_start) open.emplace_back();
     if (event == Json::parse_event_t::object_end) open.pop_back();

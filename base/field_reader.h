@@ -95,6 +95,7 @@ class FieldReader : public virtual FieldVisitor {
   struct List {
     const Json* items;
     FieldInfo info;
+    std::size_t next = 0;  // of a map's, in file order
   };
 
   // The list at a key; null where there is none.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 
 namespace spillway {
@@ -81,22 +82,25 @@ class PlainParser {
   }
 
   bool object(Json& into, int depth) {
-    constexpr std::size_t usual_keys = 8;
+    constexpr std::size_t usual_keys = 8, wide = 64;
     into = Json::object();
     auto& members = into.get_ref<Json::object_t&>();
     ++at_;
     if (take('}')) return true;
     members.reserve(usual_keys);
+    std::unordered_set<std::string> seen;  // of an object too wide to be looked through for each key
     do {
       skip_space();
       std::string_view key;
       if (!string(key) || !take(':')) return false;
       if (depth == 1 && key == last_key_) return is_cut_ = true;
       if (members.size() == members.capacity()) widen(members);
-      const auto [member, is_new] = members.emplace(std::string(key), Json());
-      if (!is_new) return false;
+      if (members.size() == wide)
+        for (const auto& [known, unused] : members) seen.insert(known);
+      if (members.size() < wide ? members.find(key) != members.end() : !seen.emplace(key).second) return false;
+      Json& member = members.emplace_back(std::string(key), Json()).second;
       skip_space();
-      if (!value(member->second, depth)) return false;
+      if (!value(member, depth)) return false;
     } while (take(','));
     return take('}');
   }

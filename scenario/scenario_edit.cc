@@ -4,9 +4,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/commented_document.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
+#include "base/text_budget.h"
 #include "scenario/scenario_fields.h"
 #include "scenario/scenario_setting.h"
 
@@ -18,9 +20,8 @@ using Json = nlohmann::ordered_json;
 const std::string fixed = "hardware.set.";
 
 Json parsed_scenario(const std::string& text) {
-  Json root = Json::parse(text, nullptr, false, true);  // comments go
-  if (root.is_discarded() || !root.is_object())
-    throw InputError("", "", "not valid JSON", "a scenario is a JSON object");
+  Json root = parse_commented_document(text, "", "a scenario is a JSON object");  // comments go
+  if (!root.is_object()) throw InputError("", "", "not valid JSON", "a scenario is a JSON object");
   return root;
 }
 
@@ -87,6 +88,8 @@ void apply_setting(Json& root, const std::string& setting) {
     throw InputError("--set", setting, "expected KEY=VALUE", "for example --set model.sequence=4096");
   std::string key = setting.substr(0, equals);
   if (key == "memory.capacity") key += "_bytes";  // with a unit it needs none in its name
+  if (std::count(key.begin(), key.end(), '.') > deepest_nesting)
+    throw InputError("--set", setting, "nested too deeply", "see docs/schemas/scenario.schema.json");
   const std::string value = setting.substr(equals + 1);
   Json parsed = Json::parse(value, nullptr, false);
   if (parsed.is_discarded() || parsed.is_object() || parsed.is_array()) parsed = value;

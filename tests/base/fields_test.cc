@@ -131,6 +131,43 @@ TEST(Fields, MistakesNameFilePlaceAndRemedy) {
   EXPECT_THAT(complaint(R"(, "crew": 1, "crew": 2)"), HasSubstr("key 'crew' appears twice"));
 }
 
+TEST(Fields, WhatNestsTooDeeplyIsRefusedInItsLine) {
+  const auto nested = [](int levels) {
+    return ",\n\"crew\": " + std::string(static_cast<std::size_t>(levels), '[') +
+           std::string(static_cast<std::size_t>(levels), ']');
+  };
+  EXPECT_THAT(complaint(nested(60)), HasSubstr("/crew: expected"));
+  for (const int levels : {66, 100'000})
+    EXPECT_THAT(complaint(nested(levels)), HasSubstr("line 2: nested deeper than 64 levels"));
+}
+
+// Each member is looked for once, not among all before it.
+TEST(Fields, WideObjectsAreReadInTheirOrder) {
+  std::string tanks, few;
+  for (int i = 0; i < 200'000; ++i) tanks += (i > 0 ? ", \"t" : "\"t") + std::to_string(i) + "\": 1";
+  for (int i = 0; i < 1'000; ++i) few += "\"t" + std::to_string(i) + "\": 1, ";
+  EXPECT_EQ(complaint(", \"tanks\": {" + tanks + "}"), "");
+  EXPECT_THAT(complaint(", \"tanks\": {" + few + "\"t7\": 1}"), HasSubstr("key 't7' appears twice"));
+  EXPECT_THAT(complaint(", \"tanks\": {" + tanks + ", \"\u00e9\": 1}"),
+              HasSubstr("more than 10000 keys in one object"));
+  EXPECT_THAT(complaint(", " + tanks), HasSubstr("unknown key 't0'"));
+}
+
+// An error tells one problem; of a hundred thousand the first thousand are enough.
+TEST(Fields, SoManyProblemsAreGathered) {
+  std::string text = "{";
+  for (int i = 0; i < 5'000; ++i)
+    text += (i > 0 ? ", \"k" : "\"k") + std::to_string(i) + std::string(300, 'x') + "\": 1";
+  const Json root = parse_document(text + "}", "f");
+  std::vector<FieldProblem> problems;
+  FieldReader reader(root, problems);
+  Boat boat;
+  describe(boat, reader);
+  reader.finish();
+  EXPECT_LE(problems.size(), 1'001u);
+  for (const FieldProblem& each : problems) EXPECT_LT(each.place.size() + each.cause.size(), 700u);
+}
+
 TEST(Fields, AnotherDocumentIsSaidFirst) {
   Boat boat;
   const auto refusal = [&](const char* text) -> std::string {
