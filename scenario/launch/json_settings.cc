@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/field_reader.h"
 #include "base/input_error.h"
@@ -11,34 +12,34 @@ using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-void collect(const Json& value, const std::string& name, const std::string& place, LaunchSetting& made,
+void collect(const Json& value, const std::string& name, const std::string& place, TextBudget& budget,
              std::vector<LaunchSetting>& into) {
+  budget.spend(name.size() + place.size(), place);
   if (value.is_object() && (!value.empty() || name.empty())) {
     for (const auto& [key, below] : value.items())
-      collect(below, name.empty() ? key : name + "." + key, place + "/" + key, made, into);
+      collect(below, name.empty() ? key : name + "." + key, place + "/" + key, budget, into);
     return;
   }
-  made.name = made.shown = name;
-  made.place = place;
+  LaunchSetting made{.name = name, .shown = name, .file = budget.file(), .place = place};
   made.is_null = value.is_null();
-  made.value.clear();
   if (value.is_array())
     for (const Json& item : value) made.value += (made.value.empty() ? "" : ",") + text_of(item);
   else
     made.value = text_of(value);
-  into.push_back(made);
+  budget.spend(letters_of(made), place);
+  into.push_back(std::move(made));
 }
 
 }  // namespace
 
-std::vector<LaunchSetting> json_settings(const std::string& text, const std::string& file) {
+std::vector<LaunchSetting> json_settings(const std::string& text, TextBudget& budget) {
+  const std::string& file = budget.file();
   const Json root = parse_document(text, file);
   if (!root.is_object()) throw InputError(file, "/", "not an object", "give a file of keys and values");
   if (document_schema(text).starts_with("spillway"))
     throw InputError(file, "/schema", "is a file of spillway's own, no launch", "give the framework's file");
   std::vector<LaunchSetting> settings;
-  LaunchSetting made{.file = file};
-  collect(root, "", "", made, settings);
+  collect(root, "", "", budget, settings);
   return settings;
 }
 

@@ -66,8 +66,8 @@ bool starts_program(std::string_view word) {
 }
 
 // The words inside eval's or bash -c's text.
-Words inner_words(const std::string& text, const std::string& file, std::int64_t line) {
-  ShellScript inner = read_shell(text, file, {});
+Words inner_words(const std::string& text, std::int64_t line, TextBudget& budget) {
+  ShellScript inner = read_shell(text, {}, budget);
   Words words;
   for (ShellCommand& command : inner.commands)
     for (ShellWord& word : command.words) {
@@ -77,13 +77,12 @@ Words inner_words(const std::string& text, const std::string& file, std::int64_t
   return words;
 }
 
-Words unwrapped(Words words, const std::string& file) {
+Words unwrapped(Words words, TextBudget& budget) {
   constexpr std::array<std::string_view, 7> wrappers = {"exec", "nohup", "time", "sudo", "env", "eval", "command"};
-  bool is_text = false;
-  while (!words.empty() && is_one_of(words.front().text, wrappers)) {
-    is_text = is_text || words.front().text == "eval";
-    words.erase(words.begin());
-  }
+  const auto program =
+      std::find_if(words.begin(), words.end(), [&](const ShellWord& word) { return !is_one_of(word.text, wrappers); });
+  const bool is_text = std::any_of(words.begin(), program, [](const ShellWord& word) { return word.text == "eval"; });
+  words.erase(words.begin(), program);
   if (is_text) {
     Words again;
     for (ShellWord& word : words) {
@@ -91,14 +90,14 @@ Words unwrapped(Words words, const std::string& file) {
         again.push_back(std::move(word));
         continue;
       }
-      for (ShellWord& inner : inner_words(word.text, file, word.line)) again.push_back(std::move(inner));
+      for (ShellWord& inner : inner_words(word.text, word.line, budget)) again.push_back(std::move(inner));
     }
     words = std::move(again);
   }
   for (std::size_t i = 1; i + 1 < words.size(); ++i) {
     const std::string_view shell = file_name(words[i - 1].text);
     if ((words[i].text != "-c" && words[i].text != "-lc") || (shell != "bash" && shell != "sh")) continue;
-    Words inner = inner_words(words[i + 1].text, file, words[i + 1].line);
+    Words inner = inner_words(words[i + 1].text, words[i + 1].line, budget);
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) - 1, words.end());
     words.insert(words.end(), inner.begin(), inner.end());
     break;
@@ -193,8 +192,9 @@ std::vector<LaunchSetting> flags_of(const std::vector<ShellWord>& words, const s
   return settings;
 }
 
-LaunchCommand launch_command(const ShellCommand& command, const std::string& file, std::vector<std::string>& notes) {
-  const Words words = unwrapped(command.words, file);
+LaunchCommand launch_command(const ShellCommand& command, std::vector<std::string>& notes, TextBudget& budget) {
+  const std::string& file = budget.file();
+  const Words words = unwrapped(command.words, budget);
   LaunchCommand made{.line = command.line};
   const std::size_t length = launcher_length(words);
   made.launcher = launcher_settings(words, length, file);

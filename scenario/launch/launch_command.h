@@ -19,7 +19,7 @@ struct LaunchCommand {
 
 // Unwraps eval, nohup, bash -c and the like. Words that a shell variable without a value stands for are an InputError
 // (file, line), since flags could hide in them; but "$@", the caller's own, is a note.
-LaunchCommand launch_command(const ShellCommand& command, const std::string& file, std::vector<std::string>& notes);
+LaunchCommand launch_command(const ShellCommand& command, std::vector<std::string>& notes, TextBudget& budget);
 
 // Flags of words and the values behind them, as an argument parser takes them: "--name value", "--name=value",
 // "section.name=value". What is neither is added to `others`.

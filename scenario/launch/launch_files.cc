@@ -114,15 +114,16 @@ class LaunchReader {
       throw InputError(path, "", "too many files name each other", "give the settings in fewer files");
     const std::string text = to_valid_utf8(read_file(path, largest_launch));  // comments may be in other encodings
     refuse_binary(text, path);
+    TextBudget budget(path, text.size());
     switch (syntax_of(text)) {
       case Syntax::json:
-        return document(json_settings(text, path), path, format, is_program);
+        return document(json_settings(text, budget), path, format, is_program);
       case Syntax::yaml:
-        return document(yaml_settings(text, path), path, format, is_program);
+        return document(yaml_settings(text, budget), path, format, is_program);
       case Syntax::toml:
-        return document(toml_settings(text, path), path, format ? format : LaunchFormat::torchtitan, is_program);
+        return document(toml_settings(text, budget), path, format ? format : LaunchFormat::torchtitan, is_program);
       case Syntax::shell:
-        return script(text, path, format);
+        return script(text, budget, format);
     }
   }
 
@@ -165,11 +166,12 @@ class LaunchReader {
     is_decided_ = true;
   }
 
-  void script(const std::string& text, const std::string& path, std::optional<LaunchFormat> format) {
-    ShellScript shell = read_shell(text, path, files_.given);
+  void script(const std::string& text, TextBudget& budget, std::optional<LaunchFormat> format) {
+    const std::string& path = budget.file();
+    ShellScript shell = read_shell(text, files_.given, budget);
     for (std::string& note : shell.notes) note_of(path, note);
     std::vector<std::string> notes;
-    LaunchCommand command = the_launch(shell, path, notes, format);
+    LaunchCommand command = the_launch(shell, notes, format, budget);
     for (const std::string& note : notes) note_of(path, note);
     launch_.script = command.script;
     const LaunchFormat program = format.value_or(best_format(command.program).first);
@@ -193,8 +195,9 @@ class LaunchReader {
   }
 
   // The one command whose flags are a training's.
-  static LaunchCommand the_launch(const ShellScript& shell, const std::string& path, std::vector<std::string>& notes,
-                                  std::optional<LaunchFormat> format) {
+  static LaunchCommand the_launch(const ShellScript& shell, std::vector<std::string>& notes,
+                                  std::optional<LaunchFormat> format, TextBudget& budget) {
+    const std::string& path = budget.file();
     std::vector<std::pair<int, LaunchCommand>> found;
     for (const ShellCommand& each : shell.commands) {
       const bool may_be = std::any_of(each.words.begin(), each.words.end(), [](const ShellWord& word) {
@@ -202,7 +205,7 @@ class LaunchReader {
                word.text.ends_with(".json") || word.text.ends_with(".yaml") || word.text.ends_with(".yml");
       });
       if (!may_be) continue;
-      LaunchCommand command = launch_command(each, path, notes);
+      LaunchCommand command = launch_command(each, notes, budget);
       int points = format ? score(command.program, *format) : best_format(command.program).second;
       for (const ShellWord& word : command.others)
         if (is_settings_file(word.text)) points += 4;

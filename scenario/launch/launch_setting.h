@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/floors.h"
+#include "base/text_budget.h"
 #include "base/words.h"
 #include "scenario/launch/shell_script.h"
 
@@ -39,9 +40,16 @@ struct LaunchSetting {
 };
 
 // A document's leaves in its order; the format is left to the caller, `name` is the path with dots.
-// Throw InputError (file, place) for what is not well-formed.
-std::vector<LaunchSetting> json_settings(const std::string& text, const std::string& file);
-std::vector<LaunchSetting> yaml_settings(const std::string& text, const std::string& file);
-std::vector<LaunchSetting> toml_settings(const std::string& text, const std::string& file);
+// Throw InputError (file, place) for what is not well-formed, and for more than the budget has.
+std::vector<LaunchSetting> json_settings(const std::string& text, TextBudget& budget);
+std::vector<LaunchSetting> yaml_settings(const std::string& text, TextBudget& budget);
+std::vector<LaunchSetting> toml_settings(const std::string& text, TextBudget& budget);
+
+// What keeping a setting costs of a budget.
+inline std::size_t letters_of(const LaunchSetting& setting) {
+  constexpr std::size_t beside = 96;
+  return beside + setting.name.size() + setting.shown.size() + setting.value.size() + setting.file.size() +
+         setting.place.size();
+}
 
 }  // namespace spillway::scenario

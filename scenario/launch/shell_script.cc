@@ -27,10 +27,16 @@ Branch branch_of(Truth condition) {
 
 bool starts_flag(std::string_view word) { return word.size() > 2 && word.starts_with("--"); }
 
+// By a pattern of the shell's. Its stars may try each of them at each letter.
+bool is_match(const std::string& text, const std::string& pattern, std::int64_t line, TextBudget& budget) {
+  budget.spend((text.size() + 1) * (pattern.size() + 1) / 4, line);
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
+
 // Conditions of [ ] and [[ ]], without their brackets.
 class Condition {
  public:
-  explicit Condition(std::vector<ShellWord> words) : words_(std::move(words)) {}
+  Condition(std::vector<ShellWord> words, TextBudget& budget) : words_(std::move(words)), budget_(budget) {}
 
   Truth truth() const {
     if (words_.empty()) return std::nullopt;
@@ -56,15 +62,16 @@ class Condition {
       return std::nullopt;  // of files
     }
     if (count != 3 || !words_[at].unknown.empty() || !words_[at + 2].unknown.empty()) return std::nullopt;
-    return comparison(words_[at].text, words_[at + 1].text, words_[at + 2].text);
+    return comparison(words_[at], words_[at + 1].text, words_[at + 2].text);
   }
 
-  static Truth comparison(const std::string& left, const std::string& operation, const std::string& right) {
-    const bool is_equal = fnmatch(right.c_str(), left.c_str(), 0) == 0 || left == right;
-    if (operation == "==" || operation == "=") return is_equal;
-    if (operation == "!=") return !is_equal;
-    const auto a = shell_arithmetic(left, {});
-    const auto b = shell_arithmetic(right, {});
+  [[nodiscard]] Truth comparison(const ShellWord& left, const std::string& operation, const std::string& right) const {
+    const bool wants_equal = operation == "==" || operation == "=";
+    if (wants_equal || operation == "!=")
+      return (is_match(left.text, right, left.line, budget_) || left.text == right) == wants_equal;
+    const ShellVariables none;
+    const auto a = shell_arithmetic(left.text, left.line, {none, budget_});
+    const auto b = shell_arithmetic(right, left.line, {none, budget_});
     if (!a || !b) return std::nullopt;
     if (operation == "-eq") return *a == *b;
     if (operation == "-ne") return *a != *b;
@@ -76,12 +83,13 @@ class Condition {
   }
 
   std::vector<ShellWord> words_;
+  TextBudget& budget_;
 };
 
 class ScriptReader {
  public:
-  ScriptReader(std::string_view text, const std::string& file, const ShellValues& given)
-      : file_(file), tokens_(shell_tokens(text, file)), given_(given) {
+  ScriptReader(std::string_view text, const ShellValues& given, TextBudget& budget)
+      : budget_(budget), tokens_(shell_tokens(text, budget)), given_(given) {
     read_job_options(text);
     for (const auto& [name, value] : given) variables_[name] = {{value, 0}};
   }
@@ -105,8 +113,8 @@ class ScriptReader {
       if (!whole.starts_with(mark)) continue;
       std::string_view rest = whole.substr(mark.size());
       rest = rest.substr(0, rest.find('#'));
-      for (ShellWord& word : expand(std::string("$x"), line + 1, {{"x", {{std::string(rest), line + 1}}}}))
-        script_.job_options.push_back(std::move(word));
+      const ShellVariables options = {{"x", {{std::string(rest), line + 1}}}};
+      for (ShellWord& word : expand("$x", line + 1, {options, budget_})) script_.job_options.push_back(std::move(word));
     }
     const auto& words = script_.job_options;
     const auto value_of = [&](std::string_view name, std::string_view letter) -> std::string {
@@ -135,6 +143,7 @@ class ScriptReader {
   // Up to a keyword of `stops`, or ;;, which stay.
   void block(const Stops& stops, Branch branch) {
     const std::int64_t begin = token().line;
+    const TextBudget::Level level(budget_, begin);
     while (!is_done()) {
       if (token().kind == ShellTokenKind::clause_end && !stops.empty()) return;
       if (token().kind == ShellTokenKind::word)
@@ -197,7 +206,7 @@ class ScriptReader {
         assign(branch, made.words.empty() || exports, prefixes);
         continue;
       }
-      for (ShellWord& word : expand(next.text, next.line, variables_)) made.words.push_back(std::move(word));
+      for (ShellWord& word : expand(next.text, next.line, scope())) made.words.push_back(std::move(word));
       ++at_;
       if (declares && made.words.size() > 1 && made.words.back().text.starts_with('-')) made.words.pop_back();
     }
@@ -231,11 +240,11 @@ class ScriptReader {
         words.size() > 1 && (words[words.size() - 2].text == "-z" || words[words.size() - 2].text == "-n");
     if (ShellWord& last = words.back(); asks && !last.unknown.empty() && !variables_.contains(last.unknown)) {
       if (last.text == "$" + last.unknown || last.text == "${" + last.unknown + "}") {
-        script_.notes.push_back(fmt::format("line {}: {} is taken as not set", last.line, last.text));
+        note(fmt::format("line {}: {} is taken as not set", last.line, last.text));
         last = {"", last.line};
       }
     }
-    return Condition(std::move(words)).truth();
+    return Condition(std::move(words), budget_).truth();
   }
 
   void keep(ShellCommand command, Branch branch) {
@@ -251,8 +260,8 @@ class ScriptReader {
       const bool has_flags = std::any_of(command.words.begin(), command.words.end(),
                                          [](const ShellWord& w) { return starts_flag(w.text); });
       if (has_flags)
-        script_.notes.push_back(fmt::format(
-            "line {}: whether this command runs depends on what only a run tells; passed over", command.line));
+        note(fmt::format("line {}: whether this command runs depends on what only a run tells; passed over",
+                         command.line));
     }
   }
 
@@ -268,12 +277,12 @@ class ScriptReader {
       while (token().kind != ShellTokenKind::close) {
         if (is_done()) fail(head.line, "the ( that begins here has no end");
         if (token().kind == ShellTokenKind::word)
-          for (ShellWord& word : expand(token().text, token().line, variables_)) value.push_back(std::move(word));
+          for (ShellWord& word : expand(token().text, token().line, scope())) value.push_back(std::move(word));
         ++at_;
       }
       ++at_;
     } else {
-      value = {expand_whole(std::string_view(head.text).substr(length), head.line, variables_)};
+      value = {expand_whole(std::string_view(head.text).substr(length), head.line, scope())};
       // Of what stands for a value alone, giving this variable is enough; of a list of flags its own variable is.
       ShellWord& only = value.front();
       const bool is_list = only.text.find(' ') != std::string::npos && only.unknown.find('(') == std::string::npos &&
@@ -282,8 +291,7 @@ class ScriptReader {
     }
     if (given_.contains(name) || branch == Branch::is_left_out) return;
     if (branch == Branch::may_run && appends && head.kind == ShellTokenKind::array) {
-      script_.notes.push_back(
-          fmt::format("line {}: whether {} gets more depends on what only a run tells; passed over", head.line, name));
+      note(fmt::format("line {}: whether {} gets more depends on what only a run tells; passed over", head.line, name));
       return;
     }
     if (branch == Branch::may_run) return forget(name, head.line);
@@ -298,7 +306,9 @@ class ScriptReader {
       variable.front().text += value.front().text;
       if (variable.front().unknown.empty()) variable.front().unknown = value.front().unknown;
     }
-    if (may_export && !variable.empty()) exports.push_back({name, variable.front()});
+    if (!may_export || variable.empty()) return;
+    budget_.spend(name.size() + variable.front().text.size() + variable.front().unknown.size(), head.line);
+    exports.push_back({name, variable.front()});
   }
 
   void forget(const std::string& name, std::int64_t line) {
@@ -361,7 +371,7 @@ class ScriptReader {
 
   // A command as a condition: known only where a variable says true or false.
   Truth other_condition() {
-    const std::vector<ShellWord> words = expand(token().text, token().line, variables_);
+    const std::vector<ShellWord> words = expand(token().text, token().line, scope());
     while (!is_done() &&
            (token().kind == ShellTokenKind::word || token().kind == ShellTokenKind::open ||
             token().kind == ShellTokenKind::close) &&
@@ -382,7 +392,7 @@ class ScriptReader {
     using Kind = ShellTokenKind;
     const std::int64_t begin = token().line;
     ++at_;
-    const ShellWord word = expand_whole(token().text, token().line, variables_);
+    const ShellWord word = expand_whole(token().text, token().line, scope());
     ++at_;
     Truth decided = false;
     while (!is_done() && !is_word("esac")) {
@@ -394,10 +404,10 @@ class ScriptReader {
       Truth matches = false;
       for (; !is_done() && token().kind != Kind::close; ++at_) {
         if (token().kind != Kind::word) continue;
-        const ShellWord pattern = expand_whole(token().text, token().line, variables_);
+        const ShellWord pattern = expand_whole(token().text, token().line, scope());
         const bool is_known = word.unknown.empty() && pattern.unknown.empty();
         matches = joined(
-            matches, is_known ? Truth(fnmatch(pattern.text.c_str(), word.text.c_str(), 0) == 0) : std::nullopt, false);
+            matches, is_known ? Truth(is_match(word.text, pattern.text, pattern.line, budget_)) : std::nullopt, false);
       }
       ++at_;
       const bool is_over = decided && *decided;
@@ -441,15 +451,22 @@ class ScriptReader {
     for (const std::string& name : assigned)
       if (is_shell_name(name)) forget(name, begin);
     if (has_flags || !assigned.empty())
-      script_.notes.push_back(
-          fmt::format("line {}: {} is passed over; what it assigns counts as unknown", begin, noun));
+      note(fmt::format("line {}: {} is passed over; what it assigns counts as unknown", begin, noun));
   }
 
   [[noreturn]] void fail(std::int64_t line, const std::string& cause) const {
-    throw InputError(file_, fmt::format("line {}", line), cause, "close it; a shell would refuse it too");
+    throw InputError(budget_.file(), fmt::format("line {}", line), cause, "close it; a shell would refuse it too");
   }
 
-  const std::string& file_;
+  // `what` begins with its line.
+  void note(std::string what) {
+    budget_.spend(what.size(), token().line);
+    script_.notes.push_back(std::move(what));
+  }
+
+  [[nodiscard]] ShellScope scope() const { return {variables_, budget_}; }
+
+  TextBudget& budget_;
   std::vector<ShellToken> tokens_;
   const ShellValues& given_;
   std::size_t at_ = 0;
@@ -459,8 +476,8 @@ class ScriptReader {
 
 }  // namespace
 
-ShellScript read_shell(std::string_view text, const std::string& file, const ShellValues& given) {
-  return ScriptReader(text, file, given).take();
+ShellScript read_shell(std::string_view text, const ShellValues& given, TextBudget& budget) {
+  return ScriptReader(text, given, budget).take();
 }
 
 }  // namespace spillway::scenario

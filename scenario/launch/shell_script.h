@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text_budget.h"
+
 namespace spillway::scenario {
 
 struct ShellWord {
@@ -40,8 +42,9 @@ struct ShellScript {
 
 using ShellValues = std::map<std::string, std::string>;
 
-// `given`: values of variables, which win over the script's own assignments. O(letters x depth of variables). Throws
-// InputError (file, line) for a quote, bracket or block without its end.
-ShellScript read_shell(std::string_view text, const std::string& file, const ShellValues& given);
+// `given`: values of variables, which win over the script's own assignments. Time and memory are of the letters that
+// the budget has. Throws InputError (file, line) for a quote, bracket or block without its end, for what nests too
+// deeply and for values that grow beyond the budget.
+ShellScript read_shell(std::string_view text, const ShellValues& given, TextBudget& budget);
 
 }  // namespace spillway::scenario

@@ -12,9 +12,11 @@ namespace {
 bool is_name_letter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
 bool is_blank(char letter) { return letter != '\n' && std::isspace(static_cast<unsigned char>(letter)) != 0; }
 
+constexpr std::size_t token_letters = 8;  // that a token costs beside its own
+
 class Tokenizer {
  public:
-  Tokenizer(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  Tokenizer(std::string_view text, TextBudget& budget) : text_(text), budget_(budget) {}
 
   std::vector<ShellToken> take() {
     while (at_ < text_.size()) step();
@@ -46,7 +48,11 @@ class Tokenizer {
   }
 
   [[nodiscard]] char next() const { return at_ + 1 < text_.size() ? text_[at_ + 1] : '\0'; }
-  void add(ShellTokenKind kind, std::string text = {}) { tokens_.push_back({kind, std::move(text), line_}); }
+  void add(ShellTokenKind kind, std::string text = {}) { add(kind, std::move(text), line_); }
+  void add(ShellTokenKind kind, std::string text, std::int64_t line) {
+    budget_.spend(token_letters + text.size(), line);
+    tokens_.push_back({kind, std::move(text), line});
+  }
 
   // Within [[ ]], where && and || join tests and < and > compare.
   void test_operator() {
@@ -157,26 +163,26 @@ class Tokenizer {
     if (is_number && at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>')) return;  // a stream's number
     if (at_ < text_.size() && text_[at_] == '(' && assignment_length(raw) == raw.size() && !raw.empty()) {
       ++at_;
-      tokens_.push_back({ShellTokenKind::array, std::move(raw), line});
+      add(ShellTokenKind::array, std::move(raw), line);
       return;
     }
     if (raw == "[[") in_test_ = true;
     if (raw == "]]") in_test_ = false;
-    tokens_.push_back({ShellTokenKind::word, std::move(raw), line});
+    add(ShellTokenKind::word, std::move(raw), line);
   }
 
   std::size_t closing(std::size_t open) const {
-    const std::size_t end = shell_closing(text_, open);
+    const std::size_t end = shell_closing(text_, open, line_, budget_);
     if (end == std::string_view::npos) fail(std::string("the ") + text_[open] + " that begins here has no end");
     return end;
   }
 
   [[noreturn]] void fail(const std::string& cause) const {
-    throw InputError(file_, "line " + std::to_string(line_), cause, "close it; a shell would refuse it too");
+    throw InputError(budget_.file(), "line " + std::to_string(line_), cause, "close it; a shell would refuse it too");
   }
 
   std::string_view text_;
-  const std::string& file_;
+  TextBudget& budget_;
   std::size_t at_ = 0;
   std::int64_t line_ = 1;
   bool in_test_ = false;
@@ -184,7 +190,7 @@ class Tokenizer {
   std::vector<ShellToken> tokens_;
 };
 
-std::size_t closing_quote(std::string_view text, std::size_t at) {
+std::size_t closing_quote(std::string_view text, std::size_t at, std::int64_t line, TextBudget& budget) {
   const char quote = text[at];
   for (++at; at < text.size(); ++at) {
     if (text[at] == quote) return at + 1;
@@ -193,7 +199,7 @@ std::size_t closing_quote(std::string_view text, std::size_t at) {
       ++at;
     } else if (quote == '"' && text[at] == '$' && at + 1 < text.size() &&
                (text[at + 1] == '(' || text[at + 1] == '{')) {
-      at = shell_closing(text, at + 1);
+      at = shell_closing(text, at + 1, line, budget);
       if (at == std::string_view::npos) return at;
       --at;
     }
@@ -203,9 +209,10 @@ std::size_t closing_quote(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-std::size_t shell_closing(std::string_view text, std::size_t at) {
+std::size_t shell_closing(std::string_view text, std::size_t at, std::int64_t line, TextBudget& budget) {
+  const TextBudget::Level level(budget, line);
   const char open = text[at];
-  if (open != '(' && open != '{') return closing_quote(text, at);
+  if (open != '(' && open != '{') return closing_quote(text, at, line, budget);
   const char close = open == '(' ? ')' : '}';
   int depth = 0;
   for (; at < text.size(); ++at) {
@@ -213,11 +220,11 @@ std::size_t shell_closing(std::string_view text, std::size_t at) {
     if (letter == '\\') {
       ++at;
     } else if (letter == '"' || letter == '\'' || letter == '`') {
-      at = closing_quote(text, at);
+      at = closing_quote(text, at, line, budget);
       if (at == std::string_view::npos) return at;
       --at;
     } else if (letter == open) {
-      ++depth;
+      budget.check_depth(depth++, line);
     } else if (letter == close && --depth == 0) {
       return at + 1;
     }
@@ -237,8 +244,8 @@ std::size_t assignment_length(std::string_view word) {
   return is_shell_name(word.substr(0, equals - (appends ? 1 : 0))) ? equals + 1 : 0;
 }
 
-std::vector<ShellToken> shell_tokens(std::string_view text, const std::string& file) {
-  return Tokenizer(text, file).take();
+std::vector<ShellToken> shell_tokens(std::string_view text, TextBudget& budget) {
+  return Tokenizer(text, budget).take();
 }
 
 }  // namespace spillway::scenario

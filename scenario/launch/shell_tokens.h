@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text_budget.h"
+
 namespace spillway::scenario {
 
 enum class ShellTokenKind : std::uint8_t {
@@ -27,11 +29,12 @@ struct ShellToken {
 };
 
 // Comments, redirections and here-documents are left out; a line behind a backslash continues the one before. Throws
-// InputError (file, line) for a quote or bracket without its end.
-std::vector<ShellToken> shell_tokens(std::string_view text, const std::string& file);
+// InputError (file, line) for a quote or bracket without its end, and for more than the budget has.
+std::vector<ShellToken> shell_tokens(std::string_view text, TextBudget& budget);
 
-// Behind the bracket or quote that begins at text[at], which must be there: (, {, ", ' or `.
-std::size_t shell_closing(std::string_view text, std::size_t at);
+// Behind the bracket or quote that begins at text[at], which must be there: (, {, ", ' or `; npos: it has no end.
+// Throws InputError (file, line) for what nests too deeply.
+std::size_t shell_closing(std::string_view text, std::size_t at, std::int64_t line, TextBudget& budget);
 
 // "NAME=" or "NAME+=" at a word's begin: the letters of it, 0 where there is none.
 std::size_t assignment_length(std::string_view word);

@@ -13,6 +13,8 @@ namespace {
 bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\n' || letter == '\r'; }
 bool is_name_letter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
 
+constexpr std::size_t word_letters = 32;  // that a word costs beside its own
+
 struct Value {
   ShellVariable elements;
   bool is_list = false;  // each element stays a word of its own between quotes too
@@ -20,8 +22,8 @@ struct Value {
 
 class Expander {
  public:
-  Expander(std::string_view raw, std::int64_t line, const ShellVariables& variables, bool splits)
-      : raw_(raw), line_(line), variables_(variables), splits_(splits) {}
+  Expander(std::string_view raw, std::int64_t line, const ShellScope& scope, bool splits)
+      : raw_(raw), line_(line), scope_(scope), level_(scope.budget, line), splits_(splits) {}
 
   std::vector<ShellWord> take() {
     while (at_ < raw_.size()) step();
@@ -36,7 +38,7 @@ class Expander {
       if (at_ + 1 < raw_.size()) add(raw_[at_ + 1]);
       at_ += 2;
     } else if (letter == '\'') {
-      const std::size_t end = shell_closing(raw_, at_);
+      const std::size_t end = closing(raw_, at_);
       add(raw_.substr(at_ + 1, end - at_ - 2));
       at_ = end;
     } else if (letter == '"') {
@@ -50,7 +52,7 @@ class Expander {
   }
 
   void quoted() {
-    const std::size_t end = shell_closing(raw_, at_) - 1;
+    const std::size_t end = closing(raw_, at_) - 1;
     is_begun_ = true;
     ++at_;
     while (at_ < end) {
@@ -76,21 +78,21 @@ class Expander {
       return Value{{{std::string(raw_.substr(begin, at_ - begin)), line_, std::move(name)}}};
     };
     if (raw_[at_] == '`') {
-      at_ = shell_closing(raw_, at_);
+      at_ = closing(raw_, at_);
       return unknown(std::string(raw_.substr(begin, at_ - begin)));
     }
     ++at_;
     if (at_ >= raw_.size()) return {{{"$", line_}}};
     if (raw_[at_] == '(') {
-      at_ = shell_closing(raw_, at_);
+      at_ = closing(raw_, at_);
       const std::string_view inner = raw_.substr(begin + 2, at_ - begin - 3);
       if (inner.starts_with('(') && inner.ends_with(')'))
-        if (const auto number = shell_arithmetic(inner.substr(1, inner.size() - 2), variables_))
+        if (const auto number = shell_arithmetic(inner.substr(1, inner.size() - 2), line_, scope_))
           return {{{std::to_string(*number), line_}}};
       return unknown(std::string(raw_.substr(begin, at_ - begin)));
     }
     if (raw_[at_] == '{') {
-      at_ = shell_closing(raw_, at_);
+      at_ = closing(raw_, at_);
       return braced(raw_.substr(begin + 2, at_ - begin - 3), unknown(""));
     }
     const std::size_t name = at_;
@@ -105,8 +107,8 @@ class Expander {
 
   // A variable's first element; `otherwise` with its name where nothing gives it a value.
   Value named(std::string_view name, Value otherwise) const {
-    const auto found = variables_.find(name);
-    if (found == variables_.end()) {
+    const auto found = scope_.variables.find(name);
+    if (found == scope_.variables.end()) {
       otherwise.elements.front().unknown = name;
       return otherwise;
     }
@@ -122,20 +124,20 @@ class Expander {
     const std::string_view name = inner.substr(0, length);
     const std::string_view rest = inner.substr(length);
     if (rest.empty() && length > 0) return named(name, std::move(otherwise));
-    const auto found = variables_.find(name);
+    const auto found = scope_.variables.find(name);
     if (rest == "[@]" || rest == "[*]") {
-      if (found == variables_.end()) return named(name, std::move(otherwise));
+      if (found == scope_.variables.end()) return named(name, std::move(otherwise));
       return {found->second, true};
     }
     const bool also_empty = rest.starts_with(':');
     const std::string_view operation = rest.substr(also_empty ? 1 : 0);
     if (length > 0 && !operation.empty() &&
         std::string_view("-=+?").find(operation.front()) != std::string_view::npos) {
-      bool is_set = found != variables_.end();
+      bool is_set = found != scope_.variables.end();
       if (is_set && also_empty) is_set = !found->second.empty() && !found->second.front().text.empty();
       if (operation.front() == '?') return named(name, std::move(otherwise));
       if ((operation.front() == '+') == is_set) {
-        ShellWord word = expand_whole(operation.substr(1), line_, variables_);
+        ShellWord word = expand_whole(operation.substr(1), line_, scope_);
         return {{std::move(word)}};
       }
       if (operation.front() == '+') return {};
@@ -146,10 +148,13 @@ class Expander {
   }
 
   void insert(const Value& value, bool is_quoted) {
+    for (const ShellWord& element : value.elements)
+      scope_.budget.spend(word_letters + element.text.size() + element.unknown.size(), line_);
     if (is_quoted || !splits_) {
       for (std::size_t i = 0; i < value.elements.size(); ++i) {
         if (i > 0) value.is_list&& splits_ ? end_word() : add(' ');
-        append(value.elements[i]);
+        const ShellWord& element = value.elements[i];
+        append(element.text, element.line, element.unknown);
       }
       if (value.is_list && value.elements.empty() && current_.text.empty()) is_begun_ = false;
       return;
@@ -184,23 +189,23 @@ class Expander {
           text[at] == '`' || (text[at] == '$' && at + 1 < text.size() && (text[at + 1] == '(' || text[at + 1] == '{'));
       std::size_t end = at + 1;
       if (is_group) {
-        end = std::min(shell_closing(text, text[at] == '`' ? at : at + 1), text.size());
+        end = std::min(closing(text, text[at] == '`' ? at : at + 1), text.size());
       } else if (text[at] == '$') {
         while (end < text.size() && is_name_letter(text[end])) ++end;
       }
       if (end == at + 1 && text[at] != '$')
         insert_split(element, text.substr(at, 1));
       else
-        append({std::string(text.substr(at, end - at)), element.line, element.unknown});
+        append(text.substr(at, end - at), element.line, element.unknown);
       at = end;
     }
   }
 
-  void append(const ShellWord& part) {
-    if (!is_begun_) current_.line = part.line;
+  void append(std::string_view text, std::int64_t line, const std::string& unknown) {
+    if (!is_begun_) current_.line = line;
     is_begun_ = true;
-    current_.text += part.text;
-    if (current_.unknown.empty()) current_.unknown = part.unknown;
+    current_.text += text;
+    if (current_.unknown.empty()) current_.unknown = unknown;
   }
   void add(char letter) { add(std::string_view(&letter, 1)); }
   void add(std::string_view letters) {
@@ -210,6 +215,7 @@ class Expander {
   }
   void end_word() {
     if (is_begun_) {
+      scope_.budget.spend(word_letters + current_.text.size(), line_);
       if (current_.line == 0) current_.line = line_;
       words_.push_back(std::move(current_));
     }
@@ -217,9 +223,14 @@ class Expander {
     is_begun_ = false;
   }
 
+  [[nodiscard]] std::size_t closing(std::string_view text, std::size_t at) const {
+    return shell_closing(text, at, line_, scope_.budget);
+  }
+
   std::string_view raw_;
   std::int64_t line_;
-  const ShellVariables& variables_;
+  const ShellScope& scope_;
+  TextBudget::Level level_;
   bool splits_;
   std::size_t at_ = 0;
   ShellWord current_{};
@@ -229,7 +240,8 @@ class Expander {
 
 class Arithmetic {
  public:
-  Arithmetic(std::string_view text, const ShellVariables& variables) : text_(text), variables_(variables) {}
+  Arithmetic(std::string_view text, std::int64_t line, const ShellScope& scope)
+      : text_(text), line_(line), scope_(scope) {}
 
   std::optional<std::int64_t> value() {
     const auto result = sum();
@@ -289,7 +301,7 @@ class Arithmetic {
     }
   }
   Number factor() {
-    if (++depth_ > 64) return std::nullopt;
+    const TextBudget::Level level(scope_.budget, line_);
     if (takes('-')) return apply('-', 0, factor());
     if (takes('(')) {
       const Number inner = sum();
@@ -300,15 +312,14 @@ class Arithmetic {
     if (at_ < text_.size() && text_[at_] == '$') {
       ++at_;
       if (at_ < text_.size() && (text_[at_] == '{' || text_[at_] == '('))
-        at_ = std::min(shell_closing(text_, at_), text_.size());
+        at_ = std::min(shell_closing(text_, at_, line_, scope_.budget), text_.size());
     }
     while (at_ < text_.size() && is_name_letter(text_[at_])) ++at_;
     std::string_view word = text_.substr(begin, at_ - begin);
-    --depth_;
     if (word.empty()) return std::nullopt;
     if (std::isdigit(static_cast<unsigned char>(word.front())) != 0) return number(word);
     const std::string raw = word.front() == '$' ? std::string(word) : "$" + std::string(word);
-    const ShellWord value = expand_whole(raw, 0, variables_);
+    const ShellWord value = expand_whole(raw, line_, scope_);
     return value.unknown.empty() ? number(value.text) : std::nullopt;
   }
   static Number number(std::string_view text) {
@@ -318,26 +329,26 @@ class Arithmetic {
   }
 
   std::string_view text_;
-  const ShellVariables& variables_;
+  std::int64_t line_;
+  const ShellScope& scope_;
   std::size_t at_ = 0;
-  int depth_ = 0;
 };
 
 }  // namespace
 
-std::vector<ShellWord> expand(std::string_view raw, std::int64_t line, const ShellVariables& variables) {
-  return Expander(raw, line, variables, true).take();
+std::vector<ShellWord> expand(std::string_view raw, std::int64_t line, const ShellScope& scope) {
+  return Expander(raw, line, scope, true).take();
 }
 
-ShellWord expand_whole(std::string_view raw, std::int64_t line, const ShellVariables& variables) {
-  std::vector<ShellWord> words = Expander(raw, line, variables, false).take();
+ShellWord expand_whole(std::string_view raw, std::int64_t line, const ShellScope& scope) {
+  std::vector<ShellWord> words = Expander(raw, line, scope, false).take();
   if (words.empty()) return {"", line};
   words.front().line = line;
   return std::move(words.front());
 }
 
-std::optional<std::int64_t> shell_arithmetic(std::string_view expression, const ShellVariables& variables) {
-  return Arithmetic(expression, variables).value();
+std::optional<std::int64_t> shell_arithmetic(std::string_view expression, std::int64_t line, const ShellScope& scope) {
+  return Arithmetic(expression, line, scope).value();
 }
 
 }  // namespace spillway::scenario
