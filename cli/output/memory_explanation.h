@@ -7,7 +7,7 @@
 
 #include "scenario/memory_knobs.h"
 #include "scenario/scenario_memory.h"
-#include "sim/devices/memory/reserved_parts.h"
+#include "sim/pictures/reserved_parts.h"
 #include "sim/replay/result.h"
 
 namespace spillway::cli {

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "base/stop.h"
-#include "sim/replay/timeline_lanes.h"
+#include "sim/pictures/timeline_lanes.h"
 #include "studies/stretch/host_clock.h"
 
 namespace spillway::gui {

@@ -18,7 +18,7 @@
 
 namespace spillway::gui {
 
-inline constexpr int most_span_colors = 10;  // as WorkColor (sim/replay/timeline_lanes.h)
+inline constexpr int most_span_colors = 10;  // as WorkColor (sim/pictures/timeline_lanes.h)
 inline constexpr int fold_levels = 4;        // how busy a run is, in quarters
 
 // A piece of a folded lane: [x, x + width) in pixels.

@@ -6,7 +6,7 @@
 
 #include "base/stop.h"
 #include "gui/canvas/operator_rows.h"
-#include "sim/replay/timeline_lanes.h"
+#include "sim/pictures/timeline_lanes.h"
 #include "studies/stretch/passes.h"
 #include "traces/span_tree.h"
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "sim/replay/timeline_lanes.h"
+#include "sim/pictures/timeline_lanes.h"
 
 namespace spillway::gui {
 

@@ -12,7 +12,7 @@
 #include "base/number_text.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
-#include "sim/replay/timeline_lanes.h"
+#include "sim/pictures/timeline_lanes.h"
 
 namespace spillway::reports {
 namespace {

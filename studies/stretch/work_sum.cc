@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/replay/timeline_lanes.h"
+#include "sim/pictures/timeline_lanes.h"
 
 namespace spillway::studies {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/replay/timeline_lanes.h"
+#include "sim/pictures/timeline_lanes.h"
 
 namespace spillway::gui {
 namespace {

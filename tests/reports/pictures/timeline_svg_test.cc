@@ -13,8 +13,8 @@
 #include "base/number_text.h"
 #include "base/svg_text.h"
 #include "models/step/trace_generator.h"
+#include "sim/pictures/timeline_lanes.h"
 #include "sim/replay/replayed_trace.h"
-#include "sim/replay/timeline_lanes.h"
 #include "tests/models/example_profile.h"
 
 namespace spillway::reports {

@@ -1,4 +1,4 @@
-#include "sim/replay/timeline_lanes.h"
+#include "sim/pictures/timeline_lanes.h"
 
 #include <algorithm>
 #include <array>

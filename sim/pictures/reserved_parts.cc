@@ -1,4 +1,4 @@
-#include "sim/devices/memory/reserved_parts.h"
+#include "sim/pictures/reserved_parts.h"
 
 #include <algorithm>
 #include <utility>
