@@ -114,7 +114,8 @@ void add_model(std::vector<Control>& controls) {
   controls.push_back(field(model_group, "model.flash_attention"));
   controls.push_back(number(model_group, "model.tensor_parallel", 16));
   controls.push_back(number(model_group, "model.data_parallel", 512));
-  controls.push_back(only_where({{"model.data_parallel", "1"}}, field(model_group, "model.zero_stage")));
+  controls.push_back(only_where({{"model.data_parallel", "1"}, {"model.context_parallel", "1"}},
+                                field(model_group, "model.zero_stage")));
   controls.push_back(only_where({{"model.zero_stage", "0"}}, number(model_group, "model.shard_groups", 512)));
 }
 

@@ -218,8 +218,6 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   check_range("expert_parallel", setup.expert_parallel, most);
   check_range("tensor_parallel x context_parallel x pipeline_parallel x data_parallel", setup.gpus(), 1 << 20);
   check_range("bucket_bytes", setup.bucket_bytes, std::int64_t{1} << 40);
-  if (setup.zero_stage < 0 || setup.zero_stage > 3)
-    throw InputError("", "zero_stage", fmt::format("there is no ZeRO stage {}", setup.zero_stage), "give 0 .. 3");
   if (setup.prefetch < 0 || setup.prefetch > 8)
     throw InputError("", "prefetch", fmt::format("{} is out of range", setup.prefetch), "give 0 .. 8");
   if (setup.loss_metrics < 0 || setup.loss_metrics > 8)
@@ -285,8 +283,10 @@ void check_state_devices(const TrainingSetup& setup) {
     throw InputError("", "optimizer_device", "only Adam has an implementation on the CPU",
                      "set optimizer to adamw or adam, or optimizer_device to gpu");
   if (setup.weight_device != StateDevice::gpu && (setup.zero_stage != 3 || !on_cpu))
-    throw InputError("", "weight_device", "weights leave the GPU under ZeRO stage 3 with the optimizer on the CPU only",
-                     "set zero_stage to 3 and optimizer_device to cpu or drives");
+    throw InputError(
+        "", "weight_device",
+        "weights of several ranks leave the GPU under ZeRO stage 3 only, and with the optimizer on the CPU",
+        "set zero_stage to 3 and optimizer_device to cpu or drives");
   if (setup.delayed_update && setup.optimizer_device != StateDevice::cpu)
     throw InputError("", "delayed_update", "an update is delayed while the CPU computes it from host memory",
                      "set optimizer_device to cpu or delayed_update to false");
@@ -374,6 +374,18 @@ void check_recompute(const TrainingSetup& setup) {
       (setup.recompute_layers > 0 && setup.recompute_every > 1))
     throw InputError("", setup.recompute_layers < 0 ? "recompute_layers" : "recompute_every",
                      "the first layers or every n-th are recomputed", "give one of them, not below 0 and 1");
+}
+
+// One rank shares nothing out. Weights that live elsewhere are fetched as stage 3 gathers them.
+void settle_sharding(TrainingSetup& setup) {
+  if (setup.zero_stage < 0 || setup.zero_stage > 3)
+    throw InputError("", "zero_stage", fmt::format("there is no ZeRO stage {}", setup.zero_stage), "give 0 .. 3");
+  if (setup.data_parallel == 1 && setup.context_parallel == 1) {
+    setup.zero_stage = setup.weight_device == StateDevice::gpu ? 0 : 3;
+    setup.shard_groups = 1;
+    setup.fp32_reduction = setup.late_reduction = false;
+  }
+  if (setup.zero_stage == 0) setup.shard_groups = 1;
 }
 
 void apply_global_batch(TrainingSetup& setup) {
@@ -481,7 +493,7 @@ std::int64_t TrainingSetup::model_state_bytes_per_parameter() const {
 
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   TrainingSetup result = setup;
-  if (result.zero_stage == 0) result.shard_groups = 1;
+  settle_sharding(result);
   if (result.sequence == 0) result.sequence = model.max_positions;
   check_range("sequence", result.sequence, 1 << 24);
   check_range("micro_batch", result.micro_batch, 1 << 16);

@@ -276,7 +276,7 @@ struct TrainingSetup {
   // user buffers, torchtitan's asynchronous tensor parallelism); sequence_parallel only.
   bool overlap_tensor = false;
   // 0: every replica holds everything. 1: optimizer state and master weights are split over d * context_parallel
-  // ranks; 2: gradients too; 3: weights too (FSDP).
+  // ranks; 2: gradients too; 3: weights too (FSDP). One rank splits nothing, whatever it says (resolve()).
   std::int64_t zero_stage = 0;
   // zero_stage 1 to 3: the ranks form so many groups of neighbours, each of which shares out a whole copy, and shares
   // of gradients are added up over the groups (FSDP's HYBRID_SHARD, torchtitan's data_parallel_replicate_degree,
@@ -302,7 +302,7 @@ struct TrainingSetup {
   bool phase_timers = false;
   // cpu, drives: the optimizer runs on the CPU (models/step/host_optimizer.h); adam and adamw only.
   StateDevice optimizer_device = StateDevice::gpu;
-  // zero_stage 3 with the optimizer on the CPU: weights are fetched for each use (WeightGatherer).
+  // zero_stage 3, or one rank, with the optimizer on the CPU: weights are fetched for each use (WeightGatherer).
   StateDevice weight_device = StateDevice::gpu;
   // With optimizer_device cpu: the CPU updates with the gradients of the step before while this step's are made
   // (ZeRO-Offload's delayed parameter update).
@@ -335,6 +335,8 @@ struct TrainingSetup {
     const std::int64_t ranks = zero_stage == 0 ? 1 : is_expert ? expert_shards() : shards();
     return (elements + ranks - 1) / ranks;
   }
+  // zero_stage where there are ranks to share with; else 0. What a set-up is called by.
+  [[nodiscard]] std::int64_t shared_stage() const { return data_parallel > 1 || context_parallel > 1 ? zero_stage : 0; }
   // Ranks of a stage that share out one copy of what zero_stage says, and those that do so with a rank's experts.
   [[nodiscard]] std::int64_t shards() const { return data_parallel * context_parallel / shard_groups; }
   [[nodiscard]] std::int64_t expert_shards() const { return expert_replicas() / shard_groups; }
@@ -383,9 +385,11 @@ struct TrainingSetup {
   [[nodiscard]] std::int64_t model_state_bytes_per_parameter() const;
 };
 
-// Fills the defaults in from the model (sequence, dropout) and from global_batch. Throws InputError, naming the value,
-// when the set-up is out of range, the model can't run it (sequence longer than a learned position table; heads, widths
-// or layers that don't divide), or the step is too large to count in 64 bits.
+// Fills the defaults in from the model (sequence, dropout) and from global_batch. A
+// ZeRO stage over one rank becomes none, with what it says of reductions; where weights live elsewhere it becomes 3,
+// which fetches them. Throws InputError, naming the value, when the set-up is out of range, the model can't run it
+// (sequence longer than a learned position table; heads, widths or layers that don't divide), or the step is too large
+// to count in 64 bits.
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model);
 
 // A field by its name and a text, for scenario files and --set: "micro_batch" "4", "precision" "fp32", "recompute"

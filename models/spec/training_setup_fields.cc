@@ -487,7 +487,7 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                   {.key = "zero_stage",
                    .max = 3,
                    .about = "What is split over the replicas: 1 optimizer state and master weights, 2 gradients too, 3 "
-                            "weights too (FSDP).",
+                            "weights too (FSDP). One rank splits nothing.",
                    .label = "ZeRO stage"},
                   setup.zero_stage);
   fields::integer(
@@ -543,7 +543,8 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(
       visitor,
       {.key = "weight_device",
-       .about = "With zero_stage 3 and the optimizer on the CPU: from where weights are fetched layer by layer."},
+       .about = "With zero_stage 3 or one rank, and the optimizer on the CPU: from where weights are fetched layer by "
+                "layer."},
       setup.weight_device, state_device_words());
   fields::flag(visitor,
                {.key = "delayed_update",

@@ -232,7 +232,7 @@ class Reader {
         case Offered::with_stages:
           return of_model && base_.training.pipeline_parallel > 1;
         case Offered::with_replicas:
-          return of_model && base_.training.data_parallel > 1;
+          return of_model && (base_.training.data_parallel > 1 || base_.training.context_parallel > 1);
       }
       return false;
     };

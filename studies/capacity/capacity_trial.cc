@@ -343,14 +343,14 @@ std::vector<Change> changes_of(const CapacityRequest& request, const CapacityAns
   }();
   if (scenario.model.empty()) return changes;
   const TrainingSetup& setup = scenario.training;
-  const bool has_replicas = request.layouts.searched || setup.data_parallel > 1;
+  const bool shares = request.layouts.searched || setup.data_parallel > 1 || setup.context_parallel > 1;
   const auto add = [&changes](bool applies, std::string name, std::vector<std::string> settings) {
     if (applies) changes.push_back({std::move(name), std::move(settings)});
   };
   add(setup.recompute == Recompute::none, "selective recomputation", {"model.recompute=selective"});
   add(setup.recompute != Recompute::full, "full recomputation", {"model.recompute=full"});
   for (int stage = 1; stage <= 3; ++stage)
-    add(has_replicas && setup.zero_stage < stage, fmt::format("ZeRO {}", stage),
+    add(shares && setup.zero_stage < stage, fmt::format("ZeRO {}", stage),
         {fmt::format("model.zero_stage={}", stage)});
   add(request.axis.key != "model.micro_batch" && !request.layouts.searched && setup.micro_batch > 1,
       "micro-batches of 1", {"model.micro_batch=1"});

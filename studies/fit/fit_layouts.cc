@@ -16,7 +16,11 @@ bool may_share_sequence(const ModelSpec& model) { return !model.pretraining_head
 class Layouts {
  public:
   Layouts(const FitSubject& subject, const FitPoints& points, std::int64_t gpus)
-      : model_(*subject.model), machine_gpus_(subject.hardware.gpu_count), gpus_(gpus), given_(points.as_given()) {
+      : model_(*subject.model),
+        machine_gpus_(subject.hardware.gpu_count),
+        gpus_(gpus),
+        points_of_(points),
+        given_(points.as_given()) {
     sequence_ = given_.setup.sequence > 0 ? given_.setup.sequence : model_.max_positions;
     batch_ = given_.setup.step_sequences();
   }
@@ -48,6 +52,7 @@ class Layouts {
       for (std::int64_t zero = 0; zero <= (setup.data_parallel * c == 1 ? 0 : p > 1 ? 1 : 3); ++zero) {
         setup.zero_stage = zero;
         setup.shard_groups = 1;
+        points_of_.drop_idle(setup);
         cut_batch(point);
         if (zero == 0) continue;
         setup.shard_groups = machines_of(setup);
@@ -97,6 +102,7 @@ class Layouts {
 
   const ModelSpec& model_;
   std::int64_t machine_gpus_, gpus_, sequence_ = 0, batch_ = 0;
+  const FitPoints& points_of_;
   const FitPoint& given_;
   std::vector<FitPoint> points_;
 };
@@ -114,7 +120,7 @@ std::vector<FitPoint> fit_layouts(const FitSubject& subject, const FitPoints& po
   return Layouts(subject, points, gpus).all();
 }
 
-std::vector<FitPoint> neighbouring_layouts(const FitSubject& subject, const FitPoint& point) {
+std::vector<FitPoint> neighbouring_layouts(const FitSubject& subject, const FitPoints& points, const FitPoint& point) {
   constexpr std::array kinds = {&TrainingSetup::tensor_parallel, &TrainingSetup::context_parallel,
                                 &TrainingSetup::pipeline_parallel, &TrainingSetup::data_parallel};
   std::vector<FitPoint> found;
@@ -128,8 +134,9 @@ std::vector<FitPoint> neighbouring_layouts(const FitSubject& subject, const FitP
       if (setup.tensor_parallel > subject.hardware.gpu_count) continue;
       if (setup.step_sequences() % (setup.data_parallel * setup.micro_batch) != 0) continue;
       setup.sequence_parallel = setup.tensor_parallel > 1 && may_share_sequence(*subject.model);
-      if (setup.data_parallel * setup.context_parallel == 1) setup.zero_stage = 0;
       if (setup.data_parallel % setup.shard_groups != 0 || setup.shards() == 1) setup.shard_groups = 1;
+      if (setup.weight_device != StateDevice::gpu) setup.zero_stage = 3;
+      points.drop_idle(setup);
       if (setup.pipeline_parallel == 1) {
         setup.pipeline_schedule = default_schedule;
         setup.pipeline_chunks = 1;

@@ -19,6 +19,6 @@ std::vector<FitPoint> fit_layouts(const FitSubject& subject, const FitPoints& po
 
 // The same point with a factor of two moved from one kind of parallelism to another; sizes that don't divide are left
 // out.
-std::vector<FitPoint> neighbouring_layouts(const FitSubject& subject, const FitPoint& point);
+std::vector<FitPoint> neighbouring_layouts(const FitSubject& subject, const FitPoints& points, const FitPoint& point);
 
 }  // namespace spillway::studies

@@ -167,7 +167,7 @@ void FitMoves::add_forms(List& list) const {
     list.set(setup.sequence_parallel ? "no sequence parallelism" : "sequence parallelism",
              {setting("model.sequence_parallel", setup.sequence_parallel ? "false" : "true")});
   list.set("no ZeRO", {setting(zero_key, "0")});
-  if (setup.zero_stage == 3)
+  if (setup.shared_stage() == 3)
     for (const std::int64_t ahead : {std::int64_t{0}, std::int64_t{2}})
       list.set(fmt::format("prefetch {}", ahead), {fmt::format("model.prefetch={}", ahead)});
 }
@@ -195,7 +195,7 @@ std::vector<FitMove> FitMoves::from(const FitPoint& point, bool works) const {
     add_batches(list);
     add_forms(list);
     add_state(list);
-    for (FitPoint& next : neighbouring_layouts(subject_, point)) {
+    for (FitPoint& next : neighbouring_layouts(subject_, points_, point)) {
       std::string name = points_.name(next);
       list.add(std::move(name), std::move(next), true);
     }
@@ -246,7 +246,7 @@ std::vector<FitMove> FitMoves::removals(const FitPoint& point) const {
   };
   if (subject_.model) {
     without(setup.recompute != Recompute::none, recompute_way(setup.recompute) + " recomputation", {keep_all()});
-    without(setup.zero_stage > 0, fmt::format("ZeRO {}", setup.zero_stage),
+    without(setup.shared_stage() > 0, fmt::format("ZeRO {}", setup.zero_stage),
             {setting(zero_key, "0"), setting("model.weight_device", to_string(StateDevice::gpu))});
     without(setup.optimizer_device != StateDevice::gpu,
             "the optimizer on " + std::string(to_string(setup.optimizer_device)),

@@ -44,8 +44,9 @@ std::vector<std::string> layout_words(const TrainingSetup& setup) {
   count("pp", setup.pipeline_parallel);
   count("dp", setup.data_parallel);
   count("ep", setup.expert_parallel);
-  if (setup.zero_stage > 0) words.push_back(fmt::format("ZeRO {}", setup.zero_stage));
-  if (setup.zero_stage > 0 && setup.shard_groups > 1) words.back() += fmt::format(" in {} groups", setup.shard_groups);
+  if (setup.shared_stage() > 0) words.push_back(fmt::format("ZeRO {}", setup.zero_stage));
+  if (setup.shared_stage() > 0 && setup.shard_groups > 1)
+    words.back() += fmt::format(" in {} groups", setup.shard_groups);
   count("b", setup.micro_batch);
   if (setup.pipeline_parallel > 1 && (setup.pipeline_schedule != default_schedule || setup.pipeline_chunks > 1)) {
     words.push_back(schedule_name(setup));
@@ -146,7 +147,14 @@ FitPoint FitPoints::with(FitPoint point, const std::vector<std::string>& setting
   if (value(point, std::string(offload_key)) == no_offload)  // where to is then of no effect
     std::erase_if(point.others,
                   [](const auto& one) { return one.first.starts_with(offload_prefix) && one.first != offload_key; });
+  drop_idle(point.setup);
   return point;
+}
+
+void FitPoints::drop_idle(TrainingSetup& setup) const {
+  if (setup.data_parallel > 1 || setup.context_parallel > 1) return;
+  setup.zero_stage = given_.setup.zero_stage;
+  setup.shard_groups = given_.setup.shard_groups;
 }
 
 std::string FitPoints::value(const FitPoint& point, const std::string& key) const {

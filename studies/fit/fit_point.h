@@ -26,6 +26,8 @@ class FitPoints {
   [[nodiscard]] const FitPoint& as_given() const { return given_; }
   // With "key=value" made on top. Throws InputError for no key or value of a scenario.
   [[nodiscard]] FitPoint with(FitPoint point, const std::vector<std::string>& settings) const;
+  // One rank shares nothing out, whatever it is told to: that is then as given, and no edit.
+  void drop_idle(TrainingSetup& setup) const;
   // The value of a key outside "model." at the point: its own, else the scenario's, else, of technique and
   // allocator, what that means; empty: nobody says.
   [[nodiscard]] std::string value(const FitPoint& point, const std::string& key) const;

@@ -187,7 +187,7 @@ class OptionSearch {
     std::string name = recompute_way(scenario.training.recompute);
     if (scenario.offload.moves())
       name = scenario.offload.technique + (scenario.offload.tier == Tier::host ? "-host" : "") + "+" + name;
-    if (scenario.training.zero_stage > 0) name += "+zero" + std::to_string(scenario.training.zero_stage);
+    if (const std::int64_t stage = scenario.training.shared_stage(); stage > 0) name += "+zero" + std::to_string(stage);
     return name;
   }
 

@@ -122,7 +122,7 @@ std::string layout_text(const TrainingSetup& setup) {
   std::string text = fmt::format("t{} p{} d{}", setup.tensor_parallel, setup.pipeline_parallel, setup.data_parallel);
   if (setup.pipeline_chunks > 1) text += fmt::format(" v{}", setup.pipeline_chunks);
   text += fmt::format(" b{} {}", setup.micro_batch, to_string(setup.recompute));
-  if (setup.zero_stage > 0) text += fmt::format(" ZeRO {}", setup.zero_stage);
+  if (setup.shared_stage() > 0) text += fmt::format(" ZeRO {}", setup.zero_stage);
   return text;
 }
 

@@ -6,9 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/field_setter.h"
 #include "base/input_error.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/pipeline_setup.h"
+#include "models/spec/training_setup_fields.h"
 
 namespace spillway::models {
 namespace {
@@ -155,6 +157,43 @@ TEST(ParallelLayout, WhatDoesNotDivideIsRefused) {
   EXPECT_THROW(resolve({.optimizer = OptimizerKind::muon, .data_parallel = 2, .zero_stage = 1}, gpt), InputError);
   EXPECT_THROW(resolve({.micro_batch = 2, .global_batch = 10, .data_parallel = 2}, gpt), InputError);
   EXPECT_EQ(resolve({.micro_batch = 2, .global_batch = 64, .data_parallel = 4}, gpt).gradient_accumulation, 8);
+}
+
+std::string texts(TrainingSetup setup) {
+  FieldTexts texts;
+  describe(setup, texts);
+  return texts.take();
+}
+
+// A stage over one rank is no stage, with weights at home and away.
+TEST(ParallelLayout, OneRankSharesNothing) {
+  const ModelSpec gpt = find_model("gpt2-small");
+  for (const StateDevice weights : {StateDevice::gpu, StateDevice::cpu})
+    for (const TrainingSetup& also :
+         {TrainingSetup{.optimizer_device = StateDevice::cpu}, TrainingSetup{.optimizer_device = StateDevice::drives},
+          TrainingSetup{.framework = Framework::megatron, .tensor_parallel = 2, .optimizer_device = StateDevice::cpu},
+          TrainingSetup{.gradient_accumulation = 4, .pipeline_parallel = 2, .optimizer_device = StateDevice::cpu}}) {
+      TrainingSetup setup = also;
+      setup.weight_device = weights;
+      const std::string none = texts(resolve(setup, gpt));
+      EXPECT_EQ(resolve(setup, gpt).zero_stage, weights == StateDevice::gpu ? 0 : 3);
+      for (const std::int64_t stage : {1, 2, 3})
+        for (const bool tells : {false, true}) {
+          setup.zero_stage = stage;
+          setup.shard_groups = tells ? 2 : 1;
+          setup.fp32_reduction = setup.late_reduction = tells;
+          EXPECT_EQ(setup.shared_stage(), 0);
+          const TrainingSetup resolved = resolve(setup, gpt);
+          EXPECT_EQ(texts(resolved), none) << stage;
+          EXPECT_EQ(texts(resolve(resolved, gpt)), none) << stage;
+        }
+    }
+  EXPECT_EQ(resolve({.optimizer = OptimizerKind::muon, .zero_stage = 1}, gpt).zero_stage, 0);
+  EXPECT_THROW(resolve({.zero_stage = 4}, gpt), InputError);
+  EXPECT_THROW(
+      resolve({.data_parallel = 2, .optimizer_device = StateDevice::cpu, .weight_device = StateDevice::cpu}, gpt),
+      InputError);
+  EXPECT_EQ(resolve({.context_parallel = 2, .zero_stage = 3}, gpt).zero_stage, 3);
 }
 
 }  // namespace

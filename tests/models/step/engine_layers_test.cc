@@ -217,6 +217,7 @@ TEST(EngineLayers, StartUpBuildsBuffers) {
 TEST(EngineLayers, CacheRemembersTheFirstIteration) {
   TrainingSetup setup = core();
   setup.micro_batch = 8;
+  setup.data_parallel = 4;  // over one rank nothing is split
   Trace trace = generate(small_llama(4), setup);
   sim::AllocationStreamOptions options;
   const sim::AllocationStreamResult cold = sim::replay_allocation_stream(trace, options);

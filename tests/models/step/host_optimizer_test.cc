@@ -159,6 +159,29 @@ TEST(HostOptimizer, WeightsAreFetchedForEachUse) {
   EXPECT_EQ(from_drives.at("weights_to_drives"), 2 * parameters());
 }
 
+// A stage over one rank is no stage: the same ops, times and memory, wherever the state is.
+TEST(HostOptimizer, OneRankStepsAlikeUnderEveryStage) {
+  const auto told = [](const Trace& trace) {
+    std::string text;
+    for (std::size_t i = 0; i < trace.ops.size(); ++i)
+      text += std::string(trace.strings.text(trace.ops.name[i])) + " " + std::to_string(trace.ops.start[i].count()) +
+              " " + std::to_string(trace.ops.duration[i].count()) + " " + std::to_string(trace.ops.bytes[i].count()) +
+              "\n";
+    for (const MemoryEvent& event : trace.memory_events)
+      text += std::to_string(event.bytes.count()) + " " + std::to_string(static_cast<int>(event.action)) + "\n";
+    return text;
+  };
+  for (const StateDevice device : {StateDevice::gpu, StateDevice::cpu, StateDevice::drives})
+    for (const bool fetches : {false, true}) {
+      if (fetches && device == StateDevice::gpu) continue;
+      TrainingSetup setup = on(device, {.gradient_accumulation = 2});
+      if (fetches) setup.weight_device = device;
+      const std::string none = told(generate(setup));
+      for (setup.zero_stage = 1; setup.zero_stage <= 3; ++setup.zero_stage)
+        EXPECT_EQ(told(generate(setup)), none) << setup.zero_stage << (fetches ? " fetched" : "");
+    }
+}
+
 // Nothing is left for the GPU after it, and the next step still waits for the CPU: it is part of the step's time.
 TEST(HostOptimizer, AnUpdateOfWeightsThatStayTakesTime) {
   TrainingSetup setup = on(StateDevice::cpu, {.gradient_accumulation = 2, .zero_stage = 3});

@@ -148,6 +148,8 @@ TEST(ChunkStates, WhatCannotMove) {
   EXPECT_EQ(place(setup), "offloaded_states");
   setup = chronos(1, StateDevice::cpu);
   setup.zero_stage = 1;
+  EXPECT_EQ(place(setup), "");  // over one rank it is none
+  setup.data_parallel = 2;
   EXPECT_EQ(place(setup), "offloaded_states");
   setup = chronos(1, StateDevice::cpu);
   setup.optimizer = OptimizerKind::sgd;

@@ -55,6 +55,39 @@ TEST(FitPoint, NamesTellWaysApart) {
   EXPECT_GT(names.size(), 20U);
 }
 
+// One rank shares nothing out: no way over one is named after a stage or edits one, whatever the scenario says; weights
+// may live elsewhere all the same.
+TEST(FitPoint, OneRankIsCalledNoStage) {
+  for (const std::vector<std::string>& given : {std::vector<std::string>(), {"model.zero_stage=3"}}) {
+    FitQuestion question{.what = "gpt2-small", .machine = "1xh100", .sequence = 512, .global_batch = 8};
+    question.settings = given;
+    const FitSubject on = fit_subject(question);
+    const FitPoints points(on);
+    const FitMoves moves(question, on, points);
+    std::size_t fetched = 0;
+    const auto check = [&](const FitMove& move) {
+      EXPECT_EQ(points.name(move.point).find("ZeRO"), std::string::npos) << points.name(move.point);
+      EXPECT_EQ(move.name.find("ZeRO"), std::string::npos) << move.name;
+      for (const std::string& setting : points.settings(move.point))
+        EXPECT_FALSE(setting.starts_with("model.zero_stage=") || setting.starts_with("model.shard_groups=")) << setting;
+      if (move.point.setup.weight_device == StateDevice::gpu) return;
+      EXPECT_NO_THROW(static_cast<void>(resolve(move.point.setup, *on.model))) << move.name;
+      ++fetched;
+    };
+    for (const FitMove& move : moves.from(points.as_given(), false)) {
+      check(move);
+      for (const FitMove& next : moves.from(move.point, false)) check(next);
+    }
+    EXPECT_GT(fetched, 0U);
+  }
+  const FitSubject on = subject("gpt2-small", "8xh100", 32);
+  const FitPoints points(on);
+  const FitPoint two = points.with(points.as_given(), {"model.data_parallel=8", "model.zero_stage=3"});
+  EXPECT_NE(points.name(two).find("ZeRO 3"), std::string::npos) << points.name(two);
+  EXPECT_EQ(points.name(points.with(two, {"model.data_parallel=1", "model.tensor_parallel=4"})).find("ZeRO"),
+            std::string::npos);
+}
+
 // 8 GPUs: t c p d = 8; every ordered factorisation that the model allows, each once.
 TEST(FitLayouts, AreAllThatUseTheGpus) {
   const FitSubject on = subject("gpt2-small", "8xh100", 32);
