@@ -217,7 +217,6 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   check_range("data_parallel", setup.data_parallel, most);
   check_range("expert_parallel", setup.expert_parallel, most);
   check_range("tensor_parallel x context_parallel x pipeline_parallel x data_parallel", setup.gpus(), 1 << 20);
-  check_range("bucket_bytes", setup.bucket_bytes, std::int64_t{1} << 40);
   if (setup.prefetch < 0 || setup.prefetch > 8)
     throw InputError("", "prefetch", fmt::format("{} is out of range", setup.prefetch), "give 0 .. 8");
   if (setup.loss_metrics < 0 || setup.loss_metrics > 8)
@@ -491,6 +490,14 @@ std::int64_t TrainingSetup::model_state_bytes_per_parameter() const {
   return trained_weight_bytes() + gradient_bytes() + master_bytes() + moment_bytes(*this);
 }
 
+std::int64_t default_bucket_bytes(const TrainingSetup& setup) {
+  constexpr std::int64_t ddp = 25 << 20, deepspeed = 500'000'000, megatron = 40'000'000, megatron_rank = 1'000'000;
+  if (setup.zero_stage >= 2) return whole_layers;
+  if (is_megatron(setup.framework))
+    return std::max(megatron, megatron_rank * setup.data_parallel) * setup.gradient_bytes();
+  return is_pytorch(setup.framework) && setup.zero_stage == 1 ? deepspeed * setup.gradient_bytes() : ddp;
+}
+
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   TrainingSetup result = setup;
   settle_sharding(result);
@@ -543,6 +550,8 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   check_state_types(result);
   check_recompute(result);
   check_expert_load(result, model);
+  if (result.bucket_bytes == 0) result.bucket_bytes = default_bucket_bytes(result);
+  check_range("bucket_bytes", result.bucket_bytes, whole_layers);
   apply_split(result, model);
   check_size(result, model);
   check_evaluation(result, model);

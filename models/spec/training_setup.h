@@ -283,8 +283,9 @@ struct TrainingSetup {
   // Megatron-core's num-distributed-optimizer-instances, MiCS: Zhang et al. 2022, arXiv 2205.00119). A divisor of
   // data_parallel that leaves every group several ranks.
   std::int64_t shard_groups = 1;
-  std::int64_t bucket_bytes = 25 << 20;  // gradients are reduced in buckets of at least so many bytes
-  std::int64_t prefetch = 1;             // zero_stage 3: layers whose weights are gathered ahead of their use, 0 .. 8
+  // Gradients are reduced in buckets of at least so many bytes. 0: as the framework does, default_bucket_bytes().
+  std::int64_t bucket_bytes = 0;
+  std::int64_t prefetch = 1;  // zero_stage 3: layers whose weights are gathered ahead of their use, 0 .. 8
   // zero_stage 3, backwards: the weights ahead are gathered after the gradients of the layer at hand are reduced, not
   // before (FSDP's BACKWARD_POST). On one communicator they wait for that reduction, so neither is hidden.
   bool late_prefetch = false;
@@ -385,7 +386,19 @@ struct TrainingSetup {
   [[nodiscard]] std::int64_t model_state_bytes_per_parameter() const;
 };
 
-// Fills the defaults in from the model (sequence, dropout) and from global_batch. A
+// Buckets that no layer fills: gradients are reduced a layer at a time, as FSDP and Megatron-FSDP do.
+constexpr std::int64_t whole_layers = std::int64_t{1} << 40;
+
+// What a bucket_bytes of 0 stands for, by framework, zero_stage and data_parallel:
+//   zero_stage 2, 3   whole_layers (torch/distributed/fsdp: one reduce-scatter per unit)
+//   Megatron-LM       max(40 million, 1 million x data_parallel) gradients, in the type they are kept in
+//                     (megatron/core/distributed/distributed_data_parallel.py; what follows the first stage and chunk
+//                     is one bucket there, and cut up here). Without overlap_gradients it has no buckets at all
+//   PyTorch, stage 1  DeepSpeed's 500 million gradients (reduce_bucket_size)
+//   else              25 MiB, the bucket_cap_mb of PyTorch's DDP, which transformers and nanotron leave as it is
+std::int64_t default_bucket_bytes(const TrainingSetup& setup);
+
+// Fills the defaults in from the model (sequence, dropout), from global_batch and from the framework (bucket_bytes). A
 // ZeRO stage over one rank becomes none, with what it says of reductions; where weights live elsewhere it becomes 3,
 // which fetches them. Throws InputError, naming the value, when the set-up is out of range, the model can't run it
 // (sequence longer than a learned position table; heads, widths or layers that don't divide), or the step is too large

@@ -501,9 +501,11 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
       setup.shard_groups);
   fields::integer(visitor,
                   {.key = "bucket_bytes",
-                   .min = 1,
                    .max = 0x1p40,
-                   .about = "Gradients are reduced in buckets of at least so many bytes."},
+                   .about = "Gradients are reduced in buckets of at least so many bytes. 0: as the framework does, "
+                            "PyTorch's DDP in 25 MiB, DeepSpeed (zero_stage 1) in 500 million gradients, Megatron-LM "
+                            "in 40 million or, if more, 1 million times data_parallel; with zero_stage 2 and 3 a layer "
+                            "at a time (FSDP)."},
                   setup.bucket_bytes);
   fields::integer(visitor,
                   {.key = "prefetch",

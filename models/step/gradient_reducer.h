@@ -15,7 +15,8 @@
 // Experts spread over e ranks are reduced over the ranks that hold the same ones, in the same buckets. After the
 // backward, framework megatron: divided by the number of replicas and reduced in one piece.
 //
-// A bucket takes gradients in the order in which the backward finishes them, until it has bucket_bytes.
+// A bucket takes gradients in the order in which the backward finishes them, until it has bucket_bytes; in whole_layers
+// a layer's go together.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ class GradientReducer {
   // Around the backward of one micro-batch through one model part.
   void begin_backward(bool is_last_micro_batch);
   void end_backward();
-  // ZeRO stage 3: all gradients of a layer are there; what is left of them is reduced (FSDP reduces each unit apart).
+  // All gradients of a layer are there; what is left of them is reduced (FSDP reduces each unit apart).
   void end_unit() { reduce(); }
   // What was not overlapped with the backward, after its last kernel. Also sums what the tensor group has in parts
   // (sequence parallel).

@@ -48,8 +48,11 @@ void gather_weights(const TrainingSetup& setup, Communication& communication, co
     values.clear();
     bytes = Bytes(0);
   };
+  std::int64_t layer = -1;
   for (const TrainedParameter* parameter : parameters) {
     if (parameter->is_expert != experts) continue;
+    if (setup.bucket_bytes == whole_layers && parameter->shape.layer != layer) gather();
+    layer = parameter->shape.layer;
     values.push_back(parameter->value);
     bytes += parameter->value.bytes();
     if (bytes.count() >= setup.bucket_bytes) gather();

@@ -154,6 +154,7 @@ class StageRecorder {
       for (TrainedParameter& parameter : chunk.transformer->parameters())
         if (parameter.trains) parameters_.push_back(&parameter);
       if (setup_.zero_stage == 3) gather_units(chunk);
+      if (setup_.zero_stage == 2 && setup_.bucket_bytes == whole_layers) mark_units(chunk);
     }
     if (setup_.has_expert_loads()) draw_experts();
     if (is_megatron_core(setup_.framework)) add_workspaces();
@@ -324,6 +325,12 @@ class StageRecorder {
                                     reducer_.end_unit();
                                     gatherer->after_backward(layer);
                                   }});
+  }
+
+  // FSDP's units under a stage that keeps the weights.
+  void mark_units(Chunk& chunk) {
+    const auto nothing = [](std::int64_t) {};
+    chunk.transformer->set_units({nothing, nothing, nothing, [this](std::int64_t) { reducer_.end_unit(); }});
   }
 
   Tensor copied(Tensor tensor) {

@@ -258,11 +258,17 @@ void compose_state(LaunchLedger& ledger) {
 void compose_buckets(LaunchLedger& ledger) {
   if (const auto mib = ledger.number(facts::bucket_mib))
     ledger.set("model.bucket_bytes", std::to_string(*mib << 20), "");
+  const std::int64_t stage = whole_number(ledger.chosen("model.zero_stage").value_or("0")).value_or(0);
+  if (ledger.has_format(LaunchFormat::deepspeed) && stage < 3)  // stage 3: a layer at a time, which is less
+    ledger.assume(facts::bucket_elements, std::to_string(deepspeed_bucket()), "DeepSpeed's default");
   const auto elements = ledger.number(facts::bucket_elements);
   if (!elements) return;
-  const bool is_wide = ledger.setting_of(facts::bucket_elements).format == LaunchFormat::megatron ||
-                       ledger.chosen("model.precision") == "fp32" || ledger.chosen("model.precision") == "tf32";
-  ledger.set("model.bucket_bytes", std::to_string(*elements * (is_wide ? 4 : 2)), "");
+  const bool is_megatrons =
+      ledger.says(facts::bucket_elements) && ledger.setting_of(facts::bucket_elements).format == LaunchFormat::megatron;
+  const bool is_wide = is_megatrons
+                           ? ledger.chosen("model.main_gradients") != "bf16"
+                           : ledger.chosen("model.precision") == "fp32" || ledger.chosen("model.precision") == "tf32";
+  ledger.set("model.bucket_bytes", std::to_string(*elements * (is_wide ? 4 : 2)), "DeepSpeed's default");
 }
 
 void compose_pipeline(LaunchLedger& ledger, std::int64_t layers) {
@@ -339,6 +345,11 @@ void compose_evaluation(LaunchLedger& ledger) {
 }
 
 }  // namespace
+
+std::int64_t deepspeed_bucket() {
+  const TrainingSetup setup{.zero_stage = 1};
+  return default_bucket_bytes(setup) / setup.gradient_bytes();
+}
 
 void compose_kernels(LaunchLedger& ledger) {
   compose_precision(ledger);

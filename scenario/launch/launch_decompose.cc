@@ -8,6 +8,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "models/spec/pipeline_setup.h"
 #include "models/spec/training_setup_fields.h"
+#include "scenario/launch/launch_compose.h"
 #include "scenario/launch/launch_facts.h"
 #include "scenario/launch/launch_model.h"
 #include "sim/devices/memory/memory_policies.h"
@@ -268,13 +269,33 @@ class Decomposer {
       lack("pipeline_chunks", "torchtitan counts the layers of a chunk, which don't come out");
   }
 
+  // Of each gradient, as its flag counts them.
+  [[nodiscard]] std::int64_t gradient_bytes() const {
+    return is(LaunchFormat::megatron) ? setup_.main_gradients == StateType::bf16 ? 2 : 4 : setup_.is_wide() ? 4 : 2;
+  }
+  // What the launch's own framework does where nothing is said.
+  [[nodiscard]] std::int64_t usual_bucket() const {
+    TrainingSetup there = setup_;
+    there.framework = is(LaunchFormat::megatron) ? Framework::megatron
+                      : is(LaunchFormat::hf)     ? Framework::huggingface
+                                                 : Framework::eager;
+    const bool has_buckets = is(LaunchFormat::deepspeed) && setup_.zero_stage < 3;
+    return has_buckets ? deepspeed_bucket() * gradient_bytes() : default_bucket_bytes(there);
+  }
+  [[nodiscard]] bool keeps_stage() const {
+    return std::none_of(made_.unsaid.begin(), made_.unsaid.end(),
+                        [](const UnsaidKey& each) { return each.key == "model.zero_stage"; });
+  }
+
   void buckets() {
-    const std::int64_t bytes = setup_.bucket_bytes;
-    const std::int64_t wide = is(LaunchFormat::megatron) || setup_.is_wide() ? 4 : 2;
+    const std::int64_t bytes = setup_.bucket_bytes, wide = gradient_bytes();
     // DeepSpeed counts gradients, whose type is then what the reader finds.
     const bool counts = is(LaunchFormat::deepspeed) && (setup_.precision == TrainingPrecision::fp32 ||
                                                         setup_.precision == TrainingPrecision::bf16_mixed ||
                                                         setup_.precision == TrainingPrecision::fp16_mixed);
+    const bool is_known = keeps_stage() && (counts || !is(LaunchFormat::deepspeed));
+    if (is_known && bytes == usual_bucket()) return settle("bucket_bytes");
+    if (bytes == whole_layers) return lack("bucket_bytes", "it has buckets where FSDP reduces a layer at a time");
     if ((is(LaunchFormat::megatron) || counts) && bytes % wide == 0) {
       say(facts::bucket_elements, bytes / wide);
       settle("bucket_bytes");

@@ -28,7 +28,8 @@ void layout(FlagRows& rows) {
            "no_shard=0 optim=1 optim_grads=2 optim_grads_params=3", "with --use-megatron-fsdp")
       .read("torch-fsdp2-no-reshard-after-forward", "model.zero_stage", facts::reshard, "true=2 false=-", "")
       .say("overlap-grad-reduce", "model.overlap_gradients", on_off)
-      .say("ddp-bucket-size", "model.bucket_bytes", facts::bucket_elements, whole, "parameters, of 4 bytes each")
+      .say("ddp-bucket-size", "model.bucket_bytes", facts::bucket_elements, whole,
+           "gradients, of 4 bytes each, or of 2 with --grad-reduce-in-bf16")
       .as_modelled_if("expert-tensor-parallel-size", "1", "experts are not split over tensors when 1")
       .say("cp-comm-type", "model.context_exchange", "p2p=p2p a2a=a2a")
       .say("num-distributed-optimizer-instances", "model.shard_groups", whole, "copies of what is shared out")

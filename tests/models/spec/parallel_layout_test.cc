@@ -196,5 +196,27 @@ TEST(ParallelLayout, OneRankSharesNothing) {
   EXPECT_EQ(resolve({.context_parallel = 2, .zero_stage = 3}, gpt).zero_stage, 3);
 }
 
+// Megatron-core: max(40 million, 1 million x data-parallel size) gradients of 4 or 2 bytes; PyTorch's DDP 25 MiB;
+// DeepSpeed 500 million gradients; FSDP a layer.
+TEST(ParallelLayout, BucketsAreTheFrameworks) {
+  const ModelSpec gpt = find_model("gpt2-small");
+  const auto bytes = [&](const TrainingSetup& setup) { return resolve(setup, gpt).bucket_bytes; };
+  EXPECT_EQ(bytes({.data_parallel = 8}), 26'214'400);
+  EXPECT_EQ(bytes({.framework = Framework::nanotron, .data_parallel = 8}), 26'214'400);
+  EXPECT_EQ(bytes({.framework = Framework::huggingface, .data_parallel = 8}), 26'214'400);
+  EXPECT_EQ(bytes({.framework = Framework::megatron, .data_parallel = 8}), 160'000'000);
+  EXPECT_EQ(bytes({.framework = Framework::megatron, .data_parallel = 64}), 256'000'000);
+  EXPECT_EQ(bytes({.framework = Framework::megatron, .context_parallel = 2, .data_parallel = 40}), 160'000'000);
+  EXPECT_EQ(bytes({.main_gradients = StateType::bf16, .framework = Framework::megatron, .data_parallel = 64}),
+            128'000'000);
+  EXPECT_EQ(bytes({.framework = Framework::megatron_2021, .data_parallel = 2}), 80'000'000);
+  EXPECT_EQ(bytes({.data_parallel = 8, .zero_stage = 1}), 1'000'000'000);
+  EXPECT_EQ(bytes({.framework = Framework::megatron, .data_parallel = 8, .zero_stage = 1}), 160'000'000);
+  for (const std::int64_t stage : {2, 3})
+    EXPECT_EQ(bytes({.data_parallel = 8, .zero_stage = stage}), whole_layers) << stage;
+  EXPECT_EQ(bytes({.framework = Framework::megatron, .data_parallel = 8, .bucket_bytes = 12345}), 12345);
+  EXPECT_THROW(bytes({.bucket_bytes = -1}), InputError);
+}
+
 }  // namespace
 }  // namespace spillway::models

@@ -1,6 +1,7 @@
 #include "models/step/parallel_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -392,6 +393,35 @@ TEST(ParallelCollectives, GradientBytes) {
     const std::int64_t psi = parameter_count(model), tied = model.vocabulary * model.hidden;
     EXPECT_EQ(reduced, 2 * (stage >= 2 ? 3 * (psi + tied) : psi)) << stage;
     EXPECT_EQ(gathered, stage == 1 || stage == 2 ? 2 * psi : gathered) << stage;
+  }
+}
+
+// What a framework reduces at once, unless a size is given: PyTorch's DDP 25 MiB, Megatron-core 40 million gradients of
+// 4 bytes, FSDP a layer.
+TEST(ParallelCollectives, BucketsAreTheFrameworks) {
+  ModelSpec model = gpt({64, 2, 1024, 8}, 8);  // a layer: 12.6 million
+  model.tied_embeddings = true;
+  const auto psi = static_cast<double>(parameter_count(model));
+  const auto reduced = [&](TrainingSetup setup) {
+    std::vector<std::int64_t> bytes;
+    const Trace trace = generate(model, setup);
+    for (const Collective& collective : trace.collectives)
+      if (trace.strings.text(trace.ops.name[index_of(collective.op)]).ends_with("_gradients"))
+        bytes.push_back(collective.bytes.count());
+    return bytes;
+  };
+  const auto ddp = reduced({.data_parallel = 4});
+  EXPECT_NEAR(static_cast<double>(ddp.size()), 2 * psi / (25 << 20), 4);
+  const auto core = reduced({.framework = Framework::megatron, .data_parallel = 4});
+  EXPECT_EQ(core.size(), static_cast<std::size_t>(std::ceil(psi / 40e6)));
+  EXPECT_GE(core.front(), 160'000'000);
+  EXPECT_LT(core.front(), 160'000'000 + 4 * 4 * 1024 * 1024 + 1);
+  EXPECT_EQ(reduced({.framework = Framework::megatron, .data_parallel = 64}).size(), 2U);
+  EXPECT_EQ(reduced({.framework = Framework::megatron, .data_parallel = 4, .overlap_gradients = false}).size(), 1U);
+  EXPECT_EQ(reduced({.framework = Framework::megatron, .data_parallel = 4, .bucket_bytes = 1 << 30}).size(), 1U);
+  for (const std::int64_t stage : {2, 3}) {  // eight layers, and what is outside of them
+    const std::size_t units = reduced({.data_parallel = 4, .zero_stage = stage}).size();
+    EXPECT_EQ(units, 9U) << stage;
   }
 }
 

@@ -258,6 +258,38 @@ TEST(LaunchImport, DeepSpeedAlone) {
   EXPECT_EQ(ignored(import).at("activation_checkpointing.cpu_checkpointing"), "not_said");
 }
 
+// Buckets as the frameworks have them where a launch says nothing of them, in whatever type gradients are kept.
+TEST(LaunchImport, BucketsAreTheFrameworks) {
+  const Folder folder;
+  const auto bytes = [&](const LaunchImport& import) {
+    const Scenario scenario = parse_scenario(import.scenario, "imported", "");
+    return resolve(scenario.training, models::find_model(scenario.model)).bucket_bytes;
+  };
+  const auto megatron = [&](const std::string& flags) {
+    return import_launch(request({folder.write("run.sh",
+                                               "#!/bin/bash\ntorchrun --nproc_per_node 8 pretrain_gpt.py "
+                                               "--micro-batch-size 1 --bf16 --overlap-grad-reduce " +
+                                                   flags + "\n")},
+                                 "gpt2-xl"));
+  };
+  EXPECT_EQ(key(megatron(""), "model.bucket_bytes"), "(none)");
+  EXPECT_EQ(bytes(megatron("")), 160'000'000);
+  EXPECT_EQ(bytes(megatron("--grad-reduce-in-bf16")), 80'000'000);
+  EXPECT_EQ(bytes(megatron("--ddp-bucket-size 10000000")), 40'000'000);
+  EXPECT_EQ(bytes(megatron("--ddp-bucket-size 10000000 --grad-reduce-in-bf16")), 20'000'000);
+  const auto deepspeed = [&](const std::string& zero) {
+    return import_launch(request({folder.write("ds.json",
+                                               R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": 8, "bf16": {"enabled": true}, "zero_optimization": {)" +
+                                                   zero + "}}")},
+                                 "gpt2-xl"));
+  };
+  EXPECT_EQ(bytes(deepspeed(R"("stage": 1)")), 1'000'000'000);
+  EXPECT_EQ(bytes(deepspeed(R"("stage": 2)")), 1'000'000'000);
+  EXPECT_EQ(bytes(deepspeed(R"("stage": 2, "reduce_bucket_size": 2e8)")), 400'000'000);
+  EXPECT_EQ(bytes(deepspeed(R"("stage": 3)")), models::whole_layers);
+}
+
 TEST(LaunchImport, AccelerateAndAxolotl) {
   const LaunchImport sft = import_fixture("accelerate-sft.sh");
   expect_keys(sft, {{"model.name", "qwen2.5-7b"},
