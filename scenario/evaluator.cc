@@ -85,7 +85,8 @@ ScenarioRun evaluate(const LoadedScenario& loaded, const Replayer& replayer) {
   run.result.warnings = std::move(step.notes);
   if (parts.fates != nullptr && run.result.offload)
     if (std::string note = saves_nothing(*run.result.offload, run.result.memory); !note.empty())
-      run.result.warnings.push_back(std::move(note));
+      run.result.warnings.push_back(
+          note + (run.result.ranks.size() > 1 ? "; bytes stored are those of one GPU of every rank together" : ""));
   rate_drives(replayer.hardware(), loaded.scenario.offload.demands, step.plan.fates.value_or(OffloadPlan()),
               step.planned ? *step.planned : PlannedTrace(), run.result);
   run.plan = std::move(step.plan);

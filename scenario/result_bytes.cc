@@ -128,8 +128,12 @@ void put(Archive& a, DriveLife& v) {
   all(a, v.years, v.low_years, v.high_years, v.basis, v.assumptions);
 }
 template <class Archive>
+void put(Archive& a, DriveSharer& v) {
+  all(a, v.rank, v.gpus, v.written, v.read);
+}
+template <class Archive>
 void put(Archive& a, DriveTraffic& v) {
-  all(a, v.name, v.set, v.drives, v.written, v.read, v.gpus, v.cache_was_full, v.held, v.model, v.life);
+  all(a, v.name, v.set, v.drives, v.written, v.read, v.gpus, v.sharers, v.cache_was_full, v.held, v.model, v.life);
 }
 template <class Archive>
 void put(Archive& a, OffloadResult& v) {

@@ -80,6 +80,17 @@ Json offload_json(const Result& result) {
           {"settled", offload.settled}};
 }
 
+// What each GPU of a rank writes and reads.
+Json sharers_json(const DriveTraffic& drive) {
+  Json sharers = Json::array();
+  for (const DriveSharer& sharer : drive.sharers)
+    sharers.push_back({{"rank", sharer.rank},
+                       {"gpus", sharer.gpus},
+                       {"bytes_written", sharer.written.count()},
+                       {"bytes_read", sharer.read.count()}});
+  return sharers;
+}
+
 // JSON has no infinity: nothing written is no end, null.
 Json drives_json(const Result& result) {
   Json drives = Json::array();
@@ -90,6 +101,7 @@ Json drives_json(const Result& result) {
                 {"gpus", drive.gpus},
                 {"bytes_written", drive.written.count()},
                 {"bytes_read", drive.read.count()},
+                {"written_by", sharers_json(drive)},
                 {"bytes_held", drive.held.count()},
                 {"cache_was_full", drive.cache_was_full},
                 {"life_years", nullptr}};

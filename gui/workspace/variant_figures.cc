@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/number_text.h"
@@ -42,9 +43,11 @@ void set_memory(const Outcome& outcome, VariantFigures& figures) {
 // Tokens are of all GPUs: what each writes, of the ranks that stand for as many of them.
 void set_drives(const Outcome& outcome, VariantFigures& figures) {
   const Result& result = outcome.result();
-  double written = 0;
+  std::map<std::uint16_t, double> by_rank;
   for (const DriveTraffic& drive : result.drives)
-    written += static_cast<double>(drive.written.count()) / static_cast<double>(drive.gpus);
+    for (const DriveSharer& sharer : drive.sharers) by_rank[sharer.rank] = static_cast<double>(sharer.written.count());
+  double written = 0;
+  for (const auto& [rank, bytes] : by_rank) written += bytes;
   if (!outcome.loaded.scenario.model.empty())
     written *= static_cast<double>(outcome.loaded.setup.gpus()) /
                static_cast<double>(std::max<std::size_t>(1, result.ranks.size()));

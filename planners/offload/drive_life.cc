@@ -21,9 +21,11 @@ const DriveGroup* group_of(const HardwareProfile& hardware, const std::string& s
 
 std::string gigabytes(Bytes bytes) { return fmt::format("{:.4g} GB", static_cast<double>(bytes.count()) / 1e9); }
 
-// A set of one rank among several bears the rank's name.
-bool is_of_rank(const DriveTraffic& traffic, std::uint16_t rank) {
-  return traffic.name == traffic.set || traffic.name.starts_with("rank " + std::to_string(rank) + " ");
+// That share the set and do as the rank does.
+std::int64_t gpus_of(const DriveTraffic& traffic, std::uint16_t rank) {
+  for (const DriveSharer& sharer : traffic.sharers)
+    if (sharer.rank == rank) return sharer.gpus;
+  return 0;
 }
 
 Bytes held_on(const DriveTraffic& traffic, const OffloadPlan& plan, const PlannedTrace& planned, const Result& result) {
@@ -34,8 +36,9 @@ Bytes held_on(const DriveTraffic& traffic, const OffloadPlan& plan, const Planne
   for (std::size_t k = 0; k < plan.absences.size(); ++k) {
     const OpId store = planned.transfer[k], load = planned.fetch[k], any = store == OpId::none ? load : store;
     if (plan.absences[k].tier != Tier::drive || any == OpId::none) continue;
-    if (!is_of_rank(traffic, trace.lanes[index_of(trace.ops.lane[index_of(any)])].rank)) continue;
-    const Bytes bytes = trace.ops.bytes[index_of(any)];
+    const std::int64_t gpus = gpus_of(traffic, trace.lanes[index_of(trace.ops.lane[index_of(any)])].rank);
+    if (gpus == 0) continue;
+    const Bytes bytes = trace.ops.bytes[index_of(any)] * gpus;
     if (store == OpId::none) {
       if (from_before.insert(trace.tensors.storage[index_of(plan.absences[k].tensor)]).second) held += bytes;
       continue;
@@ -49,7 +52,7 @@ Bytes held_on(const DriveTraffic& traffic, const OffloadPlan& plan, const Planne
   std::sort(changes.begin(), changes.end());  // at one instant what goes comes first
   Bytes most = held;
   for (const auto& [time, change] : changes) most = std::max(most, held += change);
-  return most * traffic.gpus;
+  return most;
 }
 
 std::string refusal(const DriveTraffic& traffic, const NvmeProfile& drive, const DriveDemands& demands) {

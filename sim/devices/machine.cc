@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/input_error.h"
 
 namespace spillway::sim {
@@ -63,6 +65,23 @@ std::vector<std::string> drive_set_names(const HardwareProfile& profile) {
       names.push_back(group.name + "." + std::to_string(i));
   }
   return names;
+}
+
+std::vector<std::size_t> drive_sets_of_gpus(const HardwareProfile& profile, const std::string& wanted) {
+  const std::vector<std::string> names = drive_set_names(profile);
+  const std::string& where = profile.path.empty() ? profile.name : profile.path;
+  if (names.empty())
+    throw InputError(where, "drives", "the system has no drives to offload to",
+                     "take a system profile with drives, or name some: \"offload\": {\"drives\": "
+                     "\"samsung-990-pro-2tb\", \"drives_per_machine\": 4}");
+  const auto found = std::find(names.begin(), names.end(), wanted);
+  if (!wanted.empty() && found == names.end())
+    throw InputError(where, "drives", "there is no drive set named '" + wanted + "'",
+                     fmt::format("take one of {}", fmt::join(names, ", ")));
+  std::vector<std::size_t> sets;
+  for (std::size_t gpu = 0; gpu < static_cast<std::size_t>(profile.gpu_count); ++gpu)
+    sets.push_back(wanted.empty() ? gpu % names.size() : static_cast<std::size_t>(found - names.begin()));
+  return sets;
 }
 
 Machine::Machine(const HardwareProfile& profile, ActivityGraph& graph, std::span<const std::int64_t> cache_levels) {

@@ -43,6 +43,10 @@ enum class DriveRoute : std::uint8_t { gpudirect, bounce };
 // Of the drive sets of a machine with this profile, in their order.
 std::vector<std::string> drive_set_names(const HardwareProfile& profile);
 
+// For each GPU of the machine, which of these it writes to: that named `wanted`, or, where it is empty, number GPU mod
+// sets. Throws InputError where there are no drives, or none of that name.
+std::vector<std::size_t> drive_sets_of_gpus(const HardwareProfile& profile, const std::string& wanted);
+
 class Machine {
  public:
   struct NamedLink {

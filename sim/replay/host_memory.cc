@@ -45,9 +45,12 @@ class HostHoldings {
     }
   }
 
-  [[nodiscard]] Bytes peak() {
+  [[nodiscard]] Bytes peak(const RankPlaces& places) const {
     std::int64_t most = 0;
-    for (std::vector<Change>& changes : changes_) {
+    for (const std::int64_t machine : places.kinds()) {
+      std::vector<Change> changes;
+      for (const RankShare& share : places.on(machine))
+        for (const Change& one : changes_[share.rank]) changes.push_back({one.time, one.bytes * share.gpus});
       std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
         return std::pair(a.time, a.bytes) < std::pair(b.time, b.bytes);
       });
@@ -81,7 +84,7 @@ class HostHoldings {
 
 HostMemoryResult host_memory(const Trace& trace, const PlannedTrace* planned, std::span<const Picos> event_time,
                              std::span<const Picos> op_start, std::span<const Picos> op_end, const HostProfile& host,
-                             std::int64_t sharing) {
+                             const RankPlaces& places) {
   HostMemoryResult result;
   const bool moves = planned != nullptr && !planned->lanes.empty();
   if (!moves && transfer_lanes(trace).empty()) return result;
@@ -89,7 +92,7 @@ HostMemoryResult host_memory(const Trace& trace, const PlannedTrace* planned, st
   holdings.add_events(event_time);
   if (moves) holdings.add_absences(*planned);
   result.known = true;
-  result.peak = holdings.peak() * sharing;
+  result.peak = holdings.peak(places);
   result.capacity = host.dram.value;
   return result;
 }

@@ -418,8 +418,8 @@ std::unique_ptr<Run> with_used_caches(std::unique_ptr<Run> run, const Again& aga
 
 void record_host_memory(const Trace& trace, const PlannedTrace* planned, const std::vector<Picos>& event_time,
                         const HardwareProfile& hardware, const ReplayOptions& options, Result& result) {
-  const std::int64_t sharing = std::clamp<std::int64_t>(options.gpus_alike, 1, hardware.gpu_count);
-  result.host_memory = host_memory(trace, planned, event_time, result.op_start, result.op_end, hardware.host, sharing);
+  const RankPlaces places(trace.rank_count, options.gpus_alike, hardware.gpu_count);
+  result.host_memory = host_memory(trace, planned, event_time, result.op_start, result.op_end, hardware.host, places);
 }
 
 }  // namespace

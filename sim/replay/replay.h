@@ -20,8 +20,8 @@ struct ReplayOptions {
   std::int64_t tokens_per_step = 0;  // 0 unknown
   double model_flops_per_step = 0;   // without recomputation; 0 unknown
   double peak_flops_per_second = 0;  // of one GPU in the step's precision; 0 unknown
-  // GPUs of a machine that do what the simulated one does (TransferLinks): for transfers of offload plans and of the
-  // trace's own, and what they hold in host memory.
+  // GPUs that the trace's ranks stand for, all together (RankPlaces): for transfers of offload plans and of the trace's
+  // own, and what they hold in host memory.
   std::int64_t gpus_alike = 1;
   // Ranks begin their next step as soon as they are done with this one: the step time is longest_rank_span().
   bool ranks_run_ahead = false;

@@ -82,14 +82,22 @@ struct DriveLife {
   std::vector<std::string> assumptions;
 };
 
-// What a drive set was given to do in the replayed time, by the GPUs of its machine that share it. Each of several
-// ranks has a machine of its own, all of whose GPUs do as it does.
+// GPUs that share a drive set and do as one rank does.
+struct DriveSharer {
+  std::uint16_t rank = 0;
+  std::int64_t gpus = 1;
+  Bytes written{}, read{};  // by each of them
+};
+
+// What a drive set was given to do in the replayed time: the sum over the GPUs of its machine that share it, of stages
+// that write different amounts (RankPlaces).
 struct DriveTraffic {
-  std::string name;  // "rank 3 scratch"
+  std::string name;  // "ranks 0-3 scratch"
   std::string set;   // drive group of the hardware profile
   std::int64_t drives = 1;
-  Bytes written{}, read{};        // by all of `gpus` together
-  std::int64_t gpus = 1;          // that share the set, doing alike
+  Bytes written{}, read{};  // by all sharers together
+  std::int64_t gpus = 1;    // of all sharers
+  std::vector<DriveSharer> sharers;
   bool cache_was_full = false;    // some of it at the drives' steady rate
   Bytes held{};                   // most on the set at once, of all who share it
   std::string model;              // drive profile; empty: unknown

@@ -1,10 +1,10 @@
 // The machine under a replay: where copies and transfers of each rank go, and what they did to links and drives.
 //
-// A trace of one rank stands for a machine of which `gpus_alike` GPUs do the same at the same time, each with its own
-// data: where their paths share a link (a switch, DRAM, a drive set), a transfer of the one takes its share of the link
-// as often as GPUs would cross it. That is exact while they keep in step. Of a trace of several ranks each has a
-// machine of its own, alike in the same way: stages on one machine are taken to be as busy as one another.
-// A GPU writes to the drive set of that name, or to number (GPU mod sets).
+// A rank stands for GPUs that do the same at the same time, each with its own data: where their paths share a link (a
+// switch, DRAM, a drive set), a transfer of the one takes its share of the link as often as GPUs would cross it. That
+// is exact while they keep in step. Ranks on one machine (RankPlaces) share its links and drives; one that is on
+// several machines is simulated on that which has most of its GPUs. A GPU writes to the drive set of that name, or to
+// number (GPU mod sets).
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@
 
 #include "hwprofiles/hardware_profile.h"
 #include "sim/devices/machine.h"
+#include "sim/devices/rank_places.h"
 #include "sim/engine/executor_state.h"
 #include "sim/replay/lowering.h"
 #include "sim/replay/planned_trace.h"
@@ -24,12 +25,12 @@ namespace spillway::sim {
 
 class TransferLinks {
  public:
-  // Adds links, paths and reservoirs to `graph`. cache_levels: bytes in each rank's drive set at the start, as given by
-  // cache_levels() of an earlier run; empty: empty caches. planned: null for a plain trace, whose own transfer lanes
+  // Adds links, paths and reservoirs to `graph`. gpus: of all ranks. cache_levels: bytes in the drive sets used at the
+  // start, by cache_levels() of an earlier run; empty: none. planned: null for a plain trace, whose own transfer lanes
   // are served as well (transfer_lane.h).
   // Throws InputError when a planned transfer has nowhere to go: no PCIe tree, no drives, no set of that name.
-  TransferLinks(const Trace& trace, const HardwareProfile& hardware, const PlannedTrace* planned,
-                std::int64_t gpus_alike, const std::vector<std::int64_t>& cache_levels, ActivityGraph& graph);
+  TransferLinks(const Trace& trace, const HardwareProfile& hardware, const PlannedTrace* planned, std::int64_t gpus,
+                const std::vector<std::int64_t>& cache_levels, ActivityGraph& graph);
 
   [[nodiscard]] const CopyPaths& copies() const { return copies_; }
   [[nodiscard]] const std::vector<LaneTransfer>& lanes() const { return lanes_; }
@@ -45,27 +46,38 @@ class TransferLinks {
   [[nodiscard]] std::vector<std::int64_t> cache_sizes() const;
 
  private:
-  struct RankMachine {
-    std::string prefix;  // of its links' names
-    Machine machine;
-    std::optional<std::size_t> drive_set;  // the simulated GPU's
-    std::int64_t set_gpus = 0;             // of those alike, that share it
+  struct RankPlace {
+    RankShare share;  // on its home
+    std::size_t machine = 0;
+    Bytes written{}, read{};  // to and from drives, by one GPU
+  };
+  struct UsedSet {
+    std::size_t machine = 0, set = 0;
+    bool operator==(const UsedSet&) const = default;
   };
 
-  void add_machine(const Trace& trace, const HardwareProfile& hardware, std::uint16_t rank, std::int16_t device,
-                   const std::vector<std::int64_t>& cache_levels, ActivityGraph& graph);
+  void place(std::uint16_t rank);
+  void add_machines(const HardwareProfile& hardware, const std::vector<std::int64_t>& cache_levels,
+                    ActivityGraph& graph);
   void add_lane(const TransferLane& lane, ActivityGraph& graph);
+  void add_traffic(const Trace& trace);
+  [[nodiscard]] const RankPlace* place_of(std::uint16_t rank) const;
+  void record_drives(const ExecutorState& run, std::int64_t machine, Result& result) const;
+  [[nodiscard]] const Machine::DriveSet& set_of(const UsedSet& used) const {
+    return machines_[used.machine].drive_sets()[used.set];
+  }
   [[nodiscard]] PathId peer_path(const TransferLane& lane, const Machine& machine, std::size_t gpu) const;
   [[nodiscard]] PathId path_of(const TransferLane& lane, const Machine& machine, std::size_t gpu) const;
-  // Of the GPU's machine.
-  [[nodiscard]] std::size_t drive_set(std::size_t gpu) const;
 
-  std::string hardware_name_, wanted_set_;
-  std::vector<std::string> set_names_;
-  std::int64_t gpus_alike_ = 1;
+  std::string hardware_name_;
+  RankPlaces places_;
   std::vector<TransferLane> transfer_lanes_;
-  std::vector<RankMachine> machines_;
-  std::vector<std::uint16_t> machine_rank_;  // rank of each machine
+  bool uses_drives_ = false;
+  std::vector<std::size_t> set_of_gpu_;  // with drives
+  std::vector<RankPlace> ranks_;         // that are simulated
+  std::vector<std::int64_t> numbers_;    // of the machines they are on
+  std::vector<Machine> machines_;        // in the same order
+  std::vector<UsedSet> used_sets_;       // by the first GPU of each rank
   CopyPaths copies_;
   std::vector<LaneTransfer> lanes_;
   std::vector<SharedMemory> shared_memory_;

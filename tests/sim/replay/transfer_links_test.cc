@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
@@ -23,8 +28,9 @@ class Works {
  public:
   Works() { trace_.set(Capability::times); }
 
-  LaneId lane(LaneKind kind, std::int16_t device) {
-    return trace_.lane({.kind = kind, .device = device, .number = ++lanes_, .name = trace_.strings.intern("lane")});
+  LaneId lane(LaneKind kind, std::int16_t device, std::uint16_t rank = 0) {
+    return trace_.lane(
+        {.kind = kind, .rank = rank, .device = device, .number = ++lanes_, .name = trace_.strings.intern("lane")});
   }
   OpId kernel(LaneId lane, double seconds, std::int64_t bytes, std::int64_t flops = 0) {
     return trace_.append_op({.name = trace_.strings.intern("kernel"),
@@ -143,6 +149,96 @@ TEST(TransferLinks, TheRanksOwnDriveSetBeginsFull) {
   EXPECT_EQ(result.drives.front().set, "scratch.17");
   const double steady = to_bytes_per_second(group.drive.steady_write_bandwidth->value);
   EXPECT_NEAR(seconds(result, write), 2e9 / steady, 0.05 * 2e9 / steady);
+}
+
+HardwareProfile with_sets(std::int64_t sets) {
+  HardwareProfile hardware = ProfileLibrary::standard().load_system("dgx-h100");
+  DriveGroup group;
+  group.name = "scratch";
+  group.drive = ProfileLibrary::standard().load_nvme("solidigm-d7-ps1010-7.68tb");
+  group.count = sets;
+  group.raid0 = sets == 1;
+  hardware.drives = {group};
+  assign_slots(hardware, true);
+  return hardware;
+}
+
+// Stages write different amounts: a machine's set takes the sum of those on it, each as often as it has GPUs there. An
+// independent sum GPU by GPU says so, on one machine and several, with one set and one for each GPU.
+TEST(TransferLinks, ADriveSetTakesTheSumOfItsStages) {
+  for (const auto& [stages, gpus] : {std::pair<std::int64_t, std::int64_t>{4, 8},
+                                     {8, 8},
+                                     {2, 8},
+                                     {4, 16},
+                                     {16, 16},
+                                     {4, 32},
+                                     {4, 64},
+                                     {2, 24},
+                                     {6, 18}})
+    for (const std::int64_t sets : {1, 2, 8}) {
+      const HardwareProfile hardware = with_sets(sets);
+      Works works;
+      std::vector<std::int64_t> writes, reads;
+      for (std::int64_t stage = 0; stage < stages; ++stage) {
+        writes.push_back(stage * 300'000'000);  // the first writes nothing
+        reads.push_back(stage * 100'000'000);
+        for (const bool inbound : {false, true}) {
+          if (stage == 0) continue;
+          const LaneId lane = works.lane(LaneKind::storage, 0, static_cast<std::uint16_t>(stage));
+          for (int piece = 0; piece < 2; ++piece)
+            works.transfer(lane, inbound ? OpKind::storage_read : OpKind::storage_write,
+                           (inbound ? reads : writes).back() / 2);
+        }
+      }
+      works.trace().rank_count = static_cast<std::uint16_t>(stages);
+      const Result result = works.run(hardware, gpus);
+      std::map<std::pair<std::int64_t, std::int64_t>, std::pair<std::int64_t, std::int64_t>> wanted;  // machine, set
+      for (std::int64_t gpu = 0; gpu < gpus; ++gpu) {
+        auto& [written, read] = wanted[{gpu / 8, gpu % 8 % sets}];
+        written += writes[static_cast<std::size_t>(gpu / (gpus / stages))];
+        read += reads[static_cast<std::size_t>(gpu / (gpus / stages))];
+      }
+      std::set<std::pair<std::int64_t, std::int64_t>> sums, found;
+      for (const auto& [where, sum] : wanted) sums.insert(sum);
+      for (const DriveTraffic& drive : result.drives) {
+        found.insert({drive.written.count(), drive.read.count()});
+        EXPECT_TRUE(sums.contains({drive.written.count(), drive.read.count()})) << drive.name << " of " << gpus;
+        std::int64_t written = 0, sharing = 0;
+        for (const DriveSharer& sharer : drive.sharers) {
+          EXPECT_EQ(sharer.written.count(), writes[sharer.rank]);
+          written += sharer.written.count() * sharer.gpus;
+          sharing += sharer.gpus;
+        }
+        EXPECT_EQ(written, drive.written.count());
+        EXPECT_EQ(sharing, drive.gpus);
+      }
+      EXPECT_TRUE(found.contains(*sums.rbegin())) << "the busiest set of all: " << stages << " on " << gpus;
+      // What the links of the machines carried is what their drives were written.
+      std::int64_t carried = 0, charged = 0;
+      for (const LinkResult& link : result.links)
+        if (link.name.ends_with("scratch write")) carried = std::max(carried, link.bytes.count());
+      for (const DriveTraffic& drive : result.drives) charged = std::max(charged, drive.written.count());
+      if (const std::int64_t each = gpus / stages; sets == 1 && (8 % each == 0 || each % 8 == 0)) {
+        EXPECT_EQ(carried, charged) << stages << " on " << gpus;
+      }
+    }
+}
+
+// The same step, its stages on one machine: they wait for each other as much as they write, no more.
+TEST(TransferLinks, StagesShareTheLinksOfTheirMachine) {
+  const HardwareProfile hardware = with_sets(1);
+  const auto run = [&](const std::vector<std::int64_t>& bytes) {
+    Works works;
+    std::vector<OpId> writes;
+    for (std::size_t stage = 0; stage < bytes.size(); ++stage)
+      writes.push_back(works.transfer(works.lane(LaneKind::storage, 0, static_cast<std::uint16_t>(stage)),
+                                      OpKind::storage_write, bytes[stage]));
+    works.trace().rank_count = static_cast<std::uint16_t>(bytes.size());
+    return seconds(works.run(hardware, 8), writes.back());
+  };
+  const double all = run({4'000'000'000, 4'000'000'000, 4'000'000'000, 4'000'000'000});
+  EXPECT_NEAR(run({1'000'000, 1'000'000, 1'000'000, 4'000'000'000}), all / 4, 0.01 * all) << "two GPUs of eight write";
+  EXPECT_NEAR(run({4'000'000'000, 1'000'000, 1'000'000, 4'000'000'000}), all / 2, 0.01 * all);
 }
 
 }  // namespace
