@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "base/input_error.h"
@@ -35,7 +36,55 @@ char sign_out_of_place(std::string_view text) {
   return 0;
 }
 
+std::string_view without_brackets(std::string_view text) {
+  while (text.starts_with('(')) {
+    int depth = 0;
+    std::size_t end = 0;
+    for (; end < text.size(); ++end) {
+      if (text[end] == '(') ++depth;
+      if (text[end] == ')' && --depth == 0) break;
+    }
+    if (end + 1 != text.size()) break;
+    text = text.substr(1, end - 1);
+  }
+  return text;
+}
+
 }  // namespace
+
+bool compares_with_itself(std::string_view expression) {
+  std::string text;
+  for (const char c : expression)
+    if (std::isspace(static_cast<unsigned char>(c)) == 0) text += c;
+  struct Sides {
+    std::size_t begin;                     // of the side that is being read
+    std::optional<std::string_view> left;  // of a comparison
+  };
+  std::vector<Sides> open = {{0, {}}};  // the expression's, and of each open bracket
+  const auto is_same = [&](std::size_t end) {
+    const auto& [begin, left] = open.back();
+    return left && without_brackets(*left) == without_brackets(std::string_view(text).substr(begin, end - begin));
+  };
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::string_view two = std::string_view(text).substr(at, 2);
+    const bool is_long = two == "==" || two == "!=" || two == "<=" || two == ">=";
+    const bool compares = is_long || text[at] == '<' || text[at] == '>';
+    const bool joins = two == "&&" || two == "||";
+    const bool ends = joins || std::string_view("?:,)").find(text[at]) != std::string_view::npos;
+    if ((compares || ends) && is_same(at)) return true;
+    const std::size_t end = at;
+    if (is_long || joins) ++at;
+    if (compares)
+      open.back() = {at + 1, std::string_view(text).substr(open.back().begin, end - open.back().begin)};
+    else if (text[at] == ')' && open.size() > 1)
+      open.pop_back();
+    else if (ends)
+      open.back() = {at + 1, {}};
+    else if (text[at] == '(')
+      open.push_back({at + 1, {}});
+  }
+  return is_same(text.size());
+}
 
 struct SweepExpression::Parser {
   mu::Parser parser;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace spillway::studies {
@@ -30,5 +31,8 @@ class SweepExpression {
   struct Parser;
   std::unique_ptr<Parser> parser_;
 };
+
+// Whether a comparison in it has the same text on both sides, blanks and brackets around them apart: "t == t".
+bool compares_with_itself(std::string_view expression);
 
 }  // namespace spillway::studies

@@ -12,6 +12,7 @@
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 #include "base/read_file.h"
+#include "base/text_budget.h"
 #include "hwprofiles/price_list.h"
 #include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
@@ -45,9 +46,9 @@ class FileDigest {
       add_named(Json::parse(content, nullptr, false, true), path.parent_path());
   }
   // Every file that one of the texts in it is the path of, seen from the folder.
-  void add_named(const Json& json, const std::filesystem::path& folder) {
-    if (json.is_structured())
-      for (const Json& part : json) add_named(part, folder);
+  void add_named(const Json& json, const std::filesystem::path& folder, int depth = 0) {
+    if (json.is_structured() && depth < deepest_nesting)
+      for (const Json& part : json) add_named(part, folder, depth + 1);
     if (json.is_string() && json.get_ref<const std::string&>().size() < 4096)
       add_file(folder / json.get<std::string>());
   }

@@ -66,6 +66,9 @@ SweepSpace::SweepSpace(const SweepFile& file) : file_(file), size_(file.points()
     if (add_rule(file.rules[r].expression, file.rules[r].reason, place, -1, false) < 0)
       throw InputError(file.path, place, "'" + file.rules[r].expression + "' is the same at every point",
                        "name an axis in it, or leave it out");
+    if (compares_with_itself(file.rules[r].expression))
+      throw InputError(file.path, place, "'" + file.rules[r].expression + "' compares a thing with itself",
+                       "compare it with another, or leave it out");
   }
   cursor_ = empty_point();
 }

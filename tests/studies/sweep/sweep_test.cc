@@ -84,6 +84,20 @@ class SweepStoreTest : public testing::Test {
   std::string path_;
 };
 
+// What is so at every point, or at none, leaves nothing out.
+TEST(SweepFile, ConditionsThatSayNothingAreRefused) {
+  for (const char* condition : {"t == t", "(t) >= ((t))", "t*p <= t * p", "t > 1 && p != p", "min(t, p) == min(t,p)",
+                                "t == 1 || (p > 1 && b<b)", "t > (b == b)", "t == 1 ? p == p : b > 1"})
+    expect_refused(changed("/where/1", condition), "/where/1", "compares a thing with itself");
+  for (const char* condition : {"8 > 1", "gpus == batch"})
+    expect_refused(changed("/where/1", condition), "/where/1", "is the same at every point");
+  for (const char* condition : {"t == p", "t * p <= p * b", "(t) * p <= t * (p)", "t <= (t) + b", "t != 1 || t != 2",
+                                "!t == t", "min(t, p) == min(p, t)"}) {
+    const SweepFile file = parsed(changed("/where/1", condition));
+    EXPECT_NO_THROW(SweepSpace{file}) << condition;
+  }
+}
+
 TEST(SweepFile, RefusesWhatItCantMean) {
   expect_refused("[]", "/schema", "not a sweep");
   expect_refused(changed("/axes", nlohmann::ordered_json::array()), "/axes", "an empty list");
