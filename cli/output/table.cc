@@ -13,11 +13,14 @@
 #include "base/csv_cell.h"
 #include "base/input_error.h"
 #include "base/number_text.h"
+#include "base/shortened.h"
 #include "base/terminal_text.h"
 #include "traces/trace.h"
 
 namespace spillway::cli {
 namespace {
+
+constexpr std::size_t longest_cell = 500;  // of a table for people; CSV and JSON have all of it
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_of("0123456789") != std::string_view::npos &&
@@ -53,13 +56,17 @@ void Table::add(std::vector<std::string> row) {
 }
 
 std::string Table::text() const {
+  // Every row is as wide as the widest: one long value would be paid for in each.
+  std::vector<std::vector<std::string>> rows = rows_;
+  for (auto& row : rows)
+    for (std::string& cell : row) cell = shortened(printable(cell), longest_cell);
   std::vector<std::size_t> widths;
   std::vector<bool> right;
   for (std::size_t i = 0; i < headings_.size(); ++i) {
     std::size_t widest = width(headings_[i]);
-    for (const auto& row : rows_) widest = std::max(widest, width(row[i]));
+    for (const auto& row : rows) widest = std::max(widest, width(row[i]));
     widths.push_back(widest);
-    right.push_back(std::all_of(rows_.begin(), rows_.end(),
+    right.push_back(std::all_of(rows.begin(), rows.end(),
                                 [&](const auto& row) { return is_number(row[i]) || row[i] == "-" || row[i].empty(); }));
   }
   std::string out;
@@ -67,14 +74,13 @@ std::string Table::text() const {
     std::string cells;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string padding(widths[i] - width(row[i]), ' ');
-      const std::string cell = printable(row[i]);
-      cells += (i == 0 ? "" : "  ") + (right[i] ? padding + cell : cell + padding);
+      cells += (i == 0 ? "" : "  ") + (right[i] ? padding + row[i] : row[i] + padding);
     }
     cells.erase(cells.find_last_not_of(' ') + 1);
     out += cells + "\n";
   };
   line(headings_);
-  for (const auto& row : rows_) line(row);
+  for (const auto& row : rows) line(row);
   return out;
 }
 

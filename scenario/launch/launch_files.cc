@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t largest_launch = 4U << 20U;
-constexpr int most_files = 8;  // that one launch names in turn
+constexpr std::uint64_t largest_launch = 4U << 20U;  // all its files together
+constexpr int most_files = 8;                        // that one launch names in turn
 
 enum class Syntax : std::uint8_t { shell, json, yaml, toml };
 
@@ -114,6 +114,10 @@ class LaunchReader {
       throw InputError(path, "", "too many files name each other", "give the settings in fewer files");
     const std::string text = to_valid_utf8(read_file(path, largest_launch));  // comments may be in other encodings
     refuse_binary(text, path);
+    bytes_ += text.size();
+    if (bytes_ > largest_launch)
+      throw InputError(path, "", fmt::format("the launch's files come to more than {} MiB", largest_launch >> 20U),
+                       "give the settings alone, each file once");
     TextBudget budget(path, text.size());
     switch (syntax_of(text)) {
       case Syntax::json:
@@ -302,6 +306,7 @@ class LaunchReader {
   Launch launch_;
   bool is_decided_ = false;
   int read_ = 0;
+  std::uint64_t bytes_ = 0;  // of all files
 };
 
 }  // namespace

@@ -207,6 +207,14 @@ TEST(LaunchFiles, YamlAndJsonThatNestTooDeeplyAreRefusedInTheirLine) {
   }
 }
 
+// One that names itself is read again and again.
+TEST(LaunchFiles, TheFilesOfALaunchAreBoundedTogether) {
+  const std::string start = R"({"per_device_train_batch_size": 1, "bf16": true, "deepspeed": "t.json", "data": ")";
+  EXPECT_THAT(told("t.json", start + "\"}"), HasSubstr("too many files name each other"));
+  EXPECT_THAT(told("t.json", start + std::string(1'000'000, 'x') + "\"}"),
+              HasSubstr("the launch's files come to more than 4 MiB"));
+}
+
 // As in the shell around it: what eval and bash -c read again counts on.
 TEST(LaunchFiles, WhatEvalReadsAgainCountsOn) {
   const std::string flags = "torchrun train.py --bf16 --per_device_train_batch_size 1";
