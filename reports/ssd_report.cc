@@ -144,11 +144,12 @@ class SsdReport {
     if (load_.written() == Bytes(0)) return;
     std::string where =
         answer_.traffic.rank > 0 ? fmt::format(" (stage {}, which writes most)", answer_.traffic.rank) : "";
-    part.paragraphs.push_back(
-        fmt::format("Each GPU{} writes {:.4g} GB in {} tensors. In half of the step, as SSDTrain "
-                    "allows, that takes {:.4g} GB/s; over all of it {:.4g} GB/s.",
-                    where, giga(load_.written()), answer_.traffic.tensors, giga(answer_.required_rate),
-                    giga(answer_.required_rate) / 2));
+    part.paragraphs.push_back(fmt::format(
+        "Each GPU{} writes {:.4g} GB in {} tensors. In half of the step, as SSDTrain "
+        "allows, that takes {:.4g} GB/s; over all of it {:.4g} GB/s. A set is asked for the sum of the GPUs "
+        "that share it.",
+        where, giga(load_.written()), answer_.traffic.tensors, giga(answer_.required_rate),
+        giga(answer_.required_rate) / 2));
     if (load_.step != answer_.traffic.replayed)
       part.paragraphs.push_back(fmt::format(
           "Its transfers stretch the step to {:.4g} s; drives are asked for the {:.4g} s that it takes where "
@@ -171,11 +172,11 @@ class SsdReport {
         "links to them give all GPUs at once, with empty caches and after the cache no longer "
         "changes. A set holds the rate when the step is not stretched and writing takes half "
         "of it at most, and so does reading.");
-    ReportTable table{
-        "Rate of each set",
-        {"drives per set", "GPUs per set", "links GB/s", "caches empty GB/s", "steady GB/s", "required GB/s",
-         "steady headroom x", "cache full after steps", "steady step s", "holds, empty", "holds, steady"},
-        {}};
+    ReportTable table{"Rate of each set",
+                      {"drives per set", "GPUs per set", "written GB a step", "links GB/s", "caches empty GB/s",
+                       "steady GB/s", "required GB/s", "steady headroom x", "cache full after steps", "steady step s",
+                       "holds, empty", "holds, steady"},
+                      {}};
     const double step = to_seconds(load_.step);
     ReportChart over_step{"Required and available write rate over a step", "seconds into the step", "GB/s", {}};
     over_step.series.push_back(course(load_, "required: activations as they are made"));
@@ -188,7 +189,7 @@ class SsdReport {
       const double required = giga(drive.required_rate);
       table.rows.push_back(
           {text_cell(drive_name(drive)), number_cell(static_cast<double>(drive.sharers)),
-           number_cell(giga(drive.link_rate)), number_cell(giga(drive.first_rate)),
+           number_cell(giga(drive.written)), number_cell(giga(drive.link_rate)), number_cell(giga(drive.first_rate)),
            number_cell(giga(drive.steady_rate)), number_cell(required), number_cell(giga(drive.steady_rate) / required),
            drive.load.steps_to_full < 0 ? text_cell("never")
                                         : number_cell(static_cast<double>(drive.load.steps_to_full + 1)),
@@ -314,8 +315,8 @@ class SsdReport {
           "is "
           "{:.4g} GB/s where {:.4g} are needed",
           drive_name(drive), giga(first.rate), giga(first.bytes),
-          first.bytes / (static_cast<double>(load_.written().count()) * static_cast<double>(drive.sharers)),
-          giga(last.rate), giga(drive.steady_rate), giga(drive.required_rate));
+          first.bytes / static_cast<double>(drive.written.count()), giga(last.rate), giga(drive.steady_rate),
+          giga(drive.required_rate));
       if (drive.load.steady.length > load_.step)
         item += ", and the step grows to " + time_text(to_seconds(drive.load.steady.length));
       part.items.push_back(item + ".");

@@ -129,6 +129,7 @@ Json drive_json(const DriveAnswer& drive, std::int64_t in_machine, double asked_
           {"drives_per_set_for_life", drive.count_for_life},
           {"drives_per_set_for_rate", drive.count_for_rate},
           {"pcie_lanes", drive.lanes},
+          {"set_bytes_written_per_step", drive.written.count()},
           {"usd_per_billion_tokens", drive.usd_per_billion_tokens ? Json(*drive.usd_per_billion_tokens) : Json()},
           {"assumptions", drive.endurance.assumptions}};
 }

@@ -137,8 +137,11 @@ class Traffic {
 
   OffloadTraffic of_busiest() {
     OffloadTraffic busiest;
+    std::vector<DriveLoad> loads(std::max<std::size_t>(1, trace_.rank_count));
+    for (DriveLoad& load : loads) load.step = result_.step_time;
     for (auto& [rank, traffic] : ranks_) {
       traffic.rank = rank;
+      if (rank < loads.size()) loads[rank].spans = traffic.load.spans;
       if (rank == ranks_.begin()->first || traffic.load.written() > busiest.load.written())
         busiest = std::move(traffic);
     }
@@ -147,6 +150,7 @@ class Traffic {
       return a.written + a.read > b.written + b.read;
     });
     busiest.load.step = busiest.replayed = result_.step_time;
+    busiest.loads = std::move(loads);
     return busiest;
   }
 
@@ -167,16 +171,19 @@ OffloadTraffic offload_traffic(const Trace& trace, const Result& result) {
 
 void set_pace(OffloadTraffic& traffic, Picos step) {
   SPILLWAY_ASSERT(step > Picos(0));
-  DriveLoad& load = traffic.load;
-  const double scale = to_seconds(step) / to_seconds(load.step);
+  const double scale = to_seconds(step) / to_seconds(traffic.load.step);
   const auto scaled = [&](Picos at) {
     return std::min(step, Picos(std::llround(static_cast<double>(at.count()) * scale)));
   };
-  for (LoadSpan& span : load.spans) {
-    span.begin = scaled(span.begin);
-    span.end = scaled(span.end);
-  }
-  load.step = step;
+  const auto stretch = [&](DriveLoad& load) {
+    for (LoadSpan& span : load.spans) {
+      span.begin = scaled(span.begin);
+      span.end = scaled(span.end);
+    }
+    load.step = step;
+  };
+  stretch(traffic.load);
+  for (DriveLoad& load : traffic.loads) stretch(load);
 }
 
 std::vector<double> traffic_course(const DriveLoad& load, bool writes, std::size_t bins) {

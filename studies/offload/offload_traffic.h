@@ -26,6 +26,7 @@ struct TrafficCause {
 struct OffloadTraffic {
   std::uint16_t rank = 0;            // the one that writes most
   DriveLoad load;                    // of that rank's GPU, over one step
+  std::vector<DriveLoad> loads;      // of a GPU of every rank
   std::vector<TrafficCause> causes;  // most bytes first
   std::int64_t tensors = 0, small_tensors = 0;
   Bytes small_bytes{};           // kept because they are small

@@ -8,18 +8,21 @@
 #include "base/input_error.h"
 #include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
+#include "studies/offload/machine_load.h"
 
 namespace spillway::studies {
 namespace {
 
 double bytes_of(Bytes bytes) { return static_cast<double>(bytes.count()); }
 
-LinkAnswer link_answer(const LinkShare& share, const PcieAnswer& answer, const Result& result) {
+// prefix: of the machine's links in the result.
+LinkAnswer link_answer(const LinkShare& share, const std::string& prefix, const PcieAnswer& answer,
+                       const Result& result) {
   const DriveLoad& load = answer.traffic.load;
   LinkAnswer link{
       share.name, share.capacity, 0, share.write * bytes_of(load.written()), share.read * bytes_of(load.read()), 0};
   for (const LinkResult& copied : result.links)
-    if (copied.name == share.name) link.copied = bytes_of(copied.bytes);
+    if (copied.name == prefix + share.name) link.copied = bytes_of(copied.bytes);
   // The replay of an offloaded step has the offloading's own bytes on its links.
   if (result.offload) link.copied = std::max(0.0, link.copied - link.written - link.read);
   const double half = to_seconds(load.step) / 2;
@@ -82,13 +85,16 @@ PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, con
   try {
     const HardwareProfile machine =
         question.drives.empty() ? loaded.hardware : on_first_drives(loaded, question).hardware;
-    const StorageLinks links = storage_links(machine, answer.gpus_per_machine, question.route);
+    const auto sets = static_cast<std::int64_t>(std::max<std::size_t>(1, drive_set_names(machine).size()));
+    const MachineLoad load_of(answer.traffic, gpus, machine.gpu_count, sets);
+    const StorageLinks links = storage_links(machine, load_of.gpus(), question.route);
     for (const DriveGroup& group : machine.drives)
       if (answer.drives.find(group.drive.title) == std::string::npos)
         answer.drives += fmt::format("{}{} x {}", answer.drives.empty() ? "" : ", ", group.count, group.drive.title);
     answer.write_rate = to_bytes_per_second(links.write);
     answer.read_rate = to_bytes_per_second(links.read);
-    for (const LinkShare& share : links.links) answer.links.push_back(link_answer(share, answer, ran.result));
+    for (const LinkShare& share : links.links)
+      answer.links.push_back(link_answer(share, load_of.prefix(), answer, ran.result));
   } catch (const InputError& error) {
     answer.cannot_tell = error.cause();
   }

@@ -20,10 +20,10 @@ struct LinkAnswer {
 struct PcieAnswer {
   OffloadTraffic traffic;
   std::int64_t gpus_per_machine = 1;
-  double required_rate = 0;              // bytes a second of one GPU
+  double required_rate = 0;              // bytes a second of the GPU that writes most
   std::string drives;                    // what stands at the other end
   std::vector<LinkAnswer> links;         // least headroom first
-  double write_rate = 0, read_rate = 0;  // bytes a second of one GPU, all at once
+  double write_rate = 0, read_rate = 0;  // bytes a second of the GPU that writes most, all at once
   std::string cannot_tell;
   std::optional<StepOnDrives> step;  // where the question replays it
   // Of a step that moves its own tensors, where the question replays it; 0: not asked. The demand is

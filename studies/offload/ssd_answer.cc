@@ -14,6 +14,7 @@
 #include "planners/offload/ssdtrain.h"
 #include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
+#include "studies/offload/machine_load.h"
 
 namespace spillway::studies {
 namespace {
@@ -25,15 +26,11 @@ double mean_rate(Bytes bytes, Picos time) {
   return time > Picos(0) ? static_cast<double>(bytes.count()) / to_seconds(time) : 0;
 }
 
-DriveLoad times(const DriveLoad& load, std::int64_t sharers) {
-  DriveLoad scaled = load;
-  for (LoadSpan& span : scaled.spans) span.bytes = span.bytes * sharers;
-  return scaled;
-}
-
-LoadedDrives drives_of(const NvmeProfile& drive, std::int64_t count, const StorageLinks& links, std::int64_t sharers) {
-  return {nvme_model(drive), count, links.write * sharers, links.read * sharers,
-          drive.thermal_duty ? drive.thermal_duty->value : 1};
+// What the links carry to and from a set that so much is moved to, where they carry `links` of `one`.
+Rate of_set(Rate links, Bytes of_set, Bytes of_one) {
+  if (of_one <= Bytes(0) || of_set <= Bytes(0)) return links;
+  const double times = static_cast<double>(of_set.count()) / static_cast<double>(of_one.count());
+  return rate_from_bytes_per_second(to_bytes_per_second(links) * times);
 }
 
 std::vector<WriteStage> stages_of(const LoadedDrives& drives) {
@@ -80,17 +77,19 @@ HardwareProfile resized(const HardwareProfile& hardware, const NvmeProfile& driv
 struct OwnSet {
   NvmeProfile drive;
   std::int64_t count = 1;
+  std::vector<std::size_t> numbers;  // of those alike
 };
 std::vector<OwnSet> own_sets(const HardwareProfile& hardware, std::int64_t& sets) {
   std::vector<OwnSet> found;
   sets = 0;
   for (const DriveGroup& group : hardware.drives) {
     const std::int64_t size = group.raid0 ? group.count : 1;
-    sets += group.raid0 ? 1 : group.count;
-    const bool known = std::any_of(found.begin(), found.end(), [&](const OwnSet& set) {
+    auto known = std::find_if(found.begin(), found.end(), [&](const OwnSet& set) {
       return set.drive.name == group.drive.name && set.count == size;
     });
-    if (!known) found.push_back({group.drive, size});
+    if (known == found.end()) known = found.insert(found.end(), {group.drive, size, {}});
+    for (std::int64_t i = 0; i < (group.raid0 ? 1 : group.count); ++i)
+      known->numbers.push_back(static_cast<std::size_t>(sets++));
   }
   return found;
 }
@@ -106,14 +105,13 @@ LoadedScenario on_drives(LoadedScenario loaded, const NvmeProfile& drive, const 
   return loaded;
 }
 
-// Of ranks that write to sets of their own: an offload's figures are those of one rank of each kind together.
+// An offload's figures are those of one rank of each kind together.
 void set_busiest(StepOnDrives& step, const Result& result) {
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
-  const auto busiest =
-      std::max_element(result.drives.begin(), result.drives.end(),
-                       [](const DriveTraffic& a, const DriveTraffic& b) { return a.written < b.written; });
-  step.written = busiest->written / (steps * busiest->gpus);
-  step.read = busiest->read / (steps * busiest->gpus);
+  step.written = step.read = Bytes(0);
+  for (const DriveTraffic& traffic : result.drives)
+    for (const DriveSharer& sharer : traffic.sharers)
+      if (sharer.written / steps > step.written) step.written = sharer.written / steps, step.read = sharer.read / steps;
 }
 
 StepOnDrives judged(const LoadedScenario& loaded, const Result& result) {
@@ -127,7 +125,7 @@ StepOnDrives judged(const LoadedScenario& loaded, const Result& result) {
   step.technique = result.offload->technique;
   step.written = result.offload->stored;
   step.read = result.offload->loaded;
-  if (result.drives.size() > 1) set_busiest(step, result);
+  if (result.ranks.size() > 1 && !result.drives.empty()) set_busiest(step, result);
   step.saves_nothing = saves_nothing(*result.offload, result.memory);
   return step;
 }
@@ -140,7 +138,7 @@ class Asker {
         question.replays ? unhindered_traffic(loaded, ran) : offload_traffic(ran.trace(loaded), ran.result);
     answer_.gpus = gpus_of(loaded);
     answer_.tokens_per_step = loaded.options.tokens_per_step;
-    load_ = answer_.traffic.load;
+    traffic_ = answer_.traffic;
     answer_.required_rate = 2 * mean_rate(load().written(), load().step);
     in_machine_ = std::min(answer_.gpus, hardware_.gpu_count);
     if (load().written() == Bytes(0) && ran.result.offload) answer_.kept_by_plan = ran.result.offload->candidates;
@@ -150,7 +148,7 @@ class Asker {
     if (question_.drives.empty()) {
       std::int64_t sets = 0;
       for (const OwnSet& set : own_sets(hardware_, sets))
-        answer_.drives.push_back(ask(set.drive, set.count, (in_machine_ + sets - 1) / sets));
+        answer_.drives.push_back(ask(set.drive, set.count, machine_of(sets, set.numbers)));
     }
     const std::int64_t sets = question_.sets(in_machine_);
     for (std::size_t i = 0; i < question_.drives.size(); ++i) {
@@ -160,20 +158,25 @@ class Asker {
       if (question_.replays && i > 0 && !answer_.traffic.is_projected) {
         loaded = on_drives(loaded_, drive, question_);
         ran = run_traced(*loaded);
-        load_ = unhindered_traffic(*loaded, *ran).load;
+        traffic_ = unhindered_traffic(*loaded, *ran);
+        links_.clear();  // by other loads
         ran_ = &*ran;
       }
-      answer_.drives.push_back(ask(drive, question_.drives_per_set(), (in_machine_ + sets - 1) / sets));
+      answer_.drives.push_back(ask(drive, question_.drives_per_set(), machine_of(sets, {})));
     }
     return std::move(answer_);
   }
 
  private:
-  [[nodiscard]] const DriveLoad& load() const { return load_; }
+  [[nodiscard]] const DriveLoad& load() const { return traffic_.load; }
+  [[nodiscard]] MachineLoad machine_of(std::int64_t sets, const std::vector<std::size_t>& numbers) const {
+    return {traffic_, answer_.gpus, hardware_.gpu_count, sets, numbers};
+  }
 
   // What the machine's links carry with `count` drives in each set. All drives of one width and generation are alike
   // here, for they are made endless; with named drives every number has slots and switches of its own.
-  const StorageLinks& links_with(const NvmeProfile& drive, std::int64_t own, std::int64_t count) {
+  const StorageLinks& links_with(const NvmeProfile& drive, std::int64_t own, std::int64_t count,
+                                 const MachineLoad& load) {
     const bool is_own = question_.drives.empty();
     const Key key{is_own ? drive.name : "", is_own ? own : 0, drive.pcie_generation.value, drive.pcie_lanes.value,
                   count};
@@ -183,32 +186,38 @@ class Asker {
         !is_own        ? with_drives(hardware_, drive, count, question_.sets(in_machine_), question_.switch_lanes)
         : own == count ? hardware_
                        : resized(hardware_, drive, own, count);
-    return links_.emplace(key, storage_links(with_endless_drives(machine), in_machine_, question_.route)).first->second;
+    return links_.emplace(key, storage_links(with_endless_drives(machine), load.gpus(), question_.route)).first->second;
+  }
+  [[nodiscard]] LoadedDrives drives_of(const NvmeProfile& drive, std::int64_t count, const StorageLinks& links,
+                                       const DriveLoad& shared) const {
+    return {nvme_model(drive), count, of_set(links.write, shared.written(), load().written()),
+            of_set(links.read, shared.read(), load().read()), drive.thermal_duty ? drive.thermal_duty->value : 1};
   }
 
-  DriveAnswer ask(const NvmeProfile& drive, std::int64_t count, std::int64_t sharers) {
+  DriveAnswer ask(const NvmeProfile& drive, std::int64_t count, const MachineLoad& machine) {
+    const DriveLoad& shared = machine.of_set();
     DriveAnswer found;
     found.drive = drive;
     found.count = count;
-    found.sharers = sharers;
+    found.sharers = machine.sharers();
+    found.written = shared.written();
     found.endurance = drive_endurance(drive, question_.endurance);
     found.bound = question_.bound;
     try {
       static_cast<void>(nvme_model(drive));
-      found.links = links_with(drive, count, count);
+      found.links = links_with(drive, count, count, machine);
     } catch (const InputError& error) {
       found.cannot_tell = error.cause();
       found.load.steady.length = load().step;
-      add_life(found, times(load(), sharers));
+      add_life(found, shared);
       return found;
     }
-    const DriveLoad shared = times(load(), sharers);
-    const LoadedDrives drives = drives_of(drive, count, found.links, sharers);
+    const LoadedDrives drives = drives_of(drive, count, found.links, shared);
     found.stages = stages_of(drives);
     found.load = sustain(drives, shared);
     found.first_rate = mean_rate(shared.written(), found.load.first.write_time);
     found.steady_rate = mean_rate(shared.written(), found.load.steady.write_time);
-    found.link_rate = to_bytes_per_second(found.links.write * sharers);
+    found.link_rate = to_bytes_per_second(drives.write_link);
     found.required_rate = 2 * mean_rate(shared.written(), shared.step);
     found.holds_first = SustainedLoad::holds(found.load.first, shared.step);
     found.holds_steady = SustainedLoad::holds(found.load.steady, shared.step);
@@ -219,7 +228,7 @@ class Asker {
                        : step_on_drives(loaded_, *ran_, answer_.traffic);
     if (found.step) found.step->without_waits = without_waits(drive);
     add_life(found, shared);
-    if (question_.asks_numbers) add_numbers(found, shared);
+    if (question_.asks_numbers) add_numbers(found, machine);
     add_cost(found);
     return found;
   }
@@ -259,15 +268,16 @@ class Asker {
     return years_by({bytes.bytes, bytes.low, bytes.high, {}, {}}, found.bound);
   }
 
-  void add_numbers(DriveAnswer& found, const DriveLoad& shared) {
+  void add_numbers(DriveAnswer& found, const MachineLoad& machine) {
+    const DriveLoad& shared = machine.of_set();
     const double asked = mean_rate(shared.written(), shared.step) * question_.life_years * year;
     if (asked <= 0)
       found.count_for_life = 1;
     else if (const double taken = endurance_by_bound(found); taken > 0 && asked / taken < 1e9)
       found.count_for_life = std::max<std::int64_t>(1, std::llround(std::ceil(asked / taken)));
     for (std::int64_t n = 1; n <= most_drives && found.count_for_rate == 0; ++n) {
-      const StorageLinks& links = links_with(found.drive, found.count, n);
-      if (SustainedLoad::holds(sustain(drives_of(found.drive, n, links, found.sharers), shared).steady, shared.step))
+      const StorageLinks& links = links_with(found.drive, found.count, n, machine);
+      if (SustainedLoad::holds(sustain(drives_of(found.drive, n, links, shared), shared).steady, shared.step))
         found.count_for_rate = n;
     }
     if (found.count_for_life > 0 && found.count_for_rate > 0)
@@ -287,10 +297,10 @@ class Asker {
   using Key = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
   const LoadedScenario& loaded_;
-  const ScenarioRun* ran_;  // that load_ is of
+  const ScenarioRun* ran_;  // that traffic_ is of
   const HardwareProfile& hardware_;
   const SsdQuestion& question_;
-  DriveLoad load_;
+  OffloadTraffic traffic_;
   SsdAnswer answer_;
   std::map<Key, StorageLinks> links_;
   std::int64_t in_machine_ = 1;

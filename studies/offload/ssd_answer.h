@@ -65,9 +65,10 @@ struct DriveAnswer {
   NvmeProfile drive;
   std::int64_t count = 0;          // in the set
   std::int64_t sharers = 1;        // GPUs that use the set
+  Bytes written{};                 // to the set in a step, by all of them; of several sets, that which takes most
   std::string cannot_tell;         // why there is no answer: the profile states no rates, no endurance
   Endurance endurance;             // of one drive
-  StorageLinks links;              // what they carry to and from each GPU, however fast the drives
+  StorageLinks links;              // what they carry to and from the GPU that writes most, however fast the drives
   std::vector<WriteStage> stages;  // one, two or three
   SustainedLoad load;
   double required_rate = 0, link_rate = 0;  // bytes a second asked of the set, and what the links to it carry
@@ -93,7 +94,7 @@ struct DriveAnswer {
 struct SsdAnswer {
   OffloadTraffic traffic;
   std::int64_t gpus = 1, tokens_per_step = 0;
-  double required_rate = 0;  // bytes a second of one GPU's writes, in half of the step
+  double required_rate = 0;  // bytes a second of the writes of the GPU that writes most, in half of the step
   Bytes kept_by_plan{};      // what a plan might have moved to drives and chose to keep, where it moves nothing
   std::vector<DriveAnswer> drives;
   [[nodiscard]] bool is_yes() const;

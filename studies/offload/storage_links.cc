@@ -1,6 +1,7 @@
 #include "studies/offload/storage_links.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 
@@ -17,14 +18,16 @@ struct Direction {
   std::vector<double> share;  // by link
 };
 
-Direction move_all(const HardwareProfile& hardware, std::int64_t gpus, DriveRoute route, bool write) {
+Direction move_all(const HardwareProfile& hardware, const std::vector<GpuShare>& gpus, DriveRoute route, bool write) {
   ActivityGraph graph;
   const Machine machine(hardware, graph);
   std::vector<ActivityId> flows;
-  for (std::size_t gpu = 0; gpu < static_cast<std::size_t>(gpus); ++gpu) {
+  for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) {
     const std::size_t set = gpu % machine.drive_sets().size();
-    flows.push_back(graph.add_flow(
-        no_lane, probe_bytes, write ? machine.gpu_to_drive(gpu, set, route) : machine.drive_to_gpu(gpu, set, route)));
+    const std::int64_t bytes = std::llround((write ? gpus[gpu].write : gpus[gpu].read) * probe_bytes);
+    if (bytes > 0)
+      flows.push_back(graph.add_flow(
+          no_lane, bytes, write ? machine.gpu_to_drive(gpu, set, route) : machine.drive_to_gpu(gpu, set, route)));
   }
   graph.finish();
   Executor<> executor(std::move(graph));
@@ -33,7 +36,7 @@ Direction move_all(const HardwareProfile& hardware, std::int64_t gpus, DriveRout
   Picos last{};
   for (const ActivityId flow : flows) last = std::max(last, executor.end(flow));
   Direction direction;
-  direction.rate = rate_from_bytes_per_second(static_cast<double>(probe_bytes) / to_seconds(last));
+  if (last > Picos(0)) direction.rate = rate_from_bytes_per_second(static_cast<double>(probe_bytes) / to_seconds(last));
   for (const Machine::NamedLink& link : machine.links())
     direction.share.push_back(static_cast<double>(executor.link_totals(link.link).units) /
                               static_cast<double>(probe_bytes));
@@ -118,7 +121,11 @@ HardwareProfile with_drives(const HardwareProfile& hardware, const NvmeProfile& 
 }
 
 StorageLinks storage_links(const HardwareProfile& hardware, std::int64_t gpus, DriveRoute route) {
-  SPILLWAY_ASSERT(gpus >= 1 && gpus <= hardware.gpu_count);
+  return storage_links(hardware, std::vector<GpuShare>(static_cast<std::size_t>(gpus)), route);
+}
+
+StorageLinks storage_links(const HardwareProfile& hardware, const std::vector<GpuShare>& gpus, DriveRoute route) {
+  SPILLWAY_ASSERT(!gpus.empty() && gpus.size() <= static_cast<std::size_t>(hardware.gpu_count));
   if (hardware.drives.empty())
     throw InputError("", "report", "the machine '" + hardware.name + "' has no drives",
                      "name some with --drives, or a profile that has them");

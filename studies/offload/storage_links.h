@@ -1,7 +1,7 @@
 // What a machine's links let its GPUs write to and read from drives, all of them at once.
 //
-// Measured on the simulated machine itself (sim/devices/machine.h): every GPU moves the same bytes to its drive set,
-// caches empty; the slowest one counts.
+// Measured on the simulated machine itself (sim/devices/machine.h): every GPU moves its bytes to its drive set, caches
+// empty; the slowest one counts.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,19 @@
 
 namespace spillway::studies {
 
+// What a GPU writes and reads, over what the one that writes most does.
+struct GpuShare {
+  double write = 1, read = 1;
+};
+
 struct LinkShare {
   std::string name;
   Rate capacity{};
-  double write = 0, read = 0;  // bytes on the link per byte that each GPU writes or reads
+  double write = 0, read = 0;  // bytes on the link per byte that the GPU that writes most writes or reads
 };
 
 struct StorageLinks {
-  Rate write{}, read{};  // of each GPU
+  Rate write{}, read{};  // of the GPU that writes most, all at once
   std::vector<LinkShare> links;
 };
 
@@ -35,7 +40,9 @@ HardwareProfile with_drives(const HardwareProfile& hardware, const NvmeProfile& 
 std::int64_t added_switches(const HardwareProfile& hardware);
 
 // GPU i uses drive set i modulo their number. Throws InputError when there are no drives or they state no rates.
-// Precondition: 1 <= gpus <= hardware.gpu_count.
+// gpus: of the machine's first GPUs, what each moves. Precondition: 1 to hardware.gpu_count of them, one share above 0.
+StorageLinks storage_links(const HardwareProfile& hardware, const std::vector<GpuShare>& gpus, DriveRoute route);
+// The same bytes for each of so many.
 StorageLinks storage_links(const HardwareProfile& hardware, std::int64_t gpus, DriveRoute route);
 
 }  // namespace spillway::studies

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
@@ -65,6 +68,58 @@ TEST(OffloadTraffic, CountsWhatLayersKeep) {
 TEST(OffloadTraffic, LeavesTheLogitsAlone) {
   const OffloadTraffic traffic = offload_traffic(step().loaded.trace, step().ran.result);
   for (const LoadSpan& span : traffic.load.spans) EXPECT_LT(span.bytes.count(), 16LL * 1024 * 50257);
+}
+
+// Stages of a pipeline on one machine share its drives: run and report charge the set with the sum over all GPUs of
+// what the replay's own transfers move, and life follows.
+TEST(SsdAnswer, ASetIsChargedWithTheSumOfItsStages) {
+  for (const char* const layout :
+       {R"(, "pipeline_parallel": 4, "gradient_accumulation": 4)",
+        R"(, "pipeline_parallel": 4, "pipeline_chunks": 2, "gradient_accumulation": 4)",
+        R"(, "pipeline_parallel": 2, "tensor_parallel": 2, "data_parallel": 2, "gradient_accumulation": 2)",
+        R"(, "pipeline_parallel": 4, "data_parallel": 4, "gradient_accumulation": 4)"}) {
+    const std::string text = R"({"schema": "spillway-scenario", "version": 1, "title": "stages",
+        "model": {"name": "gpt2-xl", "layers": 16, "sequence": 1024, "micro_batch": 4)" +
+                             std::string(layout) + R"(}, "hardware": {"profile": "dgx-h100"},
+        "offload": {"technique": "ssdtrain", "drives": "micron-9550-max-12.8tb", "drives_per_machine": 4}})";
+    const LoadedScenario loaded = load(parse_scenario(text, "test", ""));
+    const ScenarioRun ran = run_traced(loaded);
+    const Trace& trace = ran.trace(loaded);
+    std::map<std::int64_t, std::int64_t> by_stage;
+    for (std::size_t op = 0; op < trace.ops.size(); ++op)
+      if (trace.ops.kind[op] == OpKind::storage_write)
+        by_stage[trace.lanes[index_of(trace.ops.lane[op])].rank] += trace.ops.bytes[op].count();
+    const std::int64_t gpus = loaded.setup.gpus(), each = gpus / loaded.setup.pipeline_parallel;
+    std::map<std::int64_t, std::int64_t> by_machine;
+    for (std::int64_t gpu = 0; gpu < gpus; ++gpu) by_machine[gpu / 8] += by_stage[gpu / each];
+    std::int64_t most = 0;
+    for (const auto& [machine, bytes] : by_machine) most = std::max(most, bytes);
+    ASSERT_GT(most, 0) << layout;
+    ASSERT_FALSE(ran.result.drives.empty());
+    Bytes charged{};
+    for (const DriveTraffic& drive : ran.result.drives) charged = std::max(charged, drive.written);
+    EXPECT_EQ(charged.count(), most) << layout;
+    const SsdAnswer answer = answer_ssd(loaded, ran, {.life_years = 1, .replays = true});
+    ASSERT_EQ(answer.drives.size(), 1U);
+    const DriveAnswer& found = answer.drives.front();
+    EXPECT_EQ(found.written.count(), most) << layout;
+    EXPECT_EQ(found.sharers, std::min<std::int64_t>(gpus, 8));
+    const double shortest = shortest_life_years(ran.result);
+    EXPECT_NEAR(found.years, shortest, 1e-9 * shortest) << layout;
+    EXPECT_NEAR(
+        shortest,
+        found.endurance.bytes * 4 / static_cast<double>(most) * to_seconds(ran.result.step_time) / (365.0 * 86400),
+        1e-6 * shortest)
+        << layout;
+    const SsdAnswer apart = answer_ssd(loaded, ran, {.drives = {found.drive}, .drives_per_gpu = 1});
+    EXPECT_EQ(apart.drives.front().written, apart.traffic.load.written()) << "a set for each GPU";
+    EXPECT_EQ(apart.drives.front().sharers, 1);
+    const PcieAnswer links = answer_pcie(loaded, ran, {});
+    for (const LinkAnswer& link : links.links)
+      if (link.name.ends_with(" write")) {
+        EXPECT_NEAR(link.written, static_cast<double>(most), 1e-6 * static_cast<double>(most)) << link.name;
+      }
+  }
 }
 
 // As many drives as make the life that the verdict goes by: one fewer would not do.

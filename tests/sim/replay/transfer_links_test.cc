@@ -12,6 +12,7 @@
 
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
+#include "sim/replay/host_memory.h"
 #include "sim/replay/replay.h"
 
 namespace spillway::sim {
@@ -222,6 +223,30 @@ TEST(TransferLinks, ADriveSetTakesTheSumOfItsStages) {
         EXPECT_EQ(carried, charged) << stages << " on " << gpus;
       }
     }
+}
+
+// Host memory is the sum over the GPUs of a machine, whatever stages they belong to, of what is held at once.
+TEST(TransferLinks, HostMemoryIsThatOfTheStagesOnAMachine) {
+  Works works;
+  std::vector<Picos> times;
+  const auto hold = [&](LaneId lane, MemoryAction action, std::int64_t bytes, std::int64_t at) {
+    works.trace().memory_events.push_back({.bytes = Bytes(bytes), .action = action, .device = -1, .stream = lane});
+    times.push_back(microseconds(at));
+  };
+  for (std::uint16_t rank = 0; rank < 4; ++rank) {
+    const LaneId lane = works.lane(LaneKind::stream, 0, rank);
+    works.transfer(lane, OpKind::copy_device_to_host, 1000);
+    hold(lane, MemoryAction::allocate, 100 * (rank + 1), 10);
+    hold(lane, MemoryAction::free_requested, 100 * (rank + 1), rank < 2 ? 20 : 40);
+    hold(lane, MemoryAction::allocate, 1000, 30);
+  }
+  works.trace().rank_count = 4;
+  const auto peak = [&](std::int64_t gpus) {
+    return host_memory(works.trace(), nullptr, times, {}, {}, HostProfile(), RankPlaces(4, gpus, 8)).peak.count();
+  };
+  EXPECT_EQ(peak(8), 2 * (300 + 400) + 8 * 1000);
+  EXPECT_EQ(peak(16), 4 * (300 + 400) + 8 * 1000) << "two machines, the last two stages on one";
+  EXPECT_EQ(peak(64), 8 * (400 + 1000)) << "two machines for each";
 }
 
 // The same step, its stages on one machine: they wait for each other as much as they write, no more.
