@@ -34,6 +34,12 @@ double machine_usd_per_hour(const HardwareProfile& hardware, const PriceList& pr
   return price.price_usd->value * (12 / months + maintenance) / year_hours + kilowatts * tariff;
 }
 
+std::string_view told_cost() {
+  return "machines written off over 36 months of all hours or rented, with maintenance and full power, training "
+         "without "
+         "a pause; no network between them, no drives bought on top: `report procurement` counts these, and pauses";
+}
+
 double gpu_usd_per_hour(const HardwareProfile& hardware, const PriceList& prices) {
   if (hardware.gpu.price_usd_per_hour) return hardware.gpu.price_usd_per_hour->value;
   return machine_usd_per_hour(hardware, prices) / static_cast<double>(hardware.gpu_count);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "hwprofiles/hardware_profile.h"
 #include "hwprofiles/price_list.h"
@@ -21,8 +22,12 @@ struct MachinePower {
 MachinePower machine_power(const HardwareProfile& hardware, const PriceList& prices, double busy);
 
 // Of a whole machine: its rent, else its price written off over `months` of all hours, with maintenance, and its power
-// while it trains without a pause; 0: nobody states a price.
-double machine_usd_per_hour(const HardwareProfile& hardware, const PriceList& prices, double months = 36);
+// while it trains without a pause; 0: nobody states a price. It is the formula of a bill (studies/procurement/
+// fleet_cost.h) for a utilisation of 1, without a network and drives.
+constexpr double write_off_months = 36;
+double machine_usd_per_hour(const HardwareProfile& hardware, const PriceList& prices, double months = write_off_months);
+// What such a cost counts and leaves out, in words.
+std::string_view told_cost();
 // Of one GPU with its share of the machine: the profile's own price, else the machine's; 0: nobody states one.
 double gpu_usd_per_hour(const HardwareProfile& hardware, const PriceList& prices);
 

@@ -28,6 +28,7 @@
 #include "cli/output/table.h"
 #include "cli/output/way_report.h"
 #include "planners/offload/drive_life.h"
+#include "scenario/machine_power.h"
 #include "studies/fit/fit_search.h"
 #include "studies/fit/other_training.h"
 #include "studies/offload/result_figures.h"
@@ -76,6 +77,7 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitOutco
   document["gpus"] = subject.gpus;
   document["machine"] = subject.hardware.name;
   document["assumptions"] = subject.assumptions;
+  document["cost_basis"] = told_cost();
   if (outcome.any()) document["fingerprint"] = fmt::format("{:016x}", outcome.ways.front().row.result.fingerprint);
   document["fitting"] = outcome.fitting;
   const std::size_t same = outcome.best_of_same_maths();
@@ -216,6 +218,7 @@ void print_outcome(Context& context, const FitCall& call, const FitSubject& subj
   print_others(context, others);
   std::string text = "\n";
   for (const std::string& each : subject.assumptions) text += "assumed: " + each + "\n";
+  text += fmt::format("USD/Mtoken: {}\n", told_cost());
   text += fmt::format("{} layouts estimated, {} ways replayed, {} fit{}{}\n", outcome.screened, outcome.replayed,
                       outcome.fitting, outcome.exhausted ? "; more would be tried with --replays" : "",
                       outcome.stopped ? "; stopped before the search had ended" : "");

@@ -20,6 +20,7 @@
 #include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
 #include "reports/pictures/bars_svg.h"
+#include "scenario/machine_power.h"
 #include "studies/techniques/compare_techniques.h"
 
 namespace spillway::cli {
@@ -57,6 +58,7 @@ void print_rows_json(const TechniqueComparison& comparison, const std::string& s
   Json document = json_document("spillway.techniques");
   document["scenario"] = scenario;
   document["whole"] = comparison.is_whole;
+  document["cost_basis"] = told_cost();
   document["warnings"] = Json::array();
   document["rows"] = Json::array();
   for (const TechniqueRow& each : comparison.rows) document["rows"].push_back(row_json(each));
@@ -143,8 +145,8 @@ void run_techniques(Context& context, const TechniquesCall& call) {
     print_rows_json(comparison, call.scenario);
   } else {
     Table table({"technique", "fits", "short of", "step (ms)", "80 % within", "/ plain", "tokens/s", "MFU (%)",
-                 "allocated (GiB)", "reserved (GiB)", "efficiency (%)", "host (GB)", "drives (GB)", "life (years)",
-                 "binds", "planning (s)"});
+                 "allocated (GiB)", "reserved (GiB)", "efficiency (%)", "host (GB/GPU)", "drives (GB/GPU)",
+                 "life (years)", "binds", "planning (s)"});
     for (const TechniqueRow& each : comparison.rows) add_row(table, each);
     print(context, table);
     for (const TechniqueRow& each : comparison.rows) {

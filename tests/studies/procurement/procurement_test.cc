@@ -12,6 +12,7 @@
 
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
+#include "scenario/machine_power.h"
 #include "scenario/relaxed_hardware.h"
 #include "studies/offload/storage_links.h"
 #include "studies/procurement/fleet_cost.h"
@@ -199,6 +200,52 @@ TEST(CostModel, IsWhatItSays) {
   EXPECT_NEAR(value("usd_per_billion"), total / (3 * 365.0 / 2), 1e-6);
   EXPECT_NEAR(value("programme_cost"), value("usd_per_billion"), 1e-9);  // 1e9 tokens
   EXPECT_NEAR(value("usd_per_billion_alone"), total, 1e-6);
+}
+
+// The hour of a machine that `fit`, `techniques` and sweeps reckon with is the bill's, for a fleet that never pauses
+// and has no network; both are what a bill adds.
+TEST(CostModel, AnHourOfAMachineIsTheBillsFormula) {
+  const PriceList prices = PriceList::bundled();
+  for (const char* const name : {"dgx-h100", "dgx-a100"}) {
+    const HardwareProfile hardware = ProfileLibrary::shared().load_system(name);
+    const MachinePrice price = prices.machine(hardware);
+    ASSERT_TRUE(price.price_usd) << name;
+    const auto bill = [&](double utilisation, double network) {
+      FormulaWorkbook book;
+      FormulaTable table{"T", "", cost_fields(), {{"c", {}, {}}}, {}};
+      auto& given = table.cases[0].given;
+      for (const FormulaField& field : cost_fields())
+        if (field.expression.empty()) given[field.name] = number(0);
+      const MachinePower power = machine_power(hardware, prices, 1);
+      for (const auto& [field, value] :
+           std::initializer_list<std::pair<const char*, double>>{{"tokens", 5e9},
+                                                                 {"period_months", write_off_months},
+                                                                 {"utilisation", utilisation},
+                                                                 {"electricity", prices.electricity_usd_per_kwh->value},
+                                                                 {"power_overhead", prices.power_overhead->value},
+                                                                 {"maintenance", prices.maintenance_per_year->value},
+                                                                 {"write_amplification", 1},
+                                                                 {"retention_credit", 1},
+                                                                 {"machine_price_factor", 1},
+                                                                 {"drive_price_factor", 1},
+                                                                 {"gpus", 8},
+                                                                 {"gpus_per_machine", 8},
+                                                                 {"machine_price", price.price_usd->value},
+                                                                 {"network_price", network},
+                                                                 {"pays_power", 1},
+                                                                 {"machine_watts", power.training_watts},
+                                                                 {"idle_watts", power.idle_watts},
+                                                                 {"busy_days", 2},
+                                                                 {"drive_endurance_tb", 1}})
+        given[field] = number(value);
+      const std::size_t at = book.add(table);
+      return book.value(at, 0, "usd_per_billion");
+    };
+    const double hours = 2 * 24, per_billion = machine_usd_per_hour(hardware, prices) * hours / 5;
+    EXPECT_NEAR(bill(1, 0), per_billion, 1e-9 * per_billion) << name;
+    EXPECT_GT(bill(0.9, 0), 1.05 * per_billion) << name;
+    EXPECT_GT(bill(1, prices.network_usd_per_gpu->value), 1.01 * per_billion) << name;
+  }
 }
 
 // Half of a drive's rating used: the first set lives half a year, those after it a whole one: 0.5 + 3 x 1 > 3 years.
