@@ -7,10 +7,10 @@ const std::vector<FormulaField>& run_fields() {
       {"tokens", "tokens to train", "tokens", ""},
       {"tokens_per_step", "tokens of a step", "tokens", ""},
       {"step_seconds", "step time, replayed", "s", ""},
-      {"written_gb", "written to drives per step and GPU", "GB", ""},
+      {"written_gb", "written to drives per step by the GPU that writes most", "GB", ""},
       {"steps", "steps", "", "ceil(tokens / tokens_per_step)"},
       {"busy_days", "training without a pause", "days", "steps * step_seconds / 86400"},
-      {"written_tb", "written to drives per GPU", "TB", "steps * written_gb / 1000"}};
+      {"written_tb", "written to drives by the GPU that writes most", "TB", "steps * written_gb / 1000"}};
   return fields;
 }
 
@@ -40,7 +40,7 @@ const std::vector<FormulaField>& given_fields() {
       {"machine_watts", "machine while it trains", "W", ""},
       {"idle_watts", "machine while it does not", "W", ""},
       {"busy_days", "programme, training without a pause", "days", ""},
-      {"written_tb", "written to drives per GPU in the programme", "TB", ""},
+      {"written_tb", "written in the programme by the GPU that writes most", "TB", ""},
       // of its drives
       {"drives_per_gpu", "drives per GPU", "", ""},
       {"drive_price", "price of a drive", "USD", ""},

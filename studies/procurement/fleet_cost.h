@@ -15,7 +15,8 @@
 
 namespace spillway::studies {
 
-// Of one run on one fleet: how long it takes, what each GPU writes. Given: tokens, tokens_per_step, step_seconds,
+// Of one run on one fleet: how long it takes, what the GPU that writes most does, at whose pace all drives are reckoned
+// to wear. Given: tokens, tokens_per_step, step_seconds,
 // written_gb.
 const std::vector<FormulaField>& run_fields();
 
