@@ -200,7 +200,8 @@ bool runs_out(const Result& result) {
 void mark_tight(Result& result, const Result& kept) {
   result.memory.is_tight = kept.memory.out_of_memory;
   for (std::size_t r = 0; r < result.ranks.size() && r < kept.ranks.size(); ++r)
-    if (kept.ranks[r].verdict == Verdict::does_not_fit) result.ranks[r].verdict = Verdict::tight;
+    if (kept.ranks[r].verdict == Verdict::does_not_fit)
+      result.ranks[r].verdict = in_doubt(Verdict::tight, result.memory.doubt);
 }
 
 void keep_reserve(LoadedScenario& loaded) {

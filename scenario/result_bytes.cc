@@ -152,7 +152,7 @@ template <class Archive>
 void put(Archive& a, MemoryResult& v) {
   all(a, v.known, v.on_host, v.allocator, v.peak_allocated, v.peak_reserved, v.capacity, v.limit, v.peak_time,
       v.out_of_memory, v.gives_back, v.explanation, v.segments_allocated, v.driver_time, v.first_driver_time,
-      v.is_tight, v.short_of, v.timeline, v.owners, v.owners_by_layer, v.owners_by_phase, v.device);
+      v.is_tight, v.short_of, v.timeline, v.owners, v.owners_by_layer, v.owners_by_phase, v.device, v.doubt);
 }
 template <class Archive>
 void put(Archive& a, ReservePart& v) {

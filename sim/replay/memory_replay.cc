@@ -12,6 +12,7 @@
 #include "sim/devices/memory/recorded_state.h"
 #include "sim/devices/memory/torch_settings.h"
 #include "sim/replay/peak_owners.h"
+#include "traces/memory_doubt.h"
 
 namespace spillway::sim {
 namespace {
@@ -212,7 +213,8 @@ bool has_places(const Trace& trace) {
                      [](const MemoryEvent& event) { return event.device >= 0 && event.address != Addr(0); });
 }
 
-MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& options) : trace_(trace), options_(options) {
+MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& options)
+    : trace_(trace), options_(options), doubt_(memory_doubt(trace)) {
   std::vector<std::pair<std::int16_t, EventIndex>> streams = index_memory_events(trace);
   const std::vector<std::int16_t> devices = memory_devices(trace);
   if ((streams.empty() && devices.empty()) || (!devices.empty() && !has_places(trace))) return;
@@ -281,6 +283,7 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   stream.repeat = capacity == Bytes(0) || limit_matters_only_when_met(options_);
   if (capacity > Bytes(0)) stream.repeat_up_to = capacity;
   AllocationStreamResult needed = replay_allocation_stream(trace_, events, stream);
+  add_unusable(needed.unusable_events + needed.unusable_segments, doubt_);
   DevicePeaks& peaks = peaks_.emplace_back();
   peaks.device = device;
   peaks.allocated = Bytes(needed.statistics.all().allocated_bytes.peak);
@@ -290,7 +293,7 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   bool gives_back = false;
   std::optional<AllocationStreamResult> failed;
   const bool ran_twice = needed.repeated_peak_reserved > Bytes(0);
-  if (capacity > Bytes(0)) peaks.verdict = Verdict::fits;
+  if (capacity > Bytes(0)) peaks.verdict = in_doubt(Verdict::fits, doubt_);
   if (capacity > Bytes(0) && (!ran_twice || needed.repeated_peak_reserved > capacity)) {
     stream = stream_options(options_, device, capacity);
     stream.repeat = stream.stop_when_out_of_memory = true;
@@ -383,6 +386,7 @@ MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
   result.allocator = options_.allocator;
   result.capacity = result.limit = options_.capacity;
   result.known = true;
+  result.doubt = doubt_;
   result.peak_allocated = Bytes(shown_run_.statistics.all().allocated_bytes.peak);
   result.peak_reserved = Bytes(shown_run_.statistics.all().reserved_bytes.peak);
   result.segments_allocated = shown_run_.segments_allocated;

@@ -97,6 +97,7 @@ class MemoryReplay {
   std::vector<DevicePeaks> peaks_;  // ascending
   // The device that result() is about.
   bool known_ = false, on_host_ = false;
+  std::string doubt_;
   std::size_t shown_ = 0;  // in peaks_; not for host memory
   std::int16_t shown_device_ = -1;
   EventIndex shown_events_;

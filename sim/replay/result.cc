@@ -28,7 +28,7 @@ std::string_view describe_shortly(Binding binding) {
 Verdict MemoryResult::verdict() const {
   if (out_of_memory) return Verdict::does_not_fit;
   if (!known || on_host || capacity <= Bytes(0)) return Verdict::unknown;
-  return is_tight ? Verdict::tight : Verdict::fits;
+  return in_doubt(is_tight ? Verdict::tight : Verdict::fits, doubt);
 }
 
 Verdict Result::verdict() const {
@@ -47,9 +47,15 @@ std::string Result::why_unknown() const {
   if (!memory.known) return "the trace has no usable memory events";
   if (memory.on_host) return "it ran on the host, not on a GPU";
   if (memory.capacity <= Bytes(0)) return "no memory limit is known";
+  if (!memory.doubt.empty()) return "its record of memory is in doubt: " + memory.doubt;
   for (const RankResult& rank : ranks)
     if (rank.verdict == Verdict::unknown) return "no memory events of " + rank.name;
   return "";
+}
+
+bool Result::is_in_doubt() const {
+  return verdict() == Verdict::unknown && memory.known && !memory.on_host && memory.capacity > Bytes(0) &&
+         !memory.doubt.empty();
 }
 
 }  // namespace spillway::sim

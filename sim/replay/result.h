@@ -147,6 +147,7 @@ struct MemoryResult {
   Picos driver_time{};        // the host's in the allocator's calls of the driver, within the replayed time
   Picos first_driver_time{};  // the same of a first step, when nothing is cached; not in the replayed time
   bool is_tight = false;      // fits, with the margin of the reserve used up
+  std::string doubt;          // memory_doubt() of the trace, and what of its events no allocator can be asked for
   // Least additional device memory with which it fits (least_capacity()); 0: it fits, or nobody searched.
   Bytes short_of{};
   std::vector<MemoryPoint> timeline;
@@ -257,6 +258,8 @@ struct Result {
   [[nodiscard]] Picos unexplained() const;
   // Precondition: verdict() is unknown. "the trace has no memory events".
   [[nodiscard]] std::string why_unknown() const;
+  // Unknown, though there are memory events and a limit: what was recorded of them is in doubt.
+  [[nodiscard]] bool is_in_doubt() const;
   [[nodiscard]] bool fits() const { return verdict() == Verdict::fits; }             // known to, the reserve kept
   [[nodiscard]] bool may_fit() const { return verdict() != Verdict::does_not_fit; }  // or not known
 };

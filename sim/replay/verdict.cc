@@ -37,4 +37,8 @@ Verdict verdict_of(Bytes needed, Bytes capacity) {
   return needed <= capacity ? Verdict::fits : Verdict::does_not_fit;
 }
 
+Verdict in_doubt(Verdict verdict, std::string_view doubt) {
+  return doubt.empty() ? verdict : both(verdict, Verdict::unknown);
+}
+
 }  // namespace spillway::sim

@@ -12,7 +12,7 @@ namespace spillway::sim {
 enum class Verdict : std::uint8_t {
   fits,
   tight,    // fits, but not with the margin of the reserve kept free (Reserve)
-  unknown,  // no usable memory in the trace, or no limit to hold it against
+  unknown,  // no usable memory in the trace, no limit to hold it against, or a record in doubt
   does_not_fit,
 };
 // "fits", "tight", "unknown", "does not fit".
@@ -32,5 +32,8 @@ Verdict both(Verdict a, Verdict b);
 
 // capacity 0: no limit is known.
 Verdict verdict_of(Bytes needed, Bytes capacity);
+
+// Of a record whose memory is in doubt (traces/memory_doubt.h; empty: it isn't): a yes isn't known, a no stays one.
+Verdict in_doubt(Verdict verdict, std::string_view doubt);
 
 }  // namespace spillway::sim

@@ -223,8 +223,10 @@ class SnapshotReader {
     const std::string_view name = pickle_.text(pickle_.find(row, "action"));
     const auto* known = std::find_if(actions.begin(), actions.end(), [&](const auto& a) { return a.first == name; });
     if (known == actions.end()) {
-      trace_.note("unknown_memory_action", place + ": \"" + std::string(name.substr(0, 40)) + "\"",
-                  "a kind of event this version does not know; left out", name != "annotate");
+      const bool is_memory = name != "annotate";
+      trace_.note(is_memory ? "unknown_memory_action" : "annotation_of_memory",
+                  place + ": \"" + std::string(name.substr(0, 40)) + "\"",
+                  "a kind of event this version does not know; left out", is_memory);
       return;
     }
     MemoryEvent event{.time = time(row), .action = known->second, .device = device};

@@ -47,5 +47,26 @@ TEST(MemoryReplay, VerdictsWithoutPeaksAreThoseWithThem) {
   EXPECT_GT(skipped, 10);
 }
 
+// Rows that a reader left out, and sizes that no allocator can be asked for: of each device.
+TEST(MemoryReplay, WhatWasLeftOutIsInDoubt) {
+  Trace trace = stream({{take, 1, 30}});
+  const std::vector<Picos> unknown(trace.memory_events.size() + 1, Picos(0));
+  const auto verdicts = [&](Bytes capacity) {
+    const MemoryReplay replay(trace, within(capacity));
+    return std::pair(replay.result(unknown).verdict(), replay.peaks().front().verdict);
+  };
+  EXPECT_EQ(verdicts(mebibytes(64)), std::pair(Verdict::fits, Verdict::fits));
+  trace.note("negative_duration", "", "of work", true);
+  EXPECT_EQ(verdicts(mebibytes(64)), std::pair(Verdict::fits, Verdict::fits));
+  trace.note("bad_block", "", "left out", true);
+  EXPECT_EQ(verdicts(mebibytes(64)), std::pair(Verdict::unknown, Verdict::unknown));
+  EXPECT_EQ(verdicts(mebibytes(8)), std::pair(Verdict::does_not_fit, Verdict::does_not_fit));
+  trace.findings.clear();
+  MemoryEvent endless = trace.memory_events.back();
+  endless.bytes = Bytes(std::int64_t{1} << 60);
+  trace.memory_events.push_back(endless);
+  EXPECT_EQ(verdicts(mebibytes(64)), std::pair(Verdict::unknown, Verdict::unknown));
+}
+
 }  // namespace
 }  // namespace spillway::sim

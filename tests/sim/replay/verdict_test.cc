@@ -55,6 +55,26 @@ TEST(Verdict, IsThatOfTheWorstPart) {
   EXPECT_FALSE(result.may_fit());
 }
 
+// What is in doubt takes a yes away, however the memory is; a no stays. Without a limit nobody asked.
+TEST(Verdict, OfARecordInDoubtIsUnknown) {
+  Result result = with_limit();
+  result.memory.doubt = "bad_block (2): left out";
+  EXPECT_EQ(result.verdict(), Verdict::unknown);
+  EXPECT_TRUE(result.is_in_doubt());
+  EXPECT_NE(result.why_unknown().find("bad_block (2): left out"), std::string::npos) << result.why_unknown();
+  result.memory.is_tight = true;
+  EXPECT_EQ(result.verdict(), Verdict::unknown);
+  result.memory.out_of_memory = true;
+  EXPECT_EQ(result.verdict(), Verdict::does_not_fit);
+  EXPECT_FALSE(result.is_in_doubt());
+  result = with_limit();
+  result.memory.doubt = "bad_block (2): left out";
+  result.memory.capacity = Bytes(0);
+  EXPECT_EQ(result.verdict(), Verdict::unknown);
+  EXPECT_FALSE(result.is_in_doubt());
+  EXPECT_EQ(result.why_unknown(), "no memory limit is known");
+}
+
 TEST(Verdict, IsNullInJsonWhereItIsUnknown) {
   EXPECT_EQ(fits_json(Verdict::unknown).dump(), "null");
   for (const Verdict verdict : {Verdict::fits, Verdict::tight, Verdict::unknown, Verdict::does_not_fit})

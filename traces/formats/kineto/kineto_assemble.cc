@@ -339,10 +339,16 @@ void Assembler::append_memory() {
     trace_.memory_events.push_back(event);
     if (event.device < 0 || event.address.count() == 0) continue;
     usable = true;
-    if (event.action == MemoryAction::allocate)
+    if (event.action == MemoryAction::allocate) {
       live.insert(event.address.count());
-    else if (live.erase(event.address.count()) == 0)
+    } else if (live.erase(event.address.count()) == 0) {
       trace_.note("free_of_earlier_block", "", "blocks allocated before the capture were freed in it", false);
+      if (event.total_allocated < Bytes(0))
+        trace_.note("memory_before_unknown", "",
+                    "blocks allocated before the capture were freed in it, and no total "
+                    "says how much was there",
+                    false);
+    }
   }
   trace_.memory_size_is_requested = false;
   if (usable)

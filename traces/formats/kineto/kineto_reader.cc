@@ -274,7 +274,7 @@ void Reader::read_members() {
     const char* const begin = at_;
     const std::string_view value = whole_value();
     if (value.empty() && at_ == begin) {
-      trace_.note("damaged_header", key, "no value; what follows was not read", true);
+      trace_.note("truncated_file", key, "the file's header has no value; what follows was not read", true);
       return;
     }
     if (value.empty()) break;

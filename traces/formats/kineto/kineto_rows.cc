@@ -56,20 +56,21 @@ void KinetoRows::add(const KinetoEvent& event, std::uint64_t place) {
 }
 
 bool KinetoRows::instant_of(const KinetoEvent& event, std::int64_t& at, std::uint64_t place) {
+  const auto drop = [&](const char* kind, const char* why) {
+    if (event.phase == 'X')
+      trace_.note(kind, at_byte(place), why, true);
+    else
+      trace_.note("memory_without_time", at_byte(place), "a memory event without a usable \"ts\" was dropped", true);
+    return false;
+  };
   json::Micros micros;
-  if (!json::parse_micros(event.text(Field::timestamp), micros)) {
-    trace_.note("bad_time", at_byte(place), "an event has no usable \"ts\"; it was dropped", true);
-    return false;
-  }
-  if (micros.whole == 0 && origin_us_ != 0) {
-    trace_.note("zero_time", at_byte(place), "the profiler had no time for this event; it was dropped", true);
-    return false;
-  }
+  if (!json::parse_micros(event.text(Field::timestamp), micros))
+    return drop("bad_time", "an event has no usable \"ts\"; it was dropped");
+  if (micros.whole == 0 && origin_us_ != 0)
+    return drop("zero_time", "the profiler had no time for this event; it was dropped");
   std::int64_t delta = 0;
-  if (__builtin_sub_overflow(micros.whole, origin_us_, &delta) || delta > span_limit_us || delta < -span_limit_us) {
-    trace_.note("time_out_of_range", at_byte(place), "more than 25 days from the first event; it was dropped", true);
-    return false;
-  }
+  if (__builtin_sub_overflow(micros.whole, origin_us_, &delta) || delta > span_limit_us || delta < -span_limit_us)
+    return drop("time_out_of_range", "more than 25 days from the first event; it was dropped");
   at = delta * 1'000'000 + micros.picos;
   return true;
 }

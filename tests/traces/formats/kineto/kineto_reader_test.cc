@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/input_error.h"
 #include "traces/derive.h"
 #include "traces/formats/read.h"
+#include "traces/memory_doubt.h"
 #include "traces/summary.h"
 
 namespace spillway::traces {
@@ -231,6 +233,30 @@ TEST(Kineto, OrdersMemoryEventsOfOneInstant) {
   EXPECT_EQ(trace.memory_events[1].address, Addr(18446744073709551615U));
   EXPECT_EQ(trace.memory_events[2].address, Addr(4096));
   EXPECT_EQ(count_of(trace, "free_of_earlier_block"), 0U);
+}
+
+// What is wrong with work says nothing of memory; memory that was left out, or held before without a total, does.
+TEST(Kineto, WhatIsWrongWithMemoryDoubtsIt) {
+  const std::string taken = memory_event("512", "4096", 1), given = memory_event("-512", "4096", 2);
+  EXPECT_EQ(memory_doubt(read_events(kernel("a", "NaN", "1", 1) + "," + kernel("b", "20", "-3", 2) + "," + taken)), "");
+  const auto without = [](std::string event, const std::string& part, const std::string& other) {
+    return event.replace(event.find(part), part.size(), other);
+  };
+  const std::pair<std::string, std::string> cases[] = {
+      {without(taken, R"("ts":10)", R"("ts":"never")"), "memory_without_time (1): "},
+      {without(taken, R"("Bytes":512)", R"("Bytes":"many")"), "memory_without_bytes (1): "},
+      {without(taken, R"("Addr":4096,)", ""), "memory_without_address (1): "},
+      {without(taken, R"("args":)", R"("args" )"), "damaged_event (1): "},
+      {given, "memory_before_unknown (1): "}};
+  for (const auto& [event, says] : cases)
+    EXPECT_EQ(memory_doubt(read_events(taken + "," + memory_event("512", "8192", 3) + "," + event + "," + given))
+                  .substr(0, says.size()),
+              says)
+        << event;
+  const std::string total = without(given, R"("Device Id")", R"("Total Allocated":0,"Device Id")");
+  EXPECT_EQ(memory_doubt(read_events(total)), "") << "what was there is known";
+  const std::string whole = "{\"traceEvents\": [" + taken + "," + taken;
+  EXPECT_EQ(memory_doubt(read_text(whole.substr(0, whole.size() - 20))).substr(0, 14), "truncated_file");
 }
 
 // A thread may be written as a number and as a text; a stream may be named in "tid" alone.
