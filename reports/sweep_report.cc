@@ -33,6 +33,7 @@ Json sweep_row_json(const SweepRow& row) {
   const SweepMetrics& metrics = row.replayed;
   json["fits"] = fits_json(row.verdict);
   json["verdict"] = to_string(row.verdict);
+  if (!row.why_unknown.empty()) json["why_unknown"] = row.why_unknown;
   json["meets_requirements"] = row.does;
   json["on_front"] = row.on_front;
   json["step_time_ns"] = std::llround(metrics.step_seconds * 1e9);

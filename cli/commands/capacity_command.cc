@@ -229,7 +229,7 @@ void run_capacity(Context& context, const CapacityCall& call) {
     print_table(context, request, outcome);
   if (!context.json() && !context.rows_only()) print_best(request, outcome);
   if (outcome.interrupted) note(context, "interrupted: what is missing was not finished");
-  if (!outcome.any()) context.exit_code = exit_answer_is_no;
+  if (!outcome.any()) context.exit_code = outcome.is_in_doubt() ? exit_not_known : exit_answer_is_no;
 }
 
 }  // namespace

@@ -212,6 +212,8 @@ void print_outcome(Context& context, const FitCall& call, const FitSubject& subj
       print("\nwhat each part of it is worth\n");
       print(context, worth_table(outcome));
     }
+  } else if (outcome.unknown() != nullptr) {
+    print("\nwhether any way that was tried fits is unknown\n");
   } else {
     print("\nno way that was tried fits; the nearest is at the top\n");
   }
@@ -264,10 +266,13 @@ void run_fit(Context& context, FitCall& call) {
     print_json(outcome_json(call, subject, outcome, others));
   else
     print_outcome(context, call, subject, outcome, others);
-  if (outcome.any()) warn_of_verdict(context, outcome.ways.front().row.result);
+  const Result* const unknown = outcome.unknown();
+  if (outcome.any() || unknown != nullptr)
+    warn_of_verdict(context, unknown != nullptr ? *unknown : outcome.ways.front().row.result);
   if (!call.output.empty() && outcome.any()) write_best(subject, outcome, call.output);
   if (!call.output.empty() && !outcome.any()) note(context, "nothing fits: " + call.output + " is not written");
-  if (!outcome.any()) context.exit_code = exit_answer_is_no;
+  if (!outcome.any())
+    context.exit_code = unknown != nullptr && unknown->is_in_doubt() ? exit_not_known : exit_answer_is_no;
 }
 
 }  // namespace

@@ -28,6 +28,7 @@
 #include "sim/replay/memory_replay.h"
 #include "studies/diagnosis/memory_diagnosis.h"
 #include "traces/formats/read.h"
+#include "traces/memory_doubt.h"
 
 namespace spillway::cli {
 namespace {
@@ -95,6 +96,7 @@ struct Replayed {
   std::string label;  // the allocator, with settings of its own if it was given any
   std::string settings;
   AllocationStreamResult result;
+  std::string doubt;  // memory_doubt() of the record
 };
 
 struct Answer {
@@ -159,6 +161,8 @@ Answer replay(const Context& context, const Request& request) {
     Replayed& replayed = answer.results.emplace_back();
     replayed.settings = pools[i].settings;
     replayed.result = replay_allocation_stream(trace, options);
+    replayed.doubt = memory_doubt(trace);
+    add_unusable(replayed.result.unusable_events + replayed.result.unusable_segments, replayed.doubt);
     const bool own = i < request.allocators.size() && request.allocators[i].find(':') != std::string::npos;
     replayed.label = own ? request.allocators[i] : replayed.result.policy;
   }
@@ -166,12 +170,15 @@ Answer replay(const Context& context, const Request& request) {
 }
 
 // What lived before the first event is there already, so it can be too much without any allocation failing.
-Verdict verdict_of(const AllocationStreamResult& result, const Request& request) {
+Verdict verdict_of(const Replayed& replayed, const Request& request) {
+  const AllocationStreamResult& result = replayed.result;
   if (result.out_of_memory > 0) return Verdict::does_not_fit;
-  return sim::verdict_of(Bytes(result.statistics.all().reserved_bytes.peak), Bytes(request.capacity_bytes));
+  const Bytes peak(result.statistics.all().reserved_bytes.peak);
+  return in_doubt(sim::verdict_of(peak, Bytes(request.capacity_bytes)), replayed.doubt);
 }
 
-std::vector<std::string> warnings_of(const AllocationStreamResult& result, const Request& request) {
+std::vector<std::string> warnings_of(const Replayed& replayed, const Request& request) {
+  const AllocationStreamResult& result = replayed.result;
   std::vector<std::string> warnings;
   if (result.plan) {
     const PlanOutcome& plan = *result.plan;
@@ -182,7 +189,8 @@ std::vector<std::string> warnings_of(const AllocationStreamResult& result, const
                       "whose place was taken, {} without a place",
                       missed, missed + plan.placed, plan.size_mismatch, plan.overlap, plan.unplanned));
   }
-  if (verdict_of(result, request) == Verdict::does_not_fit && !result.first_out_of_memory)
+  if (!replayed.doubt.empty()) warnings.push_back("the record of memory is in doubt: " + replayed.doubt);
+  if (verdict_of(replayed, request) == Verdict::does_not_fit && !result.first_out_of_memory)
     warnings.push_back("the recorded state at the first event is larger than the capacity");
   const auto add = [&](std::uint64_t count, const std::string& what) {
     if (count > 0) warnings.push_back(fmt::format("{} {}", count, what));
@@ -267,7 +275,7 @@ void fill(const Replayed& replayed, const Request& request, Json& document) {
   document["allocator"] = result.policy;
   document["settings"] = replayed.settings;
   document["device"] = result.device;
-  put_verdict(document, verdict_of(result, request));
+  put_verdict(document, verdict_of(replayed, request));
   document["peak_allocated_bytes"] = all.allocated_bytes.peak;
   document["peak_active_bytes"] = all.active_bytes.peak;
   document["peak_requested_bytes"] = all.requested_bytes.peak;
@@ -295,7 +303,7 @@ void fill(const Replayed& replayed, const Request& request, Json& document) {
   put_policy(result, document);
   document["driver_calls"] = driver_of(result.cost);
   document["memory_stats"] = statistics_of(result.statistics);
-  document["warnings"] = warnings_of(result, request);
+  document["warnings"] = warnings_of(replayed, request);
 }
 
 // The first allocator's figures are the document's own; with several, all of them are in "allocators".
@@ -380,7 +388,7 @@ void run_memory(Context& context, const Request& request) {
   const Answer answer = replay(context, request);
   const std::vector<Replayed>& results = answer.results;
   for (const Replayed& replayed : results)
-    for (const std::string& warning : warnings_of(replayed.result, request))
+    for (const std::string& warning : warnings_of(replayed, request))
       warn(context, (results.size() == 1 ? "" : replayed.label + ": ") + warning);
   if (context.json())
     print_json(document_of(answer, request));
@@ -391,7 +399,9 @@ void run_memory(Context& context, const Request& request) {
           owners_text("by phase", answer.owners.owners_by_phase, 8) +
           owners_text("by layer", answer.owners.owners_by_layer, 8) + diagnosis_text(*answer.diagnosis) +
           explanation_text(*answer.explanation));
-  if (verdict_of(results.front().result, request) == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
+  const Verdict verdict = verdict_of(results.front(), request);
+  if (verdict == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
+  if (verdict == Verdict::unknown && request.capacity_bytes > 0) context.exit_code = exit_not_known;
 }
 
 }  // namespace

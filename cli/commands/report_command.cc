@@ -227,6 +227,7 @@ void report_step(Context& context, const ReportArguments& arguments) {
     json["diagnosis"] = diagnosis_json(*diagnosis);
   }
   finish(context, arguments, loaded, json, document);
+  context.exit_code = exit_code_of(result);
 }
 
 void add_settings(Command& command, ReportArguments& arguments) {

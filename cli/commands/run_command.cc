@@ -197,7 +197,7 @@ void run_scenario(const RunArguments& arguments, Context& context) {
     }
   }
   const bool is_worn = training && training->wears_out();
-  if (!result.may_fit() || !result.drives_refuse.empty() || is_worn) context.exit_code = exit_answer_is_no;
+  context.exit_code = is_worn ? exit_answer_is_no : exit_code_of(result);
 }
 
 void compare_scenarios(const RunArguments& arguments, Context& context) {

@@ -170,16 +170,19 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
 }
 
 void print_outcome(Context& context, const SweepCall& call, const SweepFile& file, const SweepOutcome& outcome) {
-  bool answered = false;
+  bool answered = false, in_doubt = false;
   std::size_t unknown = 0;
+  std::string why;
   for (const SweepRow& row : outcome.rows) {
     answered |= row.on_front;
-    unknown += row.failure.empty() && row.verdict == Verdict::unknown ? 1 : 0;
+    if (!row.failure.empty() || row.verdict != Verdict::unknown) continue;
+    in_doubt |= row.is_in_doubt;
+    if (unknown++ == 0) why = row.why_unknown;
   }
-  if (!answered) context.exit_code = exit_answer_is_no;
+  if (!answered) context.exit_code = in_doubt ? exit_not_known : exit_answer_is_no;
   if (unknown > 0)
     warn(context,
-         fmt::format("whether they fit is unknown of {} replayed points{}", unknown,
+         fmt::format("whether they fit is unknown of {} replayed points, {}{}", unknown, why,
                      file.must_fit ? R"(: they don't count (to ask for time alone: "require": {"fits": false}))" : ""));
   if (outcome.screened == 0 && outcome.is_whole && !outcome.invalid.empty()) {
     const auto fewer = [](const auto& a, const auto& b) { return a.second.points < b.second.points; };

@@ -149,6 +149,9 @@ void run_techniques(Context& context, const TechniquesCall& call) {
                  "life (years)", "binds", "planning (s)"});
     for (const TechniqueRow& each : comparison.rows) add_row(table, each);
     print(context, table);
+    if (const Result& plain = comparison.rows.front().row.result;
+        comparison.rows.front().row.ran() && plain.verdict() == Verdict::unknown)
+      warn_of_verdict(context, plain);
     for (const TechniqueRow& each : comparison.rows) {
       if (!each.row.error.empty()) warn(context, each.row.way.name + ": " + each.row.error);
       for (const std::string& warning : each.row.result.warnings)

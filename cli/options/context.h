@@ -1,7 +1,7 @@
 // What every command shares: the global options, and the exit code it leaves.
 //
-//   0  done                       2  bad usage or bad input (InputError)
-//   1  done, the answer is no     3  internal error             130  interrupted
+//   0  done                       2  bad usage or bad input (InputError)     4  done, the answer isn't known
+//   1  done, the answer is no     3  internal error                        130  interrupted
 //
 // Results go to standard output, everything else to standard error.
 #pragma once
@@ -18,6 +18,7 @@ enum ExitCode : int {
   exit_answer_is_no = 1,
   exit_bad_input = 2,
   exit_internal = 3,
+  exit_not_known = 4,
   exit_interrupted = 130,
   exit_no_reader = 141  // as a shell tells of a program that a closed pipe ended
 };

@@ -79,6 +79,9 @@ bad usage or bad input; the message says file, place, cause and remedy
 3
 a fault of spillway
 .TP
+4
+done, and the answer is not known: what is wrong with a record touches its memory
+.TP
 130
 interrupted: Ctrl-C, a request to end (SIGTERM) or a hang-up
 .TP

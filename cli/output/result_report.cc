@@ -265,7 +265,7 @@ Json result_json(const Result& result) {
   Json document = json_document("spillway-result");
   document["title"] = result.title;
   document["fingerprint"] = fmt::format("{:016x}", result.fingerprint);
-  put_verdict(document, result.verdict());
+  put_verdict(document, result);
   document["verdict_words"] = verdict(result);
   document["short_of_bytes"] = short_of_json(result);
   document["reserve"] = reserve_json(result.reserve);
@@ -412,6 +412,16 @@ void warn_of_verdict(const Context& context, const Result& result) {
     warn(context, verdict(result));
   else if (found == Verdict::unknown)
     warn(context, "whether it fits is unknown: " + result.why_unknown());
+}
+
+void put_verdict(Json& document, const Result& result) {
+  put_verdict(document, result.verdict());
+  if (result.verdict() == Verdict::unknown) document["why_unknown"] = result.why_unknown();
+}
+
+ExitCode exit_code_of(const Result& result) {
+  if (!result.may_fit() || !result.drives_refuse.empty()) return exit_answer_is_no;
+  return result.is_in_doubt() ? exit_not_known : exit_done;
 }
 
 // Of a verdict in CSV.

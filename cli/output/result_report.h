@@ -22,6 +22,11 @@ nlohmann::ordered_json reserve_json(const Reserve& reserve);
 std::string result_text(const Result& result);
 // Where it is tight or unknown: a warning.
 void warn_of_verdict(const Context& context, const Result& result);
+// "fits", "verdict"; "why_unknown" where it is.
+void put_verdict(nlohmann::ordered_json& document, const Result& result);
+// Of a question whether it fits: no also where the drives refuse; not known where its record of memory is in doubt. A
+// record without usable memory, or without a limit, is asked for its time: done.
+ExitCode exit_code_of(const Result& result);
 // One row, the headline figures.
 Table result_row(const Result& result);
 // Figure by figure: A, B, change.

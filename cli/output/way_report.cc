@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "planners/offload/drive_life.h"
 
@@ -47,7 +48,10 @@ Json way_json(const WayRow& row) {
   const bool ran = row.ran(), has_memory = ran && result.memory.known;
   const auto if_ran = [&](auto value) { return ran ? Json(value) : Json(); };
   const auto if_memory = [&](Bytes bytes) { return has_memory ? Json(bytes.count()) : Json(); };
-  put_verdict(json, ran ? result.verdict() : Verdict::unknown);
+  if (ran)
+    put_verdict(json, result);
+  else
+    put_verdict(json, Verdict::unknown);
   if (!row.error.empty()) json["error"] = row.error;
   if (!result.drives_refuse.empty()) json["drives_refuse"] = result.drives_refuse;
   if (const std::string missing = row.shortage(); !missing.empty()) json["short_of"] = missing;

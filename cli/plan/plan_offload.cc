@@ -182,8 +182,8 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
     LoadedScenario wider = load_argument(request.scenario, given_up);
     prepare_for_offload(wider);
     BestOffload found = plan(wider, given_up);
-    if (found.outcome.best.fits()) {
-      found.outcome.best.verdict = Verdict::tight;
+    if (found.outcome.best.verdict != Verdict::does_not_fit) {
+      found.outcome.best.verdict = both(found.outcome.best.verdict, Verdict::tight);
       answer.best = std::move(found);
     }
   }
@@ -200,7 +200,7 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
     warn(context,
          "tight: the plan runs, but not with the reserve's margin of " + gib(loaded.reserve.margin) + " GiB kept free");
   print_answer(context, answer);
-  if (best.verdict == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
+  context.exit_code = best.verdict == Verdict::does_not_fit ? exit_answer_is_no : exit_code_of(best.result);
 }
 
 struct RokRequest {

@@ -98,7 +98,7 @@ void run_plan(Context& context, const RecomputeCall& call) {
   if (!is_own_budget && runs_out(best.outcome.best.result) && loaded.reserve.margin > Bytes(0)) {
     const std::vector<std::string> given_up = without_margin(said, loaded);
     BestRecompute wider = plan(load_argument(call.scenario, given_up), given_up);
-    if (wider.outcome.best.fits()) {
+    if (wider.outcome.best.may_fit()) {
       mark_tight(wider.outcome.best.result, best.outcome.best.result);
       best = std::move(wider);
     }
@@ -109,7 +109,7 @@ void run_plan(Context& context, const RecomputeCall& call) {
   write_offload_plan(best.loaded ? best.loaded->trace : loaded.trace, outcome.best.plan, call.output);
   print_outcome(context, best, is_own_budget ? Reserve() : loaded.reserve,
                 is_own_budget ? settings.budget : loaded.options.memory.capacity);
-  if (!outcome.best.may_fit()) context.exit_code = exit_answer_is_no;
+  context.exit_code = exit_code_of(outcome.best.result);
 }
 
 }  // namespace

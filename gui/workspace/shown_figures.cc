@@ -62,20 +62,6 @@ constexpr const char* no_times = "the file has no times";
 
 bool has_times(const Outcome& outcome) { return outcome.trace().has(Capability::times); }
 
-// What a reader found wrong with a record's memory, or left out of the record: a verdict on it says little.
-std::size_t doubts_of(const Outcome& outcome) {
-  const auto speaks_of_memory = [](const Finding& finding) {
-    const auto holds = [&](const char* word) { return finding.kind.find(word) != std::string::npos; };
-    return finding.is_error || holds("memory") || holds("block") || holds("segment") || holds("storage");
-  };
-  const auto& findings = outcome.trace().findings;
-  return static_cast<std::size_t>(std::count_if(findings.begin(), findings.end(), speaks_of_memory));
-}
-
-std::string doubt_words(std::size_t doubts) {
-  return fmt::format("No verdict on memory: {} warning{}", doubts, doubts == 1 ? "" : "s");
-}
-
 // Without a limit there is no verdict on the replay; the record has one all the same.
 bool ran_out_when_recorded(const Outcome& outcome) {
   const auto& events = outcome.trace().memory_events;
@@ -103,7 +89,6 @@ std::string short_verdict(const Outcome& outcome) {
   if (result.verdict() == Verdict::tight) return "Tight: its margin is used";
   if (!result.fits() && ran_out_when_recorded(outcome)) return "Ran out as recorded";
   if (!result.fits()) return "No verdict on memory";
-  if (const std::size_t doubts = doubts_of(outcome); doubts > 0) return doubt_words(doubts);
   return "Fits, " + gib_text(memory.limit - memory.peak_reserved) + " to spare";
 }
 
@@ -114,8 +99,7 @@ std::string verdict_title(const Outcome& outcome) {
   if (!result.drives_refuse.empty()) return "✖ not what is asked";
   if (!result.fits() && ran_out_when_recorded(outcome)) return "✖ out of memory, as recorded";
   if (result.verdict() == Verdict::tight) return "▲ fits tightly";
-  if (!result.fits()) return "▲ not known";
-  return doubts_of(outcome) > 0 ? "▲ not known" : "✔ fits";
+  return result.fits() ? "✔ fits" : "▲ not known";
 }
 
 ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
@@ -140,9 +124,7 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
     figure.change = gain == Bytes(0) ? "no change" : (gain < Bytes(0) ? "" : "+") + bytes_text(gain) + " of margin";
     figure.direction = gain == Bytes(0) ? Change::none : gain > Bytes(0) ? Change::better : Change::worse;
   }
-  const std::size_t doubts = result.may_fit() ? doubts_of(outcome) : 0;
-  figure.is_caution = result.verdict() == Verdict::tight || result.verdict() == Verdict::unknown || doubts > 0;
-  if (doubts > 0 && result.fits()) figure.detail = "what is recorded " + figure.value;
+  figure.is_caution = result.verdict() == Verdict::tight || result.verdict() == Verdict::unknown;
   if (result.verdict() != Verdict::unknown) {
     ground_on(outcome, record_or_model(outcome), {"gpu.context_memory"}, figure);
     for (const ReservePart& part : result.reserve.parts)

@@ -8,6 +8,7 @@ from .errors import InputError, NotFound, ProgramError
 
 ANSWER_IS_NO = 1  # exit codes of the program
 BAD_INPUT = 2
+NOT_KNOWN = 4
 
 # Where the program is, seen from a folder above this package: a checkout's build, a release's programs.
 _BESIDE = ("build/cli/spillway", "bin/spillway", "spillway")
@@ -59,7 +60,7 @@ def _sentence(words):
     return error.group(1) + (f"; remedy: {remedy.group(1)}" if remedy else "")
 
 
-def call(*arguments, program=None, answers=(0, ANSWER_IS_NO)):
+def call(*arguments, program=None, answers=(0, ANSWER_IS_NO, NOT_KNOWN)):
     """Runs the program and returns (stdout, stderr, exit code). Exit codes that aren't `answers` are errors: InputError
     for bad input, ProgramError otherwise, each with the program's own words on one line."""
     path = find_program(program)

@@ -225,6 +225,11 @@ bool CapacityOutcome::any() const {
   return std::any_of(answers.begin(), answers.end(), [](const CapacityAnswer& each) { return each.best.has_value(); });
 }
 
+bool CapacityOutcome::is_in_doubt() const {
+  return !any() && std::any_of(answers.begin(), answers.end(),
+                               [](const CapacityAnswer& each) { return each.beyond && each.beyond->is_in_doubt; });
+}
+
 CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProgress& progress) {
   CapacityOutcome outcome;
   outcome.answers.resize(request.techniques.size());

@@ -30,6 +30,7 @@ struct CapacityTrial {
   bool holds = false;                  // tight: only where no value keeps the whole reserve
   bool only_tight = false;             // it would hold, but for the reserve's margin
   Verdict verdict = Verdict::unknown;  // of what was replayed
+  bool is_in_doubt = false;            // unknown for what is wrong with a record
   bool replayed = false;               // false: the state alone is too much, or the value isn't possible
   bool at_fault = false;               // the value isn't possible: why_not is the scenario's error
   std::string why_not;                 // not holding: what is missing
@@ -81,10 +82,11 @@ struct CapacityAnswer {
 };
 
 struct CapacityOutcome {
-  std::vector<CapacityAnswer> answers;  // as the request's techniques
-  bool interrupted = false;             // some are missing or were not finished
-  std::optional<std::size_t> best;      // the answer that goes farthest; of equals the cheapest, then the fastest
-  [[nodiscard]] bool any() const;       // something holds
+  std::vector<CapacityAnswer> answers;     // as the request's techniques
+  bool interrupted = false;                // some are missing or were not finished
+  std::optional<std::size_t> best;         // the answer that goes farthest; of equals the cheapest, then the fastest
+  [[nodiscard]] bool any() const;          // something holds
+  [[nodiscard]] bool is_in_doubt() const;  // nothing is known to, for what is wrong with a record
 };
 
 // technique, value about to be tried; false stops. Called from several threads, one at a time.

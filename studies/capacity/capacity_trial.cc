@@ -77,6 +77,7 @@ class Judge {
     count_owners(result, trial);
     add_price(scenario, hardware, result, trial);
     trial.verdict = result.verdict();
+    trial.is_in_doubt = result.is_in_doubt();
     trial.why_not = what_fails(result, trial);
     trial.holds = trial.why_not.empty();
     if (!trial.holds || trial.verdict != Verdict::tight) return;
@@ -159,7 +160,7 @@ class Judge {
                       const HybridSettings& settings, BestOffload& best) const {
     const LoadVariant load_with = loader_of(without_margin(said, loaded));
     BestOffload found = best_offload(load_with({}), load_with, settings);
-    if (!found.outcome.best.fits()) return;
+    if (found.outcome.best.verdict == Verdict::does_not_fit) return;
     mark_tight(found.outcome.best.result, best.outcome.best.result);
     found.outcome.best.result.reserve = loaded.reserve;
     best = std::move(found);

@@ -596,6 +596,14 @@ class Search {
 
 }  // namespace
 
+const Result* FitOutcome::unknown() const {
+  const auto may_fit = [](const FitWay& way) {
+    return way.row.ran() && way.row.result.verdict() == Verdict::unknown && way.row.result.drives_refuse.empty();
+  };
+  const auto found = any() ? ways.end() : std::find_if(ways.begin(), ways.end(), may_fit);
+  return found == ways.end() ? nullptr : &found->row.result;
+}
+
 std::size_t FitOutcome::best_of_same_maths() const {
   for (std::size_t i = 0; i < fitting; ++i)
     if (!ways[i].changes_maths) return i;

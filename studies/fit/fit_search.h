@@ -49,6 +49,8 @@ struct FitOutcome {
   bool exhausted = false;  // more was to be tried than the question's replays
 
   [[nodiscard]] bool any() const { return fitting > 0; }
+  // Of the first way that may fit for all that is known, while none is known to; null: there is none.
+  [[nodiscard]] const Result* unknown() const;
   // The best that leaves the arithmetic as it is; ways.size(): none fits.
   [[nodiscard]] std::size_t best_of_same_maths() const;
 };

@@ -25,7 +25,7 @@
 namespace spillway::studies {
 namespace {
 
-constexpr int record_version = 11;  // of what records hold and how points are estimated
+constexpr int record_version = 12;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -117,6 +117,11 @@ void describe(ReplayRecord& record, FieldVisitor& visitor) {
   std::string verdict(to_string(record.row.verdict));
   fields::text(visitor, {.key = "verdict", .required = true}, verdict);
   record.row.verdict = verdict_of_json(fits ? nlohmann::ordered_json(*fits) : nlohmann::ordered_json(), verdict);
+  fields::text(visitor, {.key = "why_unknown"}, record.row.why_unknown);
+  std::optional<bool> in_doubt;  // written where it is
+  if (record.row.is_in_doubt) in_doubt = true;
+  visitor.flag({.key = "is_in_doubt"}, in_doubt);
+  record.row.is_in_doubt = in_doubt.value_or(false);
   number(visitor, {.key = "step_seconds", .required = true}, metrics.step_seconds);
   describe(record.row.step_time_range, "step_time_range", visitor);
   number(visitor, {.key = "peak_allocated_bytes", .required = true}, metrics.allocated_bytes);
@@ -199,6 +204,8 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
     row.replayed.life_years = shortest_life_years(result);
     row.replayed.rated_years = shortest_rated_years(result);
     row.verdict = result.verdict();
+    if (row.verdict == Verdict::unknown) row.why_unknown = result.why_unknown();
+    row.is_in_doubt = result.is_in_doubt();
     row.capacity_bytes = static_cast<double>(result.memory.capacity.count());
     row.binding = to_string(result.binding);
     row.mfu = result.mfu;

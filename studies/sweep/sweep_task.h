@@ -50,6 +50,8 @@ struct SweepReplay {
   FigureRange step_time_range, peak_range;
   std::string failure;  // why it couldn't be replayed; empty: it could
   Verdict verdict = Verdict::unknown;
+  std::string why_unknown;
+  bool is_in_doubt = false;   // unknown for what is wrong with a record
   double capacity_bytes = 0;  // MemoryResult::capacity
   std::string binding;
   double mfu = 0;

@@ -242,6 +242,83 @@ class VerdictTest(ProgramTest):
                 self.assertEqual([each[key] for key in ("fits", "verdict", "on_front", "peak_reserved_bytes")],
                                  [None, "unknown", False, None])
 
+    DEVICE = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "totalGlobalMem": 85031714816, "numSms": 108}
+
+    def capture(self, name, *more, kernel_time=20):
+        """Of one kernel and a block of 1 MiB, with events besides."""
+        def memory(at, size, address):
+            return {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": at,
+                    "args": {"Device Type": 1, "Device Id": 0, "Addr": address, "Bytes": size,
+                             "Total Allocated": 1 << 20, "Total Reserved": 2 << 20}}
+        events = [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 10, "dur": 5,
+                   "args": {"correlation": 1}},
+                  {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 20, "dur": 50,
+                   "args": {"correlation": 1, "stream": 7, "device": 0}},
+                  {"ph": "X", "cat": "kernel", "name": "l", "pid": 0, "tid": 7, "ts": kernel_time, "dur": 50,
+                   "args": {"correlation": 2, "stream": 7, "device": 0}}]
+        events += [memory(11, 1 << 20, 4096), *[memory(12, *each) for each in more], memory(13, -(1 << 20), 4096)]
+        return self.path(name, json.dumps({"schemaVersion": 1, "deviceProperties": [self.DEVICE],
+                                           "traceEvents": events}).encode())
+
+    # One verdict, whoever is asked: of a record whose memory is in doubt none, and exit code 4.
+    def test_a_record_in_doubt_is_unknown_in_every_face(self):
+        trace = self.capture("doubt.json", ("no number", 8192))
+        page = self.path("x.html")
+        faces = {"run": ["run", trace], "report": ["report", "step", trace, "--output", page],
+                 "recompute": ["plan", "recompute", trace], "memory": ["memory", trace, "--capacity", "1GiB"]}
+        for name, call in faces.items():
+            if name == "recompute":
+                continue  # needs phases
+            found = spillway(*call, "--format", "json")
+            self.assertEqual(found.returncode, 4, (name, found.stderr))
+            document = json.loads(found.stdout)
+            self.assertEqual((document["fits"], document["verdict"]), (None, "unknown"), name)
+            self.assertIn("memory_without_bytes (1)", found.stderr, name)
+            if name != "memory":
+                self.assertIn("memory_without_bytes (1)", document["why_unknown"])
+        with open(page, encoding="utf-8") as html:
+            self.assertIn('class="verdict unknown"', html.read())
+        text = spillway("run", trace)
+        self.assertEqual(text.returncode, 4)
+        self.assertIn("verdict        unknown: its record of memory is in doubt: memory_without_bytes (1)", text.stdout)
+        self.assertNotIn("to spare", text.stdout)
+        self.assertIn(",unknown,", spillway("run", trace, "--format", "csv").stdout)
+        explained = json.loads(spillway("explain", trace, "--format", "json").stdout)
+        self.assertEqual((explained["fits"], explained["verdict"]), (None, "unknown"))
+        compared = json.loads(spillway("compare", trace, "--set", "what_if.gpu=2", "--format", "json").stdout)
+        self.assertEqual([compared[each]["verdict"] for each in "ab"], ["unknown", "unknown"])
+        rows = json.loads(spillway("techniques", trace, "--technique", "plain", "--format", "json").stdout)["rows"]
+        self.assertEqual([(row["fits"], row["verdict"]) for row in rows], [(None, "unknown")] * len(rows))
+        self.assertIn("memory_without_bytes", rows[0]["why_unknown"])
+        sweep = self.path("sweep.json", json.dumps({
+            "schema": "spillway-sweep", "version": 1, "base": {"trace": trace},
+            "axes": [{"name": "g", "key": "what_if.gpu", "values": [1, 2]}], "objectives": ["step_time"]}).encode())
+        swept = spillway("sweep", sweep, "--format", "json")
+        self.assertEqual(swept.returncode, 4, swept.stderr)
+        for each in json.loads(swept.stdout)["rows"]:
+            self.assertEqual((each["fits"], each["verdict"], each["on_front"]), (None, "unknown", False))
+            self.assertIn("memory_without_bytes", each["why_unknown"])
+        scenario = self.path("s.json", json.dumps({"schema": "spillway-scenario", "version": 1, "trace": trace}).encode())
+        room = spillway("capacity", scenario, "--axis", "memory.capacity_bytes=1000000000..9000000000", "--smallest",
+                        "--technique", "plain")
+        if room.returncode != 2:  # where that axis is one
+            self.assertEqual(room.returncode, 4, room.stderr)
+
+    # What is wrong with work alone says nothing of memory; and what doesn't fit stays a no.
+    def test_what_is_wrong_with_work_leaves_the_verdict(self):
+        whole, odd = self.capture("whole.json"), self.capture("odd.json", kernel_time="never")
+        for trace in (whole, odd):
+            found = spillway("run", trace, "--format", "json")
+            self.assertEqual(found.returncode, 0, found.stderr)
+            document = json.loads(found.stdout)
+            self.assertEqual((document["fits"], document["verdict"]), (True, "fits"))
+            self.assertNotIn("why_unknown", document)
+        self.assertIn("bad_time (1)", spillway("run", odd).stderr)
+        doubt = self.capture("doubt.json", ("no number", 8192))
+        short = spillway("run", doubt, "--set", "memory.capacity_bytes=1000000", "--format", "json")
+        self.assertEqual(short.returncode, 1, short.stderr)
+        self.assertEqual(json.loads(short.stdout)["verdict"], "does not fit")
+
     def test_offloading_pipelines_keep_their_step(self):
         step = {"schema": "spillway-scenario", "version": 1,
                 "model": {"name": "gpt3-175b", "layers": 16, "sequence": 2048, "micro_batch": 1, "global_batch": 16,

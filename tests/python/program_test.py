@@ -40,6 +40,23 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(result.code, 1)
         self.assertGreater(result.short_of_bytes, 0)
 
+    # Of a record whose memory is in doubt the answer is that nobody knows.
+    def test_not_known_is_an_answer(self):
+        def memory(at, size):
+            return {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": at, "args": {
+                "Device Type": 1, "Device Id": 0, "Addr": 4096 * at, "Bytes": size, "Total Allocated": 1 << 20}}
+        events = [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 20, "dur": 50,
+                   "args": {"stream": 7, "device": 0}}, memory(11, 1 << 20), memory(12, "many")]
+        device = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "totalGlobalMem": 85031714816}
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "doubt.json")
+            with open(trace, "w", encoding="utf-8") as file:
+                json.dump({"deviceProperties": [device], "traceEvents": events}, file)
+            result = spillway.run(trace, program=PROGRAM)
+        self.assertIsNone(result.fits)
+        self.assertEqual((result.verdict, result.code), ("unknown", 4))
+        self.assertIn("memory_without_bytes", result.why_unknown)
+
     def test_a_dict_is_a_scenario_and_relative_paths_are_seen_from_beside(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(fixture.ROOT, "models/data/gpt2-small.json"), encoding="utf-8") as model:

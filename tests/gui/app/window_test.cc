@@ -297,6 +297,28 @@ TEST_F(Window, WarningsAreSeen) {
   const ShownFigure& verdict = window_.strip().shown().front();
   EXPECT_TRUE(verdict.is_caution || verdict.is_alarm) << verdict.value;
   EXPECT_EQ(verdict.short_value.rfind("No verdict on memory", 0), 0U) << verdict.short_value;
+  // As the result says, which every other face prints.
+  EXPECT_EQ(outcome.result().verdict(), Verdict::unknown);
+  EXPECT_EQ(verdict.title, "▲ not known");
+  EXPECT_EQ(verdict.detail, outcome.result().why_unknown());
+  EXPECT_EQ(outcome.figures->state, Verdict::unknown);
+}
+
+// What is wrong with work says nothing of memory.
+TEST_F(Window, AWarningOfWorkLeavesTheVerdict) {
+  const QString file = folder_.filePath("work.json");
+  std::ofstream(file.toStdString())
+      << R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-40GB",
+    "totalGlobalMem": 42000000000}], "traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 20, "dur": 50, "args": {"correlation": 1, "stream": 7, "device": 0}},
+    {"ph": "X", "cat": "kernel", "name": "l", "pid": 0, "tid": 7, "ts": "never", "dur": 50, "args": {"correlation": 2, "stream": 7, "device": 0}},
+    {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 11,
+     "args": {"Device Type": 1, "Device Id": 0, "Addr": 4096, "Bytes": 1048576, "Total Allocated": 1048576, "Total Reserved": 2097152}}]})";
+  window_.open(file);
+  settle();
+  ASSERT_NE(window_.session().outcome()->trace().finding("bad_time"), nullptr);
+  EXPECT_TRUE(window_.session().outcome()->result().fits());
+  EXPECT_EQ(window_.strip().shown().front().title, "✔ fits");
 }
 
 // Whoever holds it, what is stacked is what is allocated: also where a capture's allocations have no addresses.
