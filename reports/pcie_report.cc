@@ -9,6 +9,7 @@
 #include "base/input_error.h"
 #include "base/number_text.h"
 #include "reports/grounds.h"
+#include "reports/judged_tests.h"
 
 namespace spillway::reports {
 namespace {
@@ -34,16 +35,25 @@ ReportTable lane_table(const HostProfile& host, double rate) {
   return table;
 }
 
+// By the tests that fail; links that carry their averages are said beside a step that waits for them.
+std::string why_not(const PcieAnswer& answer) {
+  std::string words = "No: " + why_failing(answer.tests());
+  if (answer.waits_for_links() && !answer.links.empty() && answer.links.front().headroom() >= 1)
+    words += fmt::format(
+        ". On average every link has room, the tightest, {}, {:.3g} times what it needs: what is moved comes in bursts",
+        answer.links.front().name, answer.links.front().headroom());
+  return words + ".";
+}
+
+ReportTable tests_table(const PcieAnswer& answer) {
+  ReportTable table{"What is asked of the step and its links", {"test", "asked", "given", "holds"}, {}};
+  add_tests(answer.tests(), {}, table);
+  return table;
+}
+
 // Of a step that moves what it moves to host memory.
 std::string host_verdict(const PcieAnswer& answer) {
-  const DriveLoad& load = answer.traffic.load;
-  if (answer.step && answer.step->verdict == Verdict::does_not_fit)
-    return fmt::format("No: the step runs out of memory under {}, short of {}.", answer.traffic.technique,
-                       gib_text(answer.step->short_of));
-  if (answer.step && !answer.step->why_not().empty()) return "No: " + answer.step->why_not() + ".";
-  if (answer.waits_for_links())
-    return fmt::format("No: the step waits for its links, {:.4g} ms where {:.4g} would do.",
-                       to_milliseconds(answer.on_endless_drives), to_milliseconds(load.step));
+  if (!answer.is_yes()) return why_not(answer);
   std::string words =
       fmt::format("Yes: {:.4g} GB a step go to host memory, and {:.4g} GB come back, beside the step's work",
                   giga(bytes_of(answer.traffic.to_host)), giga(bytes_of(answer.traffic.from_host)));
@@ -100,17 +110,15 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
     document.verdict = "Yes: this step keeps no activation large enough to be offloaded.";
   } else if (!answer.cannot_tell.empty()) {
     document.verdict = "No: " + answer.cannot_tell + ".";
-  } else if (answer.step && !answer.step->why_not().empty()) {
-    document.verdict = "No: " + answer.step->why_not() + ".";
-  } else if (answer.waits_for_links()) {
-    document.verdict = fmt::format("No: the step waits for its links, {:.4g} ms where {:.4g} would do.",
-                                   to_milliseconds(answer.on_endless_drives), to_milliseconds(load.step));
   } else {
     const LinkAnswer& tightest = answer.links.front();
     document.verdict =
-        fmt::format("{}: {:.4g} GB/s needed for each GPU; the tightest link, {}, has {:.3g} times what it needs.",
-                    document.is_yes ? "Yes" : "No", giga(answer.required_rate), tightest.name, tightest.headroom());
-    if (answer.waits_for_drives())
+        document.is_yes
+            ? fmt::format(
+                  "Yes: {:.4g} GB/s needed for each GPU; the tightest link, {}, has {:.3g} times what it needs.",
+                  giga(answer.required_rate), tightest.name, tightest.headroom())
+            : why_not(answer);
+    if (answer.waits_for_drives() && !answer.waits_for_links())
       document.verdict += fmt::format(
           " Its drives hold the step up, {:.4g} ms where {:.4g} would do: the report on drives (report ssd) judges "
           "them.",
@@ -127,6 +135,8 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
             ? ""
             : fmt::format(", which its transfers stretch to {:.4g} s here", to_seconds(answer.traffic.replayed)),
         giga(answer.required_rate)));
+  if (load.written() > Bytes(0) || answer.is_on_host())
+    if (!answer.tests().empty()) traffic.tables.push_back(tests_table(answer));
   if (answer.step) traffic.tables.push_back(grounds_table(loaded.provenance, answer.step->step_time_range));
   document.sections.push_back(std::move(traffic));
   if (answer.is_on_host()) document.sections.push_back(host_links(answer));

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/number_text.h"
 #include "models/spec/activation_volume.h"
 #include "reports/grounds.h"
+#include "reports/judged_tests.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::reports {
@@ -35,6 +37,11 @@ std::string years_text(double years) {
 
 ReportCell count_cell(std::int64_t count) {
   return count > 0 ? number_cell(static_cast<double>(count)) : text_cell("-");
+}
+
+ReportCell life_count_cell(const DriveAnswer& drive) {
+  if (drive.count_for_life > 0 || drive.any_count_for_life <= 0) return count_cell(drive.count_for_life);
+  return text_cell(fmt::format("none: {} are more than a machine holds", number_text(drive.any_count_for_life)));
 }
 
 // Bytes that come due in each bin of the step, as a rate in GB/s.
@@ -100,9 +107,41 @@ class SsdReport {
           giga(load_.written()));
     const auto good = std::count_if(answer_.drives.begin(), answer_.drives.end(),
                                     [](const DriveAnswer& drive) { return drive.is_yes(); });
-    return fmt::format("{}: {} of {} sets of drives hold {:.4g} GB/s for each GPU and last {:.3g} years.",
-                       good > 0 ? "Yes" : "No", good, answer_.drives.size(), giga(answer_.required_rate),
-                       question_.life_years);
+    if (good > 0)
+      return fmt::format("Yes: {} of {} sets of drives hold {:.4g} GB/s for each GPU and last {:.3g} years.", good,
+                         answer_.drives.size(), giga(answer_.required_rate), question_.life_years);
+    return answer_.drives.size() == 1 ? why_not(answer_.drives.front()) : why_none();
+  }
+
+  // By the tests that fail; a rate that holds is said beside them.
+  [[nodiscard]] std::string why_not(const DriveAnswer& drive) const {
+    if (!drive.cannot_tell.empty()) return fmt::format("No: {}: {}.", drive_name(drive), drive.verdict(0));
+    const std::vector<JudgedTest> tests = drive.tests(question_.life_years);
+    std::string words = fmt::format("No: {} fail by {}: {}.", drive_name(drive), failing(tests), why_failing(tests));
+    if (!drive.lasts) words += fmt::format(" {:.3g} years are asked for.", question_.life_years);
+    if (drive.holds_steady)
+      words += fmt::format(" They hold the {:.4g} GB/s of each GPU.", giga(answer_.required_rate));
+    return words;
+  }
+
+  [[nodiscard]] std::string why_none() const {
+    std::vector<std::pair<std::string, int>> failures;
+    const auto count = [&failures](const std::string& name) {
+      const auto found = std::find_if(failures.begin(), failures.end(), [&](const auto& f) { return f.first == name; });
+      ++(found == failures.end() ? failures.emplace_back(name, 0) : *found).second;
+    };
+    for (const DriveAnswer& drive : answer_.drives) {
+      if (!drive.cannot_tell.empty())
+        count("not known");
+      else
+        for (const JudgedTest& test : drive.tests(question_.life_years))
+          if (!test.holds) count(test.name);
+    }
+    std::string words =
+        fmt::format("No: none of {} sets of drives passes every test. Of them fail by ", answer_.drives.size());
+    for (const auto& [name, sets] : failures)
+      words += fmt::format("{}{}: {}", name == failures.front().first ? "" : "; ", name, sets);
+    return words + ".";
   }
 
   ReportSection& section(std::string heading) {
@@ -115,6 +154,11 @@ class SsdReport {
     ReportSection& part = section("Each set of drives");
     for (const DriveAnswer& drive : answer_.drives)
       part.items.push_back(drive_name(drive) + ": " + drive.verdict(question_.life_years));
+    ReportTable judged{"Tests of each set", {"drives per set", "test", "asked", "given", "holds"}, {}};
+    for (const DriveAnswer& drive : answer_.drives)
+      if (drive.cannot_tell.empty())
+        add_tests(drive.tests(question_.life_years), {text_cell(drive_name(drive))}, judged);
+    if (!judged.rows.empty()) part.tables.push_back(std::move(judged));
     if (std::none_of(answer_.drives.begin(), answer_.drives.end(), [](const auto& drive) { return drive.step; }))
       return;
     ReportTable table{"The step replayed with each set",
@@ -237,7 +281,7 @@ class SsdReport {
         "Years of training without pause until the rated bytes are written, at the pace the drives allow. Low: the "
         "rating as it stands. High: the sequential figure, 15 % above the model's where it "
         "is modelled. The verdict goes by the life {}. Drives asked "
-        "for: to last {:.3g} years, and to hold the rate once the cache is full, at most 64.",
+        "for: to last {:.3g} years, and to hold the rate once the cache is full, of at most 64 that a machine holds.",
         told(question_.bound), question_.life_years));
     ReportTable table{"Life of each set",
                       {"drives per set", "one drive takes PB", "rests on", "years", "low", "high",
@@ -251,8 +295,8 @@ class SsdReport {
     for (const DriveAnswer& drive : answer_.drives) {
       table.rows.push_back({text_cell(drive_name(drive)), number_cell(drive.endurance.bytes / 1e15),
                             text_cell(drive.endurance.basis), number_cell(drive.years), number_cell(drive.low_years),
-                            number_cell(drive.high_years), count_cell(drive.count_for_life),
-                            count_cell(drive.count_for_rate), count_cell(drive.lanes)});
+                            number_cell(drive.high_years), life_count_cell(drive), count_cell(drive.count_for_rate),
+                            count_cell(drive.lanes)});
       cost.rows.push_back(cost_row(drive));
     }
     part.tables.push_back(std::move(table));

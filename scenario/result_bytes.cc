@@ -133,7 +133,8 @@ void put(Archive& a, DriveSharer& v) {
 }
 template <class Archive>
 void put(Archive& a, DriveTraffic& v) {
-  all(a, v.name, v.set, v.drives, v.written, v.read, v.gpus, v.sharers, v.cache_was_full, v.held, v.model, v.life);
+  all(a, v.name, v.set, v.drives, v.written, v.read, v.gpus, v.sharers, v.cache_was_full, v.held, v.room, v.model,
+      v.life);
 }
 template <class Archive>
 void put(Archive& a, OffloadResult& v) {

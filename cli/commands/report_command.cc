@@ -101,6 +101,13 @@ Json step_json(const std::optional<StepOnDrives>& step) {
           {"saves_nothing", step->saves_nothing}};
 }
 
+Json tests_json(const std::vector<JudgedTest>& tests) {
+  Json json = Json::array();
+  for (const JudgedTest& test : tests)
+    json.push_back({{"test", test.name}, {"asked", test.asked}, {"given", test.given}, {"holds", test.holds}});
+  return json;
+}
+
 Json drive_json(const DriveAnswer& drive, std::int64_t in_machine, double asked_years) {
   return {{"drive", drive.drive.name},
           {"drives_per_set", drive.count},
@@ -126,6 +133,7 @@ Json drive_json(const DriveAnswer& drive, std::int64_t in_machine, double asked_
           {"holds_with_empty_cache", drive.holds_first},
           {"holds_steady", drive.holds_steady},
           {"throttled", drive.load.throttled},
+          {"tests", tests_json(drive.cannot_tell.empty() ? drive.tests(asked_years) : std::vector<JudgedTest>())},
           {"drives_per_set_for_life", drive.count_for_life},
           {"drives_per_set_for_rate", drive.count_for_rate},
           {"pcie_lanes", drive.lanes},
@@ -195,6 +203,7 @@ void report_pcie(Context& context, const ReportArguments& arguments) {
   json["answer"] = answer.is_yes();
   json["required_bytes_per_second"] = answer.required_rate;
   json["step_with_drives"] = step_json(answer.step);
+  json["tests"] = tests_json(answer.tests());
   json["write_bytes_per_second"] = answer.write_rate;
   json["read_bytes_per_second"] = answer.read_rate;
   json["links"] = Json::array();

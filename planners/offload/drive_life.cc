@@ -56,13 +56,8 @@ Bytes held_on(const DriveTraffic& traffic, const OffloadPlan& plan, const Planne
 }
 
 std::string refusal(const DriveTraffic& traffic, const NvmeProfile& drive, const DriveDemands& demands) {
-  const bool sized = demands.free || drive.capacity;
-  const Bytes room = (demands.free     ? *demands.free
-                      : drive.capacity ? drive.capacity->value
-                                       : Bytes(0)) *
-                     traffic.drives;
-  if (sized && traffic.held > room)
-    return fmt::format("{} has room for {}, the step keeps {} there at once", traffic.set, gigabytes(room),
+  if (traffic.room && traffic.held > *traffic.room)
+    return fmt::format("{} has room for {}, the step keeps {} there at once", traffic.set, gigabytes(*traffic.room),
                        gigabytes(traffic.held));
   if (traffic.written == Bytes(0)) return "";
   if (!traffic.life)
@@ -126,6 +121,8 @@ void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, c
     if (group == nullptr || result.step_time <= Picos(0)) continue;
     traffic.model = group->drive.name;
     traffic.held = held_on(traffic, plan, planned, result);
+    if (demands.free || group->drive.capacity)
+      traffic.room = (demands.free ? *demands.free : group->drive.capacity->value) * traffic.drives;
     EnduranceOptions options;
     options.used_fraction = demands.used_fraction;
     const Endurance endurance = drive_endurance(group->drive, options);

@@ -100,6 +100,7 @@ struct DriveTraffic {
   std::vector<DriveSharer> sharers;
   bool cache_was_full = false;    // some of it at the drives' steady rate
   Bytes held{};                   // most on the set at once, of all who share it
+  std::optional<Bytes> room;      // of the set for that; none: unknown
   std::string model;              // drive profile; empty: unknown
   std::optional<DriveLife> life;  // not rated: none
 };

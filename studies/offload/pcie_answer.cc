@@ -55,11 +55,29 @@ void sort_by_headroom(std::vector<LinkAnswer>& links) {
 
 }  // namespace
 
+std::vector<JudgedTest> PcieAnswer::tests() const {
+  std::vector<JudgedTest> tests;
+  if (step) tests = step->tests();
+  // To host memory the step's own pace is what its links are asked for.
+  if (!is_on_host() && !links.empty()) {
+    const LinkAnswer& tightest = links.front();
+    const std::string given = fmt::format("{:.3g}", tightest.headroom());
+    tests.push_back({"headroom of the tightest link", "1", given, tightest.headroom() >= 1,
+                     fmt::format("the tightest link, {}, has {} times what it needs", tightest.name, given)});
+  }
+  if (on_endless_drives > Picos(0)) {
+    const auto ms = [](Picos time) { return fmt::format("{:.4g} ms", to_seconds(time) * 1e3); };
+    tests.push_back({"step time, endless drives", ms(traffic.load.step), ms(on_endless_drives), !waits_for_links(),
+                     fmt::format("the step waits for its links, {} where {:.4g} would do", ms(on_endless_drives),
+                                 to_seconds(traffic.load.step) * 1e3)});
+  }
+  return tests;
+}
+
 bool PcieAnswer::is_yes() const {
-  if (is_on_host()) return (!step || step->why_not().empty()) && !waits_for_links();
-  if (traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0);
-  if ((step && !step->why_not().empty()) || waits_for_links()) return false;
-  return cannot_tell.empty() && !links.empty() && links.front().headroom() >= 1;
+  if (!is_on_host() && traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0);
+  if (!is_on_host() && (!cannot_tell.empty() || links.empty())) return false;
+  return all_hold(tests());
 }
 
 PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question) {

@@ -35,6 +35,7 @@ struct PcieAnswer {
   // pace.
   [[nodiscard]] bool is_on_host() const { return traffic.to_host > Bytes(0); }
   Bytes kept_by_plan{};  // what a plan might have moved and chose to keep, where it moves nothing
+  [[nodiscard]] std::vector<JudgedTest> tests() const;
   [[nodiscard]] bool is_yes() const;
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "planners/offload/ssdtrain.h"
 #include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
@@ -121,6 +122,11 @@ StepOnDrives judged(const LoadedScenario& loaded, const Result& result) {
   step.short_of = result.memory.short_of;
   step.step_time = result.step_time;
   step.step_time_range = result.step_time_range;
+  for (const DriveTraffic& traffic : result.drives) {
+    if (!traffic.room || (step.room && *traffic.room - traffic.held >= *step.room - step.held)) continue;
+    step.held = traffic.held;
+    step.room = traffic.room;
+  }
   if (!result.offload) return step;
   step.technique = result.offload->technique;
   step.written = result.offload->stored;
@@ -268,14 +274,23 @@ class Asker {
     return years_by({bytes.bytes, bytes.low, bytes.high, {}, {}}, found.bound);
   }
 
+  // Of the drives that a machine holds, one set's; what was asked about is there.
+  [[nodiscard]] std::int64_t most_in_set(const DriveAnswer& found) const {
+    const std::int64_t sets = (in_machine_ + found.sharers - 1) / found.sharers;
+    return std::max(found.count, most_drives / sets);
+  }
+
   void add_numbers(DriveAnswer& found, const MachineLoad& machine) {
     const DriveLoad& shared = machine.of_set();
     const double asked = mean_rate(shared.written(), shared.step) * question_.life_years * year;
+    const std::int64_t most = most_in_set(found);
     if (asked <= 0)
-      found.count_for_life = 1;
-    else if (const double taken = endurance_by_bound(found); taken > 0 && asked / taken < 1e9)
-      found.count_for_life = std::max<std::int64_t>(1, std::llround(std::ceil(asked / taken)));
-    for (std::int64_t n = 1; n <= most_drives && found.count_for_rate == 0; ++n) {
+      found.any_count_for_life = 1;
+    else if (const double taken = endurance_by_bound(found); taken > 0)
+      found.any_count_for_life = std::max(1.0, std::ceil(asked / taken));
+    if (found.any_count_for_life > 0 && found.any_count_for_life <= static_cast<double>(most))
+      found.count_for_life = std::llround(found.any_count_for_life);
+    for (std::int64_t n = 1; n <= most && found.count_for_rate == 0; ++n) {
       const StorageLinks& links = links_with(found.drive, found.count, n, machine);
       if (SustainedLoad::holds(sustain(drives_of(found.drive, n, links, shared), shared).steady, shared.step))
         found.count_for_rate = n;
@@ -308,31 +323,52 @@ class Asker {
 
 }  // namespace
 
+bool all_hold(std::span<const JudgedTest> tests) {
+  return std::all_of(tests.begin(), tests.end(), [](const JudgedTest& test) { return test.holds; });
+}
+
+static std::string joined_failures(std::span<const JudgedTest> tests, std::string JudgedTest::*part) {
+  std::string words;
+  for (const JudgedTest& test : tests)
+    if (!test.holds && !(test.*part).empty()) words += (words.empty() ? "" : "; ") + test.*part;
+  return words;
+}
+std::string failing(std::span<const JudgedTest> tests) { return joined_failures(tests, &JudgedTest::name); }
+std::string why_failing(std::span<const JudgedTest> tests) { return joined_failures(tests, &JudgedTest::why); }
+
+std::vector<JudgedTest> DriveAnswer::tests(double asked_years) const {
+  std::vector<JudgedTest> tests;
+  if (step) tests = step->tests();
+  const auto rate = [](double bytes_per_second) { return fmt::format("{:.4g} GB/s", bytes_per_second / 1e9); };
+  const auto ms = [](Picos time) { return fmt::format("{:.4g} ms", to_seconds(time) * 1e3); };
+  const std::string too_narrow = link_rate < required_rate ? "the links carry " + rate(link_rate) : "";
+  tests.push_back({"bandwidth, caches empty", rate(required_rate), rate(first_rate), holds_first,
+                   too_narrow.empty() ? "not even with empty caches" : too_narrow});
+  tests.push_back({"bandwidth, caches full", rate(required_rate), rate(steady_rate), holds_steady,
+                   !holds_first          ? ""
+                   : !too_narrow.empty() ? too_narrow
+                   : load.throttled      ? "too hot to keep its rate up"
+                                         : "not once its cache is full"});
+  if (step && step->without_waits > Picos(0))
+    tests.push_back({"step time", ms(step->without_waits), ms(step->step_time), !waits(),
+                     fmt::format("the step waits for them, {} where {:.4g} would do", ms(step->step_time),
+                                 to_seconds(step->without_waits) * 1e3)});
+  const auto told = [](double life) {
+    return life < 1 ? fmt::format("{:.3g} days", life * 365) : fmt::format("{:.3g} years", life);
+  };
+  const double judged_by = years_by({years, low_years, high_years, {}, {}}, bound);
+  std::string worn = fmt::format("worn out after {} {}", told(judged_by), planners::told(bound));
+  if (years != judged_by) worn += fmt::format(" ({} expected)", told(years));
+  tests.push_back({"life", told(asked_years), std::isfinite(judged_by) ? told(judged_by) : "for ever", lasts,
+                   endurance.bytes > 0 ? worn : "nothing is left of its rated life"});
+  return tests;
+}
+
 std::string DriveAnswer::verdict(double asked_years) const {
   if (!cannot_tell.empty()) return "can't tell: " + cannot_tell;
-  if (endurance.bytes <= 0) return "no: nothing is left of its rated life";
-  std::string words;
-  if (link_rate < required_rate)
-    words = fmt::format("the links carry {:.3g} GB/s", link_rate / 1e9);
-  else if (!holds_first)
-    words = "not even with empty caches";
-  else if (!holds_steady)
-    words = load.throttled ? "too hot to keep its rate up" : "not once its cache is full";
-  else if (waits())
-    words = fmt::format("the step waits for them, {:.4g} ms where {:.4g} would do", to_seconds(step->step_time) * 1e3,
-                        to_seconds(step->without_waits) * 1e3);
-  if (!lasts) {
-    if (!words.empty()) words += "; ";
-    const auto told = [](double life) {
-      return life < 1 ? fmt::format("{:.3g} days", life * 365) : fmt::format("{:.3g} years", life);
-    };
-    const double judged_by = years_by({years, low_years, high_years, {}, {}}, bound);
-    words += fmt::format("worn out after {} {}", told(judged_by), planners::told(bound));
-    if (years != judged_by) words += fmt::format(" ({} expected)", told(years));
-  }
-  if (const std::string why = why_no_step(); !why.empty()) words = why + (words.empty() ? "" : "; " + words);
-  if (words.empty()) return fmt::format("yes: holds the rate and {:.3g} years", asked_years);
-  return "no: " + words;
+  const std::vector<JudgedTest> judged = tests(asked_years);
+  if (all_hold(judged)) return fmt::format("yes: holds the rate and {:.3g} years", asked_years);
+  return "no: " + why_failing(judged);
 }
 
 bool is_held_up(Picos step, Picos unhindered) {
@@ -342,14 +378,19 @@ bool is_held_up(Picos step, Picos unhindered) {
 
 bool DriveAnswer::waits() const { return step && is_held_up(step->step_time, step->without_waits); }
 
-std::string StepOnDrives::why_not() const {
-  if (verdict == Verdict::does_not_fit) {
-    const double gib = static_cast<double>(short_of.count()) / (1 << 30);
-    return fmt::format("with them the step still runs out of memory under {}{}", technique,
-                       gib > 0 ? fmt::format(", short of {:.2f} GiB", gib) : "");
-  }
-  if (verdict == Verdict::unknown) return "whether the step fits with them is unknown";
-  return saves_nothing.empty() ? "" : saves_nothing + ", which is no basis for judging drives";
+std::vector<JudgedTest> StepOnDrives::tests() const {
+  const auto gigabytes = [](Bytes bytes) { return fmt::format("{:.4g} GB", static_cast<double>(bytes.count()) / 1e9); };
+  const std::string missing = short_of > Bytes(0) ? ", short of " + gib_text(short_of) : "";
+  std::vector<JudgedTest> tests = {
+      {"memory", "the step fits", std::string(to_string(verdict)), sim::is_yes(verdict),
+       verdict == Verdict::unknown ? "whether the step fits with them is unknown"
+                                   : fmt::format("the step still runs out of memory under {}{}", technique, missing)}};
+  tests.push_back({"saving", "memory", saves_nothing.empty() ? "memory" : "nothing", saves_nothing.empty(),
+                   saves_nothing + ", which is no basis for judging drives"});
+  if (room)
+    tests.push_back({"capacity", gigabytes(held), gigabytes(*room), held <= *room,
+                     fmt::format("room for {}, the step keeps {} there at once", gigabytes(*room), gigabytes(held))});
+  return tests;
 }
 
 bool SsdAnswer::is_yes() const {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,16 +49,31 @@ struct WriteStage {
 // By more than a hundredth longer than where nothing holds the step up (0: not known).
 bool is_held_up(Picos step, Picos unhindered);
 
+// One thing asked of drives or links: of the tests that fail the verdict is made, and tables show them all.
+struct JudgedTest {
+  std::string name;          // "life"
+  std::string asked, given;  // "5 years", "7.3 days"
+  bool holds = false;
+  std::string why;  // of one that fails, in words; empty: another that fails says why
+};
+bool all_hold(std::span<const JudgedTest> tests);
+// Of those that fail: "bandwidth, caches full; life", and why: "not once its cache is full; worn out after 7.3 days".
+std::string failing(std::span<const JudgedTest> tests);
+std::string why_failing(std::span<const JudgedTest> tests);
+
 // The step replayed with a set of drives: under its own technique, or SSDTrain's where it has none.
 struct StepOnDrives {
   std::string technique;  // whose plan it is
   Verdict verdict = Verdict::unknown;
   Bytes short_of{}, written{}, read{};  // bytes of the GPU that writes most, a step
+  Bytes held{};                         // most at once on the set with least left
+  std::optional<Bytes> room;            // of that set; none: unknown
   Picos step_time{};
   FigureRange step_time_range;
-  Picos without_waits{};                      // the same step on drives that are infinitely fast; 0: not asked
-  std::string saves_nothing;                  // why it's no step to judge drives by; empty: it is one
-  [[nodiscard]] std::string why_not() const;  // in words; empty: it does with them
+  Picos without_waits{};      // the same step on drives that are infinitely fast; 0: not asked
+  std::string saves_nothing;  // why it's no step to judge drives by; empty: it is one
+  // Whether it fits memory and the drives, and is a step to judge them by.
+  [[nodiscard]] std::vector<JudgedTest> tests() const;
 };
 
 // One model of drive as asked for.
@@ -78,16 +94,16 @@ struct DriveAnswer {
   LifeBound bound = LifeBound::rated;
   bool holds_first = false, holds_steady = false, lasts = false;
   std::optional<StepOnDrives> step;  // where the question replays it
-  // Of the set, each number on links of its own; 0: no number does (up to 64 for the rate).
+  // Of the set, each number on links of its own; 0: none that a machine holds does.
   std::int64_t count_for_life = 0, count_for_rate = 0;
-  std::int64_t lanes = 0;                        // of PCIe, for the larger of the two
+  double any_count_for_life = 0;  // that would last, whether or not a machine holds them; 0: nobody knows
+  std::int64_t lanes = 0;         // of PCIe, for the larger of the two
   std::optional<double> usd_per_billion_tokens;  // all drives of the step's GPUs, over the shorter of both lives
-  [[nodiscard]] bool is_yes() const {
-    return cannot_tell.empty() && why_no_step().empty() && holds_steady && lasts && !waits();
-  }
+  [[nodiscard]] bool is_yes() const { return cannot_tell.empty() && all_hold(tests(0)); }
+  [[nodiscard]] std::vector<JudgedTest> tests(double asked_years) const;
   // The replayed step, by its drives.
   [[nodiscard]] bool waits() const;
-  [[nodiscard]] std::string why_no_step() const { return step ? step->why_not() : ""; }
+  // "yes: ...", "no: " and the tests that fail, "can't tell: ...".
   [[nodiscard]] std::string verdict(double asked_years) const;
 };
 

@@ -259,6 +259,65 @@ TEST(SsdReport, TellsWhatBinds) {
   EXPECT_NEAR(many.steady_rate / many.link_rate, 1, 1e-3);
 }
 
+// The verdict names the test that fails, and every table agrees with it; what no machine holds is not offered.
+TEST(SsdReport, TheVerdictNamesTheTestThatFails) {
+  const SsdQuestion question{.drives = {bundled("micron-9550-max-12.8tb")}, .drives_per_gpu = 8, .life_years = 1000};
+  const SsdAnswer answer = ask(question);
+  const DriveAnswer& drive = answer.drives.front();
+  ASSERT_TRUE(drive.holds_first);
+  ASSERT_TRUE(drive.holds_steady);
+  ASSERT_FALSE(drive.lasts);
+  const ReportDocument document = ssd_report(step().loaded, answer, question);
+  EXPECT_THAT(document.verdict, HasSubstr(" fail by life: worn out after "));
+  EXPECT_THAT(document.verdict, HasSubstr("They hold the "));
+  EXPECT_THAT(document.verdict, testing::Not(HasSubstr("bandwidth")));
+  std::vector<std::string> failing;
+  for (const ReportSection& section : document.sections)
+    for (const ReportTable& table : section.tables)
+      if (table.caption == "Tests of each set")
+        for (const auto& row : table.rows)
+          if (row.back().text == "no") failing.push_back(row[1].text);
+  EXPECT_EQ(failing, std::vector<std::string>{"life"});
+  EXPECT_GT(drive.any_count_for_life, 64);
+  EXPECT_EQ(drive.count_for_life, 0);
+  EXPECT_EQ(drive.lanes, 0);
+  EXPECT_THAT(report_csv(document), HasSubstr("are more than a machine holds"));
+  // Of several sets each test with how many fail it.
+  SsdQuestion both = question;
+  both.drives.push_back(bundled("samsung-980-pro-1tb"));
+  both.drives_per_gpu = 1;
+  EXPECT_THAT(ssd_report(step().loaded, ask(both), both).verdict, HasSubstr("life: 2"));
+}
+
+// Whichever test fails alone, the answer is no and its name is in the words.
+TEST(SsdAnswer, AnyTestAloneIsANo) {
+  DriveAnswer sound;
+  sound.endurance.bytes = 1;
+  sound.holds_first = sound.holds_steady = sound.lasts = true;
+  sound.step = StepOnDrives{.verdict = Verdict::fits,
+                            .held = Bytes(5),
+                            .room = Bytes(5),
+                            .step_time = microseconds(1'000),
+                            .without_waits = microseconds(1'000)};
+  ASSERT_TRUE(sound.is_yes());
+  EXPECT_THAT(sound.verdict(5), HasSubstr("yes"));
+  const auto fails = [&](const std::string& name, const auto& spoil) {
+    DriveAnswer spoilt = sound;
+    spoil(spoilt);
+    EXPECT_FALSE(spoilt.is_yes()) << name;
+    EXPECT_EQ(failing(spoilt.tests(5)), name);
+    EXPECT_THAT(spoilt.verdict(5), testing::StartsWith("no: "));
+  };
+  fails("memory", [](DriveAnswer& one) { one.step->verdict = Verdict::does_not_fit; });
+  fails("memory", [](DriveAnswer& one) { one.step->verdict = Verdict::unknown; });
+  fails("saving", [](DriveAnswer& one) { one.step->saves_nothing = "it saves nothing"; });
+  fails("capacity", [](DriveAnswer& one) { one.step->held = Bytes(6); });
+  fails("bandwidth, caches empty", [](DriveAnswer& one) { one.holds_first = false; });
+  fails("bandwidth, caches full", [](DriveAnswer& one) { one.holds_steady = false; });
+  fails("step time", [](DriveAnswer& one) { one.step->step_time = microseconds(1'100); });
+  fails("life", [](DriveAnswer& one) { one.lasts = false; });
+}
+
 // Its cache takes more than a step's bytes: the first steps hold, the steady ones don't.
 TEST(SsdReport, NamesDrivesThatFallBehindOnceTheirCacheIsFull) {
   NvmeProfile drive = bundled("samsung-980-pro-1tb");
@@ -328,6 +387,13 @@ TEST(PcieReport, WhatHoldsTheStepUp) {
   answer.on_endless_drives = answer.traffic.replayed;
   EXPECT_FALSE(answer.is_yes());
   EXPECT_THAT(pcie_report(step().loaded, answer, {}).verdict, HasSubstr("No: the step waits for its links"));
+  // Though all have room on average, which is said, and the test that fails is a row.
+  ASSERT_GE(answer.links.front().headroom(), 1);
+  EXPECT_THAT(pcie_report(step().loaded, answer, {}).verdict, HasSubstr("On average every link has room"));
+  std::vector<std::string> failing;
+  for (const JudgedTest& test : answer.tests())
+    if (!test.holds) failing.push_back(test.name);
+  EXPECT_EQ(failing, std::vector<std::string>{"step time, endless drives"});
 }
 
 // A slow drive stretches the step it is written to; what it is asked for does not become less by it.
