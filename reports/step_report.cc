@@ -170,7 +170,7 @@ ReportDocument step_report(const Result& result, const Result* baseline) {
                              : document.is_tight   ? "T" + verdict(result).substr(1)
                              : document.is_unknown ? "Unknown: " + result.why_unknown()
                                                    : "No: " + without_no(verdict(result));
-  document.verdict = fmt::format("{}. A step takes {:.1f} ms; {} binds it ({:.0f} % of the time).", answer,
+  document.verdict = fmt::format("{}. A step takes {:.1f} ms; {} binds it ({:.0f} % of its critical path).", answer,
                                  to_seconds(result.step_time) * 1e3, describe(result.binding),
                                  binding_share(result, result.binding) * 100);
   document.sections.push_back(figures_section(result, baseline));

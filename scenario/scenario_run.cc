@@ -497,14 +497,19 @@ struct RelaxedSpeed {
   const char* name;
   const char* setting;
   RelativeSpeed factor;
+  std::array<Binding, 2> bindings;  // on the critical path
 };
+constexpr const char *endless_links = "links infinitely fast", *endless_drives = "drives infinitely fast";
 constexpr RelaxedSpeed relaxed_speeds[] = {
-    {"GPU arithmetic x2", "what_if.compute", {.compute = relaxation_factor}},
-    {"GPU memory bandwidth x2", "what_if.memory", {.memory = relaxation_factor}},
-    {"host x2", "what_if.host", {.host = relaxation_factor}},
-    {"PCIe x2", "what_if.pcie", {.pcie = relaxation_factor}},
-    {"communication x2", "what_if.network", {.network = relaxation_factor}},
-    {"whole GPU x2", "what_if.gpu", {.compute = relaxation_factor, .memory = relaxation_factor}}};
+    {"GPU arithmetic x2", "what_if.compute", {.compute = relaxation_factor}, {Binding::compute, Binding::compute}},
+    {"GPU memory bandwidth x2", "what_if.memory", {.memory = relaxation_factor}, {Binding::hbm, Binding::hbm}},
+    {"host x2", "what_if.host", {.host = relaxation_factor}, {Binding::host, Binding::launch_latency}},
+    {"PCIe x2", "what_if.pcie", {.pcie = relaxation_factor}, {Binding::pcie, Binding::pcie}},
+    {"communication x2", "what_if.network", {.network = relaxation_factor}, {Binding::network, Binding::network}},
+    {"whole GPU x2",
+     "what_if.gpu",
+     {.compute = relaxation_factor, .memory = relaxation_factor},
+     {Binding::compute, Binding::hbm}}};
 
 }  // namespace
 
@@ -512,6 +517,19 @@ std::string setting_of_relaxation(std::string_view resource) {
   for (const RelaxedSpeed& speed : relaxed_speeds)
     if (resource == speed.name) return speed.setting;
   return {};
+}
+
+double path_share_of_relaxation(std::string_view resource, const Result& result) {
+  std::array<Binding, 2> bindings = {Binding::pcie, Binding::pcie};
+  if (resource == endless_drives) bindings = {Binding::storage, Binding::storage};
+  for (const RelaxedSpeed& speed : relaxed_speeds)
+    if (resource == speed.name) bindings = speed.bindings;
+  const auto time = [&result](Binding binding) {
+    return to_seconds(result.breakdown[static_cast<std::size_t>(binding)]);
+  };
+  const double whole = to_seconds(result.replayed);
+  const double of_these = time(bindings[0]) + (bindings[0] == bindings[1] ? 0 : time(bindings[1]));
+  return whole > 0 ? of_these / whole : 0;
 }
 
 std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unrelaxed) {
@@ -530,9 +548,9 @@ std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unre
   };
   const bool uses_drives = loaded.offloads() || has_states_on(StateDevice::drives);
   if (uses_drives || has_states_on(StateDevice::cpu))
-    cases.push_back({"links infinitely fast", {}, with_faster_links(loaded.hardware, endless)});
+    cases.push_back({endless_links, {}, with_faster_links(loaded.hardware, endless)});
   if (uses_drives && !loaded.hardware.drives.empty())
-    cases.push_back({"drives infinitely fast", {}, with_endless_drives(loaded.hardware)});
+    cases.push_back({endless_drives, {}, with_endless_drives(loaded.hardware)});
   std::vector<Relaxation> relaxations(cases.size());
   in_parallel(cases.size(), [&](std::size_t i) {
     ReplayOptions options = loaded.options;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "base/output_file.h"
 #include "cli/commands/memory_command.h"
 #include "cli/options/command_options.h"
@@ -26,6 +27,7 @@
 #include "cli/output/training_run_report.h"
 #include "reports/pictures/timeline_svg.h"
 #include "scenario/recompute_gain.h"
+#include "scenario/relaxation_setting.h"
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"
 #include "sim/devices/memory/memory_policies.h"
@@ -241,6 +243,12 @@ void write_stacks(const LoadedScenario& loaded, const std::string& path) {
   write_text(path, folded_host_stacks(read_captured(loaded.scenario, {.keep_python = true})));
 }
 
+// Where a resource has most of the path, twice of it may gain little: another chain then ends the step.
+constexpr const char* what_would_help =
+    "\n  what would help: on the critical path is what the step waits for now; the gain is how much shorter it gets "
+    "when\n"
+    "  that alone is faster, until something else is waited for\n\n";
+
 void explain_scenario(const RunArguments& arguments, Context& context) {
   if (is_snapshot(arguments.first)) return explain_snapshot(arguments.first, context);
   const LoadedScenario loaded = load_with(arguments.first, arguments);
@@ -259,8 +267,10 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
     nlohmann::ordered_json document = result_json(result);
     document["schema"] = "spillway-explanation";
     for (const Relaxation& r : relaxations)
-      document["relaxations"].push_back(
-          {{"resource", r.resource}, {"step_time_ns", whole_nanoseconds(r.step_time)}, {"gain_fraction", r.gain}});
+      document["relaxations"].push_back({{"resource", r.resource},
+                                         {"path_share", path_share_of_relaxation(r.resource, result)},
+                                         {"step_time_ns", whole_nanoseconds(r.step_time)},
+                                         {"gain_fraction", r.gain}});
     if (memory) {
       const nlohmann::ordered_json parts = explanation_json(*memory);
       for (const auto& [key, value] : parts.items()) document["memory"][key] = value;
@@ -269,13 +279,13 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
     if (diagnosis) document["diagnosis"] = diagnosis_json(*diagnosis);
     return print_json(document);
   }
-  Table table({"relaxed", "step time (ms)", "gain"});
+  Table table({"relaxed", "of the critical path", "step time (ms)", "gain"});
   for (const Relaxation& r : relaxations)
-    table.add(
-        {r.resource, fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
+    table.add({r.resource, percent_text(path_share_of_relaxation(r.resource, result)),
+               fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
   if (!context.rows_only()) {
     print(result_text(result) + (memory ? explanation_text(*memory) : "") +
-          (diagnosis ? diagnosis_text(*diagnosis) : "") + "\n  what would help\n\n");
+          (diagnosis ? diagnosis_text(*diagnosis) : "") + what_would_help);
   }
   print(context, table);
 }

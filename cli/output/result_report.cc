@@ -344,7 +344,7 @@ std::string result_text(const Result& result) {
                       result.may_fit() ? "" : " (if it fitted)");
   text += fmt::format("  80 % range     {}\n", step_range_words(result));
   text += fidelity_text(result);
-  text += fmt::format("  binds          {} ({} of the replayed time)\n", describe(result.binding),
+  text += fmt::format("  binds          {} ({} of the critical path)\n", describe(result.binding),
                       percent_text(binding_share(result, result.binding)));
   if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);
   if (result.mfu > 0) text += fmt::format("  MFU            {}\n", percent_text(result.mfu));

@@ -147,7 +147,7 @@ ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
   }
   figure.value = std::string(describe(result.binding));
   figure.short_value = std::string(describe_shortly(result.binding));
-  figure.detail = percent_text(binding_share(result, result.binding)) + " of the step";
+  figure.detail = percent_text(binding_share(result, result.binding)) + " of the critical path";
   if (baseline != nullptr && baseline->result().binding != result.binding) {
     figure.change = "was " + std::string(describe(baseline->result().binding));
     figure.direction = Change::other;

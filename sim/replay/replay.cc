@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -317,6 +318,7 @@ class Run {
     result.path = std::move(path.steps);
     result.breakdown = sum_by_binding(result.path);
     for (std::size_t i = 0; i < result.breakdown.size(); ++i) result.breakdown[i] += path.repeated[i];
+    SPILLWAY_ASSERT(std::accumulate(result.breakdown.begin(), result.breakdown.end(), Picos(0)) == result.replayed);
     if (whole_) result.path.clear();
     result.kept_idle = kept_idle(trace_, path.unexplained);
     result.binding = largest(result.breakdown);

@@ -319,6 +319,29 @@ class VerdictTest(ProgramTest):
         self.assertEqual(short.returncode, 1, short.stderr)
         self.assertEqual(json.loads(short.stdout)["verdict"], "does not fit")
 
+    # A share of the critical path is no gain: the shares make up the whole of it, of every step there is.
+    def test_the_parts_of_the_critical_path_are_all_of_it(self):
+        folders = [os.path.join(ROOT, folder) for folder in ("cli/scenarios", "gui/scenarios")]
+        steps = [os.path.join(folder, name) for folder in folders for name in sorted(os.listdir(folder))]
+        steps = [path for path in steps if "procurement" not in path and "capacity" not in path] + [CAPTURE]
+        self.assertGreater(len(steps), 9)
+        for path in steps:
+            found = spillway("run", path, "--format", "json")
+            self.assertIn(found.returncode, (0, 1), found.stderr)
+            document = json.loads(found.stdout)
+            parts = sum(document["breakdown"].values())
+            self.assertAlmostEqual(parts / document["replayed_ns"], 1, 6, path)
+
+    def test_explain_tells_shares_and_gains_apart(self):
+        found = spillway("explain", CAPTURE, "--format", "json")
+        relaxations = json.loads(found.stdout)["relaxations"]
+        shares = {each["resource"]: each["path_share"] for each in relaxations}
+        self.assertTrue(all(0 <= share <= 1 for share in shares.values()), shares)
+        self.assertAlmostEqual(shares["whole GPU x2"], shares["GPU arithmetic x2"] + shares["GPU memory bandwidth x2"], 9)
+        text = spillway("explain", CAPTURE).stdout
+        self.assertIn("of the critical path)", text)
+        self.assertRegex(text, r"relaxed +of the critical path +step time \(ms\) +gain")
+
     def test_offloading_pipelines_keep_their_step(self):
         step = {"schema": "spillway-scenario", "version": 1,
                 "model": {"name": "gpt3-175b", "layers": 16, "sequence": 2048, "micro_batch": 1, "global_batch": 16,
