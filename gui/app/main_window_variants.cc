@@ -9,6 +9,7 @@
 #include <QTabWidget>
 #include <algorithm>
 
+#include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/read_file.h"
 #include "gui/app/main_window.h"
@@ -205,6 +206,8 @@ std::vector<PaletteItem> MainWindow::key_items(const QString& words) {
     item.text = QString::fromStdString(row->path + " " + value);
     item.detail = tr("is %1").arg(QString::fromStdString(document->value(row->path).value_or(row->otherwise)));
     try {  // What the loader says of it is said before it is done.
+      if (const Control control = control_of(row->path); is_derived(control, *document))
+        throw InputError(row->path, "", "derived: " + control.follows + " decides", "set " + control.follows);
       const std::string text = with_setting(document->text(), row->path + "=" + value);
       static_cast<void>(parse_scenario(text, document->name(), document->folder()));
       item.run = [this, key = row->path, value] { session_.edit(key, value, false); };

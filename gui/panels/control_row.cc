@@ -12,6 +12,7 @@
 #include <QSlider>
 #include <QStyle>
 #include <QStyleOptionSlider>
+#include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -74,6 +75,13 @@ ControlRow::ControlRow(Control control, QWidget* parent) : QWidget(parent), cont
   }
   editor()->setAccessibleName(QString::fromStdString(control_.label));
   editor()->setAccessibleDescription(QString::fromStdString(control_.about));
+  back_ = new QToolButton(this);
+  back_->setObjectName("back");
+  back_->setText("↶");
+  back_->setAccessibleName(tr("Take %1 back").arg(QString::fromStdString(control_.label)));
+  back_->setVisible(false);
+  QObject::connect(back_, &QToolButton::clicked, this, [this] { edit(origin_.value_or("null"), false); });
+  line_->addWidget(back_);
 }
 
 QWidget* ControlRow::editor() const {
@@ -86,7 +94,7 @@ void ControlRow::make_number() {
   auto* const rows = new QVBoxLayout(this);
   rows->setContentsMargins(0, 1, 0, 1);
   rows->setSpacing(0);
-  auto* const line = new QHBoxLayout;
+  auto* const line = line_ = new QHBoxLayout;
   label_ = new QLabel(QString::fromStdString(control_.label), this);
   spin_ = new QDoubleSpinBox(this);
   spin_->setObjectName("spin");
@@ -127,7 +135,7 @@ void ControlRow::make_number() {
 }
 
 void ControlRow::make_choice() {
-  auto* const line = new QHBoxLayout(this);
+  auto* const line = line_ = new QHBoxLayout(this);
   line->setContentsMargins(0, 1, 0, 1);
   label_ = new QLabel(QString::fromStdString(control_.label), this);
   list_ = new QComboBox(this);
@@ -154,7 +162,7 @@ void ControlRow::make_choice() {
 }
 
 void ControlRow::make_toggle() {
-  auto* const line = new QHBoxLayout(this);
+  auto* const line = line_ = new QHBoxLayout(this);
   line->setContentsMargins(0, 1, 0, 1);
   box_ = new QCheckBox(QString::fromStdString(control_.label), this);
   line->addWidget(box_);
@@ -164,7 +172,7 @@ void ControlRow::make_toggle() {
 }
 
 void ControlRow::edit(const std::string& value, bool goes_on) {
-  if (on_edit) on_edit(control_, value.empty() ? "null" : value, goes_on);
+  if (on_edit && !is_derived_) on_edit(control_, value.empty() ? "null" : value, goes_on);
 }
 
 double ControlRow::position_of(double value) const {
@@ -228,6 +236,39 @@ void ControlRow::show(const std::optional<std::string>& value, const std::option
                                : toolTip());
   }
   shows_ = false;
+}
+
+void ControlRow::show_derived(const std::optional<std::string>& derived, const std::string& follows) {
+  is_derived_ = derived.has_value();
+  const QString words = tr("derived: %1 decides").arg(QString::fromStdString(follows));
+  for (QWidget* const part : {static_cast<QWidget*>(spin_), static_cast<QWidget*>(slider_)}) {
+    if (part == nullptr) continue;
+    part->setEnabled(!is_derived_);
+    part->setToolTip(is_derived_ ? words : QString());
+  }
+  if (spin_ == nullptr) return;
+  shows_ = true;
+  spin_->setPrefix(is_derived_ ? "× " : "");
+  slider_->setVisible(!is_derived_);
+  if (is_derived_) spin_->setValue(number_of(*derived));
+  // What nobody knows is none of its values.
+  spin_->setSpecialValueText(control_.kind == ControlKind::size ? tr("profile")
+                             : is_derived_ && derived->empty()  ? "?"
+                                                                : QString());
+  if (is_derived_) label_->setToolTip(words);
+  shows_ = false;
+}
+
+void ControlRow::set_steps(double steps) {
+  if (spin_ == nullptr || control_.step == steps) return;
+  control_.step = control_.least = steps;
+  spin_->setSingleStep(steps);
+}
+
+void ControlRow::offer_back(bool offers, const std::optional<std::string>& origin) {
+  origin_ = origin;
+  back_->setVisible(offers && !is_derived_);
+  back_->setToolTip(tr("Back to %1").arg(origin ? QString::fromStdString(*origin) : tr("what it is without the key")));
 }
 
 void ControlRow::mouseDoubleClickEvent(QMouseEvent* /*event*/) { edit(baseline_.value_or("null"), false); }

@@ -12,7 +12,9 @@
 class QCheckBox;
 class QComboBox;
 class QDoubleSpinBox;
+class QHBoxLayout;
 class QLabel;
+class QToolButton;
 
 namespace spillway::gui {
 
@@ -25,6 +27,13 @@ class ControlRow : public QWidget {
   [[nodiscard]] const Control& control() const { return control_; }
   // As the scenario has it; none: the key isn't there.
   void show(const std::optional<std::string>& value, const std::optional<std::string>& baseline);
+  // derived: what it comes to where another key decides, which can't be edited here; empty: nobody knows. None: as it
+  // is set.
+  void show_derived(const std::optional<std::string>& derived, const std::string& follows);
+  // From now on in so large steps.
+  void set_steps(double steps);
+  // Whether a button puts back what `origin` has; none: it hasn't the key.
+  void offer_back(bool offers, const std::optional<std::string>& origin = {});
   // value: as --set takes it, null to take the key out. goes_on: a slider is being dragged.
   std::function<void(const Control& control, const std::string& value, bool goes_on)> on_edit;
 
@@ -46,13 +55,16 @@ class ControlRow : public QWidget {
   [[nodiscard]] std::string kept_of(double shown) const;
 
   Control control_;
-  std::optional<std::string> baseline_;
+  std::optional<std::string> baseline_, origin_;
   bool shows_ = false;  // being filled in, not edited
+  bool is_derived_ = false;
+  QHBoxLayout* line_ = nullptr;  // what the button back is put in
   QLabel* label_ = nullptr;
   TickedSlider* slider_ = nullptr;
   QDoubleSpinBox* spin_ = nullptr;
   QComboBox* list_ = nullptr;
   QCheckBox* box_ = nullptr;
+  QToolButton* back_ = nullptr;
 };
 
 }  // namespace spillway::gui

@@ -1,11 +1,15 @@
 #include "gui/panels/scenario_controls.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
 #include "scenario/scenario_fields.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway::gui {
 namespace {
@@ -16,6 +20,8 @@ constexpr const char* offload_group = "Offload";
 constexpr const char* recompute_group = "Recompute";
 constexpr const char* pipeline_group = "Pipeline (Chronos)";
 constexpr const char* planner_group = "Memory planner";
+constexpr const char* other_group = "Other keys";
+constexpr const char *global_batch = "model.global_batch", *accumulation = "model.gradient_accumulation";
 constexpr double most_choices = 4;  // of a whole number that is offered as a list
 
 std::vector<std::string> profiles(std::initializer_list<ProfileKind> kinds) {
@@ -26,11 +32,17 @@ std::vector<std::string> profiles(std::initializer_list<ProfileKind> kinds) {
   return names;
 }
 
-const FieldRow& row_of(std::string_view key) {
+// Null: the scenario's description has no such key.
+const FieldRow* described(std::string_view key) {
   static const std::vector<FieldRow> rows = scenario_rows();
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const FieldRow& row) { return row.path == key; });
-  SPILLWAY_ASSERT(found != rows.end());
-  return *found;
+  return found == rows.end() ? nullptr : &*found;
+}
+
+const FieldRow& row_of(std::string_view key) {
+  const FieldRow* const row = described(key);
+  SPILLWAY_ASSERT(row != nullptr);
+  return *row;
 }
 
 // As the scenario's description has it.
@@ -105,7 +117,9 @@ void add_model(std::vector<Control>& controls) {
   controls.push_back(entry(model_group, "model.name", bundled_models()));
   controls.push_back(number(model_group, "model.sequence", 131'072, 1'024));
   controls.push_back(number(model_group, "model.micro_batch", 128));
-  controls.push_back(number(model_group, "model.gradient_accumulation", 128));
+  controls.push_back(only_where({{global_batch, "0"}}, number(model_group, global_batch, 4'096)));
+  controls.push_back(number(model_group, accumulation, 128));
+  controls.back().follows = global_batch;
   controls.push_back(field(model_group, "model.precision"));
   controls.push_back(only_where({{"model.precision", "bf16_mixed"}}, field(model_group, "model.fp8_recipe")));
   controls.push_back(field(model_group, "model.trainable"));
@@ -177,9 +191,55 @@ std::vector<Control> scenario_controls() {
   return controls;
 }
 
+Control control_of(const std::string& key) {
+  for (Control& control : scenario_controls())
+    if (control.key == key) return std::move(control);
+  Control made;
+  if (described(key) != nullptr) {
+    made = field(other_group, key.c_str());
+    // A number of any size is typed.
+    if (made.kind == ControlKind::number || made.kind == ControlKind::factor) made.kind = ControlKind::entry;
+  } else {
+    made.key = key;
+    made.group = other_group;
+    made.kind = ControlKind::entry;
+  }
+  made.label = key;
+  return made;
+}
+
+namespace {
+
+std::optional<TrainingSetup> setup_of(const ScenarioDocument& document) {
+  try {
+    const Scenario scenario = parse_scenario(document.text(), document.name(), document.folder());
+    if (scenario.model.empty()) return std::nullopt;
+    return resolve(scenario.training, with_layers(scenario, find_model(scenario.model)));
+  } catch (const InputError&) {
+    return std::nullopt;  // the replay says why
+  }
+}
+
+}  // namespace
+
+bool is_derived(const Control& control, const ScenarioDocument& document) {
+  return !control.follows.empty() && document.value(control.follows).value_or("0") != "0";
+}
+
+std::string derived_value(const Control& control, const ScenarioDocument& document) {
+  const std::optional<TrainingSetup> setup = control.key == accumulation ? setup_of(document) : std::nullopt;
+  return setup ? std::to_string(setup->gradient_accumulation) : "";
+}
+
+double steps_of(const Control& control, const ScenarioDocument& document) {
+  if (control.key != global_batch) return control.step;
+  const auto number = [&](const char* key) { return std::strtod(document.value(key).value_or("1").c_str(), nullptr); };
+  return std::max(1.0, number("model.micro_batch") * number("model.data_parallel"));
+}
+
 const std::vector<std::string>& control_groups() {
-  static const std::vector<std::string> groups = {model_group,     hardware_group, offload_group,
-                                                  recompute_group, pipeline_group, planner_group};
+  static const std::vector<std::string> groups = {model_group,    hardware_group, offload_group, recompute_group,
+                                                  pipeline_group, planner_group,  other_group};
   return groups;
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gui/workspace/scenario_document.h"
+
 namespace spillway::gui {
 
 enum class ControlKind : std::uint8_t {
@@ -32,12 +34,24 @@ struct Control {
     std::string key, otherwise;
   };
   std::vector<Need> needs;
+  std::string follows;  // a key that makes this one derived, where it is set: it is shown then and can't be edited
 };
 
 // In the panel's order. Choices of models, machines and drives are what is installed.
 std::vector<Control> scenario_controls();
 
-// The headings in order; the last four are the techniques.
+// Of any key that a scenario may have: its own control, else one made of the scenario's description, under "Other
+// keys".
+Control control_of(const std::string& key);
+
+// Whether the key that it follows is set.
+bool is_derived(const Control& control, const ScenarioDocument& document);
+// What a key that follows another comes to: a number in words; empty: not known, since the scenario isn't whole.
+std::string derived_value(const Control& control, const ScenarioDocument& document);
+// The steps in which a number goes for the scenario to be whole: sequences of a global batch. 1: any.
+double steps_of(const Control& control, const ScenarioDocument& document);
+
+// The headings in order; the last four but "Other keys" are the techniques.
 const std::vector<std::string>& control_groups();
 
 }  // namespace spillway::gui

@@ -12,6 +12,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "base/data_folder.h"
 #include "scenario/scenario.h"
@@ -105,10 +106,7 @@ ScenarioPanel::ScenarioPanel()
     lines->setSpacing(2);
     for (const Control& control : controls) {
       if (control.group != name) continue;
-      auto* const row = new ControlRow(control);
-      row->on_edit = [this](const Control& edited, const std::string& value, bool goes_on) {
-        if (on_edit) on_edit(edited, value, goes_on);
-      };
+      ControlRow* const row = make_row(control);
       lines->addWidget(row);
       rows_.push_back(row);
     }
@@ -136,6 +134,14 @@ ScenarioPanel::ScenarioPanel()
   whole->addWidget(area_, 1);
 }
 
+ControlRow* ScenarioPanel::make_row(const Control& control) {
+  auto* const row = new ControlRow(control);
+  row->on_edit = [this](const Control& edited, const std::string& value, bool goes_on) {
+    if (on_edit) on_edit(edited, value, goes_on);
+  };
+  return row;
+}
+
 QScrollBar* ScenarioPanel::verticalScrollBar() const { return area_->verticalScrollBar(); }
 
 void ScenarioPanel::show(const ScenarioDocument& document, const ScenarioDocument* baseline,
@@ -146,13 +152,41 @@ void ScenarioPanel::show(const ScenarioDocument& document, const ScenarioDocumen
   title_->setText(title);
   document_.emplace(document.text(), "", document.folder());
   origin_ = origin;
+  changed_ = changed_keys({origin_, document.text()});
+  show_others();
   for (ControlRow* const row : rows_) {
     const Control& control = row->control();
     std::optional<std::string> before;
     if (baseline != nullptr) before = baseline->value(control.key).value_or(control.otherwise);
+    row->set_steps(steps_of(control, document));
     row->show(document.value(control.key), before);
+    row->show_derived(is_derived(control, document) ? std::optional(derived_value(control, document)) : std::nullopt,
+                      control.follows);
   }
   show_rows();
+}
+
+void ScenarioPanel::show_others() {
+  std::vector<std::string> wanted;
+  for (const ChangedKey& key : changed_) {
+    const ControlRow* const known = row(key.key);
+    if (known == nullptr || std::find(others_.begin(), others_.end(), known) != others_.end())
+      wanted.push_back(key.key);
+  }
+  std::vector<std::string> there;
+  for (const ControlRow* const one : others_) there.push_back(one->control().key);
+  if (there == wanted) return;
+  for (ControlRow* const one : std::exchange(others_, {})) {
+    rows_.erase(std::find(rows_.begin(), rows_.end(), one));
+    one->hide();
+    one->deleteLater();  // it may be what was edited
+  }
+  for (const std::string& key : wanted) {
+    ControlRow* const made = make_row(control_of(key));
+    groups_.back()->layout()->addWidget(made);
+    rows_.push_back(made);
+    others_.push_back(made);
+  }
 }
 
 void ScenarioPanel::show_keys(KeysShown which) {
@@ -176,9 +210,11 @@ void ScenarioPanel::show_rows() {
                      .contains(words, Qt::CaseInsensitive);
     else if (which_ == KeysShown::relevant)
       is_shown = is_read(control, *document_);
-    else if (which_ == KeysShown::changed)
-      is_shown = document_->value(control.key) != setting_of(origin_, control.key);
-    is_shown = is_shown && !(document_->is_trace() && control.for_models);
+    const bool is_changed = std::any_of(changed_.begin(), changed_.end(),
+                                        [&](const ChangedKey& changed) { return changed.key == control.key; });
+    if (words.isEmpty() && which_ == KeysShown::changed) is_shown = is_changed;
+    row->offer_back(which_ == KeysShown::changed && is_changed, setting_of(origin_, control.key));
+    is_shown = is_shown && (is_changed || !(document_->is_trace() && control.for_models));
     // What is being typed into stays.
     is_shown = is_shown || row->editor()->hasFocus();
     row->setVisible(is_shown);

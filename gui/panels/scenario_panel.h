@@ -9,6 +9,7 @@
 
 #include "gui/panels/control_row.h"
 #include "gui/workspace/scenario_document.h"
+#include "gui/workspace/variant_figures.h"
 
 class QButtonGroup;
 class QComboBox;
@@ -43,22 +44,27 @@ class ScenarioPanel : public QWidget {
   // value: as --set takes it, null to take the key out. goes_on: a slider is being dragged.
   std::function<void(const Control& control, const std::string& value, bool goes_on)> on_edit;
   std::function<void(const QString& file)> on_preset;
-  [[nodiscard]] ControlRow* row(const std::string& key) const;  // null: no control has it
+  [[nodiscard]] ControlRow* row(const std::string& key) const;  // null: no control has it, nor is it changed
   // Scrolls to the key's control, shows it where it was not, and gives it the focus.
   void reveal(const std::string& key);
 
  private:
   void show_rows();
+  // Of changed keys that no control has: each a row while it is one.
+  void show_others();
+  ControlRow* make_row(const Control& control);
   QComboBox* presets_;
   QLabel *title_, *none_;
   QLineEdit* filter_;
   QButtonGroup* choice_;
   QScrollArea* area_;
   std::vector<ControlRow*> rows_;
+  std::vector<ControlRow*> others_;  // the last of rows_
   std::vector<QGroupBox*> groups_;
   KeysShown which_ = KeysShown::relevant;
   std::optional<ScenarioDocument> document_;
   std::string origin_;
+  std::vector<ChangedKey> changed_;  // against origin_
 };
 
 // Scenarios that come with the program, as files: the start page's first.

@@ -19,6 +19,7 @@
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QTimer>
+#include <QToolButton>
 #include <QTreeView>
 #include <QWheelEvent>
 #include <filesystem>
@@ -319,6 +320,75 @@ TEST_F(Window, AWarningOfWorkLeavesTheVerdict) {
   ASSERT_NE(window_.session().outcome()->trace().finding("bad_time"), nullptr);
   EXPECT_TRUE(window_.session().outcome()->result().fits());
   EXPECT_EQ(window_.strip().shown().front().title, "✔ fits");
+}
+
+// Where the global batch is said, accumulation follows from it: shown as what runs, and not to be edited.
+TEST_F(Window, AccumulationFollowsFromTheGlobalBatch) {
+  open("fits-after-one-toggle");
+  window_.session().edit("model.micro_batch", "2", false);
+  ScenarioPanel& panel = window_.panel();
+  ControlRow& accumulation = *panel.row("model.gradient_accumulation");
+  ControlRow& batch = *panel.row("model.global_batch");
+  auto* const spin = qobject_cast<QDoubleSpinBox*>(accumulation.editor());
+  EXPECT_TRUE(batch.isHidden());
+  EXPECT_TRUE(spin->isEnabled());
+  window_.session().edit("model.global_batch", "8", false);
+  settle();
+  EXPECT_FALSE(batch.isHidden());
+  EXPECT_FALSE(spin->isEnabled());
+  EXPECT_EQ(spin->text(), "× 4");
+  EXPECT_EQ(window_.session().outcome()->loaded.setup.gradient_accumulation, 4);
+  // Its own control takes whole steps: twice the micro-batches.
+  auto* const batches = qobject_cast<QDoubleSpinBox*>(batch.editor());
+  EXPECT_EQ(batches->value(), 8);
+  batches->stepUp();
+  settle();
+  EXPECT_EQ(window_.session().document()->value("model.global_batch"), "10");
+  EXPECT_EQ(spin->text(), "× 5");
+  EXPECT_EQ(window_.session().outcome()->loaded.setup.gradient_accumulation, 5);
+  window_.session().edit("model.global_batch", "null", false);
+  settle();
+  EXPECT_TRUE(spin->isEnabled());
+  EXPECT_EQ(spin->text(), "1");
+}
+
+// Every key that differs, as Compare has it, and a button that puts it back; also where no control has it.
+TEST_F(Window, ChangedHasEveryKeyAndTakesItBack) {
+  open("fits-after-one-toggle");
+  ScenarioPanel& panel = window_.panel();
+  panel.show_keys(KeysShown::changed);
+  const std::string before = window_.session().document()->text();
+  const auto says_nothing = [&] {
+    for (const QLabel* const label : panel.findChildren<QLabel*>())
+      if (label->isVisible() && label->text().startsWith("Nothing is changed")) return true;
+    return false;
+  };
+  EXPECT_TRUE(says_nothing());
+  const std::pair<const char*, const char*> edits[] = {{"model.loss", "fused"},
+                                                       {"model.micro_batch", "4"},
+                                                       {"model.optimizer_device", "cpu"},
+                                                       {"hardware.set.gpu.memory", "30GiB"}};
+  for (const auto& [key, value] : edits) window_.session().edit(key, value, false);
+  settle();
+  EXPECT_FALSE(says_nothing());
+  const std::vector<ChangedKey> changed = changed_keys({before, window_.session().document()->text()});
+  EXPECT_EQ(changed.size(), 4U);
+  for (const ChangedKey& key : changed) {
+    SCOPED_TRACE(key.key);
+    ControlRow* const row = panel.row(key.key);
+    ASSERT_NE(row, nullptr);
+    EXPECT_FALSE(row->isHidden());
+    auto* const back = row->findChild<QToolButton*>("back");
+    ASSERT_NE(back, nullptr);
+    EXPECT_FALSE(back->isHidden());
+    back->click();
+    EXPECT_EQ(window_.session().document()->value(key.key), setting_of(before, key.key));
+    QApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+  }
+  settle();
+  EXPECT_TRUE(changed_keys({before, window_.session().document()->text()}).empty());
+  EXPECT_TRUE(says_nothing());
+  EXPECT_EQ(panel.row("model.loss"), nullptr);
 }
 
 // Whoever holds it, what is stacked is what is allocated: also where a capture's allocations have no addresses.

@@ -35,6 +35,31 @@ TEST(ScenarioControls, TheLoaderTakesEveryChoice) {
   EXPECT_GT(choices, 100);
 }
 
+// Any key can be shown and taken back: as the panel has it, as the description has it, or as a text.
+TEST(ScenarioControls, OfAnyKey) {
+  EXPECT_EQ(control_of("model.micro_batch").group, "Model");
+  const Control loss = control_of("model.loss");
+  EXPECT_EQ(loss.group, control_groups().back());
+  EXPECT_THAT(loss.choices, testing::Contains("fused"));
+  EXPECT_EQ(control_of("hardware.set.gpu.memory").kind, ControlKind::entry);
+}
+
+TEST(ScenarioControls, AccumulationIsDerivedFromAGlobalBatch) {
+  const Control accumulation = control_of("model.gradient_accumulation");
+  const auto derived = [&](const std::string& more) {
+    const ScenarioDocument document(
+        R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2", "micro_batch": 2)" + more +
+            R"(}, "hardware": {"profile": "dgx-h100"}})",
+        "", "/");
+    EXPECT_EQ(steps_of(control_of("model.global_batch"), document), more.find("parallel") == std::string::npos ? 2 : 8);
+    return std::pair(is_derived(accumulation, document), derived_value(accumulation, document));
+  };
+  EXPECT_FALSE(derived("").first);
+  EXPECT_EQ(derived(R"(, "global_batch": 8)"), std::pair(true, std::string("4")));
+  EXPECT_EQ(derived(R"(, "global_batch": 8, "data_parallel": 4)"), std::pair(true, std::string("1")));
+  EXPECT_EQ(derived(R"(, "global_batch": 7)"), std::pair(true, std::string())) << "no multiple";
+}
+
 TEST(ScenarioControls, OfferEveryWord) {
   const std::vector<Control> controls = scenario_controls();
   const auto offered = [&](std::string_view key) {
