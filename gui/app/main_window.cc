@@ -61,7 +61,10 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
   make_actions();
   new InputGuard(*this);  // the window's
   session_.on_opened = [this] { begin_document(); };
-  session_.on_document = [this] { show_scenario(); };
+  session_.on_document = [this] {
+    show_scenario();
+    if (shows_sweep()) tabs_->setCurrentIndex(0);  // another is at hand now, or another is made of it
+  };
   session_.on_outcome = [this] { show_outcome(); };
   session_.on_notes = [this] {
     canvas_->show_notes(session_.notes());
@@ -152,6 +155,7 @@ void MainWindow::open_unguarded(const QString& file) {
       stack_->setCurrentIndex(work_index);
       table_dock_->setVisible(true);
       show_view("pareto");
+      show_parts();
       sweep_->start();
       remember(file);
       return;
@@ -188,15 +192,31 @@ void MainWindow::take(ScenarioDocument document, const QString& recent, const Re
 }
 
 void MainWindow::show_work() {
-  has_document_ = true;
   stack_->setCurrentIndex(work_index);
-  scenario_dock_->setVisible(true);
   table_dock_->setVisible(true);
+  show_parts();
+}
+
+bool MainWindow::shows_sweep() const {
+  return stack_->currentIndex() == work_index && tabs_->currentWidget() == sweep_ && sweep_->is_alone();
+}
+
+void MainWindow::show_parts() {
+  if (stack_->currentIndex() != work_index) return;
+  const bool is_alone = shows_sweep(), has_document = session_.document() != nullptr;
+  if (has_document != has_document_ || is_alone != sweep_alone_) scenario_dock_->setVisible(has_document && !is_alone);
+  has_document_ = has_document;
+  sweep_alone_ = is_alone;
+  strip_->setVisible(drawn_ != nullptr && !is_alone);
+  for (int i = 1; i < bottom_->count(); ++i) bottom_->setTabVisible(i, !is_alone);  // the first is the sweep's table
+  for (QLabel* const label : {state_, provenance_, fingerprint_}) label->setVisible(!is_alone);
   update_title();
 }
 
 // What was shown of the document before is not carried over to another.
 void MainWindow::begin_document() {
+  sweep_->show_scenario(session_.current(), session_.document(), nullptr, nullptr);
+  if (shows_sweep()) tabs_->setCurrentIndex(0);
   show_work();
   time_.select(std::nullopt);
   time_.set_view(time_.whole());
@@ -211,13 +231,17 @@ void MainWindow::show_scenario() {
   const Variant* const parent = session_.variant(session_.variant(session_.current())->parent);
   panel_->show(*session_.document(), session_.baseline_document(),
                parent != nullptr ? parent->document.text() : session_.document()->saved_text());
-  sweep_->show_scenario(session_.document(), session_.outcome().get(), session_.baseline().get());
+  sweep_->show_scenario(session_.current(), session_.document(), session_.outcome().get(), session_.baseline().get());
   update_title();
   store_session();
 }
 
 void MainWindow::update_title() {
   const ScenarioDocument* const document = has_document_ ? session_.document() : nullptr;
+  if (shows_sweep()) {
+    setWindowModified(false);
+    return setWindowTitle(tr("%1 - spillway").arg(sweep_->name()));
+  }
   if (document == nullptr) return setWindowTitle("spillway");
   const Variant* const at_hand = session_.variant(session_.current());
   QString name = QString::fromStdString(at_hand->name);
@@ -238,9 +262,9 @@ void MainWindow::show_outcome() {
   show_axis();
   roofline_->show(drawn_, drawn_baseline_);
   sensitivity_->show(session_.sensitivity(), session_.baseline_sensitivity());
-  sweep_->show_scenario(session_.document(), drawn_.get(), drawn_baseline_.get());
+  sweep_->show_scenario(session_.current(), session_.document(), drawn_.get(), drawn_baseline_.get());
   strip_->show(shown_figures(*drawn_, drawn_baseline_.get()));
-  strip_->setVisible(true);
+  show_parts();
   show_comparison();
   fingerprint_->setText(QString("spillway %1").arg(program_version()));
   fingerprint_->setToolTip(tr("fingerprint %1").arg(drawn_->result().fingerprint, 16, 16, QChar('0')));
@@ -251,7 +275,7 @@ void MainWindow::show_outcome() {
     ways_->show(drawn_);
     diagnosis_->show(drawn_);
     look_for_ways_.start();
-    if (!drawn_->result().may_fit()) bottom_->setCurrentWidget(ways_);
+    if (!drawn_->result().may_fit() && !shows_sweep()) bottom_->setCurrentWidget(ways_);
   }
   show_holders();
   look_for_diagnosis();

@@ -126,6 +126,9 @@ class MainWindow : public QMainWindow {
   void show_outcome();
   void show_warnings();
   void show_state();
+  // The sweep in sight is a document of its own: nothing of the variant at hand stands around it.
+  [[nodiscard]] bool shows_sweep() const;
+  void show_parts();
   void show_error(const SimulationError& error);
   void remember(const QString& file);
   void update_title();
@@ -182,8 +185,8 @@ class MainWindow : public QMainWindow {
   SharedTime time_;
   Session session_;
   std::shared_ptr<const Outcome> drawn_, drawn_baseline_;
-  bool has_document_ = false;
-  QString opened_;           // the file that is being opened; empty: what has none
+  bool has_document_ = false, sweep_alone_ = false;  // as the parts are shown
+  QString opened_;                                   // the file that is being opened; empty: what has none
   std::string next_reveal_;  // key of the control to show when it is open; empty: none in particular
   bool leaves_ = false;      // the question about unsaved changes has been answered
 

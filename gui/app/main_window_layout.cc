@@ -133,16 +133,18 @@ void MainWindow::make_views() {
   tabs_->addTab(holders_, tr("Memory"));
   QObject::connect(tabs_, &QTabWidget::currentChanged, this, [this](int index) {
     session_.want_sensitivity(tabs_->widget(index) == sensitivity_);
+    show_parts();
     look_for_diagnosis();
     show_comparison();
     show_selection();
   });
+  sweep_->on_file = [this] { show_parts(); };
   sweep_->on_error = [this](const SimulationError& error) { show_error(error); };
   sweep_->on_rows = [this] { show_selection(); };
   sweep_->on_load = [this](const std::string& text, const std::string& folder) {
     message_->hide();
     opened_.clear();
-    session_.open(ScenarioDocument(text, "", folder), {}, session_.current(),
+    session_.open(ScenarioDocument(text, "", folder), {}, sweep_->is_of_scenario() ? session_.current() : -1,
                   setting_of(text, "title").value_or("a point of the sweep"));
   };
   strip_ = new VerdictStrip;

@@ -12,6 +12,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "gui/workspace/variant_figures.h"
 #include "scenario/scenario.h"
 #include "studies/sweep/scenario_sweep.h"
 #include "studies/sweep/sweep_origin.h"
@@ -20,6 +21,7 @@ namespace spillway::gui {
 namespace {
 
 constexpr double gib = 1'073'741'824.0;
+constexpr int nobodys = -2;
 
 bool is_sweep_file(const std::string& path) {
   ByteSource source = ByteSource::open(path, 16U << 20U);
@@ -49,6 +51,9 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   make_ = new QPushButton(tr("Sweep this scenario"));
   make_->setObjectName("sweep this");
   make_->setToolTip(tr("micro-batch, recomputation and offload around the scenario at hand"));
+  close_ = new QPushButton(tr("Close"));
+  close_->setObjectName("sweep close");
+  close_->setToolTip(tr("Puts the sweep away; the scenario at hand can be swept then"));
   start_ = new QPushButton(tr("Run"));
   start_->setObjectName("sweep run");
   start_->setEnabled(false);
@@ -68,23 +73,27 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   memory_ = bound(tr("memory ≤ GiB"), tr("Only points that reserve at most so many GiB are on the front"));
   line->addWidget(bar_);
   line->addWidget(make_);
+  line->addWidget(close_);
   line->addWidget(start_);
   column->addLayout(line);
   column->addWidget(chart_, 1);
   setTabOrder(chart_, step_);
   setTabOrder(step_, memory_);
   setTabOrder(memory_, make_);
-  setTabOrder(make_, start_);
+  setTabOrder(make_, close_);
+  setTabOrder(close_, start_);
+  show_buttons();
   worker_.on_failed = [this](const SimulationError& error) {
     if (on_error) on_error(error);
   };
   worker_.on_end = [this] { show_running(); };
   QObject::connect(start_, &QPushButton::clicked, this, [this] { is_running() ? stop() : start(); });
+  QObject::connect(close_, &QPushButton::clicked, this, [this] { close_file(); });
   QObject::connect(make_, &QPushButton::clicked, this, [this] {
     try {
-      const std::string text = sweep_around(scenario_);
-      set_file(std::make_shared<SweepFile>(parse_sweep(text, "sweep of the scenario", folder_)),
-               tr("a sweep of this scenario"), std::make_shared<SweepStore>());
+      auto made = std::make_shared<SweepFile>(parse_sweep(sweep_around(scenario_), "sweep of the scenario", folder_));
+      of_variant_ = variant_;
+      set_file(std::move(made), tr("a sweep of this scenario"), std::make_shared<SweepStore>());
       start();
     } catch (const std::exception& error) {
       if (on_error) on_error(describe_error(error));
@@ -104,32 +113,65 @@ void SweepView::set_file(std::shared_ptr<const SweepFile> file, const QString& n
   file_ = std::move(file);
   store_ = std::move(store);
   rows_.clear();
+  name_ = name;
   words_->setText(tr("%1: %2 points").arg(name).arg(file_->points()));
   words_->setToolTip(words_->text());
   start_->setEnabled(true);
+  show_buttons();
   show_rows();
+  if (on_file) on_file();
+}
+
+void SweepView::close_file() {
+  stop();
+  file_ = nullptr;
+  store_ = nullptr;
+  rows_.clear();
+  words_->setText(tr("No sweep yet"));
+  words_->setToolTip({});
+  start_->setEnabled(false);
+  show_buttons();
+  show_rows();
+  if (on_file) on_file();
+}
+
+// "This scenario" is nobody in sight where the sweep is of another.
+void SweepView::show_buttons() {
+  make_->setVisible(!is_alone());
+  close_->setVisible(file_ != nullptr);
 }
 
 void SweepView::open(const QString& file) {
   const std::string path = file.toStdString();
   const QString name = QString::fromStdString(std::filesystem::path(path).filename().string());
   auto store = std::make_shared<SweepStore>();
-  if (is_sweep_file(path)) return set_file(std::make_shared<SweepFile>(load_sweep(path)), name, std::move(store));
+  const auto take = [&](SweepFile sweep) {
+    const bool is_at_hand = !scenario_.empty() && changed_keys({sweep.base, scenario_}).empty();
+    of_variant_ = is_at_hand ? variant_ : nobodys;
+    set_file(std::make_shared<SweepFile>(std::move(sweep)), name, std::move(store));
+  };
+  if (is_sweep_file(path)) return take(load_sweep(path));
   store->read(path);  // and not written: its own file belongs to `spillway sweep`
   const std::optional<SweepOrigin> origin = origin_in(*store, path);
   if (!origin)
     throw InputError(path, "", "no sweep and no sweep's store", "open what `spillway sweep` takes, or wrote");
-  set_file(std::make_shared<SweepFile>(parse_sweep(*origin, origin->path)), name, std::move(store));
+  take(parse_sweep(*origin, origin->path));
   start();
 }
 
-void SweepView::show_scenario(const ScenarioDocument* document, const Outcome* now, const Outcome* baseline) {
+void SweepView::show_scenario(int variant, const ScenarioDocument* document, const Outcome* now,
+                              const Outcome* baseline) {
+  variant_ = variant;
+  show_buttons();
   make_->setEnabled(document != nullptr && !document->is_trace() && !is_running());
   if (document != nullptr) {
     scenario_ = document->text();
     folder_ = document->folder();
   }
-  chart_->mark(mark_of(now), mark_of(baseline));
+  if (is_alone())
+    chart_->mark({}, {});
+  else
+    chart_->mark(mark_of(now), mark_of(baseline));
 }
 
 void SweepView::start() {

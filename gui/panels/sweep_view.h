@@ -1,5 +1,6 @@
 // A sweep run from the window: its file or one made of the scenario at hand, its points as they are replayed, the front
-// growing; a point loads as the scenario.
+// growing; a point loads as the scenario. It is a document of its own unless its base is the scenario at hand: then
+// that scenario is marked among its points.
 #pragma once
 
 #include <QWidget>
@@ -28,7 +29,12 @@ class SweepView : public QWidget {
 
   // Throws InputError. A store is shown with the points it has, and goes on from them.
   void open(const QString& file);
-  void show_scenario(const ScenarioDocument* document, const Outcome* now, const Outcome* baseline);
+  // variant: id of the one at hand; -1: none.
+  void show_scenario(int variant, const ScenarioDocument* document, const Outcome* now, const Outcome* baseline);
+  // There is a sweep, and its base is not the scenario at hand.
+  [[nodiscard]] bool is_alone() const { return file_ != nullptr && of_variant_ != variant_; }
+  [[nodiscard]] bool is_of_scenario() const { return file_ != nullptr && !is_alone(); }
+  [[nodiscard]] const QString& name() const { return name_; }  // of its file
   void set_theme(const Theme& theme);
   // Goes on where it was stopped.
   void start();
@@ -41,6 +47,7 @@ class SweepView : public QWidget {
   std::function<void(const std::string& text, const std::string& folder)> on_load;
   std::function<void(const SimulationError&)> on_error;
   std::function<void()> on_rows;
+  std::function<void()> on_file;  // another sweep, or none any more
   void load_point(std::size_t row);
   // What points have to keep to be on the front, beside what the file asks; none: no more than that. The points that
   // were replayed stay.
@@ -52,6 +59,8 @@ class SweepView : public QWidget {
  private:
   void take_requirements();
   void set_file(std::shared_ptr<const SweepFile> file, const QString& name, std::shared_ptr<SweepStore> store);
+  void close_file();
+  void show_buttons();
   void work(const Worker::Task& task, const SweepFile& file, SweepStore& store);
   void show_running();
   void show_rows();
@@ -59,9 +68,11 @@ class SweepView : public QWidget {
   ParetoChart* chart_;
   QLabel* words_;
   QProgressBar* bar_;
-  QPushButton *start_, *make_;
+  QPushButton *start_, *make_, *close_;
   std::shared_ptr<const SweepFile> file_;
-  std::string scenario_, folder_;      // scenario_: what "sweep this scenario" takes
+  std::string scenario_, folder_;       // scenario_: what "sweep this scenario" takes
+  int variant_ = -1, of_variant_ = -2;  // at hand; whose scenario the base is, -2: nobody's
+  QString name_;
   std::shared_ptr<SweepStore> store_;  // what was replayed of file_, kept while it is
   std::optional<double> most_step_ms_, most_gib_;
   QLineEdit *step_, *memory_;

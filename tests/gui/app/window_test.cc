@@ -22,6 +22,7 @@
 #include <QToolButton>
 #include <QTreeView>
 #include <QWheelEvent>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -32,6 +33,8 @@
 #include "gui/panels/start_page.h"
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/training_run_dialog.h"
+#include "gui/panels/variant_panel.h"
+#include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
@@ -389,6 +392,63 @@ TEST_F(Window, ChangedHasEveryKeyAndTakesItBack) {
   EXPECT_TRUE(changed_keys({before, window_.session().document()->text()}).empty());
   EXPECT_TRUE(says_nothing());
   EXPECT_EQ(panel.row("model.loss"), nullptr);
+}
+
+// Nothing of another scenario stands around a sweep; its point is a variant of nobody. Of the scenario at hand it is
+// that one's, which is marked.
+TEST_F(Window, ASweepIsADocumentOfItsOwn) {
+  open("fits-after-one-toggle");
+  window_.session().pin();
+  const QString path = folder_.filePath("sweep.json");
+  std::ofstream(path.toStdString()) << R"({"schema": "spillway-sweep", "version": 1, "title": "small",
+    "base": {"model": {"name": "gpt2-small", "sequence": 256}, "hardware": {"profile": "rtx-4090"}},
+    "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2]}],
+    "objectives": ["step_time", "peak_memory"], "margin": 0.9, "memory_margin": 0.9})";
+  window_.open(path);
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, patience_ms));
+  const auto marks = [this] {
+    const std::vector<PlotPoint>& points = window_.sweep().chart().scene().points;
+    return std::count_if(points.begin(), points.end(), [](const PlotPoint& point) { return point.id < 0; });
+  };
+  ASSERT_GT(window_.sweep().chart().rows().size(), 0U);
+  EXPECT_EQ(marks(), 0);
+  EXPECT_FALSE(window_.strip().isVisible());
+  EXPECT_FALSE(window_.panel().isVisible());
+  EXPECT_FALSE(window_.variants().isVisible());
+  EXPECT_FALSE(window_.ways().isVisible());
+  EXPECT_TRUE(window_.windowTitle().startsWith("sweep.json")) << window_.windowTitle().toStdString();
+  // The variant is where it was.
+  window_.show_view("canvas");
+  EXPECT_TRUE(window_.strip().isVisible());
+  EXPECT_TRUE(window_.panel().isVisible());
+  window_.show_view("pareto");
+  EXPECT_FALSE(window_.strip().isVisible());
+  const int unrelated = window_.session().current();
+  window_.sweep().load_point(0);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.session().current() != unrelated; }, patience_ms));
+  settle();
+  EXPECT_EQ(window_.session().variant(window_.session().current())->parent, -1);
+  EXPECT_EQ(window_.session().baseline(), nullptr);
+  EXPECT_TRUE(window_.strip().isVisible());
+}
+
+TEST_F(Window, ASweepOfTheScenarioIsItsOwn) {
+  open("fits-after-one-toggle");
+  window_.session().edit("model.layers", "2", false);
+  window_.show_view("pareto");
+  settle();
+  window_.findChild<QPushButton*>("sweep this")->click();
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, patience_ms));
+  EXPECT_TRUE(window_.sweep().is_of_scenario());
+  EXPECT_TRUE(window_.strip().isVisible());
+  EXPECT_TRUE(window_.panel().isVisible());
+  const std::vector<PlotPoint>& points = window_.sweep().chart().scene().points;
+  EXPECT_EQ(std::count_if(points.begin(), points.end(), [](const PlotPoint& point) { return point.id < 0; }), 1);
+  const int scenario = window_.session().current();
+  window_.sweep().load_point(0);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.session().current() != scenario; }, patience_ms));
+  settle();
+  EXPECT_EQ(window_.session().variant(window_.session().current())->parent, scenario);
 }
 
 // Whoever holds it, what is stacked is what is allocated: also where a capture's allocations have no addresses.
