@@ -207,12 +207,19 @@ TEST(LaunchFiles, YamlAndJsonThatNestTooDeeplyAreRefusedInTheirLine) {
   }
 }
 
-// One that names itself is read again and again.
+// One that is named again is read again.
 TEST(LaunchFiles, TheFilesOfALaunchAreBoundedTogether) {
-  const std::string start = R"({"per_device_train_batch_size": 1, "bf16": true, "deepspeed": "t.json", "data": ")";
-  EXPECT_THAT(told("t.json", start + "\"}"), HasSubstr("too many files name each other"));
-  EXPECT_THAT(told("t.json", start + std::string(1'000'000, 'x') + "\"}"),
-              HasSubstr("the launch's files come to more than 4 MiB"));
+  const Folder folder;
+  static_cast<void>(
+      folder.write("ds.json", R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}, "a": ")" +
+                                  std::string(1'000'000, 'x') + "\"}"));
+  const auto script = [&](int times) {
+    return folder.write("run.sh", "deepspeed train.py --per_device_train_batch_size 1" +
+                                      repeated(" --deepspeed ds.json", times) + "\n");
+  };
+  EXPECT_EQ(complaint([&] { return read({script(4)}); }), "");
+  EXPECT_THAT(complaint([&] { return read({script(5)}); }),
+              HasSubstr("ds.json: the launch's files come to more than 4 MiB"));
 }
 
 // As in the shell around it: what eval and bash -c read again counts on.
