@@ -10,6 +10,7 @@
 #include "base/input_error.h"
 #include "base/number_text.h"
 #include "sim/devices/memory/recorded_state.h"
+#include "sim/devices/memory/start_up_order.h"
 #include "sim/devices/memory/torch_settings.h"
 #include "sim/replay/peak_owners.h"
 #include "traces/memory_doubt.h"
@@ -23,16 +24,10 @@ constexpr std::size_t most_owners = 12, most_layers = 200;
 class HeldCurve {
  public:
   HeldCurve(const Trace& trace, std::span<const Picos> event_time, const AllocationStreamResult& stream)
-      : trace_(trace), event_time_(event_time), stream_(stream), initial_(stream.initial.allocated) {
-    sizes_.resize(stream.held.size());
-    for (const AllocationRow& row : stream.rows)
-      if (row.tag != no_tag && !stream.held.empty() &&
-          row.tag <= stream.held.back().event)  // else memory ran out before
-        sizes_[place_of(row.tag)] = row.size;
-    if (stream.started_up) find_initial();
-  }
+      : trace_(trace), event_time_(event_time), stream_(stream), rest_(stream.initial.allocated) {}
 
-  void fill(MemoryResult& result) {
+  // Gives the peak of the step itself. Once per curve.
+  Bytes fill(MemoryResult& result) {
     Picos now{};
     result.timeline.push_back({now, stream_.initial.allocated, stream_.initial.reserved});
     std::optional<std::uint32_t> peak_event;
@@ -50,16 +45,17 @@ class HeldCurve {
       }
     }
     go_to(peak_event);
-    result.owners = owners_by([this](const MemoryEvent& event) { return owner(event); }, most_owners);
-    result.owners_by_layer = owners_by([this](const MemoryEvent& event) { return layer_of(event); }, most_layers);
-    result.owners_by_phase = owners_by([this](const MemoryEvent& event) { return phase_of(event); }, most_owners);
-    for (std::vector<PeakOwner>* owners : {&result.owners_by_layer, &result.owners_by_phase})
-      if (std::all_of(owners->begin(), owners->end(), [](const PeakOwner& o) { return !o.known; })) owners->clear();
+    name_owners(result);
+    return peak;
   }
 
-  // Groups what is live where a run stopped that ran out of memory. Once per curve.
+  // Of a run that stopped, as it left them. Once per curve.
+  void fill_owners_at_stop(MemoryResult& result) {
+    take_rows();
+    name_owners(result);
+  }
   std::vector<PeakOwner> owners_at_failure() {
-    if (stream_.failed_starting_up)
+    if (stream_.stopped_before)
       take_rows();
     else
       go_to(stream_.first_failed_event);
@@ -72,71 +68,107 @@ class HeldCurve {
     std::uint32_t event = 0;
   };
 
-  // Initial tensors have parts of what the start-up left; the rest is its rounding.
-  void find_initial() {
-    for (std::size_t place = 0; place < stream_.held.size(); ++place) {
-      const MemoryEvent& event = trace_.memory_events[stream_.held[place].event];
-      if (event.anchor != OpId::none) break;
-      sizes_[place] = event.bytes;
-      initial_ = std::max(Bytes(0), initial_ - event.bytes);
-    }
+  void name_owners(MemoryResult& result) const {
+    result.owners = owners_by([this](const MemoryEvent& event) { return owner(event); }, most_owners);
+    result.owners_by_layer = owners_by([this](const MemoryEvent& event) { return layer_of(event); }, most_layers);
+    result.owners_by_phase = owners_by([this](const MemoryEvent& event) { return phase_of(event); }, most_owners);
+    for (std::vector<PeakOwner>* owners : {&result.owners_by_layer, &result.owners_by_phase})
+      if (std::all_of(owners->begin(), owners->end(), [](const PeakOwner& o) { return !o.known; })) owners->clear();
   }
 
   void go_to(std::optional<std::uint32_t> last_event) {
-    for (std::size_t i = 0; i < stream_.held.size(); ++i) {
-      if (!last_event || stream_.held[i].event > *last_event) break;
-      follow(i);
+    Bytes before = stream_.initial.allocated;
+    for (const HeldMemory& held : stream_.held) {
+      if (!last_event || held.event > *last_event) break;
+      follow(held.event, held.allocated - before);
+      before = held.allocated;
     }
   }
 
-  // What is in no row of a tensor's is of several, or of none.
+  // What an event changed is the block's that it is about, or of those from before; so nothing is lost or twice there.
+  void follow(std::uint32_t e, Bytes change) {
+    const MemoryEvent& event = trace_.memory_events[e];
+    const std::uint64_t address = event.address.count();
+    if (event.action == MemoryAction::allocate) {
+      Live* const again = live_.find(address);
+      if (again != nullptr || change > Bytes(0)) {
+        live_[address] = {(again == nullptr ? Bytes(0) : again->size) + change, e};
+      } else if (change < Bytes(0)) {
+        rest_ += change;  // in place of one from before
+      } else if (stream_.started_up && event.anchor == OpId::none) {
+        live_[address] = {event.bytes, e};  // an initial tensor: part of what the start-up left
+        rest_ -= event.bytes;
+      }
+      return;
+    }
+    Live* const block = live_.find(address);
+    if (block == nullptr) {
+      rest_ += change;
+      return;
+    }
+    block->size += change;
+    if (block->size == Bytes(0)) live_.erase(address);
+  }
+
+  // Blocks of tensors have rows. What is in none is an evaluation's, or in buffers that initial tensors share; of those
+  // that are made late, nobody knows which are there before all of them are.
   void take_rows() {
-    initial_ = Bytes(stream_.statistics.all().allocated_bytes.current);
+    rest_ = Bytes(stream_.statistics.all().allocated_bytes.current);
     for (const AllocationRow& row : stream_.rows) {
       if (row.freed != unknown_time || row.tag == no_tag) continue;
-      live_[row.address.count()] = {row.size, row.tag};
-      initial_ = initial_ - row.size;
+      rest_ -= row.size;
+      if (row.tag == evaluation_tag)
+        of_evaluation_ += row.size;
+      else
+        live_[row.tag] = {live_[row.tag].size + row.size, row.tag};
     }
+    std::vector<bool> is_late(trace_.tensors.size(), false);
+    for (const StartUpEvent& event : trace_.start_up)
+      if (event.late && event.tensor != TensorId::none) is_late[index_of(event.tensor)] = true;
+    const std::vector<std::uint32_t> shared = initial_without_row();
+    for (const bool late : {false, true}) {
+      Bytes sum{};
+      const auto each = [&](const auto& visit) {
+        for (const std::uint32_t e : shared)
+          if (is_late[index_of(trace_.memory_events[e].tensor)] == late) visit(e, trace_.memory_events[e].bytes);
+      };
+      each([&sum](std::uint32_t, Bytes bytes) { sum += bytes; });
+      is_whole_ = is_whole_ && sum <= rest_;
+      if (!is_whole_) return;
+      each([this](std::uint32_t e, Bytes bytes) { live_[e] = {bytes, e}; });
+      rest_ -= sum;
+    }
+  }
+  std::vector<std::uint32_t> initial_without_row() {
+    EventIndex events;
+    for (std::uint32_t e = 0; e < trace_.memory_events.size(); ++e)
+      if (trace_.memory_events[e].device == stream_.device) events.push_back(e);
+    const std::optional<std::vector<bool>> initial = initial_events(trace_, events);
+    std::vector<std::uint32_t> found;
+    for (std::size_t i = 0; initial && i < events.size(); ++i)
+      if ((*initial)[i] && live_.find(events[i]) == nullptr) found.push_back(events[i]);
+    return found;
   }
 
   // Largest first, see largest_owners(). An empty name: not known.
   template <class Name>
   [[nodiscard]] std::vector<PeakOwner> owners_by(const Name& name, std::size_t most) const {
     std::map<std::string, Bytes> groups;
-    for (const auto& [address, block] : live_.sorted()) groups[name(trace_.memory_events[block.event])] += block.size;
+    for (const auto& [address, block] : live_.sorted())
+      if (block.size != Bytes(0)) groups[name(trace_.memory_events[block.event])] += block.size;
     std::vector<PeakOwner> owners;
     owners.reserve(groups.size() + 1);
     for (const auto& [group, bytes] : groups)
       owners.push_back({group.empty() ? "not known" : group, bytes, !group.empty()});
-    if (initial_ > initial_freed_)
-      owners.push_back({stream_.failed_starting_up ? "buffers of no one tensor"
-                        : stream_.started_up       ? "rounding of buffers"
-                                                   : "held before the capture",
-                        initial_ - initial_freed_, stream_.started_up});
+    if (of_evaluation_ > Bytes(0)) owners.push_back({"an evaluation before the step", of_evaluation_, true});
+    if (rest_ != Bytes(0))
+      owners.push_back({!is_whole_           ? "buffers of no one tensor"
+                        : stream_.started_up ? "rounding of buffers"
+                                             : "held before the capture",
+                        rest_, stream_.started_up});
     std::stable_sort(owners.begin(), owners.end(),
                      [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
     return largest_owners(std::move(owners), most);
-  }
-
-  // Of an event, in stream_.held.
-  [[nodiscard]] std::size_t place_of(std::uint32_t event) const {
-    const auto at = std::lower_bound(stream_.held.begin(), stream_.held.end(), event,
-                                     [](const HeldMemory& held, std::uint32_t wanted) { return held.event < wanted; });
-    SPILLWAY_ASSERT(at != stream_.held.end() && at->event == event);
-    return static_cast<std::size_t>(at - stream_.held.begin());
-  }
-
-  void follow(std::size_t place) {
-    const std::uint32_t e = stream_.held[place].event;
-    const MemoryEvent& event = trace_.memory_events[e];
-    if (event.action == MemoryAction::allocate) {
-      if (sizes_[place] > Bytes(0)) live_[event.address.count()] = {sizes_[place], e};
-      return;
-    }
-    if (event.action != MemoryAction::free_completed && event.action != MemoryAction::free_requested) return;
-    const bool seen = live_.erase(event.address.count());
-    if (!seen && event.action == MemoryAction::free_requested && initial_freed_ + event.bytes <= initial_)
-      initial_freed_ += event.bytes;
   }
 
   [[nodiscard]] std::string owner(const MemoryEvent& event) const {
@@ -172,9 +204,10 @@ class HeldCurve {
   const Trace& trace_;
   std::span<const Picos> event_time_;
   const AllocationStreamResult& stream_;
-  std::vector<Bytes> sizes_;  // of the block an event made, as stream_.held; 0: none
-  AddressMap<Live> live_;
-  Bytes initial_{}, initial_freed_{};
+  AddressMap<Live> live_;  // by recorded address; of a run that stopped by event
+  Bytes rest_{};           // of no tensor known here
+  Bytes of_evaluation_{};
+  bool is_whole_ = true;  // all initial tensors are there
 };
 
 // The last host call before an event.
@@ -223,7 +256,7 @@ MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& option
     options_ = {.allocator = std::string(ideal_policy)};
     on_host_ = true;
     AllocationStreamOptions stream = stream_options(options_, shown_device_, Bytes(0));
-    stream.keep_rows = stream.keep_totals = true;
+    stream.keep_totals = true;
     shown_events_ = std::move(streams.front().second);
     shown_run_ = replay_allocation_stream(trace, shown_events_, stream);
     return;
@@ -279,7 +312,7 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
     return;
   }
   AllocationStreamOptions stream = stream_options(options_, device, Bytes(0));
-  stream.keep_rows = stream.keep_totals = options_.details;
+  stream.keep_totals = options_.details;
   stream.repeat = capacity == Bytes(0) || limit_matters_only_when_met(options_);
   if (capacity > Bytes(0)) stream.repeat_up_to = capacity;
   AllocationStreamResult needed = replay_allocation_stream(trace_, events, stream);
@@ -378,6 +411,22 @@ std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const
   return text + "; it would not fit without any fragmentation either";
 }
 
+// Whoever holds the peak, before the step or in it: the owners are all of it, by whatever they are told apart.
+void MemoryReplay::fill_details(std::span<const Picos> event_time, MemoryResult& result) const {
+  if (HeldCurve(trace_, event_time, shown_run_).fill(result) < result.peak_allocated) {
+    AllocationStreamOptions stream =
+        stream_options(options_, shown_device_, gives_back_ ? options_.capacity : Bytes(0));
+    stream.keep_rows = true;
+    const AllocationStreamResult before = replay_until_allocated(trace_, shown_events_, stream, result.peak_allocated);
+    HeldCurve(trace_, event_time, before).fill_owners_at_stop(result);
+    if (result.explanation.empty())
+      result.explanation = "the peak lies before the step that is shown: owners at the peak are of then";
+  }
+  SPILLWAY_ASSERT(sum_of(result.owners) == result.peak_allocated);
+  for (const std::vector<PeakOwner>* owners : {&result.owners_by_layer, &result.owners_by_phase})
+    SPILLWAY_ASSERT(owners->empty() || sum_of(*owners) == result.peak_allocated);
+}
+
 MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
   MemoryResult result;
   if (!known_) return result;
@@ -394,7 +443,7 @@ MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
   result.out_of_memory = !on_host_ && peaks_[shown_].verdict == Verdict::does_not_fit;
   if (result.gives_back) result.explanation = "fits because the allocator gives cached segments back and retries";
   if (result.out_of_memory && options_.details) result.explanation = why_it_failed(event_time);
-  if (options_.details) HeldCurve(trace_, event_time, shown_run_).fill(result);
+  if (options_.details && options_.peaks) fill_details(event_time, result);
   return result;
 }
 

@@ -90,6 +90,7 @@ class MemoryReplay {
                       std::optional<AllocationStreamResult> failed = std::nullopt);
   [[nodiscard]] AllocationStreamResult run_until_it_fails() const;
   [[nodiscard]] std::string why_it_failed(std::span<const Picos> event_time) const;
+  void fill_details(std::span<const Picos> event_time, MemoryResult& result) const;
 
   const Trace& trace_;
   MemoryReplayOptions options_;

@@ -9,6 +9,12 @@
 
 namespace spillway::sim {
 
+inline Bytes sum_of(const std::vector<PeakOwner>& owners) {
+  Bytes sum{};
+  for (const PeakOwner& owner : owners) sum += owner.bytes;
+  return sum;
+}
+
 // The first `most` of owners, largest first, and behind them the sum of the others as one; one too many is no reason to
 // hide it.
 inline std::vector<PeakOwner> largest_owners(std::vector<PeakOwner> owners, std::size_t most) {

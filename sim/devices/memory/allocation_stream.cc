@@ -26,9 +26,11 @@ constexpr std::int64_t unnamed_stream = std::numeric_limits<std::int64_t>::max()
 
 class StreamReplay {
  public:
-  StreamReplay(const Trace& trace, const EventIndex& events, const AllocationStreamOptions& options)
+  StreamReplay(const Trace& trace, const EventIndex& events, const AllocationStreamOptions& options,
+               std::optional<Bytes> until)
       : trace_(trace),
         options_(options),
+        until_(until),
         events_(events),
         fold_(folded_events(options.fold, options.device, events)),
         pool_(make_memory_pool(options.pool)),
@@ -63,7 +65,7 @@ class StreamReplay {
     set_marks();
     begin_pass();
     is_told_ = true;
-    for (std::size_t i = 0; i < events_.size() && !met_unknown_; ++i) {
+    for (std::size_t i = 0; i < events_.size() && !met_unknown_ && !is_reached(); ++i) {
       if (i % between_checks == 0) check_stop();
       if (StreamMoment* const mark = mark_at(i)) *mark = moment();
       fold_before(i);
@@ -217,14 +219,16 @@ class StreamReplay {
     for (const std::size_t i : initial_)
       if (!built && !gave_up() && !is_late(at(i).tensor) && at(i).bytes > Bytes(0))
         ask(at(i).bytes, at(i).stream, events_[i]);
-    if (!gave_up()) first_iteration();
-    if (!gave_up()) interlude();
+    if (!gave_up()) iteration();
+    if (!gave_up()) evaluation();
+    if (!gave_up()) pool_.keep_rows(options_.keep_rows);
     result_ = {};
     allocation_ = 0;
     mallocs_before_ = pool_.statistics().device_mallocs;
     started_up_ = result_.started_up = true;
     result_.out_of_memory = failures_before_;
-    if (!(result_.failed_starting_up = failures_before_ > 0)) return;
+    result_.stopped_before = gave_up();
+    if (failures_before_ == 0) return;
     result_.first_out_of_memory = first_failure_;
     result_.first_failed_event = events_.front();
   }
@@ -247,7 +251,7 @@ class StreamReplay {
     bool built = false;
     std::vector<BlockId> blocks;
     for (const StartUpEvent& event : trace_.start_up) {
-      if (event.device != options_.device || is_between(event)) continue;
+      if (event.device != options_.device || is_of_evaluation(event)) continue;
       const std::uint32_t tag = event.tensor == TensorId::none ? no_tag : tag_of[index_of(event.tensor)];
       if (event.late) {
         late_.push_back({&event, trace_.ops.size(), tag});
@@ -268,18 +272,23 @@ class StreamReplay {
   }
 
   [[nodiscard]] bool gave_up() const {
-    return options_.stop_when_out_of_memory && failures_before_ + result_.out_of_memory > 0;
+    return is_reached() || (options_.stop_when_out_of_memory && failures_before_ + result_.out_of_memory > 0);
+  }
+  [[nodiscard]] bool is_reached() const {
+    return until_ && pool_.statistics().all().allocated_bytes.current >= until_->count();
   }
   [[nodiscard]] bool is_late(TensorId tensor) const { return !late_of_.empty() && late_of_[index_of(tensor)]; }
 
-  void first_iteration() {
+  // The step's events but for those before it, and behind them, the first time, what is made late.
+  void iteration() {
     auto late = late_.begin();
     const auto make_late = [&] {
       const Bytes own = late->tag == no_tag ? Bytes(0) : trace_.memory_events[late->tag].bytes;
       ask(late->event->bytes, late->event->stream, own == late->event->bytes ? late->tag : no_tag);
       ++late;
     };
-    pool_.keep_rows(false);
+    // Of a run that ends where it stops, for who holds what there.
+    pool_.keep_rows(options_.keep_rows && (until_ || options_.stop_when_out_of_memory));
     begin_pass();
     for (std::size_t i = 0; i < events_.size() && !gave_up(); ++i) {
       if (i % between_checks == 0) check_stop();
@@ -290,26 +299,25 @@ class StreamReplay {
       if (!gave_up()) step(i);
     }
     while (late != late_.end() && !gave_up()) make_late();
-    pool_.keep_rows(options_.keep_rows);
-    failures_before_ += result_.out_of_memory;
+    late_.clear();
+    failures_before_ += std::exchange(result_.out_of_memory, 0);
     if (!first_failure_) first_failure_ = result_.first_out_of_memory;
   }
 
   // Between the first iteration and the step.
-  void interlude() {
+  void evaluation() {
     std::vector<BlockId> blocks(trace_.start_up.size(), BlockId::none);
-    pool_.keep_rows(false);
     for (std::size_t i = 0; i < trace_.start_up.size(); ++i) {
       if (i % between_checks == 0) check_stop();
       const StartUpEvent& event = trace_.start_up[i];
-      if (event.device != options_.device || !is_between(event)) continue;
+      if (event.device != options_.device || !is_of_evaluation(event)) continue;
+      if (gave_up()) return;
       BlockId& block = blocks[event.block];
       if (event.allocates)
-        block = ask(event.bytes, event.stream, no_tag);
+        block = ask(event.bytes, event.stream, evaluation_tag);
       else if (block != BlockId::none)
         pool_.free(std::exchange(block, BlockId::none), Picos{});
     }
-    pool_.keep_rows(options_.keep_rows);
   }
 
   [[nodiscard]] AllocationRequest request_for(Bytes bytes, LaneId stream) {
@@ -387,14 +395,15 @@ class StreamReplay {
 
   void allocate(std::size_t i) {
     const MemoryEvent& event = at(i);
-    if (event.bytes == Bytes::zero()) return;
+    const Bytes bytes = event.bytes;
+    if (bytes == Bytes::zero()) return;
     const auto [held, is_new] = live_.try_emplace(label(event));
     if (!is_new) {
       ++result_.repeated_addresses;
       if (held->block != BlockId::none) pool_.free(held->block, time(i));
     }
     const std::size_t suggested = torch_ != nullptr ? torch_->suggestions() : 0;
-    AllocationRequest request = request_for(event.bytes, event.stream);
+    AllocationRequest request = request_for(bytes, event.stream);
     request.time = time(i);
     request.tag = beyond_ ? no_tag : events_[i];
     if (allocation_ < options_.spaces.size()) request.space = options_.spaces[allocation_];
@@ -405,7 +414,7 @@ class StreamReplay {
       result_.costs.push_back({events_[i], made.cost});
     }
     note_failure(made, events_[i]);
-    *held = {made.block, event.bytes, request.stream, made.address, made.size};
+    *held = {made.block, bytes, request.stream, made.address, made.size};
     if (fold_.rank != nullptr && torch_ != nullptr) behaviour_.add(made.address.count());
     if (beyond_) most_beyond_ = std::max(most_beyond_, Bytes(pool_.statistics().all().allocated_bytes.current));
     ++result_.allocations;
@@ -415,7 +424,7 @@ class StreamReplay {
       result_.segments.matched += suggested - torch_->suggestions();
       torch_->clear_suggestions();
     }
-    requested_ += event.bytes;
+    requested_ += bytes;
     if (trace_.memory_size_is_requested)
       result_.recorded.peak_requested = std::max(result_.recorded.peak_requested, requested_);
   }
@@ -640,6 +649,7 @@ class StreamReplay {
 
   const Trace& trace_;
   const AllocationStreamOptions& options_;
+  const std::optional<Bytes> until_;  // so much is allocated
   const EventIndex& events_;
   FoldedEvents fold_;
   std::vector<bool> left_out_;  // by event, with frees_by_limit
@@ -658,7 +668,7 @@ class StreamReplay {
   bool sizes_differ_ = false;               // blocks that live behind them are not as large as those shown
   std::vector<std::size_t> initial_;        // with a start-up: events before the step
   std::vector<bool> is_initial_, late_of_;  // by event, by tensor; empty without a start-up
-  std::vector<LateEvent> late_;             // in the order of their first uses
+  std::vector<LateEvent> late_;             // in the order of their first uses, until they are made
   bool started_up_ = false;
   std::uint64_t failures_before_ = 0;  // of the start-up
   std::optional<OutOfMemory> first_failure_;
@@ -675,19 +685,29 @@ class StreamReplay {
   AllocationStreamResult result_;
 };
 
-}  // namespace
-
-AllocationStreamResult replay_allocation_stream(const Trace& trace, const EventIndex& events,
-                                                const AllocationStreamOptions& options) {
+AllocationStreamResult replay_until(const Trace& trace, const EventIndex& events,
+                                    const AllocationStreamOptions& options, std::optional<Bytes> until) {
   if (events.empty())
     throw InputError(trace.provenance.empty() ? "" : trace.provenance.front().file,
                      "device " + std::to_string(options.device), "the trace has no memory events of this device",
                      "record with torch.cuda.memory._record_memory_history() or profile_memory=True");
   if (may_begin_empty(trace, options.device, events)) {
-    std::optional<AllocationStreamResult> result = StreamReplay(trace, events, options).run_from_nothing();
+    std::optional<AllocationStreamResult> result = StreamReplay(trace, events, options, until).run_from_nothing();
     if (result) return std::move(*result);
   }
-  return StreamReplay(trace, events, options).run_from_record();
+  return StreamReplay(trace, events, options, until).run_from_record();
+}
+
+}  // namespace
+
+AllocationStreamResult replay_allocation_stream(const Trace& trace, const EventIndex& events,
+                                                const AllocationStreamOptions& options) {
+  return replay_until(trace, events, options, std::nullopt);
+}
+
+AllocationStreamResult replay_until_allocated(const Trace& trace, const EventIndex& events,
+                                              const AllocationStreamOptions& options, Bytes allocated) {
+  return replay_until(trace, events, options, allocated);
 }
 
 AllocationStreamResult replay_allocation_stream(const Trace& trace, const AllocationStreamOptions& options) {

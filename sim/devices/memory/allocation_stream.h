@@ -8,9 +8,9 @@
 //
 // A generated step is one of many: where it says how it came about (Trace::start_up), the policy first runs what
 // building the model asked for, then a first iteration (the step's events, and late ones where their tensors are first
-// used), what comes between (late events without a tensor), and then the step, whose initial tensors are there already.
-// Peaks include all of it.
-// Planned places need no cache; and a step in which initial tensors go (streamed state) is run as it stands.
+// used), the step with other draws, an evaluation, and then the step, whose initial tensors are there already. Peaks
+// include all of it. Planned places need no cache; and a step in which initial tensors go (streamed state) is run as it
+// stands.
 //
 // Kineto records block sizes, rounding and slack included, and no segments: the torch policy may add slack of its own
 // (up to 1 MiB a block), addresses can't match, and what the cache held before the capture is unknown.
@@ -55,6 +55,9 @@ struct AllocationStreamOptions {
   // for anything in a second run.
   const StepFold* fold = nullptr;
 };
+
+// Tags rows of an evaluation's blocks, which no event of the trace makes.
+inline constexpr std::uint32_t evaluation_tag = no_tag - 1;
 
 // What an allocation asked of the driver, if anything.
 struct EventCost {
@@ -102,7 +105,7 @@ struct AllocationStreamResult {
   std::optional<OutOfMemory> first_out_of_memory;
   std::uint32_t first_failed_event = 0;  // of first_out_of_memory, index in Trace::memory_events
   Bytes least_refused = Bytes::max();    // torch: see TorchPool; Bytes::max() for other policies, too
-  bool failed_starting_up = false;       // before the step; stop_when_out_of_memory: what is left is of that moment
+  bool stopped_before = false;           // the step: statistics, and rows where they are kept, are of that moment
   DriverCost cost;                       // of the whole stream
   std::vector<EventCost> costs;          // by event, those with any
   // The same of a second run that begins with the blocks the first began with: blocks the first left stand for lost
@@ -136,5 +139,8 @@ AllocationStreamResult replay_allocation_stream(const Trace& trace, const Alloca
 // Precondition: `events` are those of options.device. The index is not copied.
 AllocationStreamResult replay_allocation_stream(const Trace& trace, const EventIndex& events,
                                                 const AllocationStreamOptions& options);
+// The same until so much is allocated: to see who holds the peak of a run.
+AllocationStreamResult replay_until_allocated(const Trace& trace, const EventIndex& events,
+                                              const AllocationStreamOptions& options, Bytes allocated);
 
 }  // namespace spillway::sim

@@ -76,7 +76,10 @@ class BlockLedger {
       if (block.size > Bytes::zero()) visit(block);
     }
   }
-  void keep_rows(bool keep) { keep_rows_ = keep; }
+  void keep_rows(bool keep) {
+    keep_rows_ = keep;
+    rows_.clear();
+  }
   [[nodiscard]] std::vector<AllocationRow> rows() const;
   // Counts the failure and fills in what the statistics know.
   OutOfMemory& fail(const AllocationRequest& request, Bytes needed, Bytes limit);

@@ -65,7 +65,7 @@ class MemoryPool {
   [[nodiscard]] std::span<const PendingEvent> pending_events() const {
     return std::visit([](const auto& policy) { return policy.pending_events(); }, policy_);
   }
-  // From now on, remember the life of every block (rows()). Off by default.
+  // From now on, remember the life of every block (rows()), and forget lives that have ended. Off by default.
   void keep_rows(bool keep) {
     std::visit([&](auto& policy) { policy.keep_rows(keep); }, policy_);
   }

@@ -22,7 +22,7 @@ bool has_start_up(const Trace& trace, std::int16_t device) {
                      [device](const StartUpEvent& event) { return event.device == device; });
 }
 
-bool is_between(const StartUpEvent& event) { return event.late && event.tensor == TensorId::none; }
+bool is_of_evaluation(const StartUpEvent& event) { return event.late && event.tensor == TensorId::none; }
 
 std::optional<std::vector<bool>> initial_events(const Trace& trace, const EventIndex& events) {
   AddressMap<std::size_t> first;

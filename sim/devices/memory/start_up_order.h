@@ -20,8 +20,8 @@ struct LateEvent {
 };
 
 [[nodiscard]] bool has_start_up(const Trace& trace, std::int16_t device);
-// Made between the first iteration and the step.
-[[nodiscard]] bool is_between(const StartUpEvent& event);
+// Made between the first iteration and the step, by an evaluation.
+[[nodiscard]] bool is_of_evaluation(const StartUpEvent& event);
 
 // Of a device's events, those that make what is there before the step. Nothing if such a tensor moves. What a program
 // allocates before its first call, and gives back, is part of the step. O(events * log).

@@ -86,7 +86,10 @@ class TorchPool {
   }
   // The least reservation that the limit refused: up to it, all limits act alike. Bytes::max(): none; or expandable.
   [[nodiscard]] Bytes least_refused() const { return least_refused_; }
-  void keep_rows(bool keep) { keep_rows_ = keep; }
+  void keep_rows(bool keep) {
+    keep_rows_ = keep;
+    rows_.clear();
+  }
   // Finished lives in the order they ended, then live ones by block id.
   [[nodiscard]] std::vector<AllocationRow> rows() const;
 

@@ -4,7 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "sim/replay/peak_owners.h"
 #include "tests/sim/replay/request_stream.h"
 
 namespace spillway::sim {
@@ -66,6 +71,109 @@ TEST(MemoryReplay, WhatWasLeftOutIsInDoubt) {
   endless.bytes = Bytes(std::int64_t{1} << 60);
   trace.memory_events.push_back(endless);
   EXPECT_EQ(verdicts(mebibytes(64)), std::pair(Verdict::unknown, Verdict::unknown));
+}
+
+// What the owners of a peak sum to is checked in every replay; here against a walk over the requests alone.
+std::int64_t most_held(const Trace& trace, std::int16_t device, const std::map<TensorId, Bytes>& sizes = {}) {
+  std::map<std::uint64_t, std::int64_t> live;
+  std::int64_t held = 0, most = 0;
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.device != device) continue;
+    if (event.action == take) {
+      const auto other = sizes.find(event.tensor);
+      held += live[event.address.count()] = (other == sizes.end() ? event.bytes : other->second).count();
+    } else if (event.action == give) {
+      held -= std::exchange(live[event.address.count()], 0);
+    }
+    most = std::max(most, held);
+  }
+  return most;
+}
+
+MemoryResult memory_of(const Trace& trace, const MemoryReplayOptions& options) {
+  return MemoryReplay(trace, options).result(std::vector<Picos>(trace.memory_events.size(), Picos(0)));
+}
+
+TEST(MemoryReplay, OwnersAreAllOfThePeak) {
+  Random random(49);
+  for (int i = 0; i < 40; ++i) {
+    SCOPED_TRACE(i);
+    Trace trace = random_stream(random, i % 2 == 1);
+    for (MemoryEvent& event : trace.memory_events) event.device = static_cast<std::int16_t>(event.address.count() % 3);
+    for (const std::string_view allocator : {torch_policy, expandable_policy, ideal_policy, gmlake_policy})
+      for (std::int16_t device = 0; device < 3; ++device) {
+        MemoryReplayOptions options = within(Bytes(0), allocator);
+        options.device = device;
+        const MemoryResult memory = memory_of(trace, options);
+        EXPECT_EQ(sum_of(memory.owners), memory.peak_allocated);
+        if (allocator == ideal_policy) {
+          EXPECT_EQ(memory.peak_allocated.count(), most_held(trace, device));
+        }
+      }
+  }
+}
+
+// Blocks from before a capture that go in it, a block that is given twice, one that is never: nothing is lost.
+TEST(MemoryReplay, OwnersOfRoughCapturesAreAllOfThePeak) {
+  Trace trace = stream({{give, 7, 30},
+                        {take, 1, 30},
+                        {take, 1, 20},
+                        {give, 9, 5},
+                        {take, 2, 3},
+                        {give, 1, 20},
+                        {give, 1, 20},
+                        {take, 3, 25},
+                        {take, 4, 1}});
+  trace.memory_size_is_requested = true;
+  for (MemoryEvent& event : trace.memory_events) event.bytes += Bytes(100);  // blocks are rounded
+  for (const std::string_view allocator : {torch_policy, ideal_policy}) {
+    const MemoryResult memory = memory_of(trace, within(Bytes(0), allocator));
+    EXPECT_GT(memory.peak_allocated, mebibytes(30));
+    EXPECT_EQ(sum_of(memory.owners), memory.peak_allocated);
+  }
+}
+
+// A step of tensors, before it an evaluation.
+struct StepWithHistory {
+  StepWithHistory() {
+    trace = stream({{take, 1, 100}, {take, 2, 10}, {take, 3, 20}, {give, 3, 20}, {give, 2, 10}});
+    trace.memory_size_is_requested = true;
+    const OpId call = trace.append_op({});
+    for (const TensorRole role : {TensorRole::weight, TensorRole::activation, TensorRole::temporary}) {
+      trace.tensors.name.push_back({});
+      trace.tensors.bytes.emplace_back();
+      trace.tensors.storage.push_back(static_cast<std::uint32_t>(trace.tensors.storage.size()));
+      trace.tensors.role.push_back(role);
+      trace.tensors.dtype.push_back({});
+    }
+    for (MemoryEvent& event : trace.memory_events) {
+      event.tensor = TensorId(static_cast<std::uint32_t>(event.address.count() - 1));
+      if (event.address != Addr(1)) event.anchor = call;
+      event.stream = trace.lane({LaneKind::stream, 0, 0, 7});
+    }
+  }
+  void evaluate(std::int64_t mib) {
+    for (const bool allocates : {true, false})
+      trace.start_up.push_back({.bytes = mebibytes(mib),
+                                .allocates = allocates,
+                                .late = true,
+                                .stream = trace.memory_events.front().stream});
+  }
+  [[nodiscard]] Bytes owned(std::string_view name) const {
+    for (const PeakOwner& owner : memory_of(trace, within(Bytes(0))).owners)
+      if (owner.name == name) return owner.bytes;
+    return Bytes(0);
+  }
+  Trace trace;
+};
+
+TEST(MemoryReplay, OwnersOfAPeakBeforeTheStepAreOfThen) {
+  StepWithHistory step;
+  EXPECT_EQ(memory_of(step.trace, within(Bytes(0))).peak_allocated, mebibytes(130));
+  step.evaluate(200);
+  EXPECT_EQ(memory_of(step.trace, within(Bytes(0))).peak_allocated, mebibytes(300));
+  EXPECT_EQ(step.owned("an evaluation before the step"), mebibytes(200));
+  EXPECT_EQ(step.owned("weight"), mebibytes(100));
 }
 
 }  // namespace
