@@ -70,7 +70,8 @@ class Interrupts(OwnQuestions):
 
 
 class Drives(OwnQuestions):
-    # Four stages of two GPUs each: what one GPU writes, not what one GPU of each stage writes together.
+    # Four stages of two GPUs each: what one GPU writes, not what one GPU of each stage writes together; the set they
+    # share takes the sum over the GPUs of all stages.
     def test_a_report_tells_the_bytes_of_one_gpu(self):
         scenario = self.scenario(
             "drives.json",
@@ -79,15 +80,19 @@ class Drives(OwnQuestions):
             hardware={"profile": "dgx-a100"},
             offload={"technique": "ssdtrain", "least_elements": 100000, "adaptive": False})
         run = self.ask("run", scenario)
-        written = [drive["bytes_written"] for drive in run["drives"]]
-        self.assertEqual([drive["gpus"] for drive in run["drives"]], [8] * 4)
-        self.assertEqual(max(written), run["ssd"]["bytes_written_per_step"])
+        (drive,) = run["drives"]
+        stages = drive["written_by"]
+        self.assertEqual(drive["gpus"], 8)
+        self.assertEqual([(stage["rank"], stage["gpus"]) for stage in stages], [(rank, 2) for rank in range(4)])
+        self.assertEqual(sum(stage["gpus"] * stage["bytes_written"] for stage in stages), drive["bytes_written"])
+        self.assertEqual(drive["bytes_written"], run["ssd"]["bytes_written_per_step"])
+        most = max(stage["bytes_written"] for stage in stages)
         self.assertRegex(self.call("run", scenario).stdout, r"a step by \d+ drives per machine, of 8 GPUs")
         # On a set of all GPUs, and on one for each.
         for drives in [(), ("--drives", "samsung-990-pro-2tb", "--drives-per-gpu", "2")]:
             report = self.call("report", "ssd", scenario, *drives).stdout
             row = report.split("written GB per GPU", 1)[1].splitlines()[1].split()
-            self.assertAlmostEqual(float(row[-2]) * 1e9 * 8 / max(written), 1, delta=0.02, msg=drives)
+            self.assertAlmostEqual(float(row[-2]) * 1e9 / most, 1, delta=0.02, msg=drives)
         self.assertIn("may be off by", report)
 
 
