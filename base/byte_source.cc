@@ -5,8 +5,10 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -29,7 +31,9 @@ enum class Compression : std::uint8_t { none, gzip, zstd };
 Compression detect(std::span<const std::byte> head) {
   const auto at = [&](std::size_t i) { return i < head.size() ? std::to_integer<unsigned>(head[i]) : 0x100U; };
   if (at(0) == 0x1f && at(1) == 0x8b && at(2) == 0x08) return Compression::gzip;
-  if (at(0) == 0x28 && at(1) == 0xb5 && at(2) == 0x2f && at(3) == 0xfd) return Compression::zstd;
+  const bool is_frame = at(0) == 0x28 && at(1) == 0xb5 && at(2) == 0x2f && at(3) == 0xfd;
+  const bool is_skippable = at(0) >> 4U == 5 && at(1) == 0x2a && at(2) == 0x4d && at(3) == 0x18;
+  if (is_frame || is_skippable) return Compression::zstd;
   return Compression::none;
 }
 
@@ -67,6 +71,7 @@ struct ByteSource::State {
   std::unique_ptr<ZSTD_DStream, ZstdDeleter> unzstd;
   bool inside_frame = false;  // compressed data may not end here
   bool ended = false;
+  bool begun = false;  // whether the byte order mark has been looked for
 
   std::vector<std::byte> input;  // raw bytes [input_begin, input_end) wait to be delivered or decompressed
   std::size_t input_begin = 0, input_end = 0;
@@ -83,6 +88,8 @@ struct ByteSource::State {
   std::size_t inflate_some(std::span<std::byte> into);
   std::size_t unzstd_some(std::span<std::byte> into);
   bool next_gzip_member();
+  void skip_mark();
+  void look_ahead(std::size_t count);
   void report(bool at_end);
   [[nodiscard]] std::string raw_place() const {
     return "byte " + std::to_string(read_from_disk - (input_end - input_begin));
@@ -192,6 +199,9 @@ std::size_t ByteSource::State::unzstd_some(std::span<std::byte> into) {
     ZSTD_outBuffer out{into.data(), into.size(), 0};
     const std::size_t result = ZSTD_decompressStream(unzstd.get(), &out, &in);
     input_begin += in.pos;
+    if (ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge)
+      throw InputError(name, raw_place(), "was compressed with a window of more than 128 MiB (zstd --long)",
+                       "decompress it with zstd -d --long=31 and open the result");
     if (ZSTD_isError(result) != 0) fail_corrupt(ZSTD_getErrorName(result));
     inside_frame = result != 0;
     if (out.pos != 0) return out.pos;
@@ -261,8 +271,28 @@ ByteSource ByteSource::from_memory(std::string name, std::span<const std::byte> 
   return ByteSource(std::move(state));
 }
 
+// At the first look, not when the file is opened: what is wrong with it shows as it is read.
+void ByteSource::State::skip_mark() {
+  if (begun) return;
+  begun = true;
+  constexpr std::array<std::byte, 3> mark = {std::byte{0xef}, std::byte{0xbb}, std::byte{0xbf}};
+  look_ahead(mark.size());
+  if (!std::equal(ahead.begin(), ahead.end(), mark.begin(), mark.end())) return;
+  ahead_begin = consumed = mark.size();
+}
+
+void ByteSource::State::look_ahead(std::size_t count) {
+  if (ahead.size() - ahead_begin >= count) return;
+  ahead.erase(ahead.begin(), ahead.begin() + static_cast<std::ptrdiff_t>(ahead_begin));
+  ahead_begin = 0;
+  const std::size_t had = ahead.size();
+  ahead.resize(count);
+  ahead.resize(had + deliver(std::span(ahead).subspan(had)));
+}
+
 std::size_t ByteSource::read(std::span<std::byte> into) {
   State& s = *state_;
+  s.skip_mark();
   const std::size_t kept = std::min(into.size(), s.ahead.size() - s.ahead_begin);
   if (kept != 0) std::memcpy(into.data(), s.ahead.data() + s.ahead_begin, kept);
   s.ahead_begin += kept;
@@ -274,13 +304,8 @@ std::size_t ByteSource::read(std::span<std::byte> into) {
 std::span<const std::byte> ByteSource::peek(std::size_t count) {
   SPILLWAY_ASSERT(count <= peek_limit_bytes);
   State& s = *state_;
-  if (s.ahead.size() - s.ahead_begin < count) {
-    s.ahead.erase(s.ahead.begin(), s.ahead.begin() + static_cast<std::ptrdiff_t>(s.ahead_begin));
-    s.ahead_begin = 0;
-    const std::size_t had = s.ahead.size();
-    s.ahead.resize(count);
-    s.ahead.resize(had + s.deliver(std::span(s.ahead).subspan(had)));
-  }
+  s.skip_mark();
+  s.look_ahead(count);
   const auto waiting = std::span<const std::byte>(s.ahead).subspan(s.ahead_begin);
   return waiting.first(std::min(count, waiting.size()));
 }

@@ -1,10 +1,10 @@
 // A file as a stream of bytes, decompressed on the fly: plain, gzip (also several members) or zstd.
 //
-// The compression is found by the first bytes, never by the name. Memory: one input and one output
-// buffer. `max_decompressed_bytes` bounds what compressed input may unfold to (zip bombs); plain files may be
-// of any size. Errors (missing, unreadable, truncated or corrupt compressed data, more than the
-// allowed bytes) are InputErrors that name the file and the byte offset. Zero padding after the last gzip member
-// is skipped; anything else there is an error.
+// The compression is found by the first bytes, never by the name. Memory: one input and one output buffer, of zstd its
+// window (128 MiB or less). `max_decompressed_bytes` bounds what compressed input may unfold to; plain files may be of
+// any size. A UTF-8 byte order mark at the beginning is left out: no reader of a text need know it. Errors (missing,
+// unreadable, truncated or corrupt compressed data, more than the allowed bytes) are InputErrors that name the file
+// and the byte offset. Zero padding after the last gzip member and zstd's skippable frames are skipped.
 #pragma once
 
 #include <cstddef>

@@ -36,9 +36,7 @@ std::string_view trimmed(std::string_view text) {
 
 class Reader {
  public:
-  Reader(std::string_view text, const std::string& file) : rest_(text), file_(file) {
-    if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
-  }
+  Reader(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
 
   LayoutTable read() {
     read_header();

@@ -72,6 +72,35 @@ TEST(ByteSource, JoinsSeveralMembers) {
   EXPECT_EQ(read_back(gzip("padded") + std::string(512, '\0')), "padded");
 }
 
+// A mark at the very beginning is left out, once; elsewhere it is a letter as any other.
+TEST(ByteSource, LeavesOutAByteOrderMark) {
+  const std::string mark = "\xEF\xBB\xBF", text = "{\"a\": \"" + mark + "\"}";
+  for (const std::string& stored : {mark + text, gzip(mark + text), zstd(mark + text)})
+    EXPECT_EQ(read_back(stored), text);
+  EXPECT_EQ(read_back(mark + mark), mark);
+  EXPECT_EQ(read_back(mark), "");
+  EXPECT_EQ(read_back(mark.substr(0, 2)), mark.substr(0, 2));
+  const std::string stored = mark + text;
+  ByteSource source = ByteSource::from_memory("memory", std::as_bytes(std::span(stored)), no_limit);
+  EXPECT_EQ(static_cast<char>(source.peek(1)[0]), '{');
+  EXPECT_EQ(source.position(), mark.size());
+}
+
+// What other programs put into a zstd file beside its data: pzstd's, a seek table.
+TEST(ByteSource, SkipsSkippableFrames) {
+  const std::string skippable = std::string("\x5a\x2a\x4d\x18\x05\0\0\0", 8) + "12345", text = sample();
+  EXPECT_EQ(read_back(skippable + zstd(text)), text);
+  EXPECT_EQ(read_back(skippable + skippable + zstd(text) + skippable + zstd(text) + skippable), text + text);
+  EXPECT_EQ(read_back(skippable), "");
+  EXPECT_NE(error_of(skippable.substr(0, 10)), "");
+}
+
+// A frame that asks for 2 GiB, as zstd --long=31 writes of a pipe.
+TEST(ByteSource, SaysThatAWindowIsTooLarge) {
+  const std::string frame("\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00", 9);
+  EXPECT_NE(error_of(frame).find("window of more than 128 MiB"), std::string::npos) << error_of(frame);
+}
+
 TEST(ByteSource, RefusesDamagedData) {
   const std::string text = sample();
   const std::string packed = gzip(text), zpacked = zstd(text);

@@ -8,7 +8,6 @@ namespace spillway::traces {
 
 CsvRows::CsvRows(std::string_view text, const std::string& file, std::initializer_list<std::string_view> columns)
     : rest_(text) {
-  if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
   if (split())
     for (std::size_t i = 0; i < fields_.size(); ++i) columns_.emplace(fields_[i], i);
   for (const std::string_view wanted : columns)
