@@ -2,9 +2,14 @@
 
 #include <sqlite3.h>
 
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "base/input_error.h"
+#include "base/memory_limit.h"
 
 namespace spillway::traces {
 namespace {
@@ -17,6 +22,8 @@ using Statement = std::unique_ptr<sqlite3_stmt, StatementCloser>;
 class StatementRow : public SqliteRow {
  public:
   explicit StatementRow(sqlite3_stmt* statement) : statement_(statement) {}
+  // Bytes of the texts that were asked for.
+  [[nodiscard]] std::uint64_t letters() const { return letters_; }
   [[nodiscard]] std::optional<std::int64_t> integer(std::size_t column) const override {
     const int at = static_cast<int>(column);
     if (sqlite3_column_type(statement_, at) != SQLITE_INTEGER) return {};
@@ -26,12 +33,15 @@ class StatementRow : public SqliteRow {
     const int at = static_cast<int>(column);
     if (sqlite3_column_type(statement_, at) != SQLITE_TEXT) return {};
     const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_, at));
-    return bytes == nullptr ? std::string_view()
-                            : std::string_view(bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_, at)));
+    if (bytes == nullptr) return {};
+    const std::string_view text(bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_, at)));
+    letters_ += text.size();
+    return text;
   }
 
  private:
   sqlite3_stmt* statement_;
+  mutable std::uint64_t letters_ = 0;
 };
 
 std::string quoted(const std::string& name) {
@@ -56,15 +66,39 @@ std::string uri_of(const std::string& path) {
   return uri + "?mode=ro&immutable=1";
 }
 
+// What a program that still writes to the file, or was killed, left beside it. A journal that is done with begins with
+// zeros. Source of the formats: sqlite.org/fileformat2.html, sections 3 and 4.
+void refuse_unfinished(const std::string& path) {
+  const auto begins = [](const std::string& file, std::initializer_list<unsigned char> mark) {
+    std::array<char, 8> head{};
+    std::ifstream(file, std::ios::binary).read(head.data(), head.size());
+    return std::memcmp(head.data(), mark.begin(), mark.size()) == 0;
+  };
+  for (const std::string& beside : {path + "-wal", path + "-journal"})
+    if (begins(beside, {0x37, 0x7f, 0x06}) || begins(beside, {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7}))
+      throw InputError(path, "", "a part of it lies in " + beside + ", which is not read",
+                       "let the program that writes it end, or fold it in with sqlite3 FILE 'PRAGMA "
+                       "wal_checkpoint(TRUNCATE)'");
+}
+
 }  // namespace
 
 struct SqliteFile::State {
   std::string path;
+  std::uint64_t bytes = 0;
   sqlite3* database = nullptr;
 
   [[noreturn]] void fail() const {
     throw InputError(path, "", std::string("not a readable SQLite file: ") + sqlite3_errmsg(database),
                      "export it again with nsys export --type sqlite");
+  }
+  // A row takes at least its place in a page (2 bytes), its size and its header. A text is asked for a few times.
+  void check_proportion(std::uint64_t rows, const StatementRow& row, const std::string& table) const {
+    constexpr std::uint64_t least_row = 4, often = 4;
+    if (rows > bytes / least_row || row.letters() > often * bytes)
+      throw InputError(path, table, "the file is damaged: the table has more rows than fit into it",
+                       "export it again with nsys export --type sqlite");
+    if (rows % 65'536 == 0) check_memory_limit(path, table);
   }
   [[nodiscard]] Statement prepare(const std::string& sql) const {
     sqlite3_stmt* statement = nullptr;
@@ -75,6 +109,9 @@ struct SqliteFile::State {
 
 SqliteFile::SqliteFile(const std::string& path) : state_(std::make_unique<State>()) {
   state_->path = path;
+  refuse_unfinished(path);
+  std::error_code unknown;
+  state_->bytes = std::filesystem::file_size(path, unknown);
   const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(uri_of(path).c_str(), &state_->database, flags, nullptr) == SQLITE_OK) {
     sqlite3_limit(state_->database, SQLITE_LIMIT_LENGTH, 1 << 26);
@@ -109,8 +146,12 @@ void SqliteFile::for_rows(const std::string& table, const std::vector<std::strin
     sql += (i == 0 ? "" : ", ") + (present.contains(columns[i]) ? quoted(columns[i]) : std::string("NULL"));
   const Statement statement = state_->prepare(sql + " FROM " + quoted(table));
   const StatementRow row(statement.get());
+  std::uint64_t rows = 0;
   int result = sqlite3_step(statement.get());
-  for (; result == SQLITE_ROW; result = sqlite3_step(statement.get())) visit(row);
+  for (; result == SQLITE_ROW; result = sqlite3_step(statement.get())) {
+    visit(row);
+    state_->check_proportion(++rows, row, table);
+  }
   if (result != SQLITE_DONE) state_->fail();
 }
 

@@ -22,7 +22,8 @@ class SqliteRow {
 
 class SqliteFile {
  public:
-  // Read-only, without journal or lock files. Throws InputError.
+  // Read-only, without journal or lock files; refused where rows lie in a write-ahead log or a journal beside it, which
+  // would go unseen. Throws InputError.
   explicit SqliteFile(const std::string& path);
   ~SqliteFile();
   SqliteFile(const SqliteFile&) = delete;
@@ -30,7 +31,7 @@ class SqliteFile {
 
   [[nodiscard]] bool has_table(const std::string& table) const;
   // Every row of the table in file order, with the columns that exist; none if there is no such table. Throws
-  // InputError when the file is damaged.
+  // InputError when the file is damaged, or its pages share others, so that there are more rows or letters than fit.
   void for_rows(const std::string& table, const std::vector<std::string>& columns,
                 const std::function<void(const SqliteRow&)>& visit) const;
 
