@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/memory_limit.h"
 #include "traces/acyclic.h"
 #include "traces/trace_columns.h"
 
@@ -16,6 +17,10 @@ namespace spillway::traces {
 namespace {
 
 constexpr std::uint64_t format_version = 1;
+constexpr std::uint64_t longest_varint = 10;
+// Steps are made of layers that are alike, so columns of a long one may take next to nothing in the file: bytes that
+// the tables may unfold to for each of it.
+constexpr std::uint64_t regular_tables = 2048;
 
 std::uint64_t zigzag(std::uint64_t value) { return value << 1U ^ (0 - (value >> 63U)); }
 std::uint64_t unzigzag(std::uint64_t value) { return value >> 1U ^ (0 - (value & 1U)); }
@@ -109,7 +114,11 @@ class Writer {
 class Reader {
  public:
   Reader(ByteSource& source, const ReadOptions& options)
-      : source_(source), left_(options.max_decompressed_bytes), context_(ZSTD_createDCtx(), ZSTD_freeDCtx) {}
+      : source_(source),
+        left_(options.max_decompressed_bytes),
+        memory_(source.name()),
+        of_tables_(source.name(), regular_tables),
+        context_(ZSTD_createDCtx(), ZSTD_freeDCtx) {}
 
   void header() {
     if (take(spillway_binary_magic.size()) != spillway_binary_magic) fail("not a spillway trace");
@@ -120,20 +129,16 @@ class Reader {
                        "use the spillway that wrote it, or a later one");
   }
 
-  // Next section, which must have this name: its decompressed bytes and rows.
-  std::uint64_t section(const std::string& name, std::string& raw) {
-    start_ = source_.position();
-    const std::string found = take(static_cast<std::size_t>(number(1)));
-    if (found != name) fail("section \"" + name + "\" is missing");
-    const std::uint64_t rows = number(8);
-    decompress(number(8), raw);
-    if (rows > raw.size()) fail("section \"" + name + "\" claims more rows than it has bytes");
-    return rows;
-  }
-
   std::vector<std::string> texts(const std::string& name) {
+    const std::uint64_t rows = begin_section(name);
     std::string raw;
-    const std::uint64_t rows = section(name, raw);
+    decompress([&](std::string_view bytes) {
+      if (rows == 0) fail("section \"" + name + "\" has bytes left over");
+      memory_.add(bytes.size());
+      raw += bytes;
+    });
+    if (rows > raw.size()) fail("section \"" + name + "\" claims more rows than it has bytes");
+    memory_.add(rows * sizeof(std::string));
     std::string_view rest = raw;
     std::vector<std::string> list;
     for (std::uint64_t i = 0; i < rows; ++i) {
@@ -146,24 +151,38 @@ class Reader {
     return list;
   }
 
-  std::vector<std::int64_t> numbers(const std::string& name) {
-    std::string raw;
-    std::vector<std::int64_t> values(static_cast<std::size_t>(section(name, raw)));
-    std::string_view rest = raw;
+  // Numbers are made as their bytes come, so what a section unfolds to is never there as a whole.
+  std::vector<std::int64_t> numbers(const std::string& name, FileMemory& memory) {
+    const std::uint64_t rows = begin_section(name);
+    std::vector<std::int64_t> values;
     std::uint64_t before = 0;
-    for (std::int64_t& value : values) {
-      std::uint64_t difference = 0;
-      if (!take_varint(rest, difference)) fail("section \"" + name + "\" is damaged");
-      before += unzigzag(difference);
-      value = static_cast<std::int64_t>(before);
-    }
-    if (!rest.empty()) fail("section \"" + name + "\" has bytes left over");
+    std::string cut_off;  // the first bytes of a number whose others come with the next chunk
+    decompress([&](std::string_view bytes) {
+      if (!cut_off.empty()) bytes = cut_off += bytes;
+      while (!bytes.empty()) {
+        std::string_view rest = bytes;
+        std::uint64_t difference = 0;
+        if (!take_varint(rest, difference)) {
+          if (!rest.empty() || bytes.size() >= longest_varint) fail("section \"" + name + "\" is damaged");
+          break;
+        }
+        bytes = rest;
+        if (values.size() == rows) fail("section \"" + name + "\" has bytes left over");
+        before += unzigzag(difference);
+        if (values.size() == values.capacity()) grow(values, rows, memory);
+        values.push_back(static_cast<std::int64_t>(before));
+      }
+      cut_off = std::string(bytes);
+    });
+    if (!cut_off.empty() || values.size() != rows) fail("section \"" + name + "\" is damaged");
     return values;
   }
 
+  std::vector<std::int64_t> numbers(const std::string& name) { return numbers(name, memory_); }
+
   void end() {
-    std::string raw;
-    section("end", raw);
+    if (begin_section("end") != 0) fail("rows at the end");
+    decompress([&](std::string_view) { fail("bytes at the end"); });
     if (!source_.peek(1).empty()) fail("bytes after the end");
   }
 
@@ -180,7 +199,7 @@ class Reader {
   template <class Resize, class Get, class Set>
   void column(const char* name, const ColumnType&, const Resize& resize, const Get&, const Set& set) {
     const std::string section = std::string(table_) + "." + name;
-    const std::vector<std::int64_t> values = numbers(section);
+    const std::vector<std::int64_t> values = numbers(section, of_tables_);
     if (known_rows_ && values.size() != rows_)
       fail("the columns of table \"" + std::string(table_) + "\" differ in length");
     known_rows_ = true;
@@ -208,9 +227,26 @@ class Reader {
     return value;
   }
 
+  // The next section, which must have this name: its rows. decompress() has its content.
+  std::uint64_t begin_section(const std::string& name) {
+    start_ = source_.position();
+    const std::string found = take(static_cast<std::size_t>(number(1)));
+    if (found != name) fail("section \"" + name + "\" is missing");
+    return number(8);
+  }
+
+  static void grow(std::vector<std::int64_t>& values, std::uint64_t rows, FileMemory& memory) {
+    constexpr std::uint64_t first = 4096;
+    const std::uint64_t more =
+        std::min<std::uint64_t>(std::max<std::uint64_t>(values.capacity(), first), rows - values.size());
+    memory.add(more * sizeof(std::int64_t));
+    values.reserve(static_cast<std::size_t>(values.size() + more));
+  }
+
   // Both sides go through buffers, so a claimed size allocates nothing.
-  void decompress(std::uint64_t packed, std::string& raw) {
-    raw.clear();
+  template <class Visit>
+  void decompress(const Visit& visit) {
+    std::uint64_t packed = number(8);
     ZSTD_DCtx_reset(context_.get(), ZSTD_reset_session_only);
     std::string in, out(std::size_t{1} << 17, '\0');
     std::size_t hint = 1;
@@ -218,13 +254,13 @@ class Reader {
       in = take(static_cast<std::size_t>(std::min<std::uint64_t>(packed, std::uint64_t{1} << 16)));
       packed -= in.size();
       ZSTD_inBuffer input{in.data(), in.size(), 0};
-      for (bool full = true; input.pos < input.size || full;) {
+      for (bool full = true; input.pos < input.size || (full && hint != 0);) {
         ZSTD_outBuffer output{out.data(), out.size(), 0};
         hint = ZSTD_decompressStream(context_.get(), &output, &input);
         if (ZSTD_isError(hint) != 0) fail(std::string("compressed data is damaged: ") + ZSTD_getErrorName(hint));
         if (output.pos > left_) fail("more decompressed bytes than are allowed");
         left_ -= output.pos;
-        raw.append(out.data(), output.pos);
+        if (output.pos > 0) visit(std::string_view(out.data(), output.pos));
         full = output.pos == output.size;
         if (hint == 0 && input.pos < input.size) fail("bytes after the compressed data of a section");
       }
@@ -234,6 +270,7 @@ class Reader {
 
   ByteSource& source_;
   std::uint64_t left_;
+  FileMemory memory_, of_tables_;
   std::uint64_t start_ = 0;
   std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context_;
   const char* table_ = "";

@@ -1,4 +1,6 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -204,6 +206,39 @@ TEST(SpillwayFormsTest, HostileBinary) {
   EXPECT_THROW(read_binary(head + "\x07strings"s + "\xff\xff\xff\xff\xff\xff\xff\x7f\0\0\0\0\0\0\0\0"s), InputError);
   EXPECT_THROW(read_binary("SPLWTRC1\x02\0\0\0"s), InputError);
   EXPECT_THROW(read_binary("SPLWTRC2\x01\0\0\0"s), InputError);
+}
+
+// Zeros take next to nothing as a file: a section has no more than its rows need, and all of them together no more than
+// the file's size allows.
+TEST(SpillwayFormsTest, SectionsThatUnfoldAreBounded) {
+  using namespace std::string_literals;
+  const auto number = [](std::uint64_t value) {
+    std::string bytes;
+    for (int i = 0; i < 8; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xffU);
+    return bytes;
+  };
+  const auto section = [&](const std::string& name, std::uint64_t rows, const std::string& raw) {
+    std::string packed(ZSTD_compressBound(raw.size()), '\0');
+    packed.resize(ZSTD_compress(packed.data(), packed.size(), raw.data(), raw.size(), 3));
+    return std::string(1, static_cast<char>(name.size())) + name + number(rows) + number(packed.size()) + packed;
+  };
+  const auto error_of = [](const std::string& bytes) -> std::string {
+    try {
+      read_binary(bytes);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string head = "SPLWTRC1\x01\0\0\0"s, zeros(30 << 20, '\0');
+  EXPECT_THAT(error_of(head + section("strings", 0, zeros)), testing::HasSubstr("bytes left over"));
+  EXPECT_THAT(error_of(head + section("strings", zeros.size(), zeros)), testing::HasSubstr("of memory"));
+  const std::string none = head + section("strings", 0, "") + section("about.texts", 0, "");
+  EXPECT_THAT(error_of(none + section("about.numbers", 12, zeros)), testing::HasSubstr("bytes left over"));
+  EXPECT_THAT(error_of(none + section("about.numbers", zeros.size(), zeros)), testing::HasSubstr("of memory"));
+  // What fills the reader's buffer to the last byte is whole.
+  EXPECT_THAT(error_of(none + section("about.numbers", 1 << 17, zeros.substr(0, 1 << 17))),
+              testing::HasSubstr("does not fit together"));
 }
 
 TEST(SpillwayFormsTest, HostileJson) {
