@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/input_error.h"
+#include "traces/lane_index.h"
 
 namespace spillway::traces {
 namespace {
@@ -156,11 +157,7 @@ LaneId Trace::lane(const Lane& wanted) {
         lane.number == wanted.number)
       return LaneId(static_cast<std::uint16_t>(i));
   }
-  if (lanes.size() >= index_of(LaneId::none))
-    throw InputError(provenance.empty() ? "" : provenance.front().file, "", "more than 65,534 threads and streams",
-                     "split the trace by rank or by time");
-  lanes.push_back(wanted);
-  return LaneId(static_cast<std::uint16_t>(lanes.size() - 1));
+  return append_lane(*this, wanted);
 }
 
 void Trace::note(std::string_view kind, std::string_view example, std::string_view remedy, bool is_error) {

@@ -67,8 +67,8 @@ std::string describe_code(std::uint8_t code) {
 // The stack machine; builds the arena of one Pickle.
 class PickleMachine {
  public:
-  PickleMachine(Pickle& pickle, const std::string& file, const PickleLimits& limits)
-      : pickle_(pickle), file_(file), limits_(limits) {}
+  PickleMachine(Pickle& pickle, FileMemory& memory, const PickleLimits& limits)
+      : pickle_(pickle), memory_(memory), limits_(limits) {}
 
   void run() {
     while (!stopped_) {
@@ -82,7 +82,7 @@ class PickleMachine {
   using Kind = Pickle::Kind;
 
   [[noreturn]] void fail(const std::string& cause, const std::string& remedy = "the file is damaged; record it again") {
-    throw InputError(file_, "byte " + std::to_string(start_), cause, remedy);
+    throw InputError(memory_.file(), "byte " + std::to_string(start_), cause, remedy);
   }
 
   std::string_view take(std::uint64_t count) {
@@ -100,14 +100,27 @@ class PickleMachine {
   }
 
   void push(Kind kind, std::uint64_t payload = 0, std::uint32_t length = 0) {
-    if (pickle_.values_.size() >= limits_.max_values) fail("more values than are allowed", "split the recording");
+    if (pickle_.values_.size() >= Pickle::no_value) fail("more than 4 billion values", "record a shorter window");
+    memory_.add(sizeof(Pickle::Value));
     pickle_.values_.push_back({kind, length, payload});
-    stack_.push_back(static_cast<Ref>(pickle_.values_.size() - 1));
+    push_ref(static_cast<Ref>(pickle_.values_.size() - 1));
+  }
+
+  void push_ref(Ref value) {
+    memory_.add(sizeof(Ref));
+    stack_.push_back(value);
   }
 
   void push_list(Kind kind, std::vector<Ref> items = {}) {
+    add_items(items.size());
+    memory_.add(sizeof items);
     pickle_.lists_.push_back(std::move(items));
     push(kind, pickle_.lists_.size() - 1);
+  }
+
+  void add_items(std::size_t count) {
+    memory_.add(count * sizeof(Ref));
+    pickle_.items_ += count;
   }
 
   void push_text(std::uint64_t length) {
@@ -162,6 +175,7 @@ class PickleMachine {
     if (target.kind != wanted) fail("items are put into something that can't hold them");
     if (wanted == Kind::dictionary && items.size() % 2 != 0) fail("a key without a value");
     if (target.length == skipped_list) return;
+    add_items(items.size());
     auto& list = pickle_.lists_[static_cast<std::size_t>(target.payload)];
     list.insert(list.end(), items.begin(), items.end());
   }
@@ -181,10 +195,12 @@ class PickleMachine {
 
   void put(std::uint64_t index) {
     if (stack_.size() <= floor()) fail("an instruction finds too few values");
-    if (index >= limits_.max_memo) fail("more remembered values than are allowed", "split the recording");
     // A memo slot costs memory, so an index may run ahead of the slots in use only by a little.
     if (index > memo_.size() + 1024) fail("a memo index out of all proportion");
-    if (index >= memo_.size()) memo_.resize(static_cast<std::size_t>(index) + 1, Pickle::no_value);
+    if (index >= memo_.size()) {
+      memory_.add((index + 1 - memo_.size()) * sizeof(Ref));
+      memo_.resize(static_cast<std::size_t>(index) + 1, Pickle::no_value);
+    }
     memo_[static_cast<std::size_t>(index)] = stack_.back();
     ++remembered_;
   }
@@ -192,7 +208,7 @@ class PickleMachine {
   void get(std::uint64_t index) {
     if (index >= memo_.size() || memo_[static_cast<std::size_t>(index)] == Pickle::no_value)
       fail("a value is asked for that was never remembered");
-    stack_.push_back(memo_[static_cast<std::size_t>(index)]);
+    push_ref(memo_[static_cast<std::size_t>(index)]);
   }
 
   void mark() {
@@ -295,7 +311,7 @@ class PickleMachine {
   static constexpr std::uint32_t skipped_list = 1;  // Value::length of a list whose items are dropped
 
   Pickle& pickle_;
-  const std::string& file_;
+  FileMemory& memory_;
   const PickleLimits& limits_;
   std::size_t at_ = 0, start_ = 0;
   std::uint64_t remembered_ = 0;
@@ -304,8 +320,8 @@ class PickleMachine {
   bool stopped_ = false;
 };
 
-Pickle::Pickle(std::string bytes, const std::string& file, const PickleLimits& limits) : bytes_(std::move(bytes)) {
-  PickleMachine(*this, file, limits).run();
+Pickle::Pickle(std::string bytes, FileMemory& memory, const PickleLimits& limits) : bytes_(std::move(bytes)) {
+  PickleMachine(*this, memory, limits).run();
 }
 
 std::optional<std::int64_t> Pickle::integer(Ref value) const {

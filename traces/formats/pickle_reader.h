@@ -16,12 +16,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory_limit.h"
+
 namespace spillway::traces {
 
 struct PickleLimits {
-  std::uint64_t max_values = std::uint64_t{1} << 28;
-  std::uint64_t max_memo = std::uint64_t{1} << 24;  // highest memo index
-  std::uint32_t max_depth = 256;                    // marks open at once
+  std::uint32_t max_depth = 256;  // marks open at once
   // Lists that are the value of this dictionary key stay empty (stack frames: most of a snapshot's bytes).
   std::string skipped_key;
 };
@@ -32,10 +32,12 @@ class Pickle {
   static constexpr Ref no_value = 0xffffffffU;
   enum class Kind : std::uint8_t { none, boolean, integer, unsigned_integer, floating, text, list, tuple, dictionary };
 
-  // Takes the whole file. Throws InputError (place: byte offset). O(bytes).
-  Pickle(std::string bytes, const std::string& file, const PickleLimits& limits);
+  // Takes the whole file; what is made of it is counted in `memory`. Throws InputError (place: byte offset). O(bytes).
+  Pickle(std::string bytes, FileMemory& memory, const PickleLimits& limits);
 
   [[nodiscard]] Ref root() const { return root_; }
+  // Of all lists, tuples and dictionaries together. Whoever walks more of them than that walks some of them again.
+  [[nodiscard]] std::uint64_t item_count() const { return items_; }
   [[nodiscard]] Kind kind(Ref value) const { return values_[value].kind; }
   // Nothing when the value is missing, of another kind or out of range. Booleans count as integers.
   [[nodiscard]] std::optional<std::int64_t> integer(Ref value) const;
@@ -57,6 +59,7 @@ class Pickle {
   std::string bytes_;
   std::vector<Value> values_;
   std::vector<std::vector<Ref>> lists_;
+  std::uint64_t items_ = 0;
   Ref root_ = no_value;
 };
 

@@ -20,6 +20,7 @@
 #include "traces/formats/spillway_json.h"
 #include "traces/formats/torch_snapshot_reader.h"
 #include "traces/formats/triosim_reader.h"
+#include "traces/size_check.h"
 
 namespace spillway::traces {
 namespace {
@@ -138,6 +139,7 @@ Trace read_stream(TraceFormat format, ByteSource& source, const ReadOptions& opt
 }
 
 Trace derived(Trace trace) {
+  check_sizes(trace);
   derive(trace);
   return trace;
 }

@@ -9,6 +9,7 @@
 
 #include "base/input_error.h"
 #include "traces/formats/pickle_reader.h"
+#include "traces/lane_index.h"
 #include "traces/utf8.h"
 
 namespace spillway::traces {
@@ -33,7 +34,7 @@ constexpr std::array<std::pair<std::string_view, MemoryAction>, 9> actions = {{
 
 class SnapshotReader {
  public:
-  SnapshotReader(Pickle pickle, std::string file) : pickle_(std::move(pickle)), file_(std::move(file)) {}
+  SnapshotReader(const Pickle& pickle, FileMemory& memory) : pickle_(pickle), memory_(memory), file_(memory.file()) {}
 
   Trace read() {
     const Ref root = pickle_.root();
@@ -64,6 +65,24 @@ class SnapshotReader {
  private:
   using Ref = Pickle::Ref;
 
+  // The rows of a list. A pickle can put one list, or one row, in many places: whoever reads each of them as often as
+  // it stands somewhere never ends, so the items that are looked at are counted. Nothing that PyTorch writes shares
+  // rows; the rows with times are read twice.
+  std::span<const Ref> rows(Ref list) {
+    const std::span<const Ref> found = pickle_.items(list);
+    walk(found.size());
+    for (const Ref row : found) walk(pickle_.items(row).size());
+    return found;
+  }
+
+  void walk(std::size_t items) {
+    constexpr std::uint64_t often = 4;
+    walked_ += items;
+    if (walked_ > often * pickle_.item_count())
+      throw InputError(file_, "", "the same rows stand in it over and over: not a memory snapshot",
+                       "save it with torch.cuda.memory._dump_snapshot");
+  }
+
   std::optional<std::int64_t> integer(Ref row, std::string_view key) const {
     return pickle_.integer(pickle_.find(row, key));
   }
@@ -81,9 +100,9 @@ class SnapshotReader {
   }
 
   void find_time_base(Ref traces, Ref annotations) {
-    for (const Ref device : pickle_.items(traces))
-      for (const Ref row : pickle_.items(device)) consider_time(row);
-    for (const Ref row : pickle_.items(annotations)) consider_time(row);
+    for (const Ref device : rows(traces))
+      for (const Ref row : rows(device)) consider_time(row);
+    for (const Ref row : rows(annotations)) consider_time(row);
     std::int64_t base_ns = 0;
     if (base_us_ && __builtin_mul_overflow(*base_us_, std::int64_t{1000}, &base_ns)) base_us_.reset();
     trace_.time_base_ns = base_us_ ? base_ns : 0;
@@ -128,8 +147,10 @@ class SnapshotReader {
     const auto entries = pickle_.items(settings);
     if (entries.empty() || settings == Pickle::no_value || pickle_.kind(settings) != Pickle::Kind::dictionary) return;
     std::string text;
-    for (std::size_t i = 0; i + 1 < entries.size(); i += 2)
+    for (std::size_t i = 0; i + 1 < entries.size(); i += 2) {
+      memory_.add(pickle_.text(entries[i]).size() + pickle_.text(entries[i + 1]).size());
       text += (text.empty() ? "" : " ") + value_text(entries[i]) + "=" + value_text(entries[i + 1]);
+    }
     trace_.note("allocator_settings", text, "the settings the recorded allocator ran with", false);
     trace_.provenance.front().producer = "PyTorch, " + text;
   }
@@ -146,21 +167,15 @@ class SnapshotReader {
     const auto wide = pickle_.unsigned_integer(value);
     if (!small && !wide) return LaneId::none;
     const std::int64_t number = small ? *small : static_cast<std::int64_t>(*wide);
-    const auto key = std::pair(device, number);
-    const auto found = lanes_.find(key);
-    if (found != lanes_.end()) return found->second;
-    const LaneId id = trace_.lane({.kind = LaneKind::stream,
-                                   .rank = 0,
-                                   .device = device,
-                                   .number = number,
-                                   .name = trace_.strings.intern("stream " + std::to_string(number))});
-    lanes_.emplace(key, id);
-    return id;
+    Lane lane{.kind = LaneKind::stream, .device = device, .number = number};
+    if (const LaneId known = lanes_.find(lane); known != LaneId::none) return known;
+    lane.name = trace_.strings.intern("stream " + std::to_string(number));
+    return lanes_.lane(lane);
   }
 
   void read_segments(Ref segments) {
     std::size_t index = 0;
-    for (const Ref row : pickle_.items(segments)) {
+    for (const Ref row : rows(segments)) {
       const std::string place = "segments[" + std::to_string(index++) + "]";
       const auto total = size(row, "total_size");
       const auto address = pickle_.unsigned_integer(pickle_.find(row, "address"));
@@ -176,12 +191,13 @@ class SnapshotReader {
       segment.first_block = static_cast<std::uint32_t>(trace_.memory_blocks.size());
       read_blocks(pickle_.find(row, "blocks"), *address, place);
       segment.block_count = static_cast<std::uint32_t>(trace_.memory_blocks.size()) - segment.first_block;
+      memory_.add(sizeof segment);
       trace_.memory_segments.push_back(segment);
     }
   }
 
   void read_blocks(Ref blocks, std::uint64_t next_address, const std::string& segment) {
-    for (const Ref row : pickle_.items(blocks)) {
+    for (const Ref row : rows(blocks)) {
       const auto bytes = size(row, "size");
       if (!bytes) {
         trace_.note("bad_block", segment, "the block has no usable size and is left out", true);
@@ -196,6 +212,7 @@ class SnapshotReader {
       if (state == "active_pending_free" || state == "active_awaiting_free") block.state = BlockState::pending_free;
       block.stack = stack(row);
       next_address = block.address.count() + static_cast<std::uint64_t>(bytes->count());
+      memory_.add(sizeof block);
       trace_.memory_blocks.push_back(block);
     }
   }
@@ -203,10 +220,10 @@ class SnapshotReader {
   void read_traces(Ref traces) {
     std::int64_t number = 0;
     std::size_t devices_with_events = 0;
-    for (const Ref rows : pickle_.items(traces)) {
+    for (const Ref events : rows(traces)) {
       const std::size_t before = trace_.memory_events.size();
       std::size_t index = 0;
-      for (const Ref row : pickle_.items(rows)) {
+      for (const Ref row : rows(events)) {
         ++trace_.source_events;
         read_event(row, device(number),
                    "device_traces[" + std::to_string(number) + "][" + std::to_string(index++) + "]");
@@ -245,14 +262,16 @@ class SnapshotReader {
     if (event.action == MemoryAction::out_of_memory)
       if (const auto left = pickle_.unsigned_integer(free)) event.address = Addr(*left);
     if (has_address) event.address = Addr(*address);
+    memory_.add(sizeof event);
     trace_.memory_events.push_back(event);
   }
 
   void read_annotations(Ref annotations) {
     // Open STARTs per (device, name); an END closes the latest.
     std::map<std::pair<std::int64_t, std::string_view>, std::vector<std::size_t>> open;
-    for (const Ref row : pickle_.items(annotations)) {
+    for (const Ref row : rows(annotations)) {
       const std::string_view name = pickle_.text(pickle_.find(row, "name"));
+      memory_.add(name.size());  // each time: rows share it
       const auto key = std::pair(integer(row, "device").value_or(0), name);
       const Picos at = time(row);
       if (at == unknown_time) continue;
@@ -280,6 +299,7 @@ class SnapshotReader {
     if (known != place_of_frame_.end()) return known->second;
     const std::string_view file = pickle_.text(pickle_.find(frame, "filename"));
     const std::string_view function = pickle_.text(pickle_.find(frame, "name"));
+    memory_.add(file.size() + function.size());
     std::string text = file.empty() ? std::string("?") : to_valid_utf8(file);
     if (const auto line = integer(frame, "line"); line && *line > 0) text += ":" + std::to_string(*line);
     if (!function.empty()) text += " " + to_valid_utf8(function);
@@ -301,6 +321,7 @@ class SnapshotReader {
       const auto [found, is_new] = frame_at_.try_emplace(std::pair(at, place), 0U);
       if (is_new) {
         if (trace_.stack_frames.size() >= most_frames) break;
+        memory_.add(sizeof(StackFrame) + sizeof *found);
         found->second = static_cast<std::uint32_t>(trace_.stack_frames.size());
         trace_.stack_frames.push_back({place, at});
       }
@@ -312,20 +333,23 @@ class SnapshotReader {
 
   void append_span(std::string_view name, Picos start) {
     Spans& spans = trace_.spans;
+    memory_.add(64);
     spans.name.push_back(trace_.strings.intern(name));
     spans.kind.push_back(SpanKind::annotation);
-    spans.lane.push_back(trace_.lane({.kind = LaneKind::host_thread, .name = trace_.strings.intern("annotations")}));
+    spans.lane.push_back(lanes_.lane({.kind = LaneKind::host_thread, .name = trace_.strings.intern("annotations")}));
     spans.start.push_back(start);
     spans.duration.push_back(Picos(0));
     spans.sequence.push_back(-1);
     spans.record_id.push_back(-1);
   }
 
-  Pickle pickle_;
+  const Pickle& pickle_;
+  FileMemory& memory_;
   std::string file_;
+  std::uint64_t walked_ = 0;
   Trace trace_;
   std::optional<std::int64_t> base_us_;
-  std::map<std::pair<std::int16_t, std::int64_t>, LaneId> lanes_;
+  LaneIndex lanes_{trace_};
   std::unordered_map<Ref, StringId> place_of_frame_;
   std::unordered_map<Ref, std::uint32_t> stack_of_list_;
   std::map<std::pair<std::uint32_t, StringId>, std::uint32_t> frame_at_;
@@ -334,11 +358,11 @@ class SnapshotReader {
 }  // namespace
 
 Trace read_torch_snapshot(ByteSource& source, const ReadOptions& options) {
-  const std::string file = source.name();
+  FileMemory memory(source.name());
   PickleLimits limits;
   if (!options.keep_stacks) limits.skipped_key = "frames";
-  Pickle pickle(source.read_all(std::min(options.max_decompressed_bytes, max_pickle_bytes)), file, limits);
-  return SnapshotReader(std::move(pickle), file).read();
+  const Pickle pickle(source.read_all(std::min(options.max_decompressed_bytes, max_pickle_bytes)), memory, limits);
+  return SnapshotReader(pickle, memory).read();
 }
 
 }  // namespace spillway::traces

@@ -10,6 +10,7 @@
 #include "traces/derive.h"
 #include "traces/formats/kineto/json_tokenizer.h"
 #include "traces/formats/kineto/kineto_part.h"
+#include "traces/size_check.h"
 
 namespace spillway::traces {
 namespace {
@@ -35,11 +36,18 @@ class Survey {
   // Of the text from `at` on; what may be cut off at its end is left for the next time. Returns where that begins.
   std::size_t take(std::string_view text, std::size_t at, bool is_last) {
     constexpr std::string_view key = "\"ts\"";
+    std::size_t looked_at = 0, open = 0, close = 0;  // the braces around what was found last
     while (true) {
       const std::size_t found = text.find(key, at);
       if (found == std::string_view::npos) break;
       if (!is_last && text.size() - found < most_event) return found;
-      take_event(text, found);
+      const std::size_t opened = text.substr(looked_at, found - looked_at).rfind('{');
+      const bool is_new = looked_at == 0 || opened != std::string_view::npos;
+      if (opened != std::string_view::npos) open = looked_at + opened;
+      if (close <= found) close = std::min(text.find_first_of("{}", found), text.size());
+      looked_at = found;
+      // An event has one time, and its parts lie near each other.
+      if (is_new && close - open <= 2 * most_event) take_event(text.substr(open, close - open), text.substr(found, 64));
       at = found + key.size();
     }
     if (is_last) return text.size();
@@ -62,13 +70,9 @@ class Survey {
   [[nodiscard]] bool is_empty() const { return events_ == 0; }
 
  private:
-  void take_event(std::string_view text, std::size_t at) {
+  void take_event(std::string_view event, std::string_view time) {
     double begin = 0, duration = 0;
-    if (!number_behind(text.substr(at, 64), "\"ts\"", begin) || begin == 0) return;
-    const std::size_t open = text.rfind('{', at);
-    const std::size_t close = text.find_first_of("{}", at);
-    const std::size_t from = open == std::string_view::npos ? at : open;
-    const std::string_view event = text.substr(from, (close == std::string_view::npos ? text.size() : close) - from);
+    if (!number_behind(time, "\"ts\"", begin) || begin == 0) return;
     if (event.find("\"ph\": \"M\"") != std::string_view::npos || event.find("\"ph\":\"M\"") != std::string_view::npos)
       return;  // names of threads and processes
     number_behind(event, "\"dur\"", duration);
@@ -130,6 +134,7 @@ Trace read_trace_part(const std::string& path, const TracePart& part, const Read
                      "choose a part of its " + std::to_string(survey.length_us / 1e3) + " ms");
   ByteSource source = ByteSource::open(path, options.max_decompressed_bytes, options.progress);
   Trace trace = read_kineto_part(source, options, {on_clock(part.from_us), on_clock(part.until_us)});
+  check_sizes(trace);
   derive(trace);
   fit_capture(trace);
   return trace;

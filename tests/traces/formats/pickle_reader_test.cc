@@ -11,7 +11,10 @@ namespace {
 
 using namespace std::string_literals;
 
-Pickle parse(std::string bytes, const PickleLimits& limits = {}) { return Pickle(std::move(bytes), "p", limits); }
+Pickle parse(std::string bytes, const PickleLimits& limits = {}) {
+  FileMemory memory("p");
+  return Pickle(std::move(bytes), memory, limits);
+}
 
 std::string refusal(const std::string& bytes, const PickleLimits& limits = {}) {
   try {
@@ -81,6 +84,19 @@ TEST(PickleTest, Hostile) {
   EXPECT_NE(refusal("\x80\x04}(Nu."s), "");                                   // a key without a value
   EXPECT_NE(refusal("\x80\x06N."s), "");                                      // protocol 6
   EXPECT_EQ(refusal("\x80\x04]\x94h\0a."s), "");                              // a list inside itself is harmless
+}
+
+// Each of these bytes makes some 30 to 70 of a list, a tuple or a slot of the memo.
+TEST(PickleTest, WhatIsMadeOfItIsBounded) {
+  std::string memo = "\x80\x04N"s;
+  for (std::uint32_t slot = 1024; slot < (std::uint32_t{1} << 26U); slot += 1024) {
+    memo += 'r';
+    for (unsigned shift = 0; shift < 32; shift += 8) memo += static_cast<char>(slot >> shift & 0xffU);
+  }
+  const std::string many(3'000'000, '\x85');
+  for (const std::string& bytes :
+       {"\x80\x04N"s + many + ".", "\x80\x04]("s + std::string(6'000'000, ')') + "e.", memo + "."})
+    EXPECT_NE(refusal(bytes).find("of memory"), std::string::npos) << refusal(bytes);
 }
 
 TEST(PickleTest, SkippedKeyStaysEmpty) {

@@ -13,6 +13,7 @@
 namespace spillway::traces {
 namespace {
 
+using namespace std::string_literals;
 using test::shared_file;
 
 Trace read_file(const std::string& path) {
@@ -89,6 +90,48 @@ void expect_same_memory(const Trace& a, const Trace& b) {
     EXPECT_EQ(a.memory_blocks[i].requested, b.memory_blocks[i].requested);
     EXPECT_EQ(a.memory_blocks[i].state, b.memory_blocks[i].state);
   }
+}
+
+std::string text_of(const std::string& word) { return std::string("\x8c") + static_cast<char>(word.size()) + word; }
+
+// A list of `outer` references to a list of `inner` references to one row of these members.
+std::string shared_rows(const std::string& members, std::size_t outer, std::size_t inner) {
+  const auto times = [](std::size_t count, const std::string& what) {
+    std::string all;
+    for (std::size_t i = 0; i < count; ++i) all += what;
+    return all;
+  };
+  const std::string rows = "](}(" + members + "u\x94" + times(inner - 1, std::string("h\0", 2)) + "e\x94";
+  return "](" + rows + times(outer - 1, "h\x01") + "e";
+}
+
+std::string refusal_of(const std::string& pickle) {
+  ByteSource source = ByteSource::from_memory("shared.pickle", std::as_bytes(std::span(pickle)), test::no_limit);
+  try {
+    read_torch_snapshot(source, {});
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// n references to n references are n * n rows, in a file of n letters; a few times the same is still read.
+TEST(TorchSnapshotTest, RowsThatStandInManyPlacesAreRefused) {
+  const std::string event =
+      text_of("action") + text_of("alloc") + text_of("addr") + "M\x01\x10" + text_of("size") + "K\x10";
+  const std::string no_event = text_of("action") + text_of("no such thing");
+  for (const std::string& members : {event, no_event}) {
+    const std::string shared = "\x80\x04}(" + text_of("device_traces") + shared_rows(members, 100, 100) + "u.";
+    EXPECT_NE(refusal_of(shared).find("over and over"), std::string::npos) << refusal_of(shared);
+    EXPECT_EQ(refusal_of("\x80\x04}(" + text_of("device_traces") + shared_rows(members, 1, 2) + "u."), "");
+  }
+  const std::string block = text_of("size") + "K\x10";
+  std::string segments = "\x80\x04}(" + text_of("segments") + "](}(" + text_of("address") + "K\0"s +
+                         text_of("total_size") + "K\x10" + text_of("blocks") + "](}(" + block + "u";
+  for (int i = 0; i < 200; ++i) segments += "}(" + block + "u";
+  segments += "eu\x94";
+  for (int i = 0; i < 200; ++i) segments += std::string("h\0", 2);
+  EXPECT_NE(refusal_of(segments + "eu.").find("over and over"), std::string::npos) << refusal_of(segments + "eu.");
 }
 
 // read(write(t)) has the same memory side as t.
