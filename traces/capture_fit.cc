@@ -30,6 +30,11 @@ class Fitter {
   explicit Fitter(Trace& trace) : trace_(trace), ops_(trace.ops), by_lane_(trace.lanes.size()) {
     for (std::size_t i = 0; i < ops_.size(); ++i)
       if (is_device_work(ops_.kind[i]) && timed(i)) by_lane_[index_of(ops_.lane[i])].push_back(i);
+    for (std::size_t l = 0; l < trace.lanes.size(); ++l) {
+      const Lane& lane = trace.lanes[l];
+      if (lane.rank >= device_lanes_.size()) device_lanes_.resize(lane.rank + std::size_t{1});
+      if (lane.kind != LaneKind::host_thread) device_lanes_[lane.rank].push_back(l);
+    }
   }
 
   void run() {
@@ -371,9 +376,8 @@ class Fitter {
     const OpKind kind = ops_.kind[call];
     if (kind == OpKind::device_sync || kind == OpKind::device_free) {
       Picos latest{};
-      for (std::size_t l = 0; l < trace_.lanes.size(); ++l)
-        if (trace_.lanes[l].rank == trace_.lanes[index_of(ops_.lane[call])].rank)
-          latest = std::max(latest, end_of(walk.on_lane[l]));
+      for (const std::size_t l : device_lanes_[trace_.lanes[index_of(ops_.lane[call])].rank])
+        latest = std::max(latest, end_of(walk.on_lane[l]));
       return latest;
     }
     if (kind == OpKind::stream_sync && sync != nullptr && sync->lane != LaneId::none)
@@ -386,6 +390,7 @@ class Fitter {
   Trace& trace_;
   const Ops& ops_;
   std::vector<std::vector<std::size_t>> by_lane_;
+  std::vector<std::vector<std::size_t>> device_lanes_;  // by rank
   std::vector<std::size_t> by_end_;
 };
 

@@ -9,6 +9,7 @@
 #include "base/input_error.h"
 #include "traces/acyclic.h"
 #include "traces/formats/python_values.h"
+#include "traces/lane_index.h"
 #include "traces/operator_kind.h"
 #include "traces/tensor_lives.h"
 
@@ -173,7 +174,7 @@ class ChakraBuilder {
                           : communicates            ? LaneKind::communication
                                                     : LaneKind::stream;
     const std::string lane_name = (lane == LaneKind::host_thread ? "thread " : "stream ") + std::to_string(node.thread);
-    row.lane = trace_.lane({.kind = lane,
+    row.lane = lanes_.lane({.kind = lane,
                             .device = static_cast<std::int16_t>(kind == OpKind::host_work ? -1 : 0),
                             .number = node.thread,
                             .name = trace_.strings.intern(lane_name)});
@@ -235,6 +236,7 @@ class ChakraBuilder {
 
   std::vector<ChakraNode> nodes_;
   Trace trace_;
+  LaneIndex lanes_{trace_};
   std::unordered_map<std::uint64_t, std::size_t> by_id_;
   std::vector<std::size_t> order_;
   std::vector<OpId> op_of_;  // by node

@@ -214,6 +214,7 @@ ChakraNode node_of_json(const nlohmann::json& row) {
 
 Trace read_chakra(ByteSource& source, const ReadOptions& /*options*/) {
   Messages messages(source);
+  FileMemory memory(source.name());
   Provenance provenance{.file = source.name(), .format = "chakra", .producer = "Chakra"};
   std::vector<ChakraNode> nodes;
   std::string message;
@@ -226,6 +227,8 @@ Trace read_chakra(ByteSource& source, const ReadOptions& /*options*/) {
     ChakraNode node;
     if (!read_node(message, node)) messages.fail("a message that is not a Chakra node", "the file is damaged");
     if (nodes.size() >= max_nodes) messages.fail("more than 50 million nodes", "record fewer steps");
+    memory.add(sizeof node + (node.control.size() + node.data.size()) * sizeof(std::uint64_t) + node.name.size() +
+               node.input_values.size() + node.output_values.size());
     nodes.push_back(std::move(node));
   }
   if (nodes.empty()) messages.fail("no nodes", "record the trace again");
@@ -237,7 +240,8 @@ Trace read_chakra_json(ByteSource& source, const ReadOptions& options) {
   std::vector<ChakraNode> nodes;
   bool found = false;
   std::uint64_t damaged = 0;
-  read_json_rows(text, source.name(), [&](std::string_view key, nlohmann::json& row) {
+  FileMemory memory(source.name());
+  read_json_rows(text, memory, [&](std::string_view key, nlohmann::json& row) {
     if (key != "workload_graph") return;
     found = true;
     if (!row.is_object()) return;

@@ -10,6 +10,7 @@
 #include "base/json_integer.h"
 #include "traces/acyclic.h"
 #include "traces/formats/json_rows.h"
+#include "traces/lane_index.h"
 #include "traces/operator_kind.h"
 #include "traces/tensor_lives.h"
 #include "traces/tensor_roles.h"
@@ -267,7 +268,7 @@ class ExecutionTraceBuilder {
   }
 
   LaneId host_lane(std::int64_t thread) {
-    return trace_.lane({.kind = LaneKind::host_thread,
+    return lanes_.lane({.kind = LaneKind::host_thread,
                         .number = thread,
                         .name = trace_.strings.intern("thread " + std::to_string(thread))});
   }
@@ -325,7 +326,7 @@ class ExecutionTraceBuilder {
     if (node.phase != Phase::unknown && !node.stamped) row.flags |= static_cast<std::uint8_t>(OpFlag::phase_inferred);
     const std::int16_t gpu = std::max<std::int16_t>(std::max(from, to), is_device_work(row.kind) ? 0 : -1);
     row.lane = is_device_work(row.kind)
-                   ? trace_.lane({.kind = row.kind == OpKind::collective ? LaneKind::communication : LaneKind::stream,
+                   ? lanes_.lane({.kind = row.kind == OpKind::collective ? LaneKind::communication : LaneKind::stream,
                                   .device = gpu,
                                   .name = trace_.strings.intern("GPU " + std::to_string(gpu))})
                    : host_lane(node.thread);
@@ -356,6 +357,7 @@ class ExecutionTraceBuilder {
 
   std::string file_;
   Trace trace_;
+  LaneIndex lanes_{trace_};
   std::vector<Node> nodes_;
   bool seen_nodes_ = false;
   bool knows_phases_ = false;
@@ -366,7 +368,8 @@ class ExecutionTraceBuilder {
 Trace read_execution_trace(ByteSource& source, const ReadOptions& options) {
   ExecutionTraceBuilder builder(source.name());
   const std::string text = source.read_all(std::min(options.max_decompressed_bytes, std::uint64_t{16} << 30));
-  read_json_rows(text, source.name(), [&](std::string_view key, json& row) { builder.row(key, row); });
+  FileMemory memory(source.name());
+  read_json_rows(text, memory, [&](std::string_view key, json& row) { builder.row(key, row); });
   return builder.build();
 }
 

@@ -15,14 +15,18 @@ constexpr std::size_t max_depth = 64;
 
 class RowStream : public nlohmann::json_sax<json> {
  public:
-  RowStream(const std::string& file, const JsonRowHandler& on_row) : file_(file), on_row_(on_row) {}
+  RowStream(FileMemory& memory, const JsonRowHandler& on_row)
+      : memory_(memory), file_(memory.file()), on_row_(on_row) {}
 
   bool null() override { return scalar(nullptr); }
   bool boolean(bool value) override { return scalar(value); }
   bool number_integer(std::int64_t value) override { return scalar(value); }
   bool number_unsigned(std::uint64_t value) override { return scalar(value); }
   bool number_float(double value, const std::string&) override { return scalar(value); }
-  bool string(std::string& value) override { return scalar(std::move(value)); }
+  bool string(std::string& value) override {
+    memory_.add(value.size());
+    return scalar(std::move(value));
+  }
   bool binary(json::binary_t&) override { return true; }
 
   bool key(std::string& name) override {
@@ -30,6 +34,7 @@ class RowStream : public nlohmann::json_sax<json> {
     if (!is_new)
       throw InputError(file_, "in \"" + top_key_ + "\"", "key '" + name + "' appears twice in one object",
                        "keep one of them");
+    memory_.add(member_bytes + name.size());
     (open_.empty() ? top_key_ : keys_.back()) = std::move(name);
     return true;
   }
@@ -66,6 +71,7 @@ class RowStream : public nlohmann::json_sax<json> {
   }
   bool scalar(json value) {
     require_root();
+    memory_.add(sizeof(json));
     if (open_.empty()) {
       on_row_(top_key_, value);
     } else {
@@ -78,6 +84,7 @@ class RowStream : public nlohmann::json_sax<json> {
     if (open_.size() >= max_depth)
       throw InputError(file_, "in \"" + top_key_ + "\"", "nested deeper than 64 levels",
                        "check that this is the right file");
+    memory_.add(container_bytes);
     open_.push_back(std::move(container));
     keys_.emplace_back();
     return true;
@@ -102,6 +109,9 @@ class RowStream : public nlohmann::json_sax<json> {
     }
   }
 
+  static constexpr std::uint64_t member_bytes = 80, container_bytes = 64;  // beside what is in them
+
+  FileMemory& memory_;
   const std::string& file_;
   const JsonRowHandler& on_row_;
   std::string top_key_;
@@ -114,12 +124,12 @@ class RowStream : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-void read_json_rows(std::string_view text, const std::string& file, const JsonRowHandler& on_row) {
+void read_json_rows(std::string_view text, FileMemory& memory, const JsonRowHandler& on_row) {
   // The parser takes a zero byte for the end of the text.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
-    throw InputError(file, "byte " + std::to_string(zero), "the JSON is broken here",
+    throw InputError(memory.file(), "byte " + std::to_string(zero), "the JSON is broken here",
                      "record or export the file again");
-  RowStream stream(file, on_row);
+  RowStream stream(memory, on_row);
   json::sax_parse(text, &stream);
 }
 

@@ -13,14 +13,16 @@
 #include <string>
 #include <string_view>
 
+#include "base/memory_limit.h"
+
 namespace spillway::traces {
 
 // Gets each row once; may move from it.
 using JsonRowHandler = std::function<void(std::string_view key, nlohmann::json& row)>;
 
-// Throws InputError (place: byte offset) for broken or truncated JSON, nesting deeper than 64, or a root
-// that is not an object. O(bytes).
-void read_json_rows(std::string_view text, const std::string& file, const JsonRowHandler& on_row);
+// What is made of the text is counted in `memory`. Throws InputError (place: byte offset) for broken or truncated JSON,
+// nesting deeper than 64, or a root that is not an object. O(bytes).
+void read_json_rows(std::string_view text, FileMemory& memory, const JsonRowHandler& on_row);
 
 // Member of an object, or a null.
 const nlohmann::json& json_member(const nlohmann::json& object, std::string_view key);

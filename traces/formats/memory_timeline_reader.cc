@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/memory_limit.h"
 
 namespace spillway::traces {
 namespace {
@@ -22,7 +23,7 @@ struct Row {
 // Collects [n, n, n, n] rows; everything else in the file makes the row it is in unsound.
 class Rows : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Rows(const std::string& file) : file_(file) {}
+  explicit Rows(FileMemory& memory) : memory_(memory), file_(memory.file()) {}
   std::vector<Row> rows;
 
   bool number_integer(std::int64_t value) override { return add(value); }
@@ -69,7 +70,10 @@ class Rows : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ == 0 && !array) not_a_list();
     if (++depth_ > max_depth)
       throw InputError(file_, "", "nested deeper than a memory timeline is", "export the timeline again");
-    if (depth_ == 2) rows.emplace_back().sound = array;
+    if (depth_ == 2) {
+      memory_.add(sizeof(Row) + sizeof(MemoryEvent));
+      rows.emplace_back().sound = array;
+    }
     if (depth_ > 2) spoil();
     return true;
   }
@@ -77,6 +81,7 @@ class Rows : public nlohmann::json_sax<nlohmann::json> {
     --depth_;
     return true;
   }
+  FileMemory& memory_;
   const std::string& file_;
   int depth_ = 0;
 };
@@ -164,7 +169,8 @@ class TimelineBuilder {
 Trace read_memory_timeline(ByteSource& source, const ReadOptions& options) {
   const std::string file = source.name();
   const std::string text = source.read_all(std::min(options.max_decompressed_bytes, std::uint64_t{4} << 30));
-  Rows rows(file);
+  FileMemory memory(file);
+  Rows rows(memory);
   nlohmann::json::sax_parse(text, &rows);
   Trace trace = TimelineBuilder(file, rows.rows).build();
   if (!rows.rows.empty() && !trace.has(Capability::memory))

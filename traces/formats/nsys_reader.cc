@@ -10,6 +10,7 @@
 
 #include "base/input_error.h"
 #include "traces/formats/sqlite_rows.h"
+#include "traces/lane_index.h"
 #include "traces/operator_kind.h"
 #include "traces/utf8.h"
 
@@ -263,23 +264,19 @@ class NsysReader {
   }
 
   LaneId host_lane(std::int64_t tid) {
-    const auto found = host_lanes_.find(tid);
-    if (found != host_lanes_.end()) return found->second;
-    const LaneId lane =
-        trace_.lane({.kind = LaneKind::host_thread,
-                     .rank = rank(tid >> thread_bits),
-                     .number = tid,
-                     .name = trace_.strings.intern("thread " + std::to_string(tid & ((1 << thread_bits) - 1)))});
-    host_lanes_.emplace(tid, lane);
-    return lane;
+    return named_lane({.kind = LaneKind::host_thread, .rank = rank(tid >> thread_bits), .number = tid}, "thread ",
+                      tid & ((1 << thread_bits) - 1));
   }
 
   LaneId stream_lane(std::int64_t process, std::int16_t device, std::int64_t stream) {
-    return trace_.lane({.kind = LaneKind::stream,
-                        .rank = rank(process),
-                        .device = device,
-                        .number = stream,
-                        .name = trace_.strings.intern("stream " + std::to_string(stream))});
+    return named_lane({.kind = LaneKind::stream, .rank = rank(process), .device = device, .number = stream}, "stream ",
+                      stream);
+  }
+
+  LaneId named_lane(Lane lane, const char* what, std::int64_t number) {
+    if (const LaneId known = lanes_.find(lane); known != LaneId::none) return known;
+    lane.name = trace_.strings.intern(what + std::to_string(number));
+    return lanes_.lane(lane);
   }
 
   static Picos duration(std::int64_t start, std::int64_t end) {
@@ -472,11 +469,11 @@ class NsysReader {
   const ReadOptions& options_;
   SqliteFile file_;
   Trace trace_;
+  LaneIndex lanes_{trace_};
   std::unordered_map<std::int64_t, StringId> strings_;
   std::vector<HostRow> calls_;
   std::vector<DeviceRow> work_;
   std::map<std::int64_t, std::uint16_t> ranks_;
-  std::map<std::int64_t, LaneId> host_lanes_;
   std::map<CallKey, OpId> call_ops_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<OpId>> records_;  // by process and event, in order
 };

@@ -153,7 +153,8 @@ Trace read_spillway_json(ByteSource& source, const ReadOptions& options) {
   const auto fail = [&](const std::string& place, const std::string& cause) {
     throw InputError(file, place, cause, "see docs/schemas/trace.schema.json");
   };
-  read_json_rows(text, file, [&](std::string_view key, json& row) {
+  FileMemory memory(file);
+  read_json_rows(text, memory, [&](std::string_view key, json& row) {
     if (key == "schema") named = row == trace_json_schema;
     if (key == "version" && row != trace_json_version)
       fail("/version", "this version of the trace format is not known");

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/memory_limit.h"
 #include "base/named_file.h"
 #include "traces/acyclic.h"
 #include "traces/formats/csv_rows.h"
+#include "traces/lane_index.h"
 #include "traces/operator_kind.h"
 #include "traces/tensor_lives.h"
 #include "traces/tensor_roles.h"
@@ -52,12 +54,12 @@ TensorRole role_of(std::string_view type) {
 
 class TrioSimBuilder {
  public:
-  explicit TrioSimBuilder(const std::string& file) : file_(file) {
-    trace_.provenance.push_back({.file = file, .format = "triosim", .producer = "TrioSim tracer"});
+  explicit TrioSimBuilder(FileMemory& memory) : memory_(memory), file_(memory.file()) {
+    trace_.provenance.push_back({.file = file_, .format = "triosim", .producer = "TrioSim tracer"});
   }
 
-  void read_tensors(std::string_view text, const std::string& file) {
-    CsvRows rows(text, file, {"TensorID", "TensorNumElement", "TensorEachByte"});
+  void read_tensors(std::string_view text, FileMemory& memory) {
+    CsvRows rows(text, memory.file(), {"TensorID", "TensorNumElement", "TensorEachByte"});
     while (rows.next()) {
       const auto id = rows.integer("TensorID"), elements = rows.integer("TensorNumElement"),
                  bytes = rows.integer("TensorEachByte");
@@ -66,6 +68,7 @@ class TrioSimBuilder {
                     true);
         continue;
       }
+      memory.add(2 * sizeof(TensorValue));
       // Without a storage column every tensor stands alone.
       const std::int64_t storage =
           rows.integer("TensorStorgeid").value_or(rows.integer("TensorStorageid").value_or(*id));
@@ -108,12 +111,13 @@ class TrioSimBuilder {
     row.phase = phase_of(rows.field("stage"));
     has_phases_ |= row.phase != Phase::unknown;
     row.duration = microseconds(*time);
-    row.lane = trace_.lane({.kind = LaneKind::stream,
+    row.lane = lanes_.lane({.kind = LaneKind::stream,
                             .device = static_cast<std::int16_t>(sane_gpu ? gpu : 0),
                             .name = trace_.strings.intern("GPU " + std::to_string(sane_gpu ? gpu : 0))});
     const OpId op = trace_.append_op(row);
     const auto inputs = values_of(rows.field("Operator_input"), place);
     const auto outputs = values_of(rows.field("Operator_output"), place);
+    memory_.add(sizeof row + (inputs.size() + outputs.size()) * sizeof(TensorValue));
     lives_.add(op, inputs, {}, outputs);
   }
 
@@ -130,8 +134,10 @@ class TrioSimBuilder {
     return values;
   }
 
+  FileMemory& memory_;
   const std::string& file_;
   Trace trace_;
+  LaneIndex lanes_{trace_};
   TensorLives lives_{trace_};
   std::unordered_map<std::int64_t, TensorValue> tensors_;
   std::map<StringId, TensorRole> roles_;
@@ -144,9 +150,9 @@ Trace read_triosim(ByteSource& operators, ByteSource& tensors, const ReadOptions
   const std::uint64_t limit = std::min(options.max_decompressed_bytes, max_table_bytes);
   const std::string tensor_text = tensors.read_all(limit);
   const std::string operator_text = operators.read_all(limit);
-  const std::string file = operators.name();
-  TrioSimBuilder builder(file);
-  builder.read_tensors(tensor_text, tensors.name());
+  FileMemory memory(operators.name()), of_tensors(tensors.name());
+  TrioSimBuilder builder(memory);
+  builder.read_tensors(tensor_text, of_tensors);
   return builder.build(operator_text);
 }
 

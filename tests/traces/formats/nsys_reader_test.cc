@@ -67,6 +67,70 @@ TEST_F(NsysTest, CanBeCancelled) {
   EXPECT_EQ(reports.size(), 1U);
 }
 
+// Pages of 512 bytes; every page between the root and the leaves is made to name the next of them in each place, so
+// that a walk meets the last leaf some 50^n times.
+TEST_F(NsysTest, PagesThatShareTheirChildrenAreRefused) {
+  make(
+      "PRAGMA page_size = 512; CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, deviceId INT, streamId INT);"
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT i, i + 1, 0, 7 FROM n;");
+  std::string bytes;
+  {
+    std::ifstream file(path_, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  constexpr std::size_t page = 512, first_cell = 12;
+  constexpr char inner = 5, leaf = 13;
+  const auto byte = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[at])); };
+  std::vector<std::size_t> chain;
+  std::size_t last = 0;
+  for (std::size_t at = page; at < bytes.size(); at += page) {
+    if (bytes[at] == inner) chain.push_back(at);
+    if (bytes[at] == leaf) last = at / page + 1;
+  }
+  ASSERT_GT(chain.size(), 4U);
+  chain.resize(std::min<std::size_t>(chain.size(), 15));
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const std::size_t child = i + 1 < chain.size() ? chain[i + 1] / page + 1 : last;
+    const auto name_child = [&](std::size_t at) {
+      for (std::size_t b = 0; b < 4; ++b) bytes[at + b] = static_cast<char>(child >> (8 * (3 - b)));
+    };
+    name_child(chain[i] + 8);
+    for (std::size_t cell = 0; cell < byte(chain[i] + 3) * 256 + byte(chain[i] + 4); ++cell) {
+      const std::size_t pointer = chain[i] + first_cell + 2 * cell;
+      name_child(chain[i] + byte(pointer) * 256 + byte(pointer + 1));
+    }
+  }
+  std::ofstream(path_, std::ios::binary) << bytes;
+  try {
+    read_nsys(path_, {});
+    FAIL() << "a walk without an end has ended";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("more rows than fit"), std::string::npos) << error.what();
+  }
+}
+
+// A program that still has the file open, or was killed, left rows in the log beside it.
+TEST_F(NsysTest, RowsInALogBesideItAreNotPassedOver) {
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
+  const auto run = [&](const char* sql) {
+    ASSERT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+  };
+  run("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, deviceId INT, streamId INT);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 0, 7);");
+  EXPECT_EQ(read_nsys(path_, {}).ops.size(), 1U);
+  run("PRAGMA journal_mode = wal; INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (3, 4, 0, 7);");
+  try {
+    read_nsys(path_, {});
+    ADD_FAILURE() << "the second row was passed over";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("-wal"), std::string::npos) << error.what();
+  }
+  sqlite3_close(database);  // folds the log in
+  EXPECT_EQ(read_nsys(path_, {}).ops.size(), 2U);
+}
+
 // Event 5 is recorded twice; who waits for it waits for the last record before.
 TEST_F(NsysTest, EventsSayWhatIsWaitedFor) {
   make(R"(

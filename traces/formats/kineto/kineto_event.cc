@@ -120,6 +120,7 @@ class EventParser {
   Next value(const char*& at, Field field, bool arguments);
   Next string_value(const char*& at, Field field);
   Next nested_arguments(const char*& at);
+  void keep(Field field, std::string_view text, bool escaped);
   [[nodiscard]] bool uninteresting() const {
     return (event_.phase != 0 && event_.phase != 'X' && event_.phase != 'i' && event_.phase != 'I' &&
             event_.phase != 'M') ||
@@ -148,10 +149,14 @@ EventParser::Next EventParser::string_value(const char*& at, Field field) {
   if (close == nullptr) return Next::window_ended;
   at = close + 1;
   if (field == Field::count_) return Next::member;
-  event_.values[static_cast<std::size_t>(field)] = {first, static_cast<std::size_t>(close - first)};
-  event_.present |= std::uint64_t{1} << static_cast<unsigned>(field);
-  if (escaped) event_.escaped |= std::uint64_t{1} << static_cast<unsigned>(field);
+  keep(field, {first, static_cast<std::size_t>(close - first)}, escaped);
   return Next::member;
+}
+
+void EventParser::keep(Field field, std::string_view text, bool escaped) {
+  const auto at = static_cast<std::size_t>(field);
+  event_.values[at] = escaped ? event_.resolved[at] = json::unescape(text) : text;
+  event_.present |= std::uint64_t{1} << at;
 }
 
 EventParser::Next EventParser::nested_arguments(const char*& at) {
@@ -179,10 +184,8 @@ EventParser::Next EventParser::value(const char*& at, Field field, bool argument
   const char* const first = at;
   at = json::skip_value(at, end_);
   if (at == nullptr) return Next::window_ended;
-  if (field != Field::count_ && *first != '{' && *first != '[') {
-    event_.values[static_cast<std::size_t>(field)] = {first, static_cast<std::size_t>(at - first)};
-    event_.present |= std::uint64_t{1} << static_cast<unsigned>(field);
-  }
+  if (field != Field::count_ && *first != '{' && *first != '[')
+    keep(field, {first, static_cast<std::size_t>(at - first)}, false);
   return Next::member;
 }
 
@@ -197,7 +200,9 @@ EventParser::Next EventParser::member(const char*& at, bool arguments) {
   if (*at != ':') return Next::malformed;
   at = json::skip_space(at + 1, end_);
   if (at >= end_) return Next::window_ended;
-  const std::string_view key(key_begin, static_cast<std::size_t>(key_end - key_begin));
+  const std::string_view raw(key_begin, static_cast<std::size_t>(key_end - key_begin));
+  const std::string resolved = escaped ? json::unescape(raw) : std::string();
+  const std::string_view key = escaped ? std::string_view(resolved) : raw;
   if (!arguments && *at == '{' && key == "args") return nested_arguments(at);
   return value(at, arguments ? argument_field(key) : top_level_field(key), arguments);
 }
@@ -245,7 +250,6 @@ KinetoCategory kineto_category(std::string_view name) { return category_of(name)
 
 EventParse parse_kineto_event(const char*& at, const char* end, bool want_python, KinetoEvent& event) {
   event.present = 0;
-  event.escaped = 0;
   event.category = KinetoCategory::none;
   event.phase = 0;
   event.quotes_mended = false;

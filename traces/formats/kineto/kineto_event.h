@@ -1,4 +1,5 @@
-// One event of a Chrome trace, as views into the tokenizer's window.
+// One event of a Chrome trace, as views into the tokenizer's window; texts with escapes are resolved here, so that no
+// one else need know that "\u006bernel" is "kernel".
 //
 // Only the fields a replay needs are kept; everything else is skipped without a look.
 #pragma once
@@ -6,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace spillway::traces {
@@ -64,9 +66,10 @@ enum class KinetoCategory : std::uint8_t {
 };
 
 struct KinetoEvent {
-  std::array<std::string_view, static_cast<std::size_t>(KinetoField::count_)> values;  // valid where `present`
+  static constexpr auto field_count = static_cast<std::size_t>(KinetoField::count_);
+  std::array<std::string_view, field_count> values;  // valid where `present`
+  std::array<std::string, field_count> resolved;     // what a value with escapes points to
   std::uint64_t present = 0;
-  std::uint64_t escaped = 0;  // strings that hold backslashes
   KinetoCategory category = KinetoCategory::none;
   char phase = 0;                // 'X', 'i', 'M', ...; 0 if there is none
   bool quotes_mended = false;    // a string had unescaped quotes inside
@@ -77,7 +80,6 @@ struct KinetoEvent {
   [[nodiscard]] std::string_view text(KinetoField field) const {
     return has(field) ? values[static_cast<std::size_t>(field)] : std::string_view();
   }
-  [[nodiscard]] bool is_escaped(KinetoField field) const { return (escaped >> static_cast<unsigned>(field) & 1U) != 0; }
   // `fallback` if absent or not an integer.
   [[nodiscard]] std::int64_t integer(KinetoField field, std::int64_t fallback) const;
 };

@@ -8,6 +8,7 @@
 
 #include "base/input_error.h"
 #include "base/json_integer.h"
+#include "base/memory_limit.h"
 #include "traces/formats/kineto/json_tokenizer.h"
 #include "traces/formats/kineto/kineto_assemble.h"
 #include "traces/formats/kineto/kineto_event.h"
@@ -31,7 +32,12 @@ constexpr std::uint64_t reread_limit = std::uint64_t{32} << 20;
 class Reader {
  public:
   Reader(ByteSource& source, const ReadOptions& options, std::optional<KinetoPart> part = {})
-      : source_(source), options_(options), part_(part), window_(source), at_(window_.begin()) {}
+      : source_(source),
+        options_(options),
+        memory_(source.name()),
+        part_(part),
+        window_(source),
+        at_(window_.begin()) {}
 
   Trace read();
 
@@ -55,6 +61,7 @@ class Reader {
 
   ByteSource& source_;
   const ReadOptions& options_;
+  FileMemory memory_;
   std::optional<KinetoPart> part_;
   Trace trace_;
   JsonWindow window_;
@@ -101,9 +108,9 @@ std::string_view Reader::whole_value() {
 // The first recorded time that is not 0, in microseconds; 0 if it is small. Looks at the window only.
 std::int64_t Reader::find_origin() {
   const std::string_view text(at_, static_cast<std::size_t>(window_.end() - at_));
-  constexpr std::string_view key = "\"ts\":";
+  constexpr std::string_view key = "\"ts\"";
   for (std::size_t found = text.find(key); found != std::string_view::npos; found = text.find(key, found + 1)) {
-    std::size_t begin = text.find_first_not_of(" \"", found + key.size());
+    std::size_t begin = text.find_first_not_of(" \t:\"", found + key.size());
     if (begin == std::string_view::npos) break;
     const std::size_t end = text.find_first_of(",}\" \r\n", begin);
     if (end == std::string_view::npos) break;
@@ -182,7 +189,7 @@ void Reader::read_events() {
   seen_events_ = true;
   ++at_;
   next_char();
-  if (!rows_) rows_.emplace(trace_, options_.keep_python, find_origin());
+  if (!rows_) rows_.emplace(trace_, memory_, options_.keep_python, find_origin());
   while (true) {
     const char c = next_char();
     if (c == ']') {
@@ -226,6 +233,7 @@ void Reader::take_member(std::string_view key, std::string_view value) {
   const bool wanted =
       key == "schemaVersion" || key == "deviceProperties" || key == "distributedInfo" || key == "baseTimeNanoseconds";
   if (!wanted) return;
+  memory_.add(value.size() * sizeof(Json));
   const Json parsed = Json::parse(value.begin(), value.end(), nullptr, false, true);
   Provenance& from = trace_.provenance.front();
   if (parsed.is_discarded()) {
@@ -265,7 +273,7 @@ void Reader::read_members() {
     ++at_;
     c = next_char();
     if (c == '\0') break;
-    const std::string_view key = std::string_view(member_).substr(1, member_.size() - 2);
+    const std::string key = json::unescape(std::string_view(member_).substr(1, member_.size() - 2));
     if (key == "traceEvents" && c == '[') {
       read_events();
       if (truncated_) return;

@@ -18,6 +18,8 @@ using Field = KinetoField;
 // add up to less than 2^63 picoseconds.
 constexpr std::int64_t span_limit_us = 2'200'000'000'000;
 
+constexpr std::int64_t max_block_bytes = std::int64_t{1} << 60;
+
 std::string at_byte(std::uint64_t place) { return "byte " + std::to_string(place); }
 
 // "7", "stream 7": the last number in the text; `fallback` if there is none.
@@ -30,13 +32,8 @@ std::int64_t trailing_number(std::string_view text, std::int64_t fallback) {
 
 }  // namespace
 
-std::string KinetoRows::text_of(const KinetoEvent& event, KinetoField field) const {
-  return event.is_escaped(field) ? json::unescape(event.text(field)) : std::string(event.text(field));
-}
-
 StringId KinetoRows::intern(const KinetoEvent& event, KinetoField field) {
   const std::string_view text = event.text(field);
-  if (event.is_escaped(field)) return trace_.strings.intern(to_valid_utf8(json::unescape(text)));
   const bool is_ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
   return is_ascii ? trace_.strings.intern(text) : trace_.strings.intern(to_valid_utf8(text));
 }
@@ -91,6 +88,7 @@ bool KinetoRows::interval_of(const KinetoEvent& event, Interval& interval, std::
     return false;
   }
   interval.duration = micros.whole * 1'000'000 + micros.picos;
+  memory_.add(sizeof(KinetoDeviceRow) + sizeof(OpRow));  // of what is made of it: about that, whatever it is
   return true;
 }
 
@@ -194,6 +192,7 @@ void KinetoRows::add_collective(const KinetoEvent& event) {
 }
 
 void KinetoRows::add_sync(const KinetoEvent& event) {
+  memory_.add(sizeof(KinetoSyncRow));
   syncs.push_back(
       {.correlation = event.integer(Field::correlation, -1),
        .stream = event.integer(Field::stream, -1),
@@ -207,8 +206,8 @@ void KinetoRows::add_memory(const KinetoEvent& event, std::uint64_t place) {
   std::int64_t at = 0;
   if (!instant_of(event, at, place)) return;
   const std::int64_t bytes = event.integer(Field::block_bytes, 0);
-  if (bytes == 0 || bytes == std::numeric_limits<std::int64_t>::min()) {
-    trace_.note("memory_without_bytes", at_byte(place), "a memory event without a size was dropped", true);
+  if (bytes == 0 || bytes > max_block_bytes || bytes < -max_block_bytes) {
+    trace_.note("memory_without_bytes", at_byte(place), "a memory event without a usable size was dropped", true);
     return;
   }
   row.index = event.integer(Field::event_index, 0);
@@ -228,6 +227,7 @@ void KinetoRows::add_memory(const KinetoEvent& event, std::uint64_t place) {
   if (!event.has(Field::address) && row.event.device >= 0)
     trace_.note("memory_without_address", at_byte(place),
                 "recorded by torch before 1.11: blocks can't be paired; record again with a newer torch", false);
+  memory_.add(sizeof row);
   memory.push_back(row);
 }
 
@@ -239,7 +239,8 @@ void KinetoRows::set_key(const KinetoEvent& event) {
 
 void KinetoRows::add_label(const KinetoEvent& event) {
   if (!event.has(Field::label)) return;
-  const std::string label = text_of(event, Field::label);
+  const std::string label(event.text(Field::label));
+  memory_.add(sizeof label + label.size());
   const std::string_view what = event.text(Field::name);
   if (what == "process_name") {
     process_names_.insert_or_assign(std::string(event.text(Field::process)), label);
@@ -318,14 +319,14 @@ LaneId KinetoRows::thread_lane(const KinetoEvent& event) {
   const auto [found, is_new] = threads_.try_emplace(scratch_, LaneId::none);
   if (is_new) {
     const std::int64_t process = event.integer(Field::process, 0);
-    std::int64_t number = trailing_number(event.text(Field::thread), -2 - static_cast<std::int64_t>(threads_.size()));
+    const std::int64_t unused = -2 - static_cast<std::int64_t>(threads_.size());
+    std::int64_t number = trailing_number(event.text(Field::thread), unused);
     const auto taken = [&](std::int64_t n) {
-      return std::any_of(trace_.lanes.begin(), trace_.lanes.end(),
-                         [&](const Lane& lane) { return lane.kind == LaneKind::host_thread && lane.number == n; });
+      return lanes_.find({.kind = LaneKind::host_thread, .number = n}) != LaneId::none;
     };
     if (taken(number)) number = ((process & 0x7fffffff) << 32) | (number & 0xffffffff);
-    while (taken(number)) ++number;
-    found->second = trace_.lane({.kind = LaneKind::host_thread,
+    if (taken(number)) number = unused;
+    found->second = lanes_.lane({.kind = LaneKind::host_thread,
                                  .number = number,
                                  .name = trace_.strings.intern("thread " + to_valid_utf8(event.text(Field::thread)))});
   }
@@ -341,15 +342,17 @@ LaneId KinetoRows::stream_lane(const KinetoEvent& event) {
 
 LaneId KinetoRows::stream_lane(std::int64_t recorded_device, std::int64_t stream) {
   const auto ordinal = static_cast<std::int16_t>(std::clamp<std::int64_t>(recorded_device, 0, 32767));
-  for (const LaneId known : last_streams_) {
-    const Lane& lane = trace_.lanes[index_of(known)];
-    if (lane.number == stream && lane.device == ordinal) return known;
+  const Lane wanted{.kind = LaneKind::stream, .device = ordinal, .number = stream};
+  if (last_stream_ != LaneId::none) {
+    const Lane& last = trace_.lanes[index_of(last_stream_)];
+    if (last.number == stream && last.device == ordinal) return last_stream_;
   }
-  last_streams_.push_back(trace_.lane({.kind = LaneKind::stream,
-                                       .device = ordinal,
-                                       .number = stream,
-                                       .name = trace_.strings.intern("stream " + std::to_string(stream))}));
-  return last_streams_.back();
+  last_stream_ = lanes_.find(wanted);
+  if (last_stream_ == LaneId::none) {
+    last_stream_ = lanes_.lane(wanted);
+    trace_.lanes[index_of(last_stream_)].name = trace_.strings.intern("stream " + std::to_string(stream));
+  }
+  return last_stream_;
 }
 
 void KinetoRows::name_lanes() {

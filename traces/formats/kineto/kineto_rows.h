@@ -10,8 +10,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/memory_limit.h"
 #include "traces/formats/kineto/kineto_calls.h"
 #include "traces/formats/kineto/kineto_event.h"
+#include "traces/lane_index.h"
 #include "traces/trace.h"
 
 namespace spillway::traces {
@@ -65,9 +67,9 @@ struct KinetoCollectiveRow {
 // Sorts events into rows; rows that can't be used become findings of `trace`.
 class KinetoRows {
  public:
-  // `keep_python`: python functions become spans. `origin_us`: see above.
-  KinetoRows(Trace& trace, bool keep_python, std::int64_t origin_us)
-      : trace_(trace), keep_python_(keep_python), origin_us_(origin_us) {}
+  // `keep_python`: python functions become spans. `origin_us`: see above. Rows are counted in `budget`.
+  KinetoRows(Trace& trace, FileMemory& budget, bool keep_python, std::int64_t origin_us)
+      : trace_(trace), lanes_(trace), memory_(budget), keep_python_(keep_python), origin_us_(origin_us) {}
 
   // `place`: offset of the event in the file, for findings.
   void add(const KinetoEvent& event, std::uint64_t place);
@@ -110,12 +112,13 @@ class KinetoRows {
   void set_key(const KinetoEvent& event);  // scratch_: pid and tid as written
   void add_collective(const KinetoEvent& event);
   StringId intern(const KinetoEvent& event, KinetoField field);
-  std::string text_of(const KinetoEvent& event, KinetoField field) const;
   LaneId thread_lane(const KinetoEvent& event);
   LaneId stream_lane(const KinetoEvent& event);
   LaneId stream_lane(std::int64_t recorded_device, std::int64_t stream);
 
   Trace& trace_;
+  LaneIndex lanes_;
+  FileMemory& memory_;
   bool keep_python_;
   std::int64_t origin_us_;
   std::unordered_map<std::string, LaneId> threads_;  // key: pid and tid as written
@@ -125,7 +128,7 @@ class KinetoRows {
   std::unordered_set<std::string> with_streams_;  // processes with threads named "Stream #7"
   std::unordered_map<std::string, NamedLine> lines_;
   std::unordered_map<std::int64_t, HostCall> calls_;  // by name id
-  std::vector<LaneId> last_streams_;
+  LaneId last_stream_ = LaneId::none;  // of the last look-up, which often repeats
   std::string scratch_;
 };
 

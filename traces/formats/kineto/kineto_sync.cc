@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "traces/formats/kineto/kineto_assemble.h"
+#include "traces/lane_index.h"
 
 namespace spillway::traces {
 namespace {
@@ -65,12 +66,10 @@ void SyncResolver::take_recorded(const std::vector<KinetoSyncRow>& recorded,
     const auto found = std::lower_bound(op_of.begin(), op_of.end(), KinetoCallOfCorrelation{correlation, 0});
     return correlation > 0 && found != op_of.end() && found->correlation == correlation ? OpId(found->op) : OpId::none;
   };
+  const LaneIndex lanes(trace_);
   const auto stream = [&](std::int16_t device, std::int64_t number) {
-    for (std::size_t i = 0; i < trace_.lanes.size(); ++i)
-      if (const Lane& lane = trace_.lanes[i];
-          lane.kind == LaneKind::stream && lane.device == device && lane.number == number)
-        return LaneId(static_cast<std::uint16_t>(i));
-    return LaneId::none;  // a stream that never worked in the capture
+    // none: a stream that never worked in the capture
+    return lanes.find({.kind = LaneKind::stream, .device = device, .number = number});
   };
   for (const KinetoSyncRow& row : recorded) {
     const OpId op = call(row.correlation);

@@ -381,15 +381,15 @@ void Events::add(const PerfettoSlice& slice) {
 
 }  // namespace
 
-void assemble_perfetto(PerfettoCapture capture, const std::string& file, bool keep_python,
+void assemble_perfetto(PerfettoCapture capture, FileMemory& memory, bool keep_python,
                        std::optional<std::int64_t> to_epoch, Trace& trace) {
   // The earliest instant that is not 0, as the other readers of events take it.
   const auto origin = std::find_if(capture.slices.begin(), capture.slices.end(), [](const PerfettoSlice& slice) {
     return slice.shape != PerfettoShape::open && slice.start_ns / 1000 != 0;
   });
   const bool is_far = origin != capture.slices.end() && std::abs(origin->start_ns) > small_time_ns;
-  KinetoRows rows(trace, keep_python, is_far ? origin->start_ns / 1000 : 0);
-  const PerfettoWriter writer = Events(capture, file, trace, rows).run();
+  KinetoRows rows(trace, memory, keep_python, is_far ? origin->start_ns / 1000 : 0);
+  const PerfettoWriter writer = Events(capture, memory.file(), trace, rows).run();
   capture = {};
   rows.name_lanes();
   Provenance& from = trace.provenance.front();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/memory_limit.h"
 #include "traces/formats/perfetto/perfetto_capture.h"
 #include "traces/formats/perfetto/perfetto_clocks.h"
 #include "traces/formats/perfetto/perfetto_events.h"
@@ -45,7 +46,8 @@ struct Sequence {
 
 class Reader {
  public:
-  Reader(ByteSource& source, const ReadOptions& options) : options_(options), file_(source.name()), packets_(source) {}
+  Reader(ByteSource& source, const ReadOptions& options)
+      : options_(options), file_(source.name()), memory_(source.name()), packets_(source) {}
 
   Trace read();
 
@@ -76,6 +78,7 @@ class Reader {
 
   const ReadOptions& options_;
   std::string file_;
+  FileMemory memory_;
   PerfettoPackets packets_;
   Trace trace_;
   PerfettoCapture capture_;
@@ -89,6 +92,7 @@ class Reader {
 
 std::uint32_t Reader::track(std::uint64_t uuid) {
   const auto [found, is_new] = capture_.track_of.try_emplace(uuid, static_cast<std::uint32_t>(capture_.tracks.size()));
+  if (is_new) memory_.add(2 * sizeof(PerfettoTrack));
   if (is_new) capture_.tracks.push_back({.uuid = uuid, .place = packets_.start()});
   return found->second;
 }
@@ -111,6 +115,7 @@ void Reader::take_state(const PerfettoPacket& packet, Sequence& sequence) {
   if (packet.interned.data() != nullptr) {
     interned_.clear();
     require(parse_perfetto_interned(packet.interned, interned_));
+    memory_.add(interned_.size() * 2 * sizeof(PerfettoInterned));
     for (const PerfettoInterned& entry : interned_)
       if (entry.table == PerfettoTable::argument_names)
         sequence.keys.insert_or_assign(entry.number, key_of(entry.text));
@@ -157,6 +162,7 @@ void Reader::add_values(const PerfettoEvent& event, Sequence& sequence, Perfetto
     } else {
       continue;
     }
+    memory_.add(sizeof value);
     capture_.values.push_back(value);
     ++slice.values;
   }
@@ -184,12 +190,14 @@ void Reader::begin(const PerfettoEvent& event, Sequence& sequence, std::uint32_t
   add_values(event, sequence, slice);
   if (event.legacy_phase == 'X' && !__builtin_mul_overflow(event.legacy_duration_us, 1000, &slice.duration_ns))
     slice.shape = PerfettoShape::slice;
+  memory_.add(2 * sizeof slice);
   capture_.slices.push_back(slice);
 }
 
 void Reader::end(const PerfettoEvent& event, Sequence& sequence, std::uint32_t track, std::int64_t at) {
   auto& open = capture_.tracks[track].open;
   if (open.empty()) {
+    memory_.add(sizeof(End));
     ends_.push_back({track, at, packets_.start()});
     return;
   }
@@ -200,6 +208,7 @@ void Reader::end(const PerfettoEvent& event, Sequence& sequence, std::uint32_t t
   slice.duration_ns = at - slice.start_ns;
   slice.shape = PerfettoShape::slice;
   if (event.arguments.empty()) return;
+  memory_.add(slice.values * sizeof(PerfettoValue));
   // Values of the end stand behind those of the beginning, which move if others stand behind them by now.
   auto& values = capture_.values;
   if (slice.first_value + slice.values != values.size()) {
@@ -244,6 +253,8 @@ void Reader::take_event(const PerfettoPacket& packet, Sequence& sequence) {
 
 void Reader::take_inside(std::string_view packets) {
   const std::string name = file_ + ", compressed packets";
+  // What unfolds to nothing that is kept still takes its time.
+  memory_.add(packets.size());
   ByteSource source =
       ByteSource::from_memory(name, std::as_bytes(std::span(packets.data(), packets.size())), std::uint64_t{64} << 20);
   PerfettoPackets inside(source);
@@ -255,7 +266,9 @@ void Reader::take_inside(std::string_view packets) {
 void Reader::take(std::string_view message, bool is_inside) {
   PerfettoPacket packet;
   require(parse_perfetto_packet(message, packet));
-  Sequence& sequence = sequences_[packet.sequence];
+  const auto [known, is_new] = sequences_.try_emplace(packet.sequence);
+  if (is_new) memory_.add(sizeof(Sequence));
+  Sequence& sequence = known->second;
   take_state(packet, sequence);
   if (packet.track.data() != nullptr) take_track(packet.track);
   if (packet.event.data() != nullptr) take_event(packet, sequence);
@@ -307,7 +320,7 @@ void Reader::finish() {
   if (std::none_of(capture_.slices.begin(), capture_.slices.end(), is_whole))
     throw InputError(file_, "", "has no events of programs (track events) that begin and end",
                      "record with the Perfetto SDK or rocprofv3; a system's trace alone can't be replayed");
-  assemble_perfetto(std::move(capture_), file_, options_.keep_python, clocks_.to_epoch(), trace_);
+  assemble_perfetto(std::move(capture_), memory_, options_.keep_python, clocks_.to_epoch(), trace_);
 }
 
 Trace Reader::read() {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/memory_limit.h"
 #include "traces/formats/perfetto/perfetto_capture.h"
 #include "traces/formats/perfetto/perfetto_events.h"
 #include "traces/utf8.h"
@@ -62,7 +63,8 @@ std::int64_t Row::*field_of(std::string_view key) {
       {"/key", &Row::correlation},
       {"/pid", &Row::process},
   };
-  const auto found = fields.find(key);
+  constexpr std::size_t longest = 40;
+  const auto found = key.size() > longest ? fields.end() : fields.find(key);
   return found == fields.end() ? nullptr : found->second;
 }
 
@@ -113,7 +115,7 @@ class Position {
 
 class Reader : public nlohmann::json_sax<json> {
  public:
-  explicit Reader(const std::string& file) : file_(file) {}
+  explicit Reader(FileMemory& memory) : memory_(memory), file_(memory.file()) {}
 
   Trace read(const std::string& text, const ReadOptions& options);
 
@@ -164,6 +166,7 @@ class Reader : public nlohmann::json_sax<json> {
   void add(const Record& record);
   void add_devices();
 
+  FileMemory& memory_;
   const std::string& file_;
   std::string path_;  // keys from the root, each behind a slash; arrays add none
   std::vector<Frame> frames_;
@@ -237,6 +240,7 @@ bool Reader::number(std::int64_t value) {
 bool Reader::string(std::string& value) {
   if (row_path_size_ == 0) return true;
   const std::string_view key = within_row();
+  memory_.add(sizeof value + value.size());
   if (key == "/operations")
     row_.operations.push_back(std::move(value));
   else if (key == "/formatted_kernel_name" || key == "/product_name" || key == "/kind" || key == "/value")
@@ -248,6 +252,7 @@ bool Reader::string(std::string& value) {
 
 void Reader::take_row() {
   const std::string& name = row_.name.empty() ? row_.other_name : row_.name;
+  memory_.add(sizeof(Record) + sizeof(PerfettoSlice));
   switch (table_) {
     case Table::none:
       return;
@@ -379,7 +384,7 @@ Trace Reader::read(const std::string& text, const ReadOptions& options) {
     throw InputError(file_, "", "has no records of calls, kernels or copies",
                      "record with rocprofv3 --hip-trace --kernel-trace --memory-copy-trace --output-format json");
   add_devices();
-  assemble_perfetto(std::move(capture_), file_, options.keep_python, {}, trace_);
+  assemble_perfetto(std::move(capture_), memory_, options.keep_python, {}, trace_);
   return std::move(trace_);
 }
 
@@ -391,8 +396,8 @@ Trace read_rocprof_json(ByteSource& source, const ReadOptions& options) {
   if (const std::size_t zero = text.find('\0'); zero != std::string::npos)
     throw InputError(source.name(), "byte " + std::to_string(zero), "the JSON is broken here",
                      "record or export the file again");
-  const std::string file = source.name();
-  return Reader(file).read(text, options);
+  FileMemory memory(source.name());
+  return Reader(memory).read(text, options);
 }
 
 }  // namespace spillway::traces

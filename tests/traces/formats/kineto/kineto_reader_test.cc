@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -268,6 +269,51 @@ TEST(Kineto, KnowsThreadsByNumberAndText) {
   ASSERT_EQ(trace.ops.size(), 3U);
   EXPECT_EQ(trace.ops.lane[0], trace.ops.lane[1]);
   EXPECT_EQ(trace.lanes[index_of(trace.ops.lane[2])].number, 20);
+}
+
+// Threads of any number of processes, named by words and all of one number, are threads of their own.
+TEST(Kineto, ThreadsOfOneNumberStayApart) {
+  std::string events;
+  for (int process = 0; process < 300; ++process)
+    events += std::string(process == 0 ? "" : ",") + R"({"ph":"X","cat":"cuda_runtime","name":"cudaMalloc","pid":"p)" +
+              static_cast<char>('a' + process % 26) + std::string(static_cast<std::size_t>(process / 26), 'x') +
+              R"(","tid":5,"ts":)" + std::to_string(10 + process) + R"(,"dur":1})";
+  const Trace trace = read_events(events);
+  ASSERT_EQ(trace.lanes.size(), 300U);
+  std::set<std::int64_t> numbers;
+  for (const Lane& lane : trace.lanes) numbers.insert(lane.number);
+  EXPECT_EQ(numbers.size(), 300U);
+}
+
+// JSON may write any letter as \u and four digits, in keys and values alike.
+TEST(Kineto, EscapedLettersAreLetters) {
+  const std::string plain_text =
+      call("cudaLaunchKernel", "10", "1", 1) + "," + kernel("gemm", "20", "5", 1) + "," +
+      R"({"ph":"X","cat":"cpu_op","name":"ProfilerStep#3","pid":1,"tid":5,"ts":9,"dur":20},)" +
+      R"({"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD","pid":0,"tid":7,"ts":30,"dur":2},)" +
+      R"({"ph":"i","cat":"cpu_instant_event","name":"[memory]","pid":1,"tid":5,"ts":11,)" +
+      R"("args":{"Device Type":1,"Device Id":0,"Addr":4096,"Bytes":512}})";
+  const Trace expected = read_events(plain_text);
+  ASSERT_EQ(expected.ops.size(), 3U);
+  for (const std::string word :
+       {"X", "cat", "ph", "kernel", "cuda_runtime", "cudaLaunchKernel", "cpu_op", "ProfilerStep", "gpu_memcpy", "HtoD",
+        "memory", "correlation", "Bytes", "args", "name", "dur", "pid"}) {
+    std::string escaped = plain_text;
+    constexpr std::string_view digits = "0123456789abcdef";
+    const auto letter = static_cast<unsigned char>(word.back());
+    const std::string code = std::string("\\u00") + digits[letter >> 4U] + digits[letter & 15U];
+    for (std::size_t at = escaped.find(word); at != std::string::npos; at = escaped.find(word, at + 1))
+      escaped.replace(at + word.size() - 1, 1, code);
+    const Trace trace = read_events(escaped);
+    ASSERT_EQ(trace.ops.size(), 3U) << word;
+    EXPECT_EQ(trace.ops.kind, expected.ops.kind) << word;
+    EXPECT_EQ(trace.ops.launched_by, expected.ops.launched_by) << word;
+    EXPECT_EQ(trace.ops.duration, expected.ops.duration) << word;
+    for (std::size_t op = 0; op < 3; ++op) EXPECT_EQ(text_of(trace, op), text_of(expected, op)) << word;
+    EXPECT_EQ(trace.steps.size(), expected.steps.size()) << word;
+    ASSERT_EQ(trace.memory_events.size(), 1U) << word;
+    EXPECT_EQ(trace.memory_events[0].bytes, Bytes(512)) << word;
+  }
 }
 
 // cuda_sync events say exactly which stream and which record a call waited for, against what the order suggests.
