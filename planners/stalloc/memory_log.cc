@@ -65,6 +65,8 @@ class LogReader {
     if (!trimmed(line).empty()) number(line, "the stream");
     if (action > 1 || !trimmed(line).empty()) fail("is neither '1 POINTER BYTES STREAM' nor '0 POINTER BYTES STREAM'");
     if (bytes > most) fail("allocates more than any device has");
+    if (asked_ > std::uint64_t{1} << 62) fail("sizes add up to 2^62 bytes or more");
+    if (action == 1) asked_ += bytes;
     if (action == 0) {
       free(pointer);
     } else if (bytes > 0) {
@@ -148,6 +150,7 @@ class LogReader {
   std::string iteration_ = "head";
   std::int32_t phase_ = 0;
   std::int64_t tick_ = 0;
+  std::uint64_t asked_ = 0;  // bytes of all allocations
   std::map<std::uint64_t, std::size_t> live_;
   std::vector<std::size_t> open_;  // layers, innermost last
 };

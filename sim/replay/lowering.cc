@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -31,8 +32,10 @@ class Lowering {
     for (std::size_t l = 0; l < trace.lanes.size(); ++l) {
       const std::size_t rank = trace.lanes[l].rank;
       if (rank >= ranks_.size()) ranks_.resize(rank + 1);
-      ranks_[rank].lanes.push_back(l);
-      if (trace.lanes[l].kind == LaneKind::host_thread) ranks_[rank].threads.push_back(l);
+      if (trace.lanes[l].kind == LaneKind::host_thread)
+        ++ranks_[rank].threads;
+      else
+        ranks_[rank].device_lanes.push_back(l);
     }
     std::sort(gaps_.begin(), gaps_.end(), [](const StreamGap& a, const StreamGap& b) { return key(a) < key(b); });
     transfers_.assign(trace.lanes.size(), nullptr);
@@ -69,8 +72,18 @@ class Lowering {
     std::size_t leading_orphan = none;  // last work before the first launched one
   };
   struct RankState {
-    std::vector<std::size_t> lanes, threads;
-    std::vector<ActivityId> in_flight;  // works in the order of their launches, while their queue is limited
+    // A call of one thread: when it ended as recorded, and the thread; of those that ended together the first thread's
+    // stands last.
+    using EndedCall = std::pair<Picos, std::size_t>;
+    struct InOrder {
+      bool operator()(const EndedCall& a, const EndedCall& b) const {
+        return a.first != b.first ? a.first < b.first : a.second > b.second;
+      }
+    };
+    std::size_t threads = 0;
+    std::vector<std::size_t> device_lanes;
+    std::set<EndedCall, InOrder> last_calls;  // of each thread, where there are several
+    std::vector<ActivityId> in_flight;        // works in the order of their launches, while their queue is limited
   };
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
@@ -169,7 +182,8 @@ class Lowering {
   }
 
   [[nodiscard]] double rate_of(std::size_t i, WorkClass work) const {
-    return static_cast<double>(ops_.bytes[i].count()) / to_seconds(duration(i)) * speed(work);
+    const double rate = static_cast<double>(ops_.bytes[i].count()) / to_seconds(duration(i)) * speed(work);
+    return std::min(rate, to_bytes_per_second(max_capacity));  // a what-if may ask for more than the engine carries
   }
 
   // Null unless the op is a memory-bound kernel on a GPU whose memory is shared with copies.
@@ -213,8 +227,7 @@ class Lowering {
     for (std::size_t i = 0; i < ops_.size(); ++i)
       if (is_host_call(ops_.kind[i])) calls.push_back(static_cast<std::uint32_t>(i));
     // A rank with one thread has its calls in order already, and ranks don't wait for each other's calls.
-    const bool threads =
-        std::any_of(ranks_.begin(), ranks_.end(), [](const RankState& r) { return r.threads.size() > 1; });
+    const bool threads = std::any_of(ranks_.begin(), ranks_.end(), [](const RankState& r) { return r.threads > 1; });
     if (threads)
       std::stable_sort(calls.begin(), calls.end(),
                        [&](std::uint32_t a, std::uint32_t b) { return ops_.start[a] < ops_.start[b]; });
@@ -235,7 +248,7 @@ class Lowering {
     for (std::uint32_t w = first_work_[i]; w < first_work_[i + 1]; ++w) launch(i, activity, works_[w]);
     if (first_work_[i] < first_work_[i + 1]) limit_queue(activity, works_[first_work_[i]]);
     if (waits_for_own_copy(i)) add_copy_wait(i);
-    if (ops_.start[i] != unknown_time) lanes_[lane].last_call = {ops_.start[i] + duration(i), out_.end[i]};
+    if (ops_.start[i] != unknown_time) end_call(lane, {ops_.start[i] + duration(i), out_.end[i]});
     add_allocator_calls(i);
   }
 
@@ -256,7 +269,7 @@ class Lowering {
       note_op(i, activity);
       lanes_[lane].last_call.activity = activity;
       if (!delay->waits_for_device) continue;
-      for (const std::size_t l : ranks_[trace_.lanes[lane].rank].lanes)
+      for (const std::size_t l : ranks_[trace_.lanes[lane].rank].device_lanes)
         wait_for_work(lanes_[l].last_launched, activity);
     }
   }
@@ -287,6 +300,20 @@ class Lowering {
     return median == unknown_time ? options_.sync_cost : median;
   }
 
+  void end_call(std::size_t lane, const HostEnd& call) {
+    HostEnd& last = lanes_[lane].last_call;
+    RankState& rank = ranks_[trace_.lanes[lane].rank];
+    if (rank.threads > 1 && trace_.lanes[lane].kind == LaneKind::host_thread) {
+      if (auto node = rank.last_calls.extract({last.recorded, lane}); !node.empty()) {
+        node.value().first = call.recorded;
+        rank.last_calls.insert(std::move(node));
+      } else {
+        rank.last_calls.emplace(call.recorded, lane);
+      }
+    }
+    last = call;
+  }
+
   // Ties the call to the one that ended last before it, with the recorded pause between.
   void follow(std::size_t i, ActivityId activity) {
     const Picos start = ops_.start[i];
@@ -294,11 +321,10 @@ class Lowering {
     const Lane& own = trace_.lanes[index_of(ops_.lane[i])];
     const HostEnd& previous = lanes_[index_of(ops_.lane[i])].last_call;
     HostEnd latest = previous;
-    for (const std::size_t l : ranks_[own.rank].threads) {
-      const HostEnd& other = lanes_[l].last_call;
-      if (other.recorded == unknown_time || other.recorded > start) continue;
-      if (latest.recorded == unknown_time || other.recorded > latest.recorded) latest = other;
-    }
+    const auto& others = ranks_[own.rank].last_calls;
+    if (const auto later = others.upper_bound({start, 0}); later != others.begin())
+      if (const auto found = std::prev(later); latest.recorded == unknown_time || found->first > latest.recorded)
+        latest = lanes_[found->second].last_call;
     if (latest.recorded == unknown_time) {
       out_.graph.set_release(activity, scaled(start - first_start_, options_.speed.host));
     } else if (latest.activity == previous.activity) {
@@ -344,7 +370,7 @@ class Lowering {
     const LaneState& thread = lanes_[index_of(ops_.lane[i])];
     const OpKind kind = ops_.kind[i];
     if (kind == OpKind::device_sync || kind == OpKind::device_free) {
-      for (const std::size_t l : ranks_[trace_.lanes[index_of(ops_.lane[i])].rank].lanes)
+      for (const std::size_t l : ranks_[trace_.lanes[index_of(ops_.lane[i])].rank].device_lanes)
         wait_for_work(lanes_[l].last_launched, activity);
     } else if (kind == OpKind::stream_sync && sync != nullptr && sync->lane != LaneId::none) {
       wait_for_work(lanes_[index_of(sync->lane)].last_launched, activity);
