@@ -33,18 +33,21 @@ std::optional<std::string> key_of(std::string_view line) {
   return key.empty() ? std::nullopt : std::optional(std::move(key));
 }
 
-bool begins_as_record(std::string_view text) {
-  const std::string_view digits = text.substr(0, prefix - 1);
+// The beginning of a record that was cut short, or whose end a power cut has left as zeros.
+bool is_torn_record(std::string_view text) {
+  const std::string_view digits = text.substr(0, prefix - 1), line = text.substr(0, text.find('\n'));
   return digits.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
-         text.substr(digits.size()).starts_with(R"( {"key":")");
+         text.substr(digits.size()).starts_with(R"( {"key":")") &&
+         (line.size() == text.size() || line.find('\0') != std::string_view::npos);
 }
 
-// Empty, or with a whole record, or with nothing but a first one that was cut short.
+// Empty, or with a whole record, or it begins with a torn one.
 bool is_store(std::string_view content) {
+  if (content.empty() || is_torn_record(content)) return true;
   std::size_t at = 0;
   for (std::size_t end = 0; (end = content.find('\n', at)) != std::string_view::npos; at = end + 1)
     if (key_of(content.substr(at, end - at))) return true;
-  return content.empty() || (at == 0 && begins_as_record(content));
+  return false;
 }
 
 [[noreturn]] void refuse_foreign(const std::string& path) {
@@ -60,8 +63,9 @@ std::string read_store(const std::string& path) {
     throw InputError(path, "", "is no regular file", "name what `spillway sweep --output` wrote");
   std::ifstream file(path, std::ios::binary);
   file.read(head.data(), head.size());
-  if (std::string_view(head.data(), static_cast<std::size_t>(file.gcount())).find('\0') != std::string_view::npos)
-    refuse_foreign(path);
+  const std::string_view begin(head.data(), static_cast<std::size_t>(file.gcount()));
+  const std::string_view text = begin.substr(0, begin.find('\0'));
+  if (text.size() < begin.size() && !is_store(begin.substr(0, text.size() + 1))) refuse_foreign(path);
   return read_file_as_it_is(path);
 }
 

@@ -294,6 +294,25 @@ TEST_F(SweepStoreTest, MendsWithTheFirstAppend) {
   }
 }
 
+// A power cut leaves the size of what was written, and zeros for its content.
+TEST_F(SweepStoreTest, GoesOnBehindWhatAPowerCutLeft) {
+  const std::string record = R"({"key":"a","x":1})";
+  { SweepStore{path_}.append("a", record); }
+  const std::string whole = content();
+  for (const std::size_t kept : {std::size_t{20}, whole.size() / 2 + 6, whole.size() - 1}) {
+    for (const std::string& before : {std::string(), whole}) {
+      put(before + whole.substr(0, kept) + std::string(whole.size() - kept, '\0'));
+      SweepStore store(path_);
+      EXPECT_EQ(store.size(), before.empty() ? 0U : 1U) << kept;
+      EXPECT_EQ(store.repairs().size(), 1U) << kept;
+      store.append("b", R"({"key":"b","x":2})");
+    }
+    SweepStore again(path_);
+    EXPECT_EQ(again.size(), 2U) << kept;
+    EXPECT_TRUE(again.repairs().empty()) << kept;
+  }
+}
+
 TEST_F(SweepStoreTest, IsLockedWhileInUse) {
   SweepStore store(path_);
   EXPECT_THROW(SweepStore{path_}, InputError);
