@@ -1,6 +1,8 @@
 #include "base/csv_cell.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <system_error>
 
 namespace spillway {
@@ -15,9 +17,22 @@ bool is_number(std::string_view text) {
   return error == std::errc() && (rest.empty() || rest == "%" || rest == " %");
 }
 
+// Blanks, also a no-break space and a byte order mark, which spreadsheets pass over.
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view blanks[] = {" ", "\t", "\r", "\n", "\v", "\f", "\xC2\xA0", "\xEF\xBB\xBF"};
+  while (true) {
+    const auto* found =
+        std::find_if(std::begin(blanks), std::end(blanks), [&](auto blank) { return text.starts_with(blank); });
+    if (found == std::end(blanks)) return text;
+    text.remove_prefix(found->size());
+  }
+}
+
 bool is_formula(std::string_view text) {
-  return text.size() > 1 && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos &&
-         !is_number(text);
+  if (text.size() > 1 && (text.front() == '\t' || text.front() == '\r')) return true;
+  const std::string_view shown = without_blanks(text.substr(0, text.find_last_not_of(' ') + 1));
+  return shown.size() > 1 && std::string_view("=+-@").find(shown.front()) != std::string_view::npos &&
+         !is_number(shown);
 }
 
 }  // namespace

@@ -39,15 +39,22 @@ double character_width(char c) {
 
 }  // namespace
 
-std::string svg_escape(std::string_view text) {
+std::string xml_characters(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = character_length(text, i);
-    const char c = text[i];
-    if (length == 0)
-      result += replacement;
-    else if (c == '&')
+    result += length == 0 ? replacement : text.substr(i, length);
+    i += std::max<std::size_t>(length, 1);
+  }
+  return result;
+}
+
+std::string svg_escape(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (const char c : xml_characters(text)) {
+    if (c == '&')
       result += "&amp;";
     else if (c == '<')
       result += "&lt;";
@@ -56,8 +63,7 @@ std::string svg_escape(std::string_view text) {
     else if (c == '"')
       result += "&quot;";
     else
-      result += text.substr(i, length);
-    i += std::max<std::size_t>(length, 1);
+      result += c;
   }
   return result;
 }

@@ -7,7 +7,10 @@
 
 namespace spillway {
 
-// For element content and quoted attributes. Bytes XML does not allow (control characters, broken UTF-8) become U+FFFD.
+// Bytes XML does not allow (control characters, broken UTF-8, U+FFFE and U+FFFF) become U+FFFD.
+std::string xml_characters(std::string_view text);
+
+// For element content and quoted attributes. Bytes XML does not allow become U+FFFD.
 std::string svg_escape(std::string_view text);
 
 // Pixels the text takes in a sans-serif font of `size` pixels, rather too much than too little.

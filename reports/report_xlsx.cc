@@ -12,6 +12,7 @@
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/read_file.h"
+#include "base/svg_text.h"
 #include "reports/report_document.h"
 
 namespace spillway::reports {
@@ -44,8 +45,13 @@ class NumbersWithPoints {
 // Excel allows 31 characters and not these.
 std::string sheet_name(std::string name, std::size_t number) {
   for (char& c : name)
-    if (std::string("[]:*?/\\'").find(c) != std::string::npos || static_cast<unsigned char>(c) >= 0x80) c = ' ';
+    if (std::string("[]:*?/\\'").find(c) != std::string::npos || c < ' ') c = ' ';  // also what isn't ASCII
   return fmt::format("{} {}", number, name).substr(0, 31);
+}
+
+// The library escapes marks, but writes what XML does not allow.
+void write_text(lxw_worksheet* sheet, lxw_row_t row, lxw_col_t column, const std::string& text, lxw_format* format) {
+  worksheet_write_string(sheet, row, column, xml_characters(text).c_str(), format);
 }
 
 constexpr double line_height = 15, widest_column = 60, page_width = 150;  // points; widths in characters
@@ -99,7 +105,7 @@ class Book {
     lxw_row_t row = 0;
     const auto line = [&](const std::string& text, lxw_format* format) {
       set_lines(sheet, row, lines_in(text, width));
-      worksheet_write_string(sheet, row++, 0, text.c_str(), format);
+      write_text(sheet, row++, 0, text, format);
     };
     line(document.title, bold_);
     line(document.subtitle, wrapped_);
@@ -121,7 +127,7 @@ class Book {
     for (std::size_t c = 0; c < what.columns.size(); ++c) {
       const auto column = static_cast<lxw_col_t>(c);
       std::size_t widest = what.columns[c].size();
-      worksheet_write_string(sheet, 0, column, what.columns[c].c_str(), bold_);
+      write_text(sheet, 0, column, what.columns[c], bold_);
       for (std::size_t r = 0; r < what.rows.size(); ++r) {
         const ReportCell& cell = what.rows[r][c];
         const auto row = static_cast<lxw_row_t>(r + 1);
@@ -129,7 +135,7 @@ class Book {
         if (cell.number)
           worksheet_write_number(sheet, row, column, *cell.number, nullptr);
         else
-          worksheet_write_string(sheet, row, column, cell.text.c_str(), wrapped_);
+          write_text(sheet, row, column, cell.text, wrapped_);
       }
       const double width = std::min(widest_column, static_cast<double>(widest) + 2);
       worksheet_set_column(sheet, column, column, width, nullptr);
@@ -147,20 +153,19 @@ class Book {
   void formulas(const FormulaWorkbook& book, std::size_t number) {
     const FormulaTable& what = book.tables()[number];
     lxw_worksheet* sheet = workbook_add_worksheet(book_, what.sheet.c_str());
-    worksheet_write_string(sheet, 0, 0, what.caption.c_str(), bold_);
+    write_text(sheet, 0, 0, what.caption, bold_);
     const auto heading_row = static_cast<lxw_row_t>(first_case_row - 1);
     worksheet_write_string(sheet, heading_row, 0, "figure", bold_);
     worksheet_write_string(sheet, heading_row, 1, "unit", bold_);
     const std::size_t notes = first_case_column + what.cases.size();
     constexpr double label_width = 52, unit_width = 14, case_width = 18, note_width = 90;
     for (std::size_t c = 0; c < what.cases.size(); ++c)
-      worksheet_write_string(sheet, heading_row, static_cast<lxw_col_t>(first_case_column + c),
-                             what.cases[c].name.c_str(), heading_);
+      write_text(sheet, heading_row, static_cast<lxw_col_t>(first_case_column + c), what.cases[c].name, heading_);
     bool has_notes = false;
     for (std::size_t f = 0; f < what.fields.size(); ++f) {
       const auto row = static_cast<lxw_row_t>(first_case_row + f);
-      worksheet_write_string(sheet, row, 0, what.fields[f].label.c_str(), nullptr);
-      worksheet_write_string(sheet, row, 1, what.fields[f].unit.c_str(), nullptr);
+      write_text(sheet, row, 0, what.fields[f].label, nullptr);
+      write_text(sheet, row, 1, what.fields[f].unit, nullptr);
       for (std::size_t c = 0; c < what.cases.size(); ++c) {
         const auto column = static_cast<lxw_col_t>(first_case_column + c);
         const std::string formula = cell_formula(book, number, c, f);
@@ -172,7 +177,7 @@ class Book {
         const auto note = what.cases[c].notes.find(what.fields[f].name);
         if (note == what.cases[c].notes.end() || c > 0) continue;
         has_notes = true;
-        worksheet_write_string(sheet, row, static_cast<lxw_col_t>(notes), note->second.c_str(), wrapped_);
+        write_text(sheet, row, static_cast<lxw_col_t>(notes), note->second, wrapped_);
         set_lines(sheet, row, lines_in(note->second, note_width));
       }
     }
@@ -192,7 +197,7 @@ class Book {
   }
 
   void close(const std::string& title) {
-    std::string named = title;
+    std::string named = xml_characters(title);
     lxw_doc_properties properties{};
     properties.title = named.data();
     properties.created = 1;  // the library takes 0 for the clock; no clock in the file

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/markdown_text.h"
 #include "cli/output/table.h"
 
 namespace spillway::cli {
@@ -10,13 +11,15 @@ namespace spillway::cli {
 void print_document(const Context& context, const ReportDocument& document) {
   if (context.csv()) return print(report_csv(document));
   const bool is_markdown = context.markdown();
-  print((is_markdown ? "# " : "") + document.title + "\n" + (is_markdown ? "\n" : "") + document.subtitle + "\n\n" +
-        (is_markdown ? "**" + document.verdict + "**" : "  " + document.verdict) + "\n");
+  const auto shown = [&](const std::string& text) { return is_markdown ? markdown_text(text) : text; };
+  print((is_markdown ? "# " : "") + shown(document.title) + "\n" + (is_markdown ? "\n" : "") +
+        shown(document.subtitle) + "\n\n" +
+        (is_markdown ? "**" + shown(document.verdict) + "**" : "  " + document.verdict) + "\n");
   for (const ReportSection& section : document.sections) {
-    print((is_markdown ? "\n## " : "\n") + section.heading + (is_markdown ? "\n\n" : "\n"));
+    print((is_markdown ? "\n## " : "\n") + shown(section.heading) + (is_markdown ? "\n\n" : "\n"));
     for (const std::string& text : section.paragraphs)
-      print((is_markdown ? "" : "  ") + text + (is_markdown ? "\n\n" : "\n"));
-    for (const std::string& item : section.items) print((is_markdown ? "- " : "  - ") + item + "\n");
+      print((is_markdown ? "" : "  ") + shown(text) + (is_markdown ? "\n\n" : "\n"));
+    for (const std::string& item : section.items) print((is_markdown ? "- " : "  - ") + shown(item) + "\n");
     for (const ReportTable& from : section.tables) {
       Table table(from.columns);
       for (const auto& cells : from.rows) {

@@ -12,6 +12,7 @@
 
 #include "base/csv_cell.h"
 #include "base/input_error.h"
+#include "base/markdown_text.h"
 #include "base/number_text.h"
 #include "base/shortened.h"
 #include "base/terminal_text.h"
@@ -90,15 +91,11 @@ std::string Table::csv() const {
   return out;
 }
 
-// GitHub's tables; a bar within a cell is escaped.
+// GitHub's tables.
 std::string Table::markdown() const {
   const auto line = [](const std::vector<std::string>& row) {
     std::string out = "|";
-    for (const std::string& cell : row) {
-      out += " ";
-      for (const char c : printable(cell)) out += c == '|' ? "\\|" : std::string(1, c);
-      out += " |";
-    }
+    for (const std::string& cell : row) out += " " + markdown_text(terminal_text(cell)) + " |";
     return out + "\n";
   };
   std::string out = line(headings_) + "|";
