@@ -13,6 +13,7 @@ import tempfile
 
 import good_inputs
 import text_growth
+import trace_growth
 from bad_inputs import Case
 from bad_inputs_test import Battery
 from growth_seeds import FULL, SMALL
@@ -20,7 +21,7 @@ from growth_seeds import FULL, SMALL
 PEAK_BYTES = 300 << 20
 CPU_SECONDS = 5
 LARGEST_FUZZ_SEED = 4096
-READERS = text_growth.READERS
+READERS = (*text_growth.READERS, *trace_growth.READERS)
 
 
 def seeds_of(size):
