@@ -282,13 +282,13 @@ struct MemoryEvent {
   std::uint32_t stack = no_stack;  // innermost of Trace::stack_frames, where they were recorded and kept
 };
 
-// What a program asked of its allocator before its first step, beside what a step does; or, late without a tensor,
-// after it and before the one shown. Blocks are numbered apart from tensors: a buffer may hold many of these.
+// What a program asked of its allocator before its first step, beside what a step does; late, in that step or before
+// the one shown (sim/devices/memory/start_up_order.h). Blocks are numbered apart from tensors: a buffer may hold many.
 struct StartUpEvent {
   Bytes bytes{};
   std::uint32_t block = 0;
   bool allocates = true;  // else frees
-  bool late = false;      // in the first iteration, where `tensor` is first used: optimizer states, workspaces
+  bool late = false;      // where `tensor` is first used: optimizer states, workspaces; or a size before, or without it
   std::int16_t device = 0;
   LaneId stream = LaneId::none;
   TensorId tensor = TensorId::none;  // one of those that lie in the block for good

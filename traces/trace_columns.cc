@@ -117,7 +117,8 @@ std::string reference_problem(const Trace& t) {
       row_problem("start-up event", t.start_up,
                   [&](const StartUpEvent& r) {
                     return in_range(r.stream, lanes, true) && in_range(r.tensor, tensors, true) &&
-                           r.block < t.start_up.size() && (r.allocates || !r.late || r.tensor == TensorId::none);
+                           r.block < t.start_up.size() &&
+                           (r.allocates || !r.late || r.tensor == TensorId::none || r.bytes > Bytes(0));
                   }),
       row_problem("memory segment", t.memory_segments, [&](const MemorySegment& r) {
         return std::size_t{r.first_block} + r.block_count <= blocks && in_range(r.stream, lanes, true);

@@ -5,16 +5,35 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_error.h"
+
 namespace spillway::models {
 
-void add_interlude(Trace& step, const Trace& other) {
+void add_step_before(Trace& step, const Trace& other) {
+  const auto number = static_cast<std::uint32_t>(step.start_up.size());
+  SPILLWAY_ASSERT(step.memory_events.size() == other.memory_events.size());
+  for (std::size_t i = 0; i < step.memory_events.size(); ++i) {
+    const MemoryEvent &shown = step.memory_events[i], &before = other.memory_events[i];
+    SPILLWAY_ASSERT(shown.tensor == before.tensor && shown.action == before.action);
+    if (shown.action == MemoryAction::allocate && shown.bytes != before.bytes)
+      step.start_up.push_back({.bytes = before.bytes,
+                               .block = number,
+                               .allocates = false,
+                               .late = true,
+                               .device = shown.device,
+                               .stream = shown.stream,
+                               .tensor = shown.tensor});
+  }
+}
+
+void add_evaluation(Trace& step, const Trace& evaluation) {
   std::vector<LaneId> lanes;
-  for (Lane lane : other.lanes) {
-    lane.name = step.strings.intern(other.strings.text(lane.name));
+  for (Lane lane : evaluation.lanes) {
+    lane.name = step.strings.intern(evaluation.strings.text(lane.name));
     lanes.push_back(step.lane(lane));
   }
   std::map<std::pair<std::int16_t, Addr>, StartUpEvent> live;
-  for (const MemoryEvent& event : other.memory_events) {
+  for (const MemoryEvent& event : evaluation.memory_events) {
     const bool is_initial =
         event.anchor == OpId::none && event.action == MemoryAction::allocate && event.tensor != TensorId::none;
     if (event.device < 0 || is_initial || event.bytes <= Bytes(0)) continue;

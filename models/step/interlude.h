@@ -1,13 +1,18 @@
 // What runs between a generated step's first iteration and the step that is shown, as far as its allocator is
-// concerned: steps with other draws, an evaluation. Kept as late events without a tensor (StartUpEvent).
+// concerned: steps with other draws, an evaluation.
 #pragma once
 
 #include "traces/trace.h"
 
 namespace spillway::models {
 
-// Appends the allocations that `other`, a generated trace of the same ranks, makes after its beginning, and their frees
-// in the same order; what it leaves behind goes at its end. O(memory events of `other`).
-void add_interlude(Trace& step, const Trace& other);
+// Has `other`, generated with other draws, be a step before it and behind those added so far: the same tensors, some of
+// other sizes (StartUpEvent). O(memory events).
+void add_step_before(Trace& step, const Trace& other);
+
+// Appends the allocations that `evaluation`, a generated trace of the same ranks, makes after its beginning, and their
+// frees in the same order; what it leaves behind goes at its end. Kept as late events without a tensor (StartUpEvent):
+// forwards that keep nothing for a backward have nothing that a plan could move. O(memory events of `evaluation`).
+void add_evaluation(Trace& step, const Trace& evaluation);
 
 }  // namespace spillway::models

@@ -7,8 +7,8 @@
 // order and carry requested sizes; persistent tensors (weights, master weights, optimizer state) are allocated before
 // the step starts. Addresses are labels: each allocation has one of its own, never reused.
 //
-// Where experts' loads are drawn, the allocator's history before the step has steps with other draws, and where the
-// set-up evaluates, an evaluation (models/step/interlude.h); on several GPUs too, but for generate_parallel_trace()
+// Where experts' loads are drawn, the allocator's history before the step has the same step with other draws, and where
+// the set-up evaluates, an evaluation (models/step/interlude.h); on several GPUs too, but for generate_parallel_trace()
 // alone.
 //
 // Deviations from eager PyTorch: RMSNorm and rotary embedding are one kernel each unless the set-up's fused_kernels is

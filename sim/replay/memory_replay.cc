@@ -124,7 +124,8 @@ class HeldCurve {
     }
     std::vector<bool> is_late(trace_.tensors.size(), false);
     for (const StartUpEvent& event : trace_.start_up)
-      if (event.late && event.tensor != TensorId::none) is_late[index_of(event.tensor)] = true;
+      if (event.late && event.tensor != TensorId::none && !is_size_before(event))
+        is_late[index_of(event.tensor)] = true;
     const std::vector<std::uint32_t> shared = initial_without_row();
     for (const bool late : {false, true}) {
       Bytes sum{};

@@ -220,6 +220,7 @@ class StreamReplay {
       if (!built && !gave_up() && !is_late(at(i).tensor) && at(i).bytes > Bytes(0))
         ask(at(i).bytes, at(i).stream, events_[i]);
     if (!gave_up()) iteration();
+    if (!gave_up()) steps_before();
     if (!gave_up()) evaluation();
     if (!gave_up()) pool_.keep_rows(options_.keep_rows);
     result_ = {};
@@ -251,7 +252,7 @@ class StreamReplay {
     bool built = false;
     std::vector<BlockId> blocks;
     for (const StartUpEvent& event : trace_.start_up) {
-      if (event.device != options_.device || is_of_evaluation(event)) continue;
+      if (event.device != options_.device || is_of_evaluation(event) || is_size_before(event)) continue;
       const std::uint32_t tag = event.tensor == TensorId::none ? no_tag : tag_of[index_of(event.tensor)];
       if (event.late) {
         late_.push_back({&event, trace_.ops.size(), tag});
@@ -304,7 +305,25 @@ class StreamReplay {
     if (!first_failure_) first_failure_ = result_.first_out_of_memory;
   }
 
-  // Between the first iteration and the step.
+  // Between the first iteration and the step: that step, with other sizes.
+  void steps_before() {
+    std::map<std::uint32_t, std::vector<const StartUpEvent*>> steps;
+    for (const StartUpEvent& event : trace_.start_up)
+      if (event.device == options_.device && is_size_before(event)) steps[event.block].push_back(&event);
+    for (const auto& [step, sizes] : steps) {
+      size_before_.assign(trace_.tensors.size(), Bytes(0));
+      for (const StartUpEvent* size : sizes) size_before_[index_of(size->tensor)] = size->bytes;
+      if (!gave_up()) iteration();
+    }
+    size_before_.clear();
+  }
+  [[nodiscard]] Bytes bytes_of(const MemoryEvent& event) const {
+    if (size_before_.empty() || event.tensor == TensorId::none) return event.bytes;
+    const Bytes before = size_before_[index_of(event.tensor)];
+    return before == Bytes(0) ? event.bytes : before;
+  }
+
+  // Behind them.
   void evaluation() {
     std::vector<BlockId> blocks(trace_.start_up.size(), BlockId::none);
     for (std::size_t i = 0; i < trace_.start_up.size(); ++i) {
@@ -395,7 +414,7 @@ class StreamReplay {
 
   void allocate(std::size_t i) {
     const MemoryEvent& event = at(i);
-    const Bytes bytes = event.bytes;
+    const Bytes bytes = bytes_of(event);
     if (bytes == Bytes::zero()) return;
     const auto [held, is_new] = live_.try_emplace(label(event));
     if (!is_new) {
@@ -547,7 +566,7 @@ class StreamReplay {
     }
     const BlockId block = found->block;
     ++result_.frees;
-    requested_ -= event.bytes;
+    requested_ -= bytes_of(event);
     if (block == BlockId::none) return;
     const bool at_once = !has_completions_ || (i + 1 < events_.size() && at(i + 1).address == event.address &&
                                                at(i + 1).action == MemoryAction::free_completed);
@@ -581,7 +600,7 @@ class StreamReplay {
       return;
     }
     ++result_.frees;  // some writers record completions only
-    requested_ -= event.bytes;
+    requested_ -= bytes_of(event);
     if (found->block != BlockId::none) pool_.free(found->block, time(i));
   }
 
@@ -669,6 +688,7 @@ class StreamReplay {
   std::vector<std::size_t> initial_;        // with a start-up: events before the step
   std::vector<bool> is_initial_, late_of_;  // by event, by tensor; empty without a start-up
   std::vector<LateEvent> late_;             // in the order of their first uses, until they are made
+  std::vector<Bytes> size_before_;          // by tensor, in a step before; 0: as in the one shown; empty: in that
   bool started_up_ = false;
   std::uint64_t failures_before_ = 0;  // of the start-up
   std::optional<OutOfMemory> first_failure_;

@@ -23,6 +23,9 @@ bool has_start_up(const Trace& trace, std::int16_t device) {
 }
 
 bool is_of_evaluation(const StartUpEvent& event) { return event.late && event.tensor == TensorId::none; }
+bool is_size_before(const StartUpEvent& event) {
+  return event.late && event.tensor != TensorId::none && !event.allocates;
+}
 
 std::optional<std::vector<bool>> initial_events(const Trace& trace, const EventIndex& events) {
   AddressMap<std::size_t> first;

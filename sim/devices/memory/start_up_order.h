@@ -1,5 +1,11 @@
 // Which of a step's blocks its program makes before the step (Trace::start_up), and when in the first iteration it
-// makes those it needs only at their first use (optimizer states, say).
+// makes those it needs only at their first use (optimizer states, say); and what its allocator goes through between
+// that iteration and the step shown. Late events are of three kinds:
+//
+//   with a tensor, allocates      made in the first iteration, where its tensor is first used
+//   with a tensor, else           no event: its tensor's size in the step `block` of those before the one shown, which
+//                                 are that step, under whatever plan it runs, but for such sizes
+//   without a tensor              of an evaluation behind these
 #pragma once
 
 #include <cstddef>
@@ -20,8 +26,9 @@ struct LateEvent {
 };
 
 [[nodiscard]] bool has_start_up(const Trace& trace, std::int16_t device);
-// Made between the first iteration and the step, by an evaluation.
+// Made by an evaluation between the first iteration and the step; a size of a tensor in a step there.
 [[nodiscard]] bool is_of_evaluation(const StartUpEvent& event);
+[[nodiscard]] bool is_size_before(const StartUpEvent& event);
 
 // Of a device's events, those that make what is there before the step. Nothing if such a tensor moves. What a program
 // allocates before its first call, and gives back, is part of the step. O(events * log).

@@ -96,6 +96,42 @@ TEST(Compose, AnySubsetOnEveryRank) {
       EXPECT_LE(reserved[fates | 12U], reserved[fates | parts]) << fates << parts;
 }
 
+constexpr const char* of_experts = R"({"schema": "spillway-scenario", "version": 1,
+  "model": {"name": "qwen1.5-moe-a2.7b", "layers": 8, "sequence": 2048, "micro_batch": 4, "gradient_accumulation": 4,
+            "tensor_parallel": 2, "pipeline_parallel": 2, "data_parallel": 2, "expert_parallel": 2},
+  "hardware": {"profile": "dgx-a100"},
+  "offload": {"least_elements": 100000, "adaptive": false, "tier": "host"}})";
+
+// Fates are of tensors, and so of every step that the allocator has been through: under uneven loads of experts, where
+// other steps come before the one shown, they save what they save under even ones, on every rank.
+TEST(Compose, FatesHoldInStepsWithOtherLoads) {
+  const auto shares = [](const std::vector<std::string>& loads, const std::vector<std::string>& technique) {
+    std::vector<std::string> all = loads;
+    const std::vector<RankResult> plain = Evaluator(with(of_experts, all)).run().result.ranks;
+    all.insert(all.end(), technique.begin(), technique.end());
+    const std::vector<RankResult> planned = Evaluator(with(of_experts, all)).run().result.ranks;
+    std::vector<double> left;
+    for (std::size_t rank = 0; rank < plain.size(); ++rank) {
+      left.push_back(in_gib(planned[rank].peak_allocated) / in_gib(plain[rank].peak_allocated));
+      left.push_back(in_gib(planned[rank].peak_reserved) / in_gib(plain[rank].peak_reserved));
+    }
+    return left;
+  };
+  const std::vector<std::vector<std::string>> techniques = {
+      {"offload.technique=checkpoints"},
+      {"offload.technique=ssdtrain"},
+      {"offload.technique=lifetimes", "memory.capacity_bytes=30GiB"}};
+  for (const std::vector<std::string>& technique : techniques) {
+    SCOPED_TRACE(testing::PrintToString(technique));
+    const std::vector<double> even = shares({}, technique);
+    for (const char* const spread : {"lognormal", "dirichlet"}) {
+      const std::vector<double> uneven = shares({"model.expert_load=" + std::string(spread)}, technique);
+      ASSERT_EQ(uneven.size(), even.size());
+      for (std::size_t i = 0; i < even.size(); ++i) EXPECT_NEAR(uneven[i], even[i], 0.04) << spread << " " << i;
+    }
+  }
+}
+
 // The collectives, sends and receives of every rank in the order that they had.
 TEST(Compose, OrdersOfPipelinesKeepTheirMeetings) {
   const LoadedScenario plain = with(pipelined, {"model.pipeline_schedule=chronos"});

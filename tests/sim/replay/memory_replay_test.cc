@@ -133,7 +133,7 @@ TEST(MemoryReplay, OwnersOfRoughCapturesAreAllOfThePeak) {
   }
 }
 
-// A step of tensors, before it an evaluation.
+// A step of tensors, before it the same with other sizes, and an evaluation.
 struct StepWithHistory {
   StepWithHistory() {
     trace = stream({{take, 1, 100}, {take, 2, 10}, {take, 3, 20}, {give, 3, 20}, {give, 2, 10}});
@@ -151,6 +151,10 @@ struct StepWithHistory {
       if (event.address != Addr(1)) event.anchor = call;
       event.stream = trace.lane({LaneKind::stream, 0, 0, 7});
     }
+  }
+  void before(std::uint32_t step, std::uint32_t tensor, std::int64_t mib) {
+    trace.start_up.push_back(
+        {.bytes = mebibytes(mib), .block = step, .allocates = false, .late = true, .tensor = TensorId(tensor)});
   }
   void evaluate(std::int64_t mib) {
     for (const bool allocates : {true, false})
@@ -170,10 +174,31 @@ struct StepWithHistory {
 TEST(MemoryReplay, OwnersOfAPeakBeforeTheStepAreOfThen) {
   StepWithHistory step;
   EXPECT_EQ(memory_of(step.trace, within(Bytes(0))).peak_allocated, mebibytes(130));
+  step.before(0, 1, 60);
+  step.before(1, 1, 12);
+  step.before(1, 2, 50);
+  const MemoryResult memory = memory_of(step.trace, within(Bytes(0)));
+  EXPECT_EQ(memory.peak_allocated, mebibytes(180));  // 100 + 60 + 20
+  EXPECT_EQ(memory.peak_allocated.count(), most_held(step.trace, 0, {{TensorId(1), mebibytes(60)}}));
+  EXPECT_EQ(step.owned("weight"), mebibytes(100));
+  EXPECT_EQ(step.owned("activation"), mebibytes(60));
+  EXPECT_EQ(step.owned("temporary"), mebibytes(20));
+  EXPECT_NE(memory.explanation.find("before the step"), std::string::npos);
+
   step.evaluate(200);
   EXPECT_EQ(memory_of(step.trace, within(Bytes(0))).peak_allocated, mebibytes(300));
   EXPECT_EQ(step.owned("an evaluation before the step"), mebibytes(200));
   EXPECT_EQ(step.owned("weight"), mebibytes(100));
+}
+
+// Who holds what where memory runs out in a step before.
+TEST(MemoryReplay, AStepBeforeMayRunOut) {
+  StepWithHistory step;
+  step.before(0, 1, 60);
+  const MemoryResult memory = memory_of(step.trace, within(mebibytes(170)));
+  EXPECT_TRUE(memory.out_of_memory);
+  EXPECT_NE(memory.explanation.find("0.10 GiB weight"), std::string::npos) << memory.explanation;
+  EXPECT_NE(memory.explanation.find("0.06 GiB activation"), std::string::npos) << memory.explanation;
 }
 
 }  // namespace
