@@ -76,7 +76,10 @@ class Overrider final : public ProfileVisitor, public PathVisitor {
   void scale(const std::string& path, Sourced<AnyCurve>& curve) {
     if (!factor_) throw InputError("", path, "a curve takes a factor only", "write for example x0.9");
     curve.value.scale_y(*factor_);
+    // What was measured goes before other tables, scaled or not.
+    const bool is_measured = curve.origin.provenance == OriginKind::measured;
     curve.origin = origin(curve.origin.source);
+    if (is_measured) curve.origin.provenance = OriginKind::measured;
     ++matched_;
   }
 

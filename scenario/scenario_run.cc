@@ -25,6 +25,7 @@
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluation.h"
 #include "scenario/evaluator.h"
+#include "scenario/idle_edits.h"
 #include "scenario/relaxation_setting.h"
 #include "scenario/relaxed_hardware.h"
 #include "scenario/reserve.h"
@@ -276,6 +277,7 @@ void set_options(LoadedScenario& loaded, const std::optional<Plan>& plan) {
   keep_reserve(loaded);
   if (!loaded.scenario.model.empty()) loaded.options.gpus_alike = loaded.setup.gpus();
   for (const Finding& finding : loaded.trace.findings) warn_of(loaded, finding);
+  for (std::string& idle : idle_edits(loaded)) loaded.warnings.push_back(std::move(idle));
 }
 
 // The scenario's drives in place of the machine's.
