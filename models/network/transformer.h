@@ -23,8 +23,8 @@ namespace spillway::models {
 
 class Transformer {
  public:
-  // Where the transformer tells which layer's weights it is about to use and when it is done with them (ZeRO stage 2, 3),
-  // forwards and, from nodes of the graph, backwards. layer -1: what lies outside the layers.
+  // Where the transformer tells which layer's weights it is about to use and when it is done with them (ZeRO stage 2,
+  // 3), forwards and, from nodes of the graph, backwards. layer -1: what lies outside the layers.
   struct Units {
     std::function<void(std::int64_t layer)> before, after;                    // forwards
     std::function<void(std::int64_t layer)> before_backward, after_backward;  // backwards

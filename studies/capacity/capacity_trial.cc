@@ -351,8 +351,7 @@ std::vector<Change> changes_of(const CapacityRequest& request, const CapacityAns
   add(setup.recompute == Recompute::none, "selective recomputation", {"model.recompute=selective"});
   add(setup.recompute != Recompute::full, "full recomputation", {"model.recompute=full"});
   for (int stage = 1; stage <= 3; ++stage)
-    add(shares && setup.zero_stage < stage, fmt::format("ZeRO {}", stage),
-        {fmt::format("model.zero_stage={}", stage)});
+    add(shares && setup.zero_stage < stage, fmt::format("ZeRO {}", stage), {fmt::format("model.zero_stage={}", stage)});
   add(request.axis.key != "model.micro_batch" && !request.layouts.searched && setup.micro_batch > 1,
       "micro-batches of 1", {"model.micro_batch=1"});
   if (!scenario.offload.moves()) {
