@@ -9,7 +9,7 @@ namespace spillway {
 namespace {
 
 // "-1.5", "+3", "-2e9", "-4.2 %".
-bool is_number(std::string_view text) {
+bool reads_as_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -32,7 +32,7 @@ bool is_formula(std::string_view text) {
   if (text.size() > 1 && (text.front() == '\t' || text.front() == '\r')) return true;
   const std::string_view shown = without_blanks(text.substr(0, text.find_last_not_of(' ') + 1));
   return shown.size() > 1 && std::string_view("=+-@").find(shown.front()) != std::string_view::npos &&
-         !is_number(shown);
+         !reads_as_number(shown);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ std::string told(const FieldInfo& info, std::string_view otherwise = "correct it
   return info.about.empty() ? std::string(otherwise) : fmt::format("{}: {}", info.key, info.about);
 }
 
-std::string shown(double bound) {
+std::string bound_text(double bound) {
   return bound == std::floor(bound) && std::abs(bound) < 9e18 ? std::to_string(static_cast<std::int64_t>(bound))
                                                               : fmt::format("{}", bound);
 }
@@ -57,7 +57,7 @@ bool is_whole(const Json& value, const FieldInfo& info, std::int64_t& whole) {
   return static_cast<double>(whole) >= info.min && static_cast<double>(whole) <= info.max;
 }
 
-bool is_number(const Json& value, const FieldInfo& info, double& number) {
+bool read_number(const Json& value, const FieldInfo& info, double& number) {
   if (info.or_null && value.is_null()) {
     number = std::numeric_limits<double>::infinity();
     return true;
@@ -262,7 +262,7 @@ void FieldReader::word_or_file(const FieldInfo& info, std::optional<std::string>
 
 void FieldReader::refuse_range(const FieldInfo& info, const std::string& place, const char* noun) {
   std::string range;
-  const std::string low = shown(info.min), high = shown(info.max);
+  const std::string low = bound_text(info.min), high = bound_text(info.max);
   if (std::isfinite(info.max))
     range = info.above_min ? fmt::format(" above {}, at most {}", low, high)
                            : fmt::format(" from {} {} {}", low, info.below_max ? "to below" : "to", high);
@@ -295,7 +295,7 @@ void FieldReader::number(const FieldInfo& info, std::optional<double>& value) {
     return problem(place_of(info.key), error.cause(), error.remedy());
   }
   double read = 0;
-  if (is_number(given, info, read))
+  if (read_number(given, info, read))
     value = read;
   else
     refuse_range(info, place_of(info.key), "a number");
@@ -384,7 +384,7 @@ void FieldReader::numbers(const FieldInfo& info, std::vector<double>& values) {
   values.reserve(list->size());
   for (const Json& each : list->get_ref<const Json::array_t&>()) {  // quicker than the document's iterators
     double read = 0;
-    if (!is_number(each, info, read)) return refuse_range(info, place_of_item(info, values.size()), "a number");
+    if (!read_number(each, info, read)) return refuse_range(info, place_of_item(info, values.size()), "a number");
     values.push_back(read);
   }
 }

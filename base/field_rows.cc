@@ -7,15 +7,15 @@
 namespace spillway {
 namespace {
 
-std::string shown(double value) {
+std::string value_text(double value) {
   return value == std::floor(value) && std::abs(value) < 1e15 ? std::to_string(static_cast<std::int64_t>(value))
                                                               : fmt::format("{}", value);
 }
 
 std::string range_of(const FieldInfo& info, std::string noun) {
   if (std::isfinite(info.max))
-    return noun + (info.above_min ? ", above " : ", ") + shown(info.min) + " to " + shown(info.max);
-  return std::isfinite(info.min) ? noun + (info.above_min ? ", above " : ", from ") + shown(info.min) : noun;
+    return noun + (info.above_min ? ", above " : ", ") + value_text(info.min) + " to " + value_text(info.max);
+  return std::isfinite(info.min) ? noun + (info.above_min ? ", above " : ", from ") + value_text(info.min) : noun;
 }
 
 // A cell of a Markdown table.

@@ -8,17 +8,17 @@
 namespace spillway {
 namespace {
 
-struct Unit {
+struct TextUnit {
   std::string_view name;
   std::int64_t size;
 };
-constexpr std::array<Unit, 5> time_units = {
+constexpr std::array<TextUnit, 5> time_steps = {
     {{"s", 1'000'000'000'000}, {"ms", 1'000'000'000}, {"us", 1'000'000}, {"ns", 1'000}, {"ps", 1}}};
-constexpr std::array<Unit, 5> byte_units = {
+constexpr std::array<TextUnit, 5> byte_steps = {
     {{"TiB", std::int64_t{1} << 40}, {"GiB", std::int64_t{1} << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}};
 
-InUnit in_unit(std::int64_t value, const std::array<Unit, 5>& units) {
-  for (const Unit& unit : units)
+InUnit in_unit(std::int64_t value, const std::array<TextUnit, 5>& units) {
+  for (const TextUnit& unit : units)
     if (value >= unit.size || value <= -unit.size || unit.size == 1)
       return {static_cast<double>(value) / static_cast<double>(unit.size), unit.name, unit.size == 1};
   return {};
@@ -31,8 +31,8 @@ std::string in_short(const InUnit& number, std::string_view unit) {
 
 }  // namespace
 
-InUnit in_byte_unit(Bytes bytes) { return in_unit(bytes.count(), byte_units); }
-InUnit in_time_unit(Picos time) { return in_unit(time.count(), time_units); }
+InUnit in_byte_unit(Bytes bytes) { return in_unit(bytes.count(), byte_steps); }
+InUnit in_time_unit(Picos time) { return in_unit(time.count(), time_steps); }
 
 double in_gib(Bytes bytes) { return static_cast<double>(bytes.count()) / (1 << 30); }
 double in_mib(Bytes bytes) { return static_cast<double>(bytes.count()) / (1 << 20); }

@@ -6,7 +6,7 @@
 namespace spillway {
 namespace {
 
-bool is_continuation(char c) { return (static_cast<std::uint8_t>(c) & 0xC0U) == 0x80; }
+bool is_continuation_byte(char c) { return (static_cast<std::uint8_t>(c) & 0xC0U) == 0x80; }
 
 // Bytes that follow the first one of a character.
 std::size_t continuations(char first) {
@@ -24,7 +24,7 @@ std::string terminal_text(std::string_view text) {
     const std::size_t more = continuations(text.front());
     const bool is_whole =
         text.size() > more &&
-        std::all_of(text.begin() + 1, text.begin() + 1 + static_cast<std::ptrdiff_t>(more), is_continuation);
+        std::all_of(text.begin() + 1, text.begin() + 1 + static_cast<std::ptrdiff_t>(more), is_continuation_byte);
     const bool is_control = byte < 0x20 ? byte != '\n' && byte != '\t' : byte == 0x7f;
     const bool is_upper_control = byte == 0xC2 && is_whole && static_cast<std::uint8_t>(text[1]) < 0xA0;
     const std::size_t length = is_whole ? more + 1 : 1;

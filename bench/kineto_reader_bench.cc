@@ -42,7 +42,7 @@ void report(const char* what, const Usage& before, double megabytes, std::uint64
               megabytes / seconds, (after.peak_bytes - before.peak_bytes) / static_cast<double>(events));
 }
 
-void measure(const std::string& path) {
+void measure_file(const std::string& path) {
   const double megabytes = static_cast<double>(std::filesystem::file_size(path)) * 1e-6;
   const ReadOptions options;
   const Usage before = usage();
@@ -57,14 +57,14 @@ void measure(const std::string& path) {
   report("read, derived, fitted", before, megabytes, trace.source_events);
 }
 
-int run(int argc, char** argv) {
+int run_bench(int argc, char** argv) {
   constexpr std::string_view filter = "--benchmark_filter=";
   if (argc > 1 && std::string_view(argv[1]).starts_with(filter)) {
     if (std::string_view("kineto_reader").find(argv[1] + filter.size()) == std::string_view::npos) return 0;
     argc = 1;
   }
   if (argc > 2) {
-    measure(argv[2]);
+    measure_file(argv[2]);
     return 0;
   }
   const std::uint64_t megabytes = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 500;
@@ -74,7 +74,7 @@ int run(int argc, char** argv) {
     const bench::LargeKineto written = bench::write_large_kineto(path.string(), megabytes * 1'000'000);
     std::printf("wrote %llu events of %.0f bytes\n", static_cast<unsigned long long>(written.events),
                 static_cast<double>(written.bytes) / static_cast<double>(written.events));
-    measure(path.string());
+    measure_file(path.string());
   } catch (...) {
     std::filesystem::remove(path);
     throw;

@@ -19,7 +19,7 @@ namespace {
 constexpr double least_memory = 0.9, most_memory = 1.005;
 constexpr double alike = 0.002;  // of memory
 
-std::vector<std::string> words_of(std::string_view text) {
+std::vector<std::string> name_words(std::string_view text) {
   std::vector<std::string> words(1);
   for (const char c : text) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0)
@@ -39,7 +39,7 @@ bool is_form(std::string_view word) { return word.starts_with("sxm") || word == 
 
 // Of a profile's name, without form factor and sizes.
 std::vector<std::string> model_of(std::string_view name) {
-  std::vector<std::string> words = words_of(name);
+  std::vector<std::string> words = name_words(name);
   std::erase_if(words, [](const std::string& word) { return is_form(word) || is_size(word); });
   return words;
 }
@@ -53,7 +53,7 @@ std::string form_of(const std::vector<std::string>& device) {
   return has(device, "hbm3") || has(device, "hbm2e") ? "sxm" : "";
 }
 bool fits_form(const std::string& form, const GpuProfile& gpu) {
-  const std::vector<std::string> name = words_of(gpu.name);
+  const std::vector<std::string> name = name_words(gpu.name);
   const bool is_bridged = has(name, "nvl");
   if (form.empty()) return !is_bridged;
   if (form == "sxm") return gpu.form_factor.starts_with("SXM");
@@ -69,7 +69,7 @@ bool is_other_model(const std::vector<std::string>& device, const std::vector<st
 }  // namespace
 
 std::string matching_gpu(const ProfileLibrary& library, const GpuIdentity& device) {
-  const std::vector<std::string> name = words_of(device.name);
+  const std::vector<std::string> name = name_words(device.name);
   const std::string form = form_of(name);
   struct Candidate {
     std::string name;

@@ -21,7 +21,7 @@ namespace spillway::hwprofiles {
 namespace {
 
 constexpr std::string_view schema = "spillway-gpu-points/1";
-constexpr std::uint64_t largest_file = 256U << 20U;
+constexpr std::uint64_t largest_points_file = 256U << 20U;
 
 const Words& kind_words() {
   static const Words words = [] {
@@ -213,7 +213,7 @@ GpuPoint read_point(std::string_view line, const std::string& file, std::size_t 
 }
 
 GpuMeasurement read_gpu_points(const std::string& path) {
-  const std::string text = read_file(path, largest_file);
+  const std::string text = read_file(path, largest_points_file);
   GpuMeasurement measured;
   bool has_device = false;
   std::size_t number = 0, at = 0;

@@ -17,7 +17,7 @@
 namespace spillway::hwprofiles {
 namespace {
 
-constexpr std::uint64_t largest_file = 16U << 20U;
+constexpr std::uint64_t largest_price_list = 16U << 20U;
 constexpr double endless = 1e15;
 
 struct Bounds {
@@ -156,7 +156,7 @@ void check_prices(const PriceList& list, const PriceList& indices, const std::st
 }
 
 PriceList read_prices(const std::string& path) {
-  const auto root = parse_document(read_file(path, largest_file), path);
+  const auto root = parse_document(read_file(path, largest_price_list), path);
   PriceList list;
   read_fields(root, path, "", [&](FieldVisitor& visitor) { describe(list, visitor); });
   for (const auto& [name, machine] : list.machines)

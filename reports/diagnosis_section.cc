@@ -6,14 +6,14 @@ namespace spillway::reports {
 namespace {
 
 ReportCell milliseconds(Picos time) { return number_cell(to_seconds(time) * 1e3); }
-ReportCell count_cell(std::uint64_t count) { return number_cell(static_cast<double>(count)); }
+ReportCell event_count_cell(std::uint64_t count) { return number_cell(static_cast<double>(count)); }
 
 void add_rows(ReportSection& section, const char* caption, const std::vector<DiagnosisRow>& rows, bool on_host) {
   if (rows.empty()) return;
   ReportTable table{caption, {"name", "ms", "times"}, {}};
   if (on_host) table.columns.insert(table.columns.begin() + 2, "GPU idle, ms");
   for (const DiagnosisRow& row : rows) {
-    table.rows.push_back({text_cell(row.name), milliseconds(row.time), count_cell(row.count)});
+    table.rows.push_back({text_cell(row.name), milliseconds(row.time), event_count_cell(row.count)});
     if (on_host) table.rows.back().insert(table.rows.back().begin() + 2, milliseconds(row.gpu_idle));
   }
   section.tables.push_back(std::move(table));
@@ -38,7 +38,7 @@ ReportSection diagnosis_section(const StepDiagnosis& diagnosis) {
   ReportTable collectives{"Collectives; waits are estimated", {"name", "ms", "of it waiting, ms", "times"}, {}};
   for (const CollectiveRow& row : diagnosis.collectives)
     collectives.rows.push_back(
-        {text_cell(row.name), milliseconds(row.time), milliseconds(row.wait), count_cell(row.count)});
+        {text_cell(row.name), milliseconds(row.time), milliseconds(row.wait), event_count_cell(row.count)});
   if (!collectives.rows.empty()) section.tables.push_back(std::move(collectives));
   return section;
 }

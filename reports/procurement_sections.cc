@@ -13,7 +13,7 @@
 namespace spillway::reports {
 namespace {
 
-constexpr std::size_t bins = 60;  // of a step in charts
+constexpr std::size_t chart_bins = 60;  // of a step in charts
 
 // Links of the same figures stand together: how many more there are of each.
 std::vector<std::pair<const LinkAnswer*, int>> different(const std::vector<LinkAnswer>& links) {
@@ -34,17 +34,17 @@ std::vector<std::pair<const LinkAnswer*, int>> different(const std::vector<LinkA
 }
 
 // The tightest link over the step: what comes due on it against what it carries.
-ReportChart course(const PcieAnswer& pcie, const LinkAnswer& link) {
+ReportChart link_course(const PcieAnswer& pcie, const LinkAnswer& link) {
   const DriveLoad& load = pcie.traffic.load;
   const double step = to_seconds(load.step);
   const auto written = static_cast<double>(load.written().count()), read = static_cast<double>(load.read().count());
-  const std::vector<double> writes = traffic_course(load, true, bins), reads = traffic_course(load, false, bins);
+  const std::vector<double> writes = traffic_course(load, true, chart_bins), reads = traffic_course(load, false, chart_bins);
   ReportChart chart{
       "Over a step: what is written and read when nothing waits, on " + link.name, "seconds into the step", "GB/s", {}};
   ReportSeries moved{"to and from drives", {}, {}, false};
-  for (std::size_t bin = 0; bin < bins; ++bin)
+  for (std::size_t bin = 0; bin < chart_bins; ++bin)
     for (const std::size_t end : {0U, 1U}) {
-      moved.x.push_back(static_cast<double>(bin + end) * step / static_cast<double>(bins));
+      moved.x.push_back(static_cast<double>(bin + end) * step / static_cast<double>(chart_bins));
       moved.y.push_back(giga((written > 0 ? writes[bin] * link.written / written : 0) +
                              (read > 0 ? reads[bin] * link.read / read : 0)));
     }
@@ -125,7 +125,7 @@ std::optional<ReportSection> links_section(const ProcurementAnswer& answer) {
                           cell(giga(link->read)), cell(giga(link->copied)), cell(giga(link->required)),
                           cell(link->headroom())});
   }
-  part.charts.push_back(course(pcie, tightest));
+  part.charts.push_back(link_course(pcie, tightest));
   part.tables.push_back(std::move(table));
   part.tables.push_back(oversubscription(option.hardware));
   return part;

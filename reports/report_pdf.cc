@@ -15,7 +15,7 @@ namespace {
 
 constexpr double page_width = 595.276, page_height = 841.89, margin = 45, room = page_width - 2 * margin;
 constexpr double cell_gap = 7, cell_size = 7.2, text_size = 9;
-constexpr const char* ink = "#1A1A1A";
+constexpr const char* page_ink = "#1A1A1A";
 
 struct Free {
   void operator()(PangoLayout* layout) const { g_object_unref(layout); }
@@ -50,7 +50,7 @@ class PdfPages {
     const Layout layout = lay_out(words, size, bold, room - indent);
     space(above);
     if (y_ + height(layout.get()) > page_height - margin) new_page();
-    colour(ink);
+    colour(page_ink);
     place(layout.get(), margin + indent, y_);
     y_ += height(layout.get());
   }
@@ -61,7 +61,7 @@ class PdfPages {
     colour(document.is_yes ? "#00795A" : document.is_tight ? "#8A5A00" : document.is_unknown ? "#6B7280" : "#B94600");
     cairo_rectangle(cairo_.get(), margin, y_ + 8, 3, tall);
     cairo_fill(cairo_.get());
-    colour(ink);
+    colour(page_ink);
     place(layout.get(), margin + 12, y_ + 12);
     y_ += tall + 10;
   }
@@ -225,7 +225,7 @@ class PdfPages {
     tall += 5;
     if (!draw) return tall;
     double x = margin;
-    colour(ink);
+    colour(page_ink);
     for (std::size_t c = 0; c < cells.size(); ++c) {
       place(layouts[c].get(), x, y_ + 2);
       x += widths[c];

@@ -19,9 +19,9 @@ constexpr std::size_t widest = 110;
 constexpr std::int64_t most_tokens = 4096;  // of a sequence, where the model allows more
 constexpr std::string_view of_model = "model.";
 
-class Writer {
+class ScenarioWriter {
  public:
-  explicit Writer(const Values& values) : values_(values) {}
+  explicit ScenarioWriter(const Values& values) : values_(values) {}
 
   std::string write() {
     comment("A scenario to start from. `spillway run FILE` replays it; --set KEY=VALUE changes a value for one run.");
@@ -119,7 +119,7 @@ class Writer {
 
 }  // namespace
 
-std::string commented_scenario(const Values& values) { return Writer(values).write(); }
+std::string commented_scenario(const Values& values) { return ScenarioWriter(values).write(); }
 
 std::string new_scenario_text(const std::string& model, const std::string& machine) {
   const ModelSpec spec = find_model(model);

@@ -36,7 +36,7 @@ struct Finish {
 };
 using Statement = std::unique_ptr<sqlite3_stmt, Finish>;
 
-void add(MovedBytes& moved, OpKind kind, Bytes bytes) {
+void add_moved(MovedBytes& moved, OpKind kind, Bytes bytes) {
   if (kind == OpKind::copy_device_to_host) moved.to_host += bytes;
   if (kind == OpKind::copy_host_to_device) moved.from_host += bytes;
   if (kind == OpKind::storage_write) moved.to_drives += bytes;
@@ -58,7 +58,7 @@ MovedBytes moved_of(const Trace& trace, const Result& result, const StepFold* fo
     const Picos start = result.op_start[op];
     if (start == unknown_time || start < step.begin || start >= step.end) continue;
     const std::uint16_t rank = trace.lanes[index_of(trace.ops.lane[op])].rank;
-    add(ranks[rank], trace.ops.kind[op], trace.ops.bytes[op] * times_of(fold, rank, op));
+    add_moved(ranks[rank], trace.ops.kind[op], trace.ops.bytes[op] * times_of(fold, rank, op));
   }
   MovedBytes most;
   for (const auto& [rank, moved] : ranks)

@@ -27,14 +27,14 @@ struct Communicators {
 
 Communicators of_setup(const TrainingSetup& setup) {
   std::vector<std::string_view> names;
-  const auto add = [&names](std::string_view name, std::int64_t ranks) {
+  const auto add_part = [&names](std::string_view name, std::int64_t ranks) {
     if (ranks > 1) names.push_back(name);
   };
-  add("tensor", setup.tensor_parallel);
-  add("context", setup.context_parallel);
-  add("pipeline", setup.pipeline_parallel);
-  add("data", setup.data_parallel);
-  add("expert", setup.expert_parallel);
+  add_part("tensor", setup.tensor_parallel);
+  add_part("context", setup.context_parallel);
+  add_part("pipeline", setup.pipeline_parallel);
+  add_part("data", setup.data_parallel);
+  add_part("expert", setup.expert_parallel);
   return {static_cast<std::int64_t>(names.size()), fmt::format("{}", fmt::join(names, ", "))};
 }
 
@@ -61,7 +61,7 @@ bool ran_here(const LoadedScenario& loaded) {
          recorded.context_memory.value == now.context_memory.value;
 }
 
-void add(Reserve& reserve, ReservePart part) {
+void add_part(Reserve& reserve, ReservePart part) {
   if (part.bytes <= Bytes(0)) return;
   if (!part.in_capacity) (part.is_margin ? reserve.margin : reserve.taken) += part.bytes;
   reserve.parts.push_back(std::move(part));
@@ -69,18 +69,18 @@ void add(Reserve& reserve, ReservePart part) {
 
 void add_by_parts(Reserve& reserve, const LoadedScenario& loaded, Bytes context) {
   const Communicators nccl = loaded.scenario.model.empty() ? of_capture(loaded.trace) : of_setup(loaded.setup);
-  add(reserve, {.name = "library handles and loaded kernels",
+  add_part(reserve, {.name = "library handles and loaded kernels",
                 .bytes = least_outside - std::min(context, least_outside),
                 .provenance = assumed,
                 .source = "context, handles and kernels together take 0.5 to 1 GiB"});
-  add(reserve, {.name = fmt::format("NCCL, {} communicator{} ({})", nccl.count, nccl.count == 1 ? "" : "s", nccl.names),
+  add_part(reserve, {.name = fmt::format("NCCL, {} communicator{} ({})", nccl.count, nccl.count == 1 ? "" : "s", nccl.names),
                 .bytes = least_communicator * nccl.count,
                 .provenance = assumed,
                 .source = "buffers of its channels take 0.1 to 0.5 GiB a communicator"});
   const Bytes open = most_outside - std::clamp(context, least_outside, most_outside) +
                      (most_communicator - least_communicator) * nccl.count;
   const Bytes error(static_cast<std::int64_t>(replay_error * static_cast<double>(loaded.capacity.count())));
-  add(reserve, {.name = "margin",
+  add_part(reserve, {.name = "margin",
                 .bytes = open + error,
                 .is_margin = true,
                 .provenance = assumed,
@@ -99,9 +99,9 @@ Reserve as_said(const Reserve& parts, Bytes said) {
       part.bytes = std::min(part.bytes, left);
       left = left - part.bytes;
     }
-    add(reserve, std::move(part));
+    add_part(reserve, std::move(part));
   }
-  add(reserve, {.name = "margin",
+  add_part(reserve, {.name = "margin",
                 .bytes = left,
                 .is_margin = true,
                 .provenance = "scenario",
@@ -171,7 +171,7 @@ Reserve reserve_of(const LoadedScenario& loaded) {
   if (loaded.capacity <= Bytes(0)) return reserve;
   const Sourced<Bytes>& context = loaded.hardware.gpu.context_memory;
   if (!loaded.scenario.capacity_bytes)
-    add(reserve, {.name = "CUDA context",
+    add_part(reserve, {.name = "CUDA context",
                   .bytes = context.value,
                   .in_capacity = true,
                   .provenance = std::string(provenance_name(context.origin.provenance)),

@@ -57,7 +57,7 @@ bool must_occur(const std::string& word) {
   return digit && !word.ends_with("gb") && word.rfind("sxm", 0) != 0;
 }
 
-void add(LoadedScenario& loaded, std::string name, std::string value, const Origin& origin) {
+void add_origin(LoadedScenario& loaded, std::string name, std::string value, const Origin& origin) {
   loaded.provenance.push_back(
       {std::move(name), std::move(value), std::string(provenance_name(origin.provenance)), origin.source});
 }
@@ -82,14 +82,14 @@ void note_hardware(LoadedScenario& loaded) {
                                   std::string_view("gpu.launch_to_start"), std::string_view("gpu.kernel_gap"),
                                   std::string_view("gpu.context_memory"),  std::string_view("host.dispatch_cost")};
     if (std::find(shown.begin(), shown.end(), leaf.path) != shown.end())
-      add(loaded, leaf.path, leaf.value + (leaf.unit.empty() ? "" : " " + leaf.unit), leaf.origin);
+      add_origin(loaded, leaf.path, leaf.value + (leaf.unit.empty() ? "" : " " + leaf.unit), leaf.origin);
   }
 }
 
 void note_trainable(LoadedScenario& loaded, const ModelSpec& model, const TrainingSetup& setup) {
   if (setup.trains_all()) return;
   const TrainableCounts counts = trainable_counts(model, setup);
-  add(loaded, "model.trainable",
+  add_origin(loaded, "model.trainable",
       fmt::format("{} of {} parameters ({:.4g} %)", counts.trained, counts.all,
                   100 * static_cast<double>(counts.trained) / static_cast<double>(counts.all)),
       {.source = "counted: what the scenario trains of its model's shape"});
@@ -102,7 +102,7 @@ void note_host_update(LoadedScenario& loaded, StateDevice device) {
                                 std::string_view("host.dram")};
   for (const ProfileLeaf& leaf : leaves_of(loaded.hardware))
     if (std::find(shown.begin(), shown.end(), leaf.path) != shown.end())
-      add(loaded, leaf.path, leaf.value + (leaf.unit.empty() ? "" : " " + leaf.unit), leaf.origin);
+      add_origin(loaded, leaf.path, leaf.value + (leaf.unit.empty() ? "" : " " + leaf.unit), leaf.origin);
   if (!loaded.hardware.host.cpu_adam_parameters_per_second)
     loaded.warnings.push_back(
         "the host's profile doesn't say how fast Adam runs on its CPU: its DRAM bandwidth and "
@@ -255,7 +255,7 @@ void set_options(LoadedScenario& loaded, const std::optional<Plan>& plan) {
           "hardware.jitter: the trace doesn't say of all collectives what they wait for or of how many ranks they are; "
           "those don't wait for slower ranks");
     apply_jitter(loaded.trace, scenario.jitter);
-    add(loaded, "jitter", describe(scenario.jitter), {.source = "said by the scenario, not measured"});
+    add_origin(loaded, "jitter", describe(scenario.jitter), {.source = "said by the scenario, not measured"});
   }
   loaded.options.speed = times(loaded.options.speed, scenario.what_if);
   if (scenario.what_if.pcie != 1)  // of transfers, too

@@ -168,7 +168,7 @@ std::uint16_t layer_in(std::string_view name) {
   return no_index16;
 }
 
-struct Life {
+struct DerivedLife {
   OpId allocated_at = OpId::none;
   Bytes bytes{};
   TensorId tensor = TensorId::none;
@@ -177,7 +177,7 @@ struct Life {
 // Calls visit(allocation, anchor of the free) for every GPU block that is freed in the trace.
 template <class Visit>
 void visit_lives(const Trace& trace, Visit visit) {
-  std::map<std::pair<std::int16_t, std::uint64_t>, Life> live;
+  std::map<std::pair<std::int16_t, std::uint64_t>, DerivedLife> live;
   for (const MemoryEvent& event : trace.memory_events) {
     if (event.device < 0 || event.address.count() == 0) continue;
     const std::pair key(event.device, event.address.count());
@@ -192,7 +192,7 @@ void visit_lives(const Trace& trace, Visit visit) {
   }
 }
 
-bool is_saved_activation(const Trace& trace, const Life& life, OpId freed_at) {
+bool is_saved_activation(const Trace& trace, const DerivedLife& life, OpId freed_at) {
   return life.allocated_at != OpId::none && freed_at != OpId::none &&
          trace.ops.phase[index_of(life.allocated_at)] == Phase::forward &&
          trace.ops.phase[index_of(freed_at)] == Phase::backward;
@@ -258,7 +258,7 @@ void derive_layers(Trace& trace) {
 
 void derive_activations(Trace& trace) {
   if (trace.tensors.size() == 0) return;
-  visit_lives(trace, [&](const Life& life, OpId freed_at) {
+  visit_lives(trace, [&](const DerivedLife& life, OpId freed_at) {
     if (life.tensor == TensorId::none || !is_saved_activation(trace, life, freed_at)) return;
     TensorRole& role = trace.tensors.role[index_of(life.tensor)];
     if (role == TensorRole::unknown) role = TensorRole::activation;
@@ -269,7 +269,7 @@ Bytes saved_activation_bytes(const Trace& trace, std::uint16_t step) {
   constexpr std::array needed = {Capability::memory, Capability::phases};
   trace.require(needed, "the size of the saved activations");
   Bytes sum{};
-  visit_lives(trace, [&](const Life& life, OpId freed_at) {
+  visit_lives(trace, [&](const DerivedLife& life, OpId freed_at) {
     if (!is_saved_activation(trace, life, freed_at)) return;
     if (step == no_index16 || trace.ops.step[index_of(life.allocated_at)] == step) sum += life.bytes;
   });

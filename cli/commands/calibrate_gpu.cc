@@ -31,7 +31,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Request {
+struct GpuCalibrationCall {
   GpuCalibrationOptions options;
   std::string base, output, points;
   std::vector<std::string> from;
@@ -62,16 +62,16 @@ class PointWriter {
 };
 
 // Beside the profile, unless it is told.
-std::string points_path(const Request& request) {
+std::string points_path(const GpuCalibrationCall& request) {
   if (!request.points.empty() || request.output.empty() || request.output == "-") return request.points;
   return std::filesystem::path(request.output).replace_extension().string() + ".points.jsonl";
 }
 
-std::string base_for(const Request& request, const GpuIdentity& device) {
+std::string base_for(const GpuCalibrationCall& request, const GpuIdentity& device) {
   return request.base.empty() ? matching_gpu(ProfileLibrary::standard(), device) : request.base;
 }
 
-GpuMeasurement measure(const Request& request, const Context& context) {
+GpuMeasurement measure(const GpuCalibrationCall& request, const Context& context) {
   const Progress progress(context);
   const std::optional<Nvml> nvml = Nvml::load();
   PointWriter writer(points_path(request));
@@ -106,7 +106,7 @@ void check_whole(const GpuMeasurement& measured, const std::string& points) {
                                                 points));
 }
 
-std::string figure_text(const GpuPoint& point) {
+std::string point_text(const GpuPoint& point) {
   const auto is_one_of = [&](std::initializer_list<PointKind> kinds) {
     return std::find(kinds.begin(), kinds.end(), point.kind) != kinds.end();
   };
@@ -120,7 +120,7 @@ std::string figure_text(const GpuPoint& point) {
 }
 
 // One row a figure; products and windows of the load are in the file of points.
-Table figure_table(const GpuMeasurement& measured) {
+Table gpu_figures(const GpuMeasurement& measured) {
   Table table({"figure", "of", "value", "spread"});
   for (const GpuPoint& point : measured.points) {
     if (point.kind == PointKind::product || point.kind == PointKind::sustained_window) continue;
@@ -130,7 +130,7 @@ Table figure_table(const GpuMeasurement& measured) {
       of += (of.empty() ? "" : " ") + size.value + " " + size.unit + (point.pinned ? "" : ", pageable");
     }
     if (point.clock_mhz > 0) of += fmt::format("{:.0f} MHz, {:.0f} W", point.clock_mhz, point.watts);
-    table.add({std::string(point_kind_name(point.kind)), of, figure_text(point),
+    table.add({std::string(point_kind_name(point.kind)), of, point_text(point),
                fmt::format("{:.1f} %", 100 * point.value.relative)});
   }
   return table;
@@ -154,7 +154,7 @@ Json verdict_json(const CalibrationVerdict& verdict) {
   return {{"helps", verdict.helps}, {"held_out", std::move(rows)}};
 }
 
-void run(const Request& request, Context& context) {
+void run_gpu(const GpuCalibrationCall& request, Context& context) {
   const bool measures = request.from.empty();
   const GpuMeasurement measured = measures ? measure(request, context) : read_all(request.from);
   const std::string points = measures ? points_path(request) : request.from.front();
@@ -189,7 +189,7 @@ void run(const Request& request, Context& context) {
     document["warnings"] = notes;
     return print_json(document);
   }
-  print(context, figure_table(measured));
+  print(context, gpu_figures(measured));
   if (context.rows_only()) return;
   print("\n" + verdict_table(verdict).text());
   for (const std::string& line : notes) print("note: " + line + "\n");
@@ -198,7 +198,7 @@ void run(const Request& request, Context& context) {
 }  // namespace
 
 void add_calibrate_gpu(Command& group, Context& context) {
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<GpuCalibrationCall>();
   Command* command =
       group.add_subcommand("gpu", "Measure the GPU: launches, memory, matrix products, copies, sustained load");
   command->add_flag("--quick", request->options.quick,
@@ -219,7 +219,7 @@ void add_calibrate_gpu(Command& group, Context& context) {
   command->add_option("--output", request->output, "write the GPU's hardware profile, if it helps")
       ->to_write()
       ->type_name("PROFILE.json");
-  command->callback([request, &context] { run(*request, context); });
+  command->callback([request, &context] { run_gpu(*request, context); });
 }
 
 }  // namespace spillway::cli

@@ -32,7 +32,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Request {
+struct DriveCalibrationCall {
   DriveCalibrationOptions options;
   std::string bytes, name, output;
 };
@@ -75,7 +75,7 @@ std::string in_words(double value, Dimension dimension) {
 std::string within(const Spread& spread) { return fmt::format("+-{:.1f} %", 100 * spread.relative); }
 
 // What cuFile's points are of.
-const char* word_of(CufileWay way) {
+const char* cufile_word(CufileWay way) {
   switch (way) {
     case CufileWay::direct:
       return "GPUDirect";
@@ -103,7 +103,7 @@ Table point_table(const DriveMeasurement& measured) {
   std::vector<std::pair<std::string, DrivePoint>> points;
   for (const DrivePoint& point : measured.sequential) points.emplace_back("", point);
   for (const DrivePoint& point : measured.gpudirect)
-    points.emplace_back(std::string(word_of(measured.gpudirect_way.way)) + " ", point);
+    points.emplace_back(std::string(cufile_word(measured.gpudirect_way.way)) + " ", point);
   for (const auto& [way, point] : points)
     table.add({way + (point.is_write ? "write" : "read"),
                in_words(static_cast<double>(point.block.count()), Dimension::bytes), std::to_string(point.depth),
@@ -112,7 +112,7 @@ Table point_table(const DriveMeasurement& measured) {
   return table;
 }
 
-Table figure_table(const DriveMeasurement& measured, const DriveFit& fit) {
+Table drive_figures(const DriveMeasurement& measured, const DriveFit& fit) {
   Table table({"figure", "value", "spread"});
   for (const WriteLevel& level : fit.levels)
     table.add({"sustained write, " + in_words(static_cast<double>(level.bytes.count()), Dimension::bytes),
@@ -175,7 +175,7 @@ Json measurement_json(const DriveMeasurement& measured, const DriveFit& fit, con
   return document;
 }
 
-void run(Request& request, const Context& context) {
+void run_drive(DriveCalibrationCall& request, const Context& context) {
   if (!request.bytes.empty()) {
     try {
       request.options.bytes = Bytes(static_cast<std::int64_t>(parse_quantity(request.bytes, Dimension::bytes).value));
@@ -202,7 +202,7 @@ void run(Request& request, const Context& context) {
     warn(context, "the limit of locked memory forbids registered buffers: figures are without them (ulimit -l)");
   if (context.json()) return print_json(measurement_json(measured, fit, text));
   if (context.rows_only()) return print(context, point_table(measured));
-  print(point_table(measured).text() + "\n" + figure_table(measured, fit).text());
+  print(point_table(measured).text() + "\n" + drive_figures(measured, fit).text());
   for (const std::string& line : fit.notes) print("note: " + line + "\n");
   if (!measured.gpudirect.empty()) print("note: " + way_text(measured.gpudirect_way) + "\n");
   if (!measured.no_gpudirect.empty()) print("note: GPUDirect Storage: " + measured.no_gpudirect + "\n");
@@ -221,7 +221,7 @@ std::string today() {
 }
 
 void add_calibrate_nvme(Command& group, Context& context) {
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<DriveCalibrationCall>();
   Command* command = group.add_subcommand("nvme", "Measure a drive through a new file on it, which is removed again");
   command->add_option("--file", request->options.file, "name of a file that does not exist, on the drive to measure")
       ->to_write()
@@ -237,7 +237,7 @@ void add_calibrate_nvme(Command& group, Context& context) {
   command->add_option("--output", request->output, "write the drive's hardware profile")
       ->to_write()
       ->type_name("PROFILE.json");
-  command->callback([request, &context] { run(*request, context); });
+  command->callback([request, &context] { run_drive(*request, context); });
 }
 
 }  // namespace spillway::cli

@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Request {
+struct PcieCalibrationCall {
   std::string sysfs = "/sys", base, output;
   bool all = false;
 };
@@ -70,21 +70,21 @@ Json topology_json(const std::vector<PcieFunction>& functions, const HostFit& fi
 }
 
 // Without a word of the user's, the bundled host of the fastest link there is.
-std::string base_of(const Request& request, const std::vector<PcieFunction>& functions) {
+std::string base_profile(const PcieCalibrationCall& request, const std::vector<PcieFunction>& functions) {
   if (!request.base.empty()) return request.base;
   std::int64_t generation = 3;
   for (const PcieFunction& function : functions) generation = std::max(generation, function.generation);
   return "generic-pcie" + std::to_string(std::min<std::int64_t>(generation, 6)) + "-host";
 }
 
-void run(const Request& request, const Context& context) {
+void run_pcie(const PcieCalibrationCall& request, const Context& context) {
   std::vector<PcieFunction> functions = pcie_topology(request.sysfs, request.all);
   std::size_t by_hwloc = 0;
   if (request.sysfs == "/sys") {
     if (const std::optional<Nvml> nvml = Nvml::load()) add_nvml(functions, nvml->gpus());
     by_hwloc = add_numa_nodes(functions, hwloc_numa_nodes());
   }
-  const HostProfile base = ProfileLibrary::standard().load_host(base_of(request, functions));
+  const HostProfile base = ProfileLibrary::standard().load_host(base_profile(request, functions));
   const std::string date = today();
   HostFit fit = fit_host(functions, base, date, request.sysfs);
   if (by_hwloc > 0) fit.notes.push_back(fmt::format("NUMA nodes of {} functions are hwloc's", by_hwloc));
@@ -104,7 +104,7 @@ void run(const Request& request, const Context& context) {
 }  // namespace
 
 void add_calibrate_pcie(Command& group, Context& context) {
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<PcieCalibrationCall>();
   Command* command = group.add_subcommand("pcie", "The tree of PCIe links of this machine, from sysfs and NVML");
   command->add_flag("--all", request->all, "also functions that lead to no GPU, drive or network card");
   command->add_option("--sysfs", request->sysfs, "another root than /sys: a copy of another machine's")
@@ -116,7 +116,7 @@ void add_calibrate_pcie(Command& group, Context& context) {
   command->add_option("--output", request->output, "write a host profile with this tree")
       ->to_write()
       ->type_name("PROFILE.json");
-  command->callback([request, &context] { run(*request, context); });
+  command->callback([request, &context] { run_pcie(*request, context); });
 }
 
 }  // namespace spillway::cli

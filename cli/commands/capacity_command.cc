@@ -34,7 +34,7 @@ struct CapacityCall {
 
 std::string hex(std::uint64_t fingerprint) { return fmt::format("{:016x}", fingerprint); }
 
-Json json_of(const CapacityTrial& trial) {
+Json trial_json(const CapacityTrial& trial) {
   Json out = {{"value", trial.value},
               {"holds", trial.holds},
               {"replayed", trial.replayed},
@@ -81,7 +81,7 @@ Json changes_json(const std::vector<FurtherChange>& changes) {
   return json;
 }
 
-Json json_of(const CapacityRequest& request, const CapacityOutcome& outcome) {
+Json trial_json(const CapacityRequest& request, const CapacityOutcome& outcome) {
   Json document = json_document("spillway.capacity");
   const CapacityAxis& axis = request.axis;
   document["axis"] = {{"name", axis.name}, {"key", axis.key}, {"goal", to_string(axis.goal)},
@@ -92,8 +92,8 @@ Json json_of(const CapacityRequest& request, const CapacityOutcome& outcome) {
   for (const CapacityAnswer& answer : outcome.answers) {
     Json entry = {{"technique", answer.technique.name}, {"settings", answer.technique.settings}};
     entry["answer"] = answer.best ? Json(answer.best->value) : Json();
-    if (answer.best) entry["at"] = json_of(*answer.best);
-    if (answer.beyond) entry["beyond"] = json_of(*answer.beyond);
+    if (answer.best) entry["at"] = trial_json(*answer.best);
+    if (answer.beyond) entry["beyond"] = trial_json(*answer.beyond);
     if (answer.best) entry["margins"] = answer.best->margins(request.constraints);
     if (!answer.changes.empty()) entry["one_step_further"] = changes_json(answer.changes);
     entry["binds"] = answer.binding();
@@ -107,7 +107,7 @@ Json json_of(const CapacityRequest& request, const CapacityOutcome& outcome) {
   return document;
 }
 
-std::string shown(std::int64_t value, const CapacityAxis& axis) {
+std::string axis_text(std::int64_t value, const CapacityAxis& axis) {
   return axis.key == "memory.capacity_bytes" ? gib(Bytes(value)) + " GiB" : std::to_string(value);
 }
 
@@ -115,12 +115,12 @@ std::string shown(std::int64_t value, const CapacityAxis& axis) {
 std::string beyond_of(const CapacityAnswer& answer, const CapacityAxis& axis) {
   if (!answer.beyond) return answer.best ? "the axis ends" : "";
   const CapacityTrial& trial = *answer.beyond;
-  return shown(trial.value, axis) + ": " + trial.why_not;
+  return axis_text(trial.value, axis) + ": " + trial.why_not;
 }
 
-std::vector<std::string> figures_of(const CapacityRequest& request, const CapacityTrial& best) {
+std::vector<std::string> trial_cells(const CapacityRequest& request, const CapacityTrial& best) {
   std::vector<std::string> cells = {
-      shown(best.value, request.axis) + (best.only_tight ? " (tight)" : ""),
+      axis_text(best.value, request.axis) + (best.only_tight ? " (tight)" : ""),
       best.parameters > 0 ? fmt::format("{:.3f}", static_cast<double>(best.parameters) / 1e9) : "-",
       std::to_string(best.gpus),
       fmt::format("{:.4f}", to_seconds(best.step_time)),
@@ -149,7 +149,7 @@ void print_table(const Context& context, const CapacityRequest& request, const C
   for (const CapacityAnswer& answer : outcome.answers) {
     std::vector<std::string> row = {answer.technique.name};
     if (answer.best) {
-      for (std::string& cell : figures_of(request, *answer.best)) row.push_back(std::move(cell));
+      for (std::string& cell : trial_cells(request, *answer.best)) row.push_back(std::move(cell));
       row.push_back(answer.binding());
       row.push_back(beyond_of(answer, request.axis));
     } else {
@@ -164,18 +164,18 @@ void print_table(const Context& context, const CapacityRequest& request, const C
 }
 
 // The best answer's plan and margin, and what would let it go one step further.
-void print_best(const CapacityRequest& request, const CapacityOutcome& outcome) {
+void print_largest(const CapacityRequest& request, const CapacityOutcome& outcome) {
   if (!outcome.best) return;
   const CapacityAnswer& answer = outcome.answers[*outcome.best];
   const CapacityTrial& best = *answer.best;
-  std::string text = fmt::format("\nbest: {} {} under {}{}\n", shown(best.value, request.axis), request.axis.name,
+  std::string text = fmt::format("\nbest: {} {} under {}{}\n", axis_text(best.value, request.axis), request.axis.name,
                                  answer.technique.name, best.layout.empty() ? "" : ", layout " + best.layout);
   std::string margins;
   for (const std::string& margin : best.margins(request.constraints)) margins += (margins.empty() ? "" : "; ") + margin;
   if (!margins.empty()) text += "margin: " + margins + "\n";
   if (answer.beyond) {
     text +=
-        fmt::format("one step further, {}: {}\n", shown(answer.beyond->value, request.axis), answer.beyond->why_not);
+        fmt::format("one step further, {}: {}\n", axis_text(answer.beyond->value, request.axis), answer.beyond->why_not);
     std::string holds, fails;
     for (const FurtherChange& change : answer.changes)
       (change.holds ? holds : fails) += fmt::format("  {}: {}\n", change.name, change.note);
@@ -212,7 +212,7 @@ void run_capacity(Context& context, const CapacityCall& call) {
   std::size_t tried = 0;
   const CapacityOutcome outcome = find_capacity(request, [&](const std::string& technique, std::int64_t value) {
     return progress.show(fmt::format("{} values tried; {}: {} = {}", tried++, technique, request.axis.name,
-                                     shown(value, request.axis))) &&
+                                     axis_text(value, request.axis))) &&
            !is_interrupted();
   });
   for (const CapacityAnswer& answer : outcome.answers)
@@ -224,10 +224,10 @@ void run_capacity(Context& context, const CapacityCall& call) {
                         ": some larger values hold again behind ones that don't; the answer is the "
                         "last edge found");
   if (context.json())
-    print_json(json_of(request, outcome));
+    print_json(trial_json(request, outcome));
   else
     print_table(context, request, outcome);
-  if (!context.json() && !context.rows_only()) print_best(request, outcome);
+  if (!context.json() && !context.rows_only()) print_largest(request, outcome);
   if (outcome.interrupted) note(context, "interrupted: what is missing was not finished");
   if (!outcome.any()) context.exit_code = outcome.is_in_doubt() ? exit_not_known : exit_answer_is_no;
 }

@@ -118,7 +118,7 @@ enum FigureColumn : std::size_t {
   peak_column,
   memory_column
 };
-std::vector<std::string> figures_of(const WayRow& row) {
+std::vector<std::string> way_cells(const WayRow& row) {
   const Result& result = row.result;
   const std::optional<double> cost = row.ran() ? row.cost_per_million_tokens() : std::nullopt;
   return {way_verdict(row),
@@ -145,7 +145,7 @@ Table ways_table(const FitOutcome& outcome, bool all) {
     if (!all && way.row.ran() && !figures.insert(own).second) continue;
     families.insert(way.family);
     std::vector<std::string> row = {way.row.way.name};
-    for (std::string& cell : figures_of(way.row)) row.push_back(std::move(cell));
+    for (std::string& cell : way_cells(way.row)) row.push_back(std::move(cell));
     row.emplace_back(way.changes_maths ? "changed" : "same");
     table.add(std::move(row));
   }
@@ -159,7 +159,7 @@ Table worth_table(const FitOutcome& outcome) {
   for (const FitAblation& each : outcome.worth) {
     const WayRow& row = outcome.ways[each.way].row;
     const double ratio = to_seconds(row.result.step_time) / to_seconds(best.result.step_time) - 1;
-    const std::vector<std::string> figures = figures_of(row);
+    const std::vector<std::string> figures = way_cells(row);
     const std::string name = each.name.starts_with("without ") ? each.name.substr(8) : each.name;
     table.add({name, figures[fits_column], figures[step_column], or_dash(row.ran(), signed_percent_text(ratio)),
                figures[peak_column], figures[memory_column]});
@@ -193,7 +193,7 @@ void print_others(Context& context, const std::vector<OtherTraining>& others) {
       table.add({other.name, ran ? "no" : "-", "-", "-", "-", "-", ran ? "none that was tried" : other.refusal});
       continue;
     }
-    const std::vector<std::string> figures = figures_of(other.best->row);
+    const std::vector<std::string> figures = way_cells(other.best->row);
     table.add({other.name, figures[fits_column], figures[step_column], figures[tokens_column], figures[peak_column],
                figures[memory_column], other.best->row.way.name});
   }
@@ -202,7 +202,7 @@ void print_others(Context& context, const std::vector<OtherTraining>& others) {
     if (other.best) print(fmt::format("edits of {}: {}\n", other.name, edits_text(other.best->row.way.settings)));
 }
 
-void print_outcome(Context& context, const FitCall& call, const FitSubject& subject, const FitOutcome& outcome,
+void print_ways(Context& context, const FitCall& call, const FitSubject& subject, const FitOutcome& outcome,
                    const std::vector<OtherTraining>& others) {
   print(context, ways_table(outcome, call.all));
   if (context.rows_only()) return;
@@ -265,7 +265,7 @@ void run_fit(Context& context, FitCall& call) {
   if (context.json())
     print_json(outcome_json(call, subject, outcome, others));
   else
-    print_outcome(context, call, subject, outcome, others);
+    print_ways(context, call, subject, outcome, others);
   const Result* const unknown = outcome.unknown();
   if (outcome.any() || unknown != nullptr)
     warn_of_verdict(context, unknown != nullptr ? *unknown : outcome.ways.front().row.result);

@@ -34,7 +34,7 @@ Json options_json(const std::vector<OptionEntry>& options) {
   return list;
 }
 
-void print_table(const std::vector<CommandEntry>& table) {
+void print_commands(const std::vector<CommandEntry>& table) {
   Json document = json_document("spillway.manual");
   document["commands"] = Json::array();
   for (const CommandEntry& command : table)
@@ -51,7 +51,7 @@ void add_manual_commands(Command& app, const Context& context) {
   Command* manual = app.add_subcommand("manual", "Print the manual page")->hide();
   manual->callback([&app, &context] {
     const std::vector<CommandEntry> table = option_table(app);
-    if (context.json()) return print_table(table);
+    if (context.json()) return print_commands(table);
     print_whole(manual_page(table, scenario_rows(), program_version()));
   });
 

@@ -35,7 +35,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Request {
+struct MemoryCall {
   std::string file, config, plan, requests, stacks, treemap;
   std::vector<std::string> allocators;  // NAME or NAME:SETTINGS; empty: torch
   std::int64_t capacity_bytes = 0;      // 0: unlimited
@@ -65,7 +65,7 @@ std::string policy_names() {
 bool follows_plan(const std::string& policy) { return policy == planned_policy || policy == arena_policy; }
 
 // Settings of one allocator, after its name and a colon, win over those for all.
-std::vector<MemoryPoolOptions> pools_of(const Request& request) {
+std::vector<MemoryPoolOptions> pools_of(const MemoryCall& request) {
   std::shared_ptr<const MemoryPlan> plan;
   if (!request.plan.empty()) {
     ByteSource source = ByteSource::open(request.plan, std::uint64_t{1} << 30);
@@ -122,7 +122,7 @@ void write_file(const std::string& path, const std::string& text) {
   out.commit();
 }
 
-MemoryDiagnosis diagnose(const Trace& trace, std::int16_t device, const Request& request) {
+MemoryDiagnosis diagnose(const Trace& trace, std::int16_t device, const MemoryCall& request) {
   MemoryDiagnosis diagnosis = diagnose_memory(trace, device);
   if (!request.stacks.empty()) write_file(request.stacks, folded_memory_stacks(diagnosis));
   if (!request.treemap.empty()) {
@@ -133,7 +133,7 @@ MemoryDiagnosis diagnose(const Trace& trace, std::int16_t device, const Request&
   return diagnosis;
 }
 
-Answer replay(const Context& context, const Request& request) {
+Answer replay(const Context& context, const MemoryCall& request) {
   const std::vector<MemoryPoolOptions> pools = pools_of(request);
   const Progress progress(context);
   const Trace trace = read_trace(
@@ -170,14 +170,14 @@ Answer replay(const Context& context, const Request& request) {
 }
 
 // What lived before the first event is there already, so it can be too much without any allocation failing.
-Verdict verdict_of(const Replayed& replayed, const Request& request) {
+Verdict verdict_of(const Replayed& replayed, const MemoryCall& request) {
   const AllocationStreamResult& result = replayed.result;
   if (result.out_of_memory > 0) return Verdict::does_not_fit;
   const Bytes peak(result.statistics.all().reserved_bytes.peak);
   return in_doubt(sim::verdict_of(peak, Bytes(request.capacity_bytes)), replayed.doubt);
 }
 
-std::vector<std::string> warnings_of(const Replayed& replayed, const Request& request) {
+std::vector<std::string> warnings_of(const Replayed& replayed, const MemoryCall& request) {
   const AllocationStreamResult& result = replayed.result;
   std::vector<std::string> warnings;
   if (result.plan) {
@@ -269,7 +269,7 @@ void put_policy(const AllocationStreamResult& result, Json& document) {
                       {"dynamic_cached", plan.dynamic_cached}};
 }
 
-void fill(const Replayed& replayed, const Request& request, Json& document) {
+void fill(const Replayed& replayed, const MemoryCall& request, Json& document) {
   const AllocationStreamResult& result = replayed.result;
   const PoolStatistics& all = result.statistics.all();
   document["allocator"] = result.policy;
@@ -307,7 +307,7 @@ void fill(const Replayed& replayed, const Request& request, Json& document) {
 }
 
 // The first allocator's figures are the document's own; with several, all of them are in "allocators".
-Json document_of(const Answer& answer, const Request& request) {
+Json document_of(const Answer& answer, const MemoryCall& request) {
   const std::vector<Replayed>& results = answer.results;
   Json document = json_document("spillway.memory");
   fill(results.front(), request, document);
@@ -384,7 +384,7 @@ Table table_of(const Context& context, const std::vector<Replayed>& results) {
   return table;
 }
 
-void run_memory(Context& context, const Request& request) {
+void run_memory(Context& context, const MemoryCall& request) {
   const Answer answer = replay(context, request);
   const std::vector<Replayed>& results = answer.results;
   for (const Replayed& replayed : results)
@@ -407,7 +407,7 @@ void run_memory(Context& context, const Request& request) {
 }  // namespace
 
 void explain_snapshot(const std::string& file, Context& context) {
-  Request request;
+  MemoryCall request;
   request.file = file;
   request.explain = true;
   run_memory(context, request);
@@ -415,7 +415,7 @@ void explain_snapshot(const std::string& file, Context& context) {
 
 void add_memory_commands(Command& app, Context& context) {
   Command* command = app.add_subcommand("memory", "Replay a recorded stream of allocations through an allocator");
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<MemoryCall>();
   command->add_option("FILE", request->file, "memory snapshot or trace with memory events")->required();
   command
       ->add_option("--allocator", request->allocators,

@@ -10,11 +10,11 @@ namespace spillway::cli {
 namespace {
 
 // A model and a GPU that fit each other.
-struct Request {
+struct NewCall {
   std::string model = "llama-3.2-1b", machine = "h100-80gb-1gpu", output = "-";
 };
 
-void write_new(const Request& request) {
+void write_new(const NewCall& request) {
   const std::string text = new_scenario_text(request.model, request.machine);
   OutputFile out(request.output);
   out.write(text);
@@ -24,7 +24,7 @@ void write_new(const Request& request) {
 }  // namespace
 
 void add_new_command(Command& app) {
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<NewCall>();
   Command* command = app.add_subcommand("new", "Write a scenario to start from, with comments");
   command->add_option("MODEL", request->model, "name of `spillway list models`, or a file")->capture_default_str();
   command->add_option("MACHINE", request->machine, "name of `spillway list machines` or gpus, or a file")

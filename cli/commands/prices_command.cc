@@ -32,7 +32,7 @@ std::string fault_of(const Price& price, double age) {
   return fault;
 }
 
-void check(Context& context, const PricesCall& call) {
+void check_prices(Context& context, const PricesCall& call) {
   const PriceList list = PriceList::load(call.file, {}, call.date);
   const double at = years_of(list.date);
   Json document = json_document("spillway.prices_check");
@@ -86,7 +86,7 @@ void add_prices_commands(Command& app, Context& context) {
   command->add_option("FILE", call->file, "entries that go over those of the bundled price list");
   command->add_option("--date", call->date, "that all prices are brought to (that of the newest)")->type_name("DATE");
   command->add_flag("--all", call->all, "the others too");
-  command->callback([&context, call] { check(context, *call); });
+  command->callback([&context, call] { check_prices(context, *call); });
 }
 
 }  // namespace spillway::cli

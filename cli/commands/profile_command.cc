@@ -21,13 +21,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Request {
+struct ProfileCall {
   std::string kind, left, right;
   std::vector<std::string> files;
 };
 
 // Precondition: kind is empty or one of the known ones.
-void run_list(const Context& context, const std::string& kind) {
+void run_profile_list(const Context& context, const std::string& kind) {
   constexpr std::array kinds = {ProfileKind::gpu, ProfileKind::nvme, ProfileKind::host, ProfileKind::network,
                                 ProfileKind::system};
   std::vector<std::string_view> names;
@@ -68,7 +68,7 @@ void run_show(const Context& context, const std::string& name) {
 }
 
 // A profile that can't be used is bad input: exit code 2, after all files were looked at.
-void run_check(Context& context, const std::vector<std::string>& files) {
+void run_profile_check(Context& context, const std::vector<std::string>& files) {
   Json document = json_document("spillway.profile_check");
   document["files"] = Json::array();
   document["warnings"] = Json::array();
@@ -88,7 +88,7 @@ void run_check(Context& context, const std::vector<std::string>& files) {
     print(fmt::format("{} profile{} sound\n", files.size(), files.size() == 1 ? "" : "s"));
 }
 
-void run_diff(Context& context, const Request& request) {
+void run_diff(Context& context, const ProfileCall& request) {
   Json document = json_document("spillway.profile_diff");
   document["differences"] = Json::array();
   document["warnings"] = Json::array();
@@ -112,16 +112,16 @@ void run_diff(Context& context, const Request& request) {
 void add_profile_commands(Command& app, Context& context) {
   Command* group = app.add_subcommand("profile", "Hardware profiles: list, show, check, compare");
   group->require_subcommand();
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<ProfileCall>();
   Command* list = group->add_subcommand("list", "Profiles that can be named");
   list->add_option("--kind", request->kind, "only profiles of this kind")->type_name("gpu|nvme|host|network|system");
-  list->callback([&context, request] { run_list(context, request->kind); });
+  list->callback([&context, request] { run_profile_list(context, request->kind); });
   Command* show = group->add_subcommand("show", "Every value with its unit and source");
   show->add_option("NAME", request->left, "name or file of a profile")->required();
   show->callback([&context, request] { run_show(context, request->left); });
   Command* check = group->add_subcommand("check", "Every problem of profile files; exit code 2 if there is one");
   check->add_option("FILE", request->files, "profile files")->required();
-  check->callback([&context, request] { run_check(context, request->files); });
+  check->callback([&context, request] { run_profile_check(context, request->files); });
   Command* diff = group->add_subcommand("diff", "Values that differ; exit code 1 if any does");
   diff->add_option("A", request->left, "name or file of a profile")->required();
   diff->add_option("B", request->right, "another of the same kind")->required();

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Request {
+struct RecordCall {
   RecordOptions options;
   std::string output = "spillway-recording.json";
 };
@@ -79,7 +79,7 @@ void put_in_place(const Recording& recording, const std::string& file, Recording
 }
 
 // One process that used CUDA gives the file asked for; of several each gives one with its number.
-void run(const Request& request, Context& context) {
+void run_record(const RecordCall& request, Context& context) {
   if (fs::exists(fs::symlink_status(request.output)))
     throw InputError(request.output, "", "exists already", "name another file, or remove it");
   RecordOptions options = request.options;
@@ -106,14 +106,14 @@ void run(const Request& request, Context& context) {
 }  // namespace
 
 void add_record_commands(Command& app, Context& context) {
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<RecordCall>();
   Command* command =
       app.add_subcommand("record", "Run a CUDA program and record what it has the GPU do; its exit code is this one's");
   command->add_option("--output", request->output, "the trace: a file that does not exist (spillway-recording.json)")
       ->to_write()
       ->type_name("FILE");
   command->add_option("COMMAND", request->options.command, "the program and its arguments, behind --")->required();
-  command->callback([request, &context] { run(*request, context); });
+  command->callback([request, &context] { run_record(*request, context); });
 }
 
 }  // namespace spillway::cli

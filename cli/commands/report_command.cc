@@ -253,7 +253,7 @@ void add_settings(Command& command, ReportArguments& arguments) {
       ->take_all();
 }
 
-void add_common(Command& command, ReportArguments& arguments) {
+void add_report_options(Command& command, ReportArguments& arguments) {
   command.add_option("SCENARIO", arguments.scenario, "a scenario, or a trace that says what is kept for the backward")
       ->required();
   command
@@ -286,7 +286,7 @@ void add_report_commands(Command& app, Context& context) {
   const auto ssd = std::make_shared<ReportArguments>();
   Command* drives = group->add_subcommand(
       "ssd", "Write rate, life and cost of drives under offloaded activations; exit code 1 if none holds and lasts");
-  add_common(*drives, *ssd);
+  add_report_options(*drives, *ssd);
   drives->add_option("--life-years", ssd->question.life_years, "how long the drives should last")
       ->check(positive_number())
       ->capture_default_str()
@@ -320,7 +320,7 @@ void add_report_commands(Command& app, Context& context) {
   const auto pcie = std::make_shared<ReportArguments>();
   Command* links =
       group->add_subcommand("pcie", "Load of every link between GPUs and drives; exit code 1 if one is too slow");
-  add_common(*links, *pcie);
+  add_report_options(*links, *pcie);
   links->callback([&context, pcie] { run_stoppable([&] { report_pcie(context, *pcie); }); });
   const auto step = std::make_shared<ReportArguments>();
   Command* whole = group->add_subcommand("step", "The replayed step as a document; exit code 1 if it does not fit");

@@ -58,20 +58,20 @@ Json option_json(const ProcurementAnswer& answer, const PricedOption& option, do
   if (option.drive) json["drives"] = {{"model", option.drive->drive.name}, {"per_gpu", option.drive->chosen}};
   json["plans"] = Json::array();
   for (std::size_t r = 0; r < option.runs.size(); ++r) {
-    const RunReplay& run = option.runs[r];
+    const RunReplay& run_procurement = option.runs[r];
     json["plans"].push_back({{"layout", option.fleet.plans[r].label},
                              {"settings", option.settings_of(r)},
-                             {"fits", fits_json(run.verdict)},
-                             {"verdict", to_string(run.verdict)},
-                             {"step_time_ns", static_cast<std::int64_t>(run.step_seconds * 1e9 + 0.5)},
-                             {"step_time_range", range_json(run.step_time_range)},
-                             {"tokens_per_step", run.tokens_per_step},
-                             {"mfu", run.mfu},
-                             {"peak_reserved_bytes", static_cast<std::int64_t>(run.peak_bytes)},
-                             {"peak_allocated_bytes", static_cast<std::int64_t>(run.allocated_bytes)},
-                             {"written_bytes_per_step", static_cast<std::int64_t>(run.written_bytes)},
-                             {"binding_resource", to_string(run.binding)},
-                             {"fingerprint", fmt::format("{:016x}", run.fingerprint)}});
+                             {"fits", fits_json(run_procurement.verdict)},
+                             {"verdict", to_string(run_procurement.verdict)},
+                             {"step_time_ns", static_cast<std::int64_t>(run_procurement.step_seconds * 1e9 + 0.5)},
+                             {"step_time_range", range_json(run_procurement.step_time_range)},
+                             {"tokens_per_step", run_procurement.tokens_per_step},
+                             {"mfu", run_procurement.mfu},
+                             {"peak_reserved_bytes", static_cast<std::int64_t>(run_procurement.peak_bytes)},
+                             {"peak_allocated_bytes", static_cast<std::int64_t>(run_procurement.allocated_bytes)},
+                             {"written_bytes_per_step", static_cast<std::int64_t>(run_procurement.written_bytes)},
+                             {"binding_resource", to_string(run_procurement.binding)},
+                             {"fingerprint", fmt::format("{:016x}", run_procurement.fingerprint)}});
   }
   json["figures"] = case_json(answer.book.tables()[answer.priced], option.place);
   return json;
@@ -162,7 +162,7 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
   return json;
 }
 
-void run(Context& context, const ProcurementCall& call) {
+void run_procurement(Context& context, const ProcurementCall& call) {
   check_report_paths(call.outputs);
   const ProcurementRequest request = read_procurement_request(call.path, call.settings, call.flags);
   const Progress progress(context);
@@ -239,7 +239,7 @@ void add_procurement_report(Command& group, Context& context) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   add_store_option(*command, call->store);
-  command->callback([&context, call] { run_stoppable([&] { run(context, *call); }); });
+  command->callback([&context, call] { run_stoppable([&] { run_procurement(context, *call); }); });
 }
 
 }  // namespace spillway::cli

@@ -290,7 +290,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   print(context, table);
 }
 
-void add_common(Command& command, RunArguments& arguments) {
+void add_run_options(Command& command, RunArguments& arguments) {
   command
       .add_option("--set", arguments.settings,
                   "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
@@ -333,14 +333,14 @@ void add_run_commands(Command& app, Context& context) {
       ->check(positive_number())
       ->type_name("N");
   add_picture_options(*run_app, arguments->pictures);
-  add_common(*run_app, *arguments);
+  add_run_options(*run_app, *arguments);
   run_app->callback([arguments, &context] { run_stoppable([&] { run_scenario(*arguments, context); }); });
 
   Command* compare_app =
       app.add_subcommand("compare", "Replay two scenarios, or one and a what-if on it (--set), and show what differs");
   compare_app->add_option("A", arguments->first, "scenario file or trace")->required();
   compare_app->add_option("B", arguments->second, "scenario file or trace; left out, A with what --set changes");
-  add_common(*compare_app, *arguments);
+  add_run_options(*compare_app, *arguments);
   compare_app->callback([arguments, &context] { run_stoppable([&] { compare_scenarios(*arguments, context); }); });
 
   Command* explain_app = app.add_subcommand("explain", "What binds the step, and what each relaxation would gain");
@@ -352,7 +352,7 @@ void add_run_commands(Command& app, Context& context) {
                    "graphs")
       ->to_write()
       ->type_name("FILE");
-  add_common(*explain_app, *arguments);
+  add_run_options(*explain_app, *arguments);
   explain_app->callback([arguments, &context] { run_stoppable([&] { explain_scenario(*arguments, context); }); });
 }
 

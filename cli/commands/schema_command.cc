@@ -28,12 +28,12 @@ constexpr Document documents[] = {
     {"model", model_schema},       {"prices", prices_schema}, {"plan", plan_schema},
     {"cases", cases_schema},       {"trace", trace_schema},   {"module-plan", module_plan_schema}};
 
-struct Request {
+struct SchemaCall {
   std::string name;
   bool is_table = false;
 };
 
-void print_schema(const Request& request) {
+void print_schema(const SchemaCall& request) {
   std::string text;
   for (const Document& document : documents)
     if (request.name == document.name) text = document.schema();
@@ -44,7 +44,7 @@ void print_schema(const Request& request) {
 }  // namespace
 
 void add_schema_command(Command& app) {
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<SchemaCall>();
   std::vector<std::string> names;
   for (const Document& document : documents) names.emplace_back(document.name);
   Command* command = app.add_subcommand("schema", "Print the JSON Schema of a kind of file");

@@ -47,7 +47,7 @@ struct SweepCall {
   std::string file, output, shard, database;
   std::vector<std::string> stores, plots;
   bool resumes = false, explains = false, all = false;
-  std::size_t jobs = 0, check = 0;
+  std::size_t jobs = 0, check_by_replays = 0;
   std::optional<std::int64_t> point;
   SweepJob* job = nullptr;  // the MPI job that this process is one of; none: it is alone
   std::uint64_t seed = 1;
@@ -268,7 +268,7 @@ void print_check(Context& context, const SweepFile& file, const SweepCheck& resu
     print(fmt::format("pruned, though on the front: {} ({})\n", wrong.label, wrong.why));
 }
 
-void check(Context& context, const SweepCall& call, const SweepFile& file, SweepWorkers& workers, SweepStore& store,
+void check_by_replays(Context& context, const SweepCall& call, const SweepFile& file, SweepWorkers& workers, SweepStore& store,
            const SweepOptions& options) {
   SweepCheck result;
   run_stoppable([&] { result = check_screen(file, call.check, call.seed, workers, store, options.progress); });
@@ -329,7 +329,7 @@ SweepOptions options_of(const SweepCall& call, SweepWorkers& workers, const Prog
   return options;
 }
 
-void run(Context& context, const SweepCall& call, const SweepFile& file, SweepStore& store) {
+void run_sweep_call(Context& context, const SweepCall& call, const SweepFile& file, SweepStore& store) {
   const Progress progress(context);
   const StoreInUse kept(context, call.kept);
   if (!call.database.empty()) check_sweep_database(call.database);
@@ -344,7 +344,7 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
   if (call.check > 0 && (!call.plots.empty() || !call.shard.empty()))
     throw InputError("--check-screen", "", "it draws points of the whole sweep and makes no picture",
                      "leave out --shard and --plot");
-  if (call.check > 0) return check(context, call, file, *workers, store, options);
+  if (call.check > 0) return check_by_replays(context, call, file, *workers, store, options);
   SweepOutcome outcome;
   try {
     run_stoppable([&] {
@@ -404,7 +404,7 @@ void run_sweep_command(Context& context, const SweepCall& call) {
                      static_cast<double>(file.points()), static_cast<double>(file.points()) / 150e3 / 3600));
   if (call.output.empty()) {
     SweepStore store;
-    return run(context, call, file, store);
+    return run_sweep_call(context, call, file, store);
   }
   std::error_code none;
   const bool is_there =
@@ -419,7 +419,7 @@ void run_sweep_command(Context& context, const SweepCall& call) {
   if (origin) check_same(context, call.output, *origin, file);
   append_origin(store, file);
   try {
-    run(context, call, file, store);
+    run_sweep_call(context, call, file, store);
   } catch (const InputError&) {
     if (!origin && store.size() == 1) std::filesystem::remove(call.output, none);  // holds no result
     throw;
@@ -439,13 +439,13 @@ void run_merge_command(Context& context, const SweepCall& call) {
     check_same(context, path, *origin, *file);
     one.copy_into(store);
   }
-  if (call.output.empty()) return run(context, call, *file, store);
+  if (call.output.empty()) return run_sweep_call(context, call, *file, store);
   // Opened last, so that nothing is made or changed where an input is refused.
   SweepStore kept(call.output);
   for (const std::string& repair : kept.repairs()) warn(context, repair);
   if (const auto other = origin_in(kept, call.output)) check_same(context, call.output, *other, *file);
   store.copy_into(kept);
-  run(context, call, *file, kept);
+  run_sweep_call(context, call, *file, kept);
 }
 
 }  // namespace

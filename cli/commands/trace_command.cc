@@ -41,7 +41,7 @@ Trace read(const Context& context, const std::string& file, bool keep_stacks = f
   return read_trace(file, {.progress = progress.callback("reading " + file), .keep_stacks = keep_stacks});
 }
 
-std::string text_of(const std::vector<Capability>& capabilities, const Trace& trace) {
+std::string capability_text(const std::vector<Capability>& capabilities, const Trace& trace) {
   std::string text;
   for (const Capability capability : capabilities)
     text += (text.empty() ? "" : ", ") + std::string(to_string(capability)) +
@@ -92,7 +92,7 @@ Json info_document(const Trace& trace, const TraceSummary& summary) {
 Table info_table(const Trace& trace, const TraceSummary& summary) {
   Table table({"property", "value"});
   table.add({"format", summary.format});
-  table.add({"capabilities", text_of(summary.capabilities, trace)});
+  table.add({"capabilities", capability_text(summary.capabilities, trace)});
   for (const Device& device : trace.devices)
     table.add({fmt::format("device {}.{}", device.rank, device.ordinal), std::string(trace.strings.text(device.name))});
   table.add({"events", std::to_string(summary.events)});
@@ -105,7 +105,7 @@ Table info_table(const Trace& trace, const TraceSummary& summary) {
   return table;
 }
 
-Table step_table(const TraceSummary& summary) {
+Table summary_steps(const TraceSummary& summary) {
   Table table({"step", "duration", "gpu busy", "gpu work"});
   for (const StepSummary& step : summary.steps)
     table.add({step.name, for_people(step.duration), for_people(step.gpu_busy), for_people(step.gpu_work)});
@@ -128,7 +128,7 @@ void run_info(const Context& context, const std::string& file) {
   if (context.json()) return print_json(info_document(trace, summary));
   if (context.rows_only()) return print(context, step_rows(summary));
   print(info_table(trace, summary).text());
-  if (!summary.steps.empty()) print("\n" + step_table(summary).text());
+  if (!summary.steps.empty()) print("\n" + summary_steps(summary).text());
 }
 
 Json check_document(const Trace& trace, std::uint64_t errors) {

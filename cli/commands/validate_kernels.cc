@@ -84,21 +84,21 @@ bool is_right(const KernelOutcome& outcome) {
          });
 }
 
-std::string error_text(const KernelRow& row, double predicted) {
+std::string kernel_error(const KernelRow& row, double predicted) {
   if (row.measured == predicted) return "0";
   return fmt::format("{:+.2f} %", 100 * row.error_of(predicted));
 }
 std::string blind_error_text(const KernelRow* row) {
-  return row == nullptr || !row->blind ? "-" : error_text(*row, *row->blind);
+  return row == nullptr || !row->blind ? "-" : kernel_error(*row, *row->blind);
 }
 
-Table row_table(const std::vector<KernelOutcome>& outcomes) {
+Table kernel_table(const std::vector<KernelOutcome>& outcomes) {
   Table table({"model", "technique", "metric", "unit", "measured", "blind", "error", "from a trace", "error of it"});
   for (const KernelOutcome& outcome : outcomes)
     for (const KernelRow& row : outcome.rows)
       table.add({outcome.run.model, outcome.run.technique, row.metric, row.unit, fmt::format("{:.10g}", row.measured),
                  row.blind ? fmt::format("{:.10g}", *row.blind) : "-", blind_error_text(&row),
-                 fmt::format("{:.10g}", row.from_trace), error_text(row, row.from_trace)});
+                 fmt::format("{:.10g}", row.from_trace), kernel_error(row, row.from_trace)});
   return table;
 }
 
@@ -108,12 +108,12 @@ const KernelRow* row_of(const KernelOutcome& outcome, std::string_view metric) {
   return nullptr;
 }
 
-std::string_view verdict_of(const Overlap& overlap) { return overlap.is_hidden() ? "hidden" : "exposed"; }
+std::string_view overlap_word(const Overlap& overlap) { return overlap.is_hidden() ? "hidden" : "exposed"; }
 
 std::string overlap_text(const KernelOutcome& outcome) {
   if (!outcome.measured_overlap) return "-";
-  return fmt::format("{}{}", verdict_of(*outcome.measured_overlap),
-                     outcome.verdict_is_right() ? "" : fmt::format(", not {}", verdict_of(*outcome.predicted_overlap)));
+  return fmt::format("{}{}", overlap_word(*outcome.measured_overlap),
+                     outcome.verdict_is_right() ? "" : fmt::format(", not {}", overlap_word(*outcome.predicted_overlap)));
 }
 
 // Without times, as on the processor, nothing of times is shown.
@@ -147,7 +147,7 @@ Table outcome_table(const std::vector<KernelOutcome>& outcomes) {
     if (has_times)
       cells.insert(cells.end(),
                    {step == nullptr ? "-" : fmt::format("{:.2f} ms", 1e3 * step->measured), blind_error_text(step),
-                    step == nullptr ? "-" : error_text(*step, step->from_trace), overlap_text(outcome)});
+                    step == nullptr ? "-" : kernel_error(*step, step->from_trace), overlap_text(outcome)});
     cells.emplace_back(is_right(outcome) ? "as predicted" : "NOT");
     table.add(std::move(cells));
   }
@@ -160,7 +160,7 @@ std::string_view source_of(std::string_view metric, bool is_blind) {
   return metric.ends_with("_written") || metric.ends_with("_read") ? "plan" : "from_trace";
 }
 
-Table summary_table(const std::vector<KernelSummary>& summaries) {
+Table kernel_summary_table(const std::vector<KernelSummary>& summaries) {
   Table table({"metric", "predicted", "runs", "median", "|median|", "|90th|", "|worst|"});
   for (const KernelSummary& summary : summaries)
     table.add({summary.metric, std::string(source_of(summary.metric, summary.is_blind)),
@@ -220,10 +220,10 @@ Json overlap_json(const Overlap& overlap) {
   return {{"transfer_seconds", overlap.transfer_seconds},
           {"hidden_seconds", overlap.hidden_seconds},
           {"exposed_seconds", overlap.exposed_seconds()},
-          {"verdict", verdict_of(overlap)}};
+          {"verdict", overlap_word(overlap)}};
 }
 
-Json summary_json(const KernelSummary& summary) {
+Json kernel_summary_json(const KernelSummary& summary) {
   const bool is_step = summary.metric == "step_time" && !summary.is_blind;
   return {{"source", source_of(summary.metric, summary.is_blind)},
           {"metric", summary.metric},
@@ -246,7 +246,7 @@ Json outcomes_json(const std::vector<KernelOutcome>& outcomes, const Backend& ba
   document["hardware"] = hardware;
   document["meaning"] = meaning_of(backend);
   for (const char* key : {"summary", "rows", "skipped", "runs", "warnings"}) document[key] = Json::array();
-  for (const KernelSummary& summary : summarize(outcomes)) document["summary"].push_back(summary_json(summary));
+  for (const KernelSummary& summary : summarize(outcomes)) document["summary"].push_back(kernel_summary_json(summary));
   for (const KernelOutcome& outcome : outcomes) {
     const std::string name = outcome.run.model + ", " + outcome.run.technique;
     if (!outcome.skipped.empty()) {
@@ -323,21 +323,21 @@ void validate_kernels(const ValidateKernelsArguments& arguments, Context& contex
       run_kernel_cases(*backend, cases, options, progress.counter("running kernels"));
   const Json document = outcomes_json(outcomes, *backend, hardware.name);
   const std::string picture = scatter_svg("Predicted against measured: " + backend->device(), panels_of(outcomes));
-  if (!arguments.output.empty()) write_text(arguments.output, row_table(outcomes).csv());
+  if (!arguments.output.empty()) write_text(arguments.output, kernel_table(outcomes).csv());
   if (!arguments.plot.empty()) write_text(arguments.plot, picture);
   if (!arguments.results.empty()) {
     std::filesystem::create_directories(arguments.results);
     const std::string name = arguments.results + "/" + today() + "-" + backend->name();
-    write_text(name + ".csv", row_table(outcomes).csv());
+    write_text(name + ".csv", kernel_table(outcomes).csv());
     write_text(name + ".json", document.dump(1) + "\n");
     write_text(name + ".svg", picture);
   }
   if (context.json())
     print_json(document);
   else if (context.rows_only())
-    print(context, row_table(outcomes));
+    print(context, kernel_table(outcomes));
   else
-    print(outcome_table(outcomes).text() + "\n" + summary_table(summarize(outcomes)).text() +
+    print(outcome_table(outcomes).text() + "\n" + kernel_summary_table(summarize(outcomes)).text() +
           fmt::format("\nnote: {}\n", meaning_of(*backend)));
   for (const KernelOutcome& outcome : outcomes)
     if (!outcome.skipped.empty())

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Request {
+struct ExportCall {
   std::string scenario, target, output;
   std::vector<std::string> settings;
 };
@@ -29,14 +29,14 @@ Table unsaid_table(const LaunchExport& made) {
 }
 
 // What is exported and what isn't, for spreadsheets.
-Table whole_table(const LaunchExport& made) {
+Table export_table(const LaunchExport& made) {
   Table table({"scenario key", "value", "flag", "as", "reason"});
   for (const SaidKey& each : made.said) table.add({each.key, each.value, each.flag, each.as, ""});
   for (const UnsaidKey& each : made.unsaid) table.add({each.key, each.value, "", "", each.reason});
   return table;
 }
 
-void print_as_json(const LaunchExport& made, const std::string& target) {
+void print_export(const LaunchExport& made, const std::string& target) {
   Json document = json_document("spillway.export");
   document["for"] = target;
   document["text"] = made.text;
@@ -61,7 +61,7 @@ LaunchExport export_modules(const Scenario& scenario) {
   return made;
 }
 
-void run_export(const Context& context, const Request& request) {
+void run_export(const Context& context, const ExportCall& request) {
   const Scenario scenario = load_scenario(request.scenario, request.settings);
   const LaunchExport made =
       request.target == module_plan_target ? export_modules(scenario) : export_launch(scenario, request.target);
@@ -71,8 +71,8 @@ void run_export(const Context& context, const Request& request) {
     file.write(made.text);
     file.commit();
   }
-  if (context.json()) return print_as_json(made, request.target);
-  if (context.rows_only()) return print(context, whole_table(made));
+  if (context.json()) return print_export(made, request.target);
+  if (context.rows_only()) return print(context, export_table(made));
   if (!made.unsaid.empty()) note(context, unsaid_table(made).text());
   if (!writes) print(made.text);
 }
@@ -84,7 +84,7 @@ void add_export_command(Command& app, Context& context) {
   for (const Word& each : export_target_words()) targets.emplace_back(each.name);
   targets.emplace_back(module_plan_target);
   Command* command = app.add_subcommand("export", "A scenario as a framework's flags and files");
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<ExportCall>();
   command->add_option("SCENARIO", request->scenario, "a scenario that names a model")->required();
   command
       ->add_option("--for", request->target,

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Request {
+struct ImportCall {
   std::vector<std::string> files, values;
   std::string from, model, machine, output;
 };
@@ -30,7 +30,7 @@ std::string stem_of(const std::string& path) {
   return stem;
 }
 
-ImportRequest request_of(const Request& request) {
+ImportRequest request_of(const ImportCall& request) {
   ImportRequest made{.model = request.model, .machine = request.machine};
   made.launch.paths = request.files;
   if (!request.from.empty()) made.launch.from = static_cast<LaunchFormat>(*launch_format_words().find(request.from));
@@ -65,7 +65,7 @@ Table ignored_table(const LaunchImport& import) {
 }
 
 // Of all three, for spreadsheets.
-Table whole_table(const LaunchImport& import) {
+Table import_table(const LaunchImport& import) {
   Table table({"list", "flag", "value", "scenario key", "is", "reason"});
   for (const UnderstoodFlag& each : import.understood)
     table.add({"understood", each.flag, each.value, each.key, each.set_to, ""});
@@ -99,7 +99,7 @@ Json lists_of(const LaunchImport& import) {
   return lists;
 }
 
-void print_as_json(const LaunchImport& import) {
+void print_import(const LaunchImport& import) {
   Json document = json_document("spillway.import");
   document["format"] = import.format;
   document["scenario"] = Json::parse(import.scenario);
@@ -135,7 +135,7 @@ void print_lists(const Context& context, const LaunchImport& import, bool is_res
   }
 }
 
-void run_import(const Context& context, const Request& request) {
+void run_import(const Context& context, const ImportCall& request) {
   const LaunchImport import = import_launch(request_of(request));
   const bool writes = !request.output.empty() && request.output != "-";
   if (!import.model.empty() && !writes && !context.json())
@@ -143,8 +143,8 @@ void run_import(const Context& context, const Request& request) {
                      "give --output SCENARIO, beside which it is written, or --model NAME");
   for (const std::string& warning : import.warnings) warn(context, warning);
   if (writes) write(import, request.output);
-  if (context.json()) return print_as_json(import);
-  if (context.rows_only()) return print(context, whole_table(import));
+  if (context.json()) return print_import(import);
+  if (context.rows_only()) return print(context, import_table(import));
   print_lists(context, import, writes);
   if (!writes) print(import.scenario);
 }
@@ -153,7 +153,7 @@ void run_import(const Context& context, const Request& request) {
 
 void add_import_command(Command& app, Context& context) {
   Command* command = app.add_subcommand("import", "A launch script or configuration of a framework to a scenario");
-  const auto request = std::make_shared<Request>();
+  const auto request = std::make_shared<ImportCall>();
   std::vector<std::string> formats;
   for (std::size_t i = 0; i < named_launch_formats; ++i) formats.emplace_back(launch_format_words()[i].name);
   command

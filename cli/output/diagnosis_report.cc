@@ -13,17 +13,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t shown = 8;  // rows of a table for people
+constexpr std::size_t shown_rows = 8;  // rows of a table for people
 
-std::string milliseconds(Picos time) { return fmt::format("{:.3f}", to_seconds(time) * 1e3); }
-double share(Picos part, Picos whole) { return whole > Picos(0) ? to_seconds(part) / to_seconds(whole) : 0; }
+std::string bare_milliseconds(Picos time) { return fmt::format("{:.3f}", to_seconds(time) * 1e3); }
+double share_of_time(Picos part, Picos whole) { return whole > Picos(0) ? to_seconds(part) / to_seconds(whole) : 0; }
 std::string shortened(const std::string& name) { return name.size() <= 90 ? name : name.substr(0, 87) + "..."; }
 
 std::string recorded_text(const StepDiagnosis& d) {
   const std::string steps = d.steps == 0 ? "" : fmt::format(" of {} step{}", d.steps, d.steps == 1 ? "" : "s");
   std::string text = fmt::format("\n  recorded     {} ms{}: host calls or GPU work in {}, GPU work in {} ({})\n",
-                                 milliseconds(d.recorded), steps, milliseconds(d.active), milliseconds(d.gpu_busy),
-                                 percent_text(share(d.gpu_busy, d.recorded)));
+                                 bare_milliseconds(d.recorded), steps, bare_milliseconds(d.active), bare_milliseconds(d.gpu_busy),
+                                 percent_text(share_of_time(d.gpu_busy, d.recorded)));
   if (d.recorded_reserved > Bytes(0))
     text +=
         fmt::format("               {} reserved at most, replayed {}: what was cached before is not in the capture\n",
@@ -36,9 +36,9 @@ std::string short_text(const StepDiagnosis& d) {
   std::string text = recorded_text(d);
   const auto add = [&](const char* heading, Picos time, const std::string& name, Picos gpu_idle) {
     const std::string idle =
-        gpu_idle > Picos(0) ? fmt::format(", the GPU idle in {} of it", milliseconds(gpu_idle)) : std::string();
-    text += fmt::format("    {:<12} {:>12} ms {:>7}  {}{}\n", heading, milliseconds(time),
-                        percent_text(share(time, d.recorded)), shortened(name), idle);
+        gpu_idle > Picos(0) ? fmt::format(", the GPU idle in {} of it", bare_milliseconds(gpu_idle)) : std::string();
+    text += fmt::format("    {:<12} {:>12} ms {:>7}  {}{}\n", heading, bare_milliseconds(time),
+                        percent_text(share_of_time(time, d.recorded)), shortened(name), idle);
   };
   for (const DiagnosisRow& row : d.host)
     if (row.gpu_idle > Picos(0)) add("host", row.time, row.name, row.gpu_idle);
@@ -55,10 +55,10 @@ std::string rows_text(const char* heading, const std::vector<DiagnosisRow>& rows
   if (rows.empty()) return "";
   std::string text = fmt::format("\n  {}\n    {:>12} {:>7} {}{:>7}\n", heading, "ms", "share",
                                  on_host ? fmt::format("{:>12} ", "GPU idle ms") : "", "times");
-  for (std::size_t i = 0; i < std::min(rows.size(), shown); ++i)
+  for (std::size_t i = 0; i < std::min(rows.size(), shown_rows); ++i)
     text += fmt::format(
-        "    {:>12} {:>7} {}{:>7}  {}\n", milliseconds(rows[i].time), percent_text(share(rows[i].time, whole)),
-        on_host ? fmt::format("{:>12} ", milliseconds(rows[i].gpu_idle)) : "", rows[i].count, shortened(rows[i].name));
+        "    {:>12} {:>7} {}{:>7}  {}\n", bare_milliseconds(rows[i].time), percent_text(share_of_time(rows[i].time, whole)),
+        on_host ? fmt::format("{:>12} ", bare_milliseconds(rows[i].gpu_idle)) : "", rows[i].count, shortened(rows[i].name));
   return text;
 }
 
@@ -73,7 +73,7 @@ Json rows_json(const std::vector<DiagnosisRow>& rows, bool on_host) {
 
 std::string holders_text(const char* heading, const std::vector<MemoryHolder>& holders, Bytes whole) {
   std::string text = fmt::format("\n  {}\n", heading);
-  for (std::size_t i = 0; i < std::min(holders.size(), shown); ++i) {
+  for (std::size_t i = 0; i < std::min(holders.size(), shown_rows); ++i) {
     const double part =
         whole > Bytes(0) ? static_cast<double>(holders[i].bytes.count()) / static_cast<double>(whole.count()) : 0;
     text += fmt::format("    {:>12} {:>7}  {} ({} block{})\n", bytes_text(holders[i].bytes), percent_text(part),
@@ -134,19 +134,19 @@ std::string diagnosis_text(const StepDiagnosis& d) {
   text += rows_text("operators, by the GPU time they launched", d.operators, d.recorded, false);
   text += rows_text("modules, by the GPU time they launched", d.modules, d.recorded, false);
   if (!d.collectives.empty()) text += "\n  collectives: waits are estimated, beyond the shortest of their kind\n";
-  for (std::size_t i = 0; i < std::min(d.collectives.size(), shown); ++i)
-    text += fmt::format("    {:>12} ms, {:>10} of it waiting  {} ({} times)\n", milliseconds(d.collectives[i].time),
-                        milliseconds(d.collectives[i].wait), shortened(d.collectives[i].name), d.collectives[i].count);
+  for (std::size_t i = 0; i < std::min(d.collectives.size(), shown_rows); ++i)
+    text += fmt::format("    {:>12} ms, {:>10} of it waiting  {} ({} times)\n", bare_milliseconds(d.collectives[i].time),
+                        bare_milliseconds(d.collectives[i].wait), shortened(d.collectives[i].name), d.collectives[i].count);
   if (d.launch_bound > Picos(0))
     text += fmt::format("\n  launch-bound {} ms ({}): works that begin as soon as the host launches them\n",
-                        milliseconds(d.launch_bound), percent_text(share(d.launch_bound, d.recorded)));
+                        bare_milliseconds(d.launch_bound), percent_text(share_of_time(d.launch_bound, d.recorded)));
   for (std::size_t i = 0; i < std::min<std::size_t>(d.stretches.size(), 3); ++i)
     text += fmt::format("    {:>12} ms at {} ms, {} works, GPU work in {}, from {}\n",
-                        milliseconds(d.stretches[i].length), milliseconds(d.stretches[i].begin), d.stretches[i].works,
-                        milliseconds(d.stretches[i].busy), shortened(d.stretches[i].where));
+                        bare_milliseconds(d.stretches[i].length), bare_milliseconds(d.stretches[i].begin), d.stretches[i].works,
+                        bare_milliseconds(d.stretches[i].busy), shortened(d.stretches[i].where));
   if (!d.reliefs.empty()) text += fmt::format("\n  what each would give\n    {:>12} {:>7}\n", "step ms", "gain");
-  for (std::size_t i = 0; i < std::min(d.reliefs.size(), shown); ++i)
-    text += fmt::format("    {:>12} {:>7}  {}\n", milliseconds(d.reliefs[i].step_time), percent_text(d.reliefs[i].gain),
+  for (std::size_t i = 0; i < std::min(d.reliefs.size(), shown_rows); ++i)
+    text += fmt::format("    {:>12} {:>7}  {}\n", bare_milliseconds(d.reliefs[i].step_time), percent_text(d.reliefs[i].gain),
                         shortened(d.reliefs[i].what));
   return text;
 }

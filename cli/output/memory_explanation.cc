@@ -37,7 +37,7 @@ std::vector<Part> parts_of(const ReservedParts& parts) {
           {"cached_small_bytes", "small segments, free as a whole", parts.cached_small}};
 }
 
-std::string share(Bytes part, Bytes whole) {
+std::string share_text(Bytes part, Bytes whole) {
   const double fraction = whole > Bytes(0) ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
   return percent_text(fraction);
 }
@@ -61,7 +61,7 @@ std::string explanation_text(const MemoryExplanation& explanation) {
   std::string text = fmt::format("\n  when most is reserved, {}\n", bytes_text(parts.reserved()));
   for (const Part& part : parts_of(parts))
     if (part.bytes > Bytes(0))
-      text += fmt::format("    {:>12} {:>7}  {}\n", bytes_text(part.bytes), share(part.bytes, parts.reserved()),
+      text += fmt::format("    {:>12} {:>7}  {}\n", bytes_text(part.bytes), share_text(part.bytes, parts.reserved()),
                           part.words);
   text += "\n  what would save some\n";
   for (const MemoryKnob& knob : explanation.knobs)

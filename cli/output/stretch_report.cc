@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double picos_in_ms = 1e9;
-constexpr std::size_t shown = 12;  // rows of a table for people
+constexpr std::size_t shown_kernels = 12;  // rows of a table for people
 
 double milliseconds(std::int64_t picos) { return static_cast<double>(picos) / picos_in_ms; }
 
@@ -88,12 +88,12 @@ std::string stretch_text(const StretchReport& report) {
   };
   for (const studies::KindRow& row : report.kinds) text += line(row.total, row.count, row.bytes, row.name);
   text += "\n";
-  for (std::size_t i = 0; i < std::min(report.work.size(), shown); ++i) {
+  for (std::size_t i = 0; i < std::min(report.work.size(), shown_kernels); ++i) {
     const studies::WorkRow& row = report.work[i];
     text += line(row.total, row.count, row.bytes, row.name + " (" + row.lane + ", " + row.phase + ")");
   }
-  if (report.work.size() > shown)
-    text += fmt::format("    and {} more: --format json has them\n", report.work.size() - shown);
+  if (report.work.size() > shown_kernels)
+    text += fmt::format("    and {} more: --format json has them\n", report.work.size() - shown_kernels);
   return text;
 }
 

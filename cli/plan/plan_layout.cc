@@ -30,7 +30,7 @@ struct LayoutRequest {
   LayoutOptions options;
 };
 
-LayoutResult solve(const Context& context, const LayoutRequest& request, const LayoutTable& table) {
+LayoutResult find_layout(const Context& context, const LayoutRequest& request, const LayoutTable& table) {
   const Progress progress(context);
   LayoutOptions options = request.options;
   std::int64_t shown = -1;
@@ -85,7 +85,7 @@ void run_layout(Context& context, const LayoutRequest& request) {
   const std::string text = read_file(request.file, largest_file, progress.callback("reading " + request.file));
   const LayoutTable table = read_layout_csv(text, request.file);
   const auto begin = std::chrono::steady_clock::now();
-  const LayoutResult result = solve(context, request, table);
+  const LayoutResult result = find_layout(context, request, table);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   check_result(table.buffers, result);
   if (!request.output.empty()) {

@@ -97,7 +97,7 @@ struct Answer {
   std::vector<std::string> with;  // settings that a run of the answer takes, the plan left out
 };
 
-void print_json_answer(const Answer& answer) {
+void print_offload_json(const Answer& answer) {
   const HybridOutcome& outcome = answer.best.outcome;
   Json document = json_document("spillway.plan_offload");
   document["fingerprint"] = fmt::format("{:016x}", outcome.best.result.fingerprint);
@@ -119,8 +119,8 @@ void print_json_answer(const Answer& answer) {
   print_json(document);
 }
 
-void print_answer(Context& context, const Answer& answer) {
-  if (context.json()) return print_json_answer(answer);
+void print_offload(Context& context, const Answer& answer) {
+  if (context.json()) return print_offload_json(answer);
   const HybridOutcome& outcome = answer.best.outcome;
   Table table({"plan", "fits", "step time (ms)", "allocated (GiB)", "reserved (GiB)", "written (GiB)", "life (years)"});
   for (const HybridCase& one : outcome.baselines) add_case(table, one);
@@ -199,7 +199,7 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   if (best.verdict == Verdict::tight)
     warn(context,
          "tight: the plan runs, but not with the reserve's margin of " + gib(loaded.reserve.margin) + " GiB kept free");
-  print_answer(context, answer);
+  print_offload(context, answer);
   context.exit_code = best.verdict == Verdict::does_not_fit ? exit_answer_is_no : exit_code_of(best.result);
 }
 

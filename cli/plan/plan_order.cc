@@ -27,7 +27,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr std::uint64_t largest_file = 4'000'000'000;
+constexpr std::uint64_t largest_graph = 4'000'000'000;
 
 const std::map<std::string, OrderMethod>& methods() {
   static const std::map<std::string, OrderMethod> all = [] {
@@ -51,7 +51,7 @@ struct OrderRequest {
   [[nodiscard]] bool wants_layout() const { return layout || !layout_output.empty(); }
 };
 
-OrderAnswer solve(const Context& context, const OrderRequest& request, const OrderGraph& graph, OrderMethod method,
+OrderAnswer solve_order(const Context& context, const OrderRequest& request, const OrderGraph& graph, OrderMethod method,
                   bool layout) {
   const Progress progress(context);
   OrderMethodOptions options = request.options;
@@ -91,7 +91,7 @@ void compare(Context& context, const OrderRequest& request, const OrderGraph& gr
   for (const OrderMethod method : {OrderMethod::program, OrderMethod::greedy, OrderMethod::lescea, OrderMethod::ilp,
                                    OrderMethod::roam, OrderMethod::best}) {
     if (method == OrderMethod::ilp && !can_order_by_ilp(graph)) continue;
-    answers.push_back(solve(context, request, graph, method, true));
+    answers.push_back(solve_order(context, request, graph, method, true));
   }
   print_orders(context, graph, answers);
 }
@@ -114,7 +114,7 @@ OrderGraph read_graph(const Context& context, const std::string& file) {
     options.progress = progress.callback("reading " + file);
     return order_graph_of(read_trace(file, options), file);
   }
-  const std::string text = read_file(file, largest_file, progress.callback("reading " + file));
+  const std::string text = read_file(file, largest_graph, progress.callback("reading " + file));
   return read_order_graph(text, file);
 }
 
@@ -122,7 +122,7 @@ OrderGraph read_graph(const Context& context, const std::string& file) {
 bool is_for_replay(const OrderRequest& request) {
   if (is_scenario_file(request.file) || !request.execution_trace.empty()) return true;
   if (!request.output.ends_with(".json")) return false;
-  ByteSource source = ByteSource::open(request.file, largest_file);
+  ByteSource source = ByteSource::open(request.file, largest_graph);
   const auto head = source.peek(64 << 10);
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   // A graph has nodes, as an ExecutionTrace has, but no schema.
@@ -143,7 +143,7 @@ void run_order(Context& context, const OrderRequest& request) {
     compare(context, request, graph);
     return;
   }
-  OrderAnswer answer = solve(context, request, graph, methods().at(request.method), request.wants_layout());
+  OrderAnswer answer = solve_order(context, request, graph, methods().at(request.method), request.wants_layout());
   if (request.baselines) answer.greedy_peak_bytes = order_by(OrderMethod::greedy, graph).peak_bytes;
   if (!request.output.empty()) write_order(graph, answer.outcome.order, request.output);
   if (!request.layout_output.empty()) write_layout(graph, answer, request.layout_output);

@@ -33,7 +33,7 @@ struct TraceAnswer {
   Replays replays;
 };
 
-Json warnings_of(const TraceOrder& found) {
+Json order_warnings(const TraceOrder& found) {
   Json warnings = Json::array();
   if (const Finding* finding = found.trace.finding("memory_from_uses")) warnings.push_back(finding->remedy);
   std::uint64_t left_out = 0;
@@ -88,7 +88,7 @@ void print_trace_json(const TraceAnswer& answer) {
                                    {"program_order_peak_bytes", rank.program_peak}});
   if (answer.replays.plain) document["plain"] = replay_json(*answer.replays.plain);
   if (answer.replays.planned) document["planned"] = replay_json(*answer.replays.planned);
-  document["warnings"] = warnings_of(found);
+  document["warnings"] = order_warnings(found);
   print_json(document);
 }
 
@@ -116,7 +116,7 @@ void print_trace(Context& context, const TraceAnswer& answer) {
   if (answer.replays.planned) add("planned", *answer.replays.planned);
   table.add({"seconds", fmt::format("{:.3f}", answer.seconds)});
   print(context, table);
-  for (const Json& warning : warnings_of(found)) warn(context, warning.get<std::string>());
+  for (const Json& warning : order_warnings(found)) warn(context, warning.get<std::string>());
 }
 
 LoadedScenario load_step(const Context& context, const TraceOrderRequest& request) {

@@ -31,7 +31,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t largest_file = 1'000'000'000;
+constexpr std::uint64_t largest_schedule = 1'000'000'000;
 
 struct PipelineCall {
   std::string schedule{default_schedule}, output;
@@ -70,7 +70,7 @@ PipelineAnswer played(PipelinePlan plan, const StageTimes& times, const Activati
 }
 
 PipelineAnswer from_file(const PipelineCall& call, const PipelineSettings& settings) {
-  const std::string text = read_file(call.schedule, largest_file);
+  const std::string text = read_file(call.schedule, largest_schedule);
   PipelinePlan plan = read_plan_json(text, call.schedule);
   const StageTimes times = stage_times(settings, plan.devices, plan.chunks);
   return played(std::move(plan), times, activation_rules(settings));

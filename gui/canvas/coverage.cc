@@ -11,7 +11,7 @@ constexpr float least_shown = 0.25F;
 
 std::int32_t channel(std::uint32_t color, int shift) { return static_cast<std::int32_t>(color >> shift & 0xFFU); }
 
-std::uint32_t mixed(std::uint32_t below, float above, float share, int shift) {
+std::uint32_t mixed_channel(std::uint32_t below, float above, float share, int shift) {
   const float under = static_cast<float>(channel(below, shift));
   return static_cast<std::uint32_t>(std::lround(under + (above - under) * share)) << shift;
 }
@@ -77,9 +77,9 @@ void Coverage::paint(const PixelRaster& raster) const {
         const float alpha = least_shown + (1 - least_shown) * share;
         const float scale = 1 / static_cast<float>(sum.share);
         below = pixels[x];
-        shown = 0xFF000000U | mixed(below, static_cast<float>(sum.red) * scale, alpha, 16) |
-                mixed(below, static_cast<float>(sum.green) * scale, alpha, 8) |
-                mixed(below, static_cast<float>(sum.blue) * scale, alpha, 0);
+        shown = 0xFF000000U | mixed_channel(below, static_cast<float>(sum.red) * scale, alpha, 16) |
+                mixed_channel(below, static_cast<float>(sum.green) * scale, alpha, 8) |
+                mixed_channel(below, static_cast<float>(sum.blue) * scale, alpha, 0);
         is_same = true;
       }
       pixels[x] = shown;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t most_kernels = 16;
 constexpr double alike = 5e-4;  // relative: nothing changed
 
-QString words(const std::string& text) { return QString::fromStdString(text); }
+QString to_words(const std::string& text) { return QString::fromStdString(text); }
 
 // Of a figure that is not 0 in the first column.
 QString change_words(double before, double now) {
@@ -33,9 +33,9 @@ void CompareModel::add_keys(std::vector<Row>& rows) const {
   const std::vector<ChangedKey> changed = changed_keys(texts);
   rows.push_back({Kind::section, tr("Changed keys"), tr("%1 differ").arg(changed.size()), {}, {}});
   for (const ChangedKey& key : changed) {
-    Row row{Kind::key, words(key.key), {}, {}, {}};
+    Row row{Kind::key, to_words(key.key), {}, {}, {}};
     for (const auto& value : key.values)
-      row.cells.push_back({value ? words(*value) : tr("not set"), {}, value == key.values.front() ? 0 : 2, 0, true});
+      row.cells.push_back({value ? to_words(*value) : tr("not set"), {}, value == key.values.front() ? 0 : 2, 0, true});
     rows.push_back(std::move(row));
   }
 }
@@ -73,9 +73,9 @@ void CompareModel::add_figures(std::vector<Row>& rows) const {
                      : now->state == Verdict::fits                            ? 1
                                                                               : 0;
     verdicts.cells.push_back(
-        {now == nullptr ? tr("not replayed yet") : words(now->verdict), {}, good, 0, now != nullptr});
+        {now == nullptr ? tr("not replayed yet") : to_words(now->verdict), {}, good, 0, now != nullptr});
     bound.cells.push_back(
-        {now == nullptr || now->binding.empty() ? tr("not known") : words(now->binding), {}, 0, 0, now != nullptr});
+        {now == nullptr || now->binding.empty() ? tr("not known") : to_words(now->binding), {}, 0, 0, now != nullptr});
   }
   rows.push_back(std::move(verdicts));
   rows.push_back(std::move(bound));
@@ -91,7 +91,7 @@ void CompareModel::add_figures(std::vector<Row>& rows) const {
         if (const auto known = figure.value(*variant.figures)) {
           cell.is_known = true;
           cell.value = *known;
-          cell.text = words(number_text(cell.value));
+          cell.text = to_words(number_text(cell.value));
         }
       any |= cell.is_known && cell.value != 0;
       const bool same_size =
@@ -155,7 +155,7 @@ void CompareModel::add_kernels(std::vector<Row>& rows) const {
                   {},
                   {}});
   for (const Named& named : order) {
-    Row row{Kind::bar, words(named.name), {}, named.token, {}};
+    Row row{Kind::bar, to_words(named.name), {}, named.token, {}};
     double before = 0;
     for (const ComparedVariant& variant : variants_) {
       Cell cell;
@@ -163,12 +163,12 @@ void CompareModel::add_kernels(std::vector<Row>& rows) const {
       if (cell.is_known) {
         const auto found = variant.figures->kernels.find(named.name);
         cell.value = found == variant.figures->kernels.end() ? 0 : found->second;
-        cell.text = words(number_text(cell.value));
+        cell.text = to_words(number_text(cell.value));
         if (&variant == &variants_.front())
           before = cell.value;
         else if (std::abs(cell.value - before) > alike * std::max(before, cell.value)) {
           cell.change =
-              QString(cell.value > before ? "+%1" : "\u2212%1").arg(words(number_text(std::abs(cell.value - before))));
+              QString(cell.value > before ? "+%1" : "\u2212%1").arg(to_words(number_text(std::abs(cell.value - before))));
           cell.better = cell.value < before ? 1 : -1;
         }
       }
@@ -191,7 +191,7 @@ void CompareModel::add_owners(std::vector<Row>& rows) const {
   if (owners.empty()) return;
   rows.push_back({Kind::section, tr("Memory at the peak, GiB by owner"), {}, {}, {}});
   for (const auto& [name, token] : owners) {
-    Row row{Kind::bar, words(name), {}, token, {}};
+    Row row{Kind::bar, to_words(name), {}, token, {}};
     double before = 0;
     for (const ComparedVariant& variant : variants_) {
       Cell cell;

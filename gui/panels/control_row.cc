@@ -21,7 +21,7 @@ namespace spillway::gui {
 namespace {
 
 constexpr int positions = 1'000;
-constexpr double gib = 1'073'741'824.0;
+constexpr double bytes_in_gib = 1'073'741'824.0;
 
 double number_of(const std::string& text) { return QString::fromStdString(text).toDouble(); }
 
@@ -191,14 +191,14 @@ double ControlRow::value_at(double position) const {
 }
 
 double ControlRow::shown_of(const std::string& value) const {
-  return control_.kind == ControlKind::size ? number_of(value) / gib : number_of(value);
+  return control_.kind == ControlKind::size ? number_of(value) / bytes_in_gib : number_of(value);
 }
 
 std::string ControlRow::kept_of(double shown) const {
   if (control_.kind == ControlKind::factor) return QString::number(shown, 'g', 6).toStdString();
   const bool is_size = control_.kind == ControlKind::size;
   if (is_size && shown <= 0) return control_.key.starts_with("memory.") ? "null" : "0";
-  return std::to_string(std::llround(is_size ? shown * gib : shown));
+  return std::to_string(std::llround(is_size ? shown * bytes_in_gib : shown));
 }
 
 void ControlRow::show_number(const std::optional<std::string>& value) {

@@ -16,7 +16,7 @@
 namespace spillway::gui {
 namespace {
 
-constexpr double gib = 1 << 30;
+constexpr double one_gib = 1 << 30;
 constexpr const char* minus = "\u2212";
 
 int state_of(const studies::WayRow& row) { return row.works() ? 0 : row.is_yes() ? 1 : 2; }
@@ -68,7 +68,7 @@ QString joined(const std::vector<std::string>& settings, const QString& between)
   return words.join(between);
 }
 
-QString gib_words(Bytes bytes) { return QString::number(static_cast<double>(bytes.count()) / gib, 'f', 2); }
+QString gib_words(Bytes bytes) { return QString::number(static_cast<double>(bytes.count()) / one_gib, 'f', 2); }
 
 // Shape and word, never colour alone.
 QString state_words(const studies::WayRow& row) {
@@ -245,9 +245,9 @@ QVariant WaysModel::data(const QModelIndex& index, int role) const {
     return font;
   }
   if (role == bar_role && row.ran() && row.result.memory.known)
-    return QVariantList{static_cast<double>(row.result.memory.peak_allocated.count()) / gib,
-                        static_cast<double>(row.result.memory.peak_reserved.count()) / gib,
-                        static_cast<double>(row.result.memory.capacity.count()) / gib, state_of(row)};
+    return QVariantList{static_cast<double>(row.result.memory.peak_allocated.count()) / one_gib,
+                        static_cast<double>(row.result.memory.peak_reserved.count()) / one_gib,
+                        static_cast<double>(row.result.memory.capacity.count()) / one_gib, state_of(row)};
   return {};
 }
 

@@ -11,7 +11,7 @@ namespace spillway::gui {
 namespace {
 
 constexpr int least_drag = 4;  // pixels
-constexpr double key_zoom = 0.7, key_pan = 0.15;
+constexpr double view_key_zoom = 0.7, view_key_pan = 0.15;
 
 }  // namespace
 
@@ -166,13 +166,13 @@ void TimeView::keyPressEvent(QKeyEvent* event) {
   const auto others = Qt::ControlModifier | Qt::AltModifier | (is_plus ? Qt::NoModifier : Qt::ShiftModifier);
   if ((event->modifiers() & others) != 0) return QWidget::keyPressEvent(event);
   if (key == Qt::Key_W || key == Qt::Key_Plus)
-    time_.set_view(zoomed(view, whole, key_zoom, 0.5));
+    time_.set_view(zoomed(view, whole, view_key_zoom, 0.5));
   else if (key == Qt::Key_S || key == Qt::Key_Minus)
-    time_.set_view(zoomed(view, whole, 1 / key_zoom, 0.5));
+    time_.set_view(zoomed(view, whole, 1 / view_key_zoom, 0.5));
   else if (key == Qt::Key_A || key == Qt::Key_Left)
-    time_.set_view(panned(view, whole, -key_pan));
+    time_.set_view(panned(view, whole, -view_key_pan));
   else if (key == Qt::Key_D || key == Qt::Key_Right)
-    time_.set_view(panned(view, whole, key_pan));
+    time_.set_view(panned(view, whole, view_key_pan));
   else if (key == Qt::Key_Up || key == Qt::Key_Down)
     scroll_rows(key == Qt::Key_Up ? -1 : 1);
   else if (key == Qt::Key_Home)

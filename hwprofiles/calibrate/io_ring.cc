@@ -15,7 +15,7 @@ struct IoRing::Ring {
 
 namespace {
 
-[[noreturn]] void refuse(int error) {
+[[noreturn]] void refuse_ring(int error) {
   if (error == ENOSYS) throw InputError("io_uring", "", "this kernel has none", "use Linux 5.6 or later");
   if (error == EPERM || error == EACCES)
     throw InputError("io_uring", "", "forbidden here: a sandbox (seccomp) or kernel.io_uring_disabled closes it",
@@ -37,7 +37,7 @@ bool IoRing::built_in() { return true; }
 
 IoRing::IoRing(unsigned entries) : ring_(std::make_unique<Ring>()) {
   SPILLWAY_ASSERT(entries >= 1 && entries <= 4096);
-  if (const int status = io_uring_queue_init(entries, &ring_->uring, 0); status < 0) refuse(-status);
+  if (const int status = io_uring_queue_init(entries, &ring_->uring, 0); status < 0) refuse_ring(-status);
 }
 
 IoRing::~IoRing() {
@@ -72,7 +72,7 @@ void IoRing::submit(Direction direction, int file, std::span<std::byte> memory, 
   int status = 0;
   do status = io_uring_submit(&ring_->uring);
   while (status == -EINTR || status == -EAGAIN);
-  if (status < 0) refuse(-status);
+  if (status < 0) refuse_ring(-status);
   ++in_flight_;
 }
 
@@ -82,7 +82,7 @@ IoRing::Completion IoRing::wait() {
   int status = 0;
   do status = io_uring_wait_cqe(&ring_->uring, &entry);
   while (status == -EINTR);
-  if (status < 0) refuse(-status);
+  if (status < 0) refuse_ring(-status);
   --in_flight_;
   return taken(ring_->uring, entry);
 }

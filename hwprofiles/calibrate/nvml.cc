@@ -12,7 +12,7 @@ namespace {
 
 using Device = struct NvmlDeviceTag*;
 constexpr int success = 0;
-enum class Clock : int { sm = 1, memory = 2 };
+enum class ClockDomain : int { sm = 1, memory = 2 };
 constexpr int gpu_sensor = 0;
 
 // nvmlPciInfo_t, version 3.
@@ -105,8 +105,8 @@ NvmlState Nvml::state(unsigned index) const {
   NvmlState state;
   const std::optional<Device> device = library_->device(index);
   if (!device) return state;
-  state.sm_clock_mhz = library_->ask<unsigned>("nvmlDeviceGetClockInfo", *device, static_cast<int>(Clock::sm));
-  state.memory_clock_mhz = library_->ask<unsigned>("nvmlDeviceGetClockInfo", *device, static_cast<int>(Clock::memory));
+  state.sm_clock_mhz = library_->ask<unsigned>("nvmlDeviceGetClockInfo", *device, static_cast<int>(ClockDomain::sm));
+  state.memory_clock_mhz = library_->ask<unsigned>("nvmlDeviceGetClockInfo", *device, static_cast<int>(ClockDomain::memory));
   state.milliwatts = library_->ask<unsigned>("nvmlDeviceGetPowerUsage", *device);
   state.limit_milliwatts = library_->ask<unsigned>("nvmlDeviceGetEnforcedPowerLimit", *device);
   state.celsius = library_->ask<unsigned>("nvmlDeviceGetTemperature", *device, gpu_sensor);

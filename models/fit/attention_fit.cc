@@ -13,9 +13,9 @@
 namespace spillway::models::fit {
 namespace {
 
-constexpr std::size_t sample_rows = 3000, least_table_rows = 500;
+constexpr std::size_t attention_sample_rows = 3000, least_table_rows = 500;
 constexpr double medium_sequence = 256, large_sequence = 2048;
-constexpr int evaluations = 700, restarts = 3;
+constexpr int attention_evaluations = 700, attention_restarts = 3;
 constexpr double smoothness = 0.03;
 
 const std::vector<double> sequence_nodes = {1,    16,   32,   64,    128,   192,   256,   400,
@@ -26,7 +26,7 @@ const std::vector<double> parallel_nodes = {1, 2, 4, 8, 16, 32, 64, 96, 128, 192
 const std::vector<double> group_nodes = {1, 2, 4, 8, 16, 96};
 const std::vector<double> causal_dims = {64, 128, 192, 256}, full_dims = {64, 72, 80};
 
-AttentionPhysics physics_of(std::span<const double> p) {
+AttentionPhysics attention_physics(std::span<const double> p) {
   return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8]};
 }
 
@@ -37,13 +37,13 @@ double bare_seconds(const AttentionPhysics& physics, const MeasuredAttention& gp
       gpu.pass);
 }
 
-AttentionPhysics fit_physics(const MeasuredAttention& gpu) {
+AttentionPhysics fit_attention_physics(const MeasuredAttention& gpu) {
   std::vector<const AttentionRow*> sample;
-  const double step = std::max(1.0, static_cast<double>(gpu.rows.size()) / static_cast<double>(sample_rows));
+  const double step = std::max(1.0, static_cast<double>(gpu.rows.size()) / static_cast<double>(attention_sample_rows));
   for (double at = 0; at < static_cast<double>(gpu.rows.size()); at += step)
     sample.push_back(&gpu.rows[static_cast<std::size_t>(at)]);
   const auto loss = [&](std::span<const double> p) {
-    const AttentionPhysics physics = physics_of(p);
+    const AttentionPhysics physics = attention_physics(p);
     double sum = 0;
     for (const AttentionRow* row : sample)
       sum += std::abs(std::log(bare_seconds(physics, gpu, row->sides) / row->seconds));
@@ -59,7 +59,7 @@ AttentionPhysics fit_physics(const MeasuredAttention& gpu) {
                                     {0, few ? 1e-3 : 0.5, few ? 5e-4 : 0.1},
                                     {0.5, 50, 5},
                                     {1, 1.6, 1.1}};
-  return physics_of(simplex_search(box, loss, evaluations, restarts));
+  return attention_physics(simplex_search(box, loss, attention_evaluations, attention_restarts));
 }
 
 LogGrid fit_table(const AttentionTimes& bare, const MeasuredAttention& gpu, bool causal) {
@@ -79,7 +79,7 @@ LogGrid fit_table(const AttentionTimes& bare, const MeasuredAttention& gpu, bool
 }
 
 AttentionTimes fit_rows(const MeasuredAttention& gpu) {
-  AttentionTimes times{.precision = gpu.precision, .physics = fit_physics(gpu)};
+  AttentionTimes times{.precision = gpu.precision, .physics = fit_attention_physics(gpu)};
   const AttentionTimes bare = times;
   times.causal = fit_table(bare, gpu, true);
   times.full = fit_table(bare, gpu, false);

@@ -32,9 +32,9 @@ struct Format {
   const char* name;
 };
 
-class Fit {
+class FitCall {
  public:
-  explicit Fit(std::filesystem::path tables) : tables_(std::move(tables)) {
+  explicit FitCall(std::filesystem::path tables) : tables_(std::move(tables)) {
     for (const GpuTables& gpu : gpu_tables())
       times_[gpu.name] = {.name = gpu.name, .profiles = gpu.profiles, .source = source, .facts = facts_of(gpu)};
   }
@@ -57,7 +57,7 @@ class Fit {
 };
 
 // How well the datasheet and the nearest kin predict a GPU whose own measurements no fit has seen.
-void Fit::left_out(const std::map<std::string, MeasuredGemm>& measured, const std::string& name) {
+void FitCall::left_out(const std::map<std::string, MeasuredGemm>& measured, const std::string& name) {
   std::vector<OperatorTimes> others;
   for (const auto& [other, times] : times_)
     if (other != name) others.push_back(times);
@@ -72,7 +72,7 @@ void Fit::left_out(const std::map<std::string, MeasuredGemm>& measured, const st
   }
 }
 
-void Fit::gemm() {
+void FitCall::gemm() {
   for (const Format& format : {Format{Precision::bf16, "bfloat16"}, Format{Precision::fp8, "fp8"}}) {
     fmt::print("matrix products, {}\n", format.name);
     std::map<std::string, MeasuredGemm> measured;
@@ -97,7 +97,7 @@ void Fit::gemm() {
   }
 }
 
-void Fit::serving(const GpuTables& gpu, const Format& format) {
+void FitCall::serving(const GpuTables& gpu, const Format& format) {
   MeasuredAttention measured{times_.at(gpu.name).facts, format.precision, AttentionPass::forward, {}};
   const std::filesystem::path folder = tables_ / "aiconfigurator";
   measured.rows = read_context_rows((folder / gpu.context_attention).string(), format.name, true);
@@ -114,7 +114,7 @@ void Fit::serving(const GpuTables& gpu, const Format& format) {
 }
 
 // So few rows that each is also predicted by a fit to all the others.
-void Fit::training(const GpuTables& gpu, const Format& format, AttentionPass pass) {
+void FitCall::training(const GpuTables& gpu, const Format& format, AttentionPass pass) {
   MeasuredAttention measured{times_.at(gpu.name).facts, format.precision, pass, {}};
   if (!gpu.sdpa_prefix.empty())
     measured.rows = read_training_rows((tables_ / "cudnn-frontend").string(), gpu.sdpa_prefix, format.name, pass);
@@ -165,7 +165,7 @@ AttentionTimes searched_b200(AttentionPass pass) {
   return times;
 }
 
-void Fit::attention() {
+void FitCall::attention() {
   fmt::print("attention\n");
   for (const GpuTables& gpu : gpu_tables())
     for (const Format& format : {Format{Precision::bf16, "bfloat16"}, Format{Precision::fp8, "fp8"}}) {
@@ -190,7 +190,7 @@ constexpr std::array measured_h100 = {
     MemoryTimes{.kind = MemoryKind::softmax, .efficiency = 0.88, .fixed_us = 2, .error = 0.03},
     MemoryTimes{.kind = MemoryKind::optimizer, .efficiency = 0.67, .fixed_us = 4, .error = 0.05}};
 
-void Fit::memory() {
+void FitCall::memory() {
   fmt::print("memory-bound kernels\n");
   for (const GpuTables& gpu : gpu_tables()) {
     OperatorTimes& times = times_.at(gpu.name);
@@ -214,7 +214,7 @@ void Fit::memory() {
   h100.insert(h100.end(), measured_h100.begin(), measured_h100.end());
 }
 
-void Fit::write(const std::filesystem::path& folder) const {
+void FitCall::write(const std::filesystem::path& folder) const {
   std::filesystem::create_directories(folder);
   for (const auto& [name, times] : times_) {
     std::ofstream file(folder / (name + ".json"));
@@ -223,7 +223,7 @@ void Fit::write(const std::filesystem::path& folder) const {
 }
 
 int run(const std::string& tables, const std::string& out) {
-  Fit fit(tables);
+  FitCall fit(tables);
   fit.gemm();
   fit.attention();
   fit.memory();

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t medium_side = 64, large_side = 1024;
 constexpr std::size_t sample_rows = 4000;  // of each GPU, for the physical constants
 constexpr double large_weight = 3;         // of large products in that fit: training spends its time there
-constexpr int evaluations = 900, restarts = 3;
+constexpr int gemm_evaluations = 900, gemm_restarts = 3;
 constexpr double shared_smoothness = 0.2, own_smoothness = 0.4, lone_smoothness = 0.1;
 
 // Nodes where the tables have rows, finer where kernels change.
@@ -82,7 +82,7 @@ GemmPhysics fit_physics(const std::vector<MeasuredGemm>& kin) {
     }
     return sum / weights;
   };
-  return physics_of(simplex_search(box_of(kin.front().precision), loss, evaluations, restarts));
+  return physics_of(simplex_search(box_of(kin.front().precision), loss, gemm_evaluations, gemm_restarts));
 }
 
 // log(measured / predicted) of the rows a fit may see.

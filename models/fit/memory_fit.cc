@@ -14,7 +14,7 @@ namespace {
 constexpr double element_bytes = 2;
 constexpr double least_vidur_seconds = 10e-6;
 constexpr double least_vidur_tensor = 32e6;  // bytes: three of them stay in no L2
-constexpr int evaluations = 300, restarts = 2;
+constexpr int memory_evaluations = 300, memory_restarts = 2;
 
 double seconds_of(std::span<const double> p, double bytes, const DatasheetFacts& facts) {
   const double hits = std::min(p[2] * facts.l2_bytes, bytes / 2);
@@ -76,7 +76,7 @@ MemoryTimes fit_memory(MemoryKind kind, const std::vector<MemoryRow>& rows, cons
     return sum;
   };
   const std::vector<Bounded> box = {{0.02, 1, 0.7}, {1, 60, 2}, {0, 1, 0.3}};
-  const std::vector<double> best = simplex_search(box, loss, evaluations, restarts);
+  const std::vector<double> best = simplex_search(box, loss, memory_evaluations, memory_restarts);
   Errors held;
   for (const MemoryRow& row : rows)
     if (row.held_out) held.add(seconds_of(best, row.bytes, facts), row.seconds);

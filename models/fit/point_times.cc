@@ -12,7 +12,7 @@
 namespace spillway::models::fit {
 namespace {
 
-constexpr std::int64_t medium_side = 64, large_side = 1024;  // those of RegimeErrors
+constexpr std::int64_t regime_medium_side = 64, regime_large_side = 1024;  // those of RegimeErrors
 using hwprofiles::KernelLibrary;
 constexpr std::string_view fitted_layout = "tn";  // that of the published tables
 
@@ -126,7 +126,7 @@ bool held_out(const GpuPoint& point) {
 
 std::size_t product_class(const GpuPoint& point) {
   const std::int64_t smallest = std::min({point.m, point.n, point.k});
-  return smallest < medium_side ? 0 : smallest < large_side ? 1 : 2;
+  return smallest < regime_medium_side ? 0 : smallest < regime_large_side ? 1 : 2;
 }
 
 const char* product_class_name(std::size_t product_class) {

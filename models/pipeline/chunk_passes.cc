@@ -11,7 +11,7 @@ namespace {
 
 using Kind = PipelineOpKind;
 
-[[noreturn]] void refuse(const std::string& cause, const std::string& remedy) {
+[[noreturn]] void refuse_chunks(const std::string& cause, const std::string& remedy) {
   throw InputError("", "pipeline_schedule", cause, remedy);
 }
 
@@ -47,7 +47,7 @@ class DeviceCount {
           break;
         case Kind::offload:
         case Kind::reload:
-          refuse(plan_.name + " moves activations, which a generated step does not",
+          refuse_chunks(plan_.name + " moves activations, which a generated step does not",
                  "leave that to the scenario's offload settings, or use `spillway plan pipeline`");
       }
     }
@@ -57,7 +57,7 @@ class DeviceCount {
     const std::int64_t all = turns * plan_.slices;
     const bool whole = done[forward] == all && done[backward] == all && done[weights] == all;
     if (!whole || (done[recompute] != 0 && (done[recompute] != all || plan_.slices > 1)))
-      refuse("device " + std::to_string(device_) + " does not do every pass of its chunk " + std::to_string(chunk),
+      refuse_chunks("device " + std::to_string(device_) + " does not do every pass of its chunk " + std::to_string(chunk),
              "give each micro-batch F and BW, or F, B and W; and R to all of a chunk or to none");
   }
 
@@ -66,7 +66,7 @@ class DeviceCount {
     std::int64_t& next = done_[static_cast<std::size_t>(pass.chunk)][kind];
     const std::int64_t slice = kind == forward || kind == recompute ? pass.slice : plan_.slices - 1 - pass.slice;
     if (turns_[static_cast<std::size_t>(pass.micro_batch)] * plan_.slices + slice != next)
-      refuse(std::string(plan_.slices > 1 ? "passes" : "micro-batches") + " overtake each other in a chunk of device " +
+      refuse_chunks(std::string(plan_.slices > 1 ? "passes" : "micro-batches") + " overtake each other in a chunk of device " +
                  std::to_string(device_) + ", at " + text_of(plan_, op),
              "let each chunk take them in the same order, the lowest number first; slices backwards the highest first");
     ++next;
@@ -116,14 +116,14 @@ void require_steps(const PipelinePlan& plan) {
   bool mirrored = plan.routes.size() <= 2;
   for (std::size_t i = 0; mirrored && plan.routes.size() == 2 && i < plan.routes[0].size(); ++i)
     mirrored = plan.routes[0][i].device + plan.routes[1][i].device + 1 == plan.devices;
-  if (!mirrored) refuse("routes that don't mirror each other", "give one route, or two in opposite directions");
+  if (!mirrored) refuse_chunks("routes that don't mirror each other", "give one route, or two in opposite directions");
   const std::vector<std::int64_t> counts = turns_of_routes(plan);
   if (std::find(counts.begin(), counts.end(), 0) != counts.end())
-    refuse("one of the directions has no micro-batch", "give more micro-batches");
+    refuse_chunks("one of the directions has no micro-batch", "give more micro-batches");
   const std::vector<std::int32_t> turns = turns_of(plan);
   for (std::size_t d = 0; d < plan.compute.size(); ++d) {
     if (!plan.copies[d].empty())
-      refuse(plan.name + " moves activations by itself, which a generated step does not",
+      refuse_chunks(plan.name + " moves activations by itself, which a generated step does not",
              "leave that to the scenario's offload settings, or use `spillway plan pipeline`");
     DeviceCount device(plan, d, turns);
     device.count();

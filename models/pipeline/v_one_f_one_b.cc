@@ -10,14 +10,14 @@
 namespace spillway::models {
 namespace {
 
-constexpr std::int64_t period = 6;
+constexpr std::int64_t pass_period = 6;
 // In the order of their inputs. A backward is its two slots.
-enum Kind : std::size_t { forward_0, forward_1, backward_1, backward_0, second_1, second_0, kind_count };
+enum PassKind : std::size_t { forward_0, forward_1, backward_1, backward_0, second_1, second_0, kind_count };
 constexpr std::int8_t idle = -1;
 
-constexpr bool runs_down(std::size_t kind) { return kind == forward_0 || kind == backward_1; }
+constexpr bool pass_runs_down(std::size_t kind) { return kind == forward_0 || kind == backward_1; }
 constexpr bool is_backward(std::size_t kind) { return kind == backward_1 || kind == backward_0; }
-constexpr Kind second_of(std::size_t backward) { return backward == backward_1 ? second_1 : second_0; }
+constexpr PassKind second_of(std::size_t backward) { return backward == backward_1 ? second_1 : second_0; }
 
 class VTable {
  public:
@@ -81,7 +81,7 @@ class VTable {
     for (std::int64_t d = p_ - 1; d >= 0; --d) device(d)[forward_1] = ++now;
     now += p_ % 3 == 0 ? 4 : 1;
     std::int64_t in_row = (3 - (p_ + 2) % 3) % 3;
-    const auto backward = [&](std::int64_t d, Kind kind) {
+    const auto backward = [&](std::int64_t d, PassKind kind) {
       device(d)[kind] = now;
       device(d)[second_of(kind)] = now + 1;
       now += 2;
@@ -90,18 +90,18 @@ class VTable {
     for (std::int64_t d = 0; d < p_; ++d) backward(d, backward_1);
     for (std::int64_t d = p_ - 1; d >= 0; --d) backward(d, backward_0);
     for (auto& row : slots)
-      for (std::int64_t& slot : row) slot %= period;
+      for (std::int64_t& slot : row) slot %= pass_period;
     return slots;
   }
 
   void fill(const Residues& residues) {
-    std::int64_t slot = period;
+    std::int64_t slot = pass_period;
     const auto next = [](std::int64_t from, std::int64_t residue) {
-      return from + ((residue - from) % period + period) % period;
+      return from + ((residue - from) % pass_period + pass_period) % pass_period;
     };
-    for (const Kind kind : {forward_0, forward_1, backward_1, backward_0}) {
+    for (const PassKind kind : {forward_0, forward_1, backward_1, backward_0}) {
       for (std::int64_t i = 0; i < p_; ++i) {
-        const auto d = static_cast<std::size_t>(runs_down(kind) ? i : p_ - 1 - i);
+        const auto d = static_cast<std::size_t>(pass_runs_down(kind) ? i : p_ - 1 - i);
         slot = next(slot, residues[d][kind]);
         put(d, kind, slot);
         ++slot;
@@ -113,12 +113,12 @@ class VTable {
     for (auto& cells : cells_) cells.resize(length + 1, idle);
   }
 
-  void put(std::size_t d, Kind kind, std::int64_t slot) {
+  void put(std::size_t d, PassKind kind, std::int64_t slot) {
     auto& cells = cells_[d];
-    const auto end = static_cast<std::size_t>(slot + period * (m_ - 1) + 1);
+    const auto end = static_cast<std::size_t>(slot + pass_period * (m_ - 1) + 1);
     if (cells.size() < end) cells.resize(end, idle);
     for (std::int64_t j = 0; j < m_; ++j)
-      cells[static_cast<std::size_t>(slot + period * j)] = static_cast<std::int8_t>(kind);
+      cells[static_cast<std::size_t>(slot + pass_period * j)] = static_cast<std::int8_t>(kind);
   }
 
   [[nodiscard]] std::int64_t inputs(std::size_t d, std::size_t kind, std::size_t j) const {
@@ -130,7 +130,7 @@ class VTable {
       wait(d, kind == second_1 ? backward_1 : backward_0);
       return latest;
     }
-    const bool down = runs_down(kind), is_first = down ? d == 0 : d + 1 == cells_.size();
+    const bool down = pass_runs_down(kind), is_first = down ? d == 0 : d + 1 == cells_.size();
     const std::size_t neighbour = down ? d - 1 : d + 1;
     if (!is_first) wait(neighbour, is_backward(kind) ? second_of(kind) : kind);
     if (is_first && kind == forward_1) wait(d, forward_0);

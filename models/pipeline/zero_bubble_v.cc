@@ -14,10 +14,10 @@
 namespace spillway::models {
 namespace {
 
-constexpr std::size_t kinds = 4;  // F of chunk 0, F of chunk 1, B of chunk 1, B of chunk 0
+constexpr std::size_t pass_kinds = 4;  // F of chunk 0, F of chunk 1, B of chunk 1, B of chunk 0
 constexpr bool runs_down(std::size_t kind) { return kind % 2 == 0; }
 constexpr std::int64_t chunk_of(std::size_t kind) { return kind == 1 || kind == 2 ? 1 : 0; }
-constexpr std::int64_t whole = 1'000'000;  // the activations of one chunk
+constexpr std::int64_t whole_chunk = 1'000'000;  // the activations of one chunk
 
 struct VOptions {
   bool fill_forward = true, fill_backward = true;  // W in gaps in front of forwards, of chunk 0's backwards
@@ -72,7 +72,7 @@ class VGreedy {
 
  private:
   struct Stage {
-    std::array<std::vector<Ticks>, kinds> ends;
+    std::array<std::vector<Ticks>, pass_kinds> ends;
     std::vector<PipelinePass> backwards;  // whose W may run
     std::size_t weights = 0;
     std::int64_t memory = 0;
@@ -99,7 +99,7 @@ class VGreedy {
 
   void put(std::size_t i, std::size_t kind) {
     Stage& stage = stages_[i];
-    const std::int64_t change = kind < 2 ? whole : request_.weight_part - whole;
+    const std::int64_t change = kind < 2 ? whole_chunk : request_.weight_part - whole_chunk;
     if (!can_put(i, kind) || stage.memory + change > limits_[i]) {
       stuck_ = true;
       return;
@@ -146,7 +146,7 @@ class VGreedy {
     for (std::size_t i = p_; i-- > 0;) {
       if (i + 1 < p_) {
         const Ticks until = stages_[i + 1].ends[1][0] + request_.times.transfer;
-        while (stages_[i].memory + whole * static_cast<std::int64_t>(2 + 2 * i) <= limits_[i] &&
+        while (stages_[i].memory + whole_chunk * static_cast<std::int64_t>(2 + 2 * i) <= limits_[i] &&
                stages_[i].clock + times(i, 0).forward <= until && count(i, 0) < m_)
           for (std::size_t j = 0; j <= i; ++j)
             if (count(j, 0) < m_) put(j, 0);
@@ -171,7 +171,7 @@ class VGreedy {
   void backwards() {
     std::vector<std::pair<std::size_t, std::size_t>> down, up;
     for (std::size_t i = 0; i < p_; ++i) {
-      make_room(i, request_.weight_part - whole);
+      make_room(i, request_.weight_part - whole_chunk);
       const bool only_first = count(i, 3) >= count(i, 2);
       const bool takes_second = !only_first && (i + 1 == p_ || count(i + 1, 3) > count(i, 3) || count(i, 2) >= m_);
       if (takes_second)
@@ -191,15 +191,15 @@ class VGreedy {
   void forwards() {
     for (std::size_t i = 0; i < p_ && !stuck_; ++i) {
       if (count(i, 1) >= m_) continue;
-      std::size_t kind = kinds;
+      std::size_t kind = pass_kinds;
       if (count(i, 1) >= count(i, 0) && count(i, 0) < m_)
         kind = 0;
       else if (arrival(i, 1))
         kind = 1;
       else if (count(i, 0) < m_ && arrival(i, 0))
         kind = 0;
-      if (kind == kinds) continue;
-      make_room(i, whole);
+      if (kind == pass_kinds) continue;
+      make_room(i, whole_chunk);
       if (stuck_) return;
       fill(i, kind, options_.fill_forward);
       put(i, kind);
@@ -273,7 +273,7 @@ std::optional<PipelinePlan> zero_bubble_v_within(const PipelineRequest& request,
 }
 
 PipelinePlan build_zero_bubble_v(const PipelineRequest& request) {
-  const std::vector<std::int64_t> limits(static_cast<std::size_t>(request.devices), 2 * request.devices * whole);
+  const std::vector<std::int64_t> limits(static_cast<std::size_t>(request.devices), 2 * request.devices * whole_chunk);
   std::optional<PipelinePlan> plan = zero_bubble_v_within(request, limits);
   if (!plan) throw InputError("", "schedule", "ZB-V's rounds find no order for these times", "use v-half");
   return std::move(*plan);

@@ -5,7 +5,7 @@
 namespace spillway::models {
 namespace {
 
-constexpr std::uint32_t least_periods = 3;
+constexpr std::uint32_t least_folded_periods = 3;
 
 class DeviceFold {
  public:
@@ -34,7 +34,7 @@ class DeviceFold {
       from = i + 1;
     }
     fold.periods = best == 0 ? 0 : static_cast<std::uint32_t>(best / fold.length) + 1;
-    if (fold.periods < least_periods || !makes_whole(fold)) return std::nullopt;
+    if (fold.periods < least_folded_periods || !makes_whole(fold)) return std::nullopt;
     return fold;
   }
 

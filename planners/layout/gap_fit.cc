@@ -7,7 +7,7 @@
 namespace spillway::planners {
 namespace {
 
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+std::size_t gap_index(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 struct Range {
   std::int64_t lower, upper;
@@ -22,14 +22,14 @@ class Placed {
     std::iota(by_birth_.begin(), by_birth_.end(), 0);
     std::stable_sort(by_birth_.begin(), by_birth_.end(),
                      [&](std::int32_t a, std::int32_t b) { return span(a).lower < span(b).lower; });
-    for (std::size_t p = 0; p < by_birth_.size(); ++p) position_[at(by_birth_[p])] = p;
+    for (std::size_t p = 0; p < by_birth_.size(); ++p) position_[gap_index(by_birth_[p])] = p;
     while (leaves_ < buffers.size()) leaves_ *= 2;
     latest_.assign(2 * leaves_, 0);
   }
 
   void add(std::int32_t index, std::int64_t offset) {
-    offsets_[at(index)] = offset;
-    for (std::size_t node = leaves_ + position_[at(index)]; node > 0; node /= 2)
+    offsets_[gap_index(index)] = offset;
+    for (std::size_t node = leaves_ + position_[gap_index(index)]; node > 0; node /= 2)
       latest_[node] = std::max(latest_[node], span(index).upper);
   }
 
@@ -44,7 +44,7 @@ class Placed {
   std::vector<std::int64_t> take_offsets() { return std::move(offsets_); }
 
  private:
-  [[nodiscard]] SectionSpan span(std::int32_t index) const { return sections_.spans[at(index)]; }
+  [[nodiscard]] SectionSpan span(std::int32_t index) const { return sections_.spans[gap_index(index)]; }
 
   void collect(std::size_t node, std::size_t from, std::size_t size, SectionSpan life,
                std::vector<Range>& ranges) const {
@@ -55,7 +55,7 @@ class Placed {
       return;
     }
     const std::int32_t index = by_birth_[from];
-    ranges.push_back({offsets_[at(index)], offsets_[at(index)] + buffers_[at(index)].size});
+    ranges.push_back({offsets_[gap_index(index)], offsets_[gap_index(index)] + buffers_[gap_index(index)].size});
   }
 
   std::span<const LayoutBuffer> buffers_;
@@ -73,9 +73,9 @@ std::vector<std::int64_t> fit_into_gaps(std::span<const LayoutBuffer> buffers, c
                                         std::span<const std::int32_t> order) {
   Placed placed(buffers, sections);
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(buffers.size()); ++i)
-    if (buffers[at(i)].fixed_offset >= 0) placed.add(i, buffers[at(i)].fixed_offset);
+    if (buffers[gap_index(i)].fixed_offset >= 0) placed.add(i, buffers[gap_index(i)].fixed_offset);
   for (const std::int32_t index : order) {
-    const LayoutBuffer& buffer = buffers[at(index)];
+    const LayoutBuffer& buffer = buffers[gap_index(index)];
     if (buffer.fixed_offset >= 0) continue;
     std::int64_t offset = 0;
     for (const Range& range : placed.beside(index)) {
@@ -89,12 +89,12 @@ std::vector<std::int64_t> fit_into_gaps(std::span<const LayoutBuffer> buffers, c
 
 std::vector<std::int64_t> fit_into_gaps(std::span<const LayoutBuffer> buffers, const LayoutSections& sections) {
   const auto life = [&](std::int32_t i) {
-    return static_cast<double>(sections.spans[at(i)].upper - sections.spans[at(i)].lower);
+    return static_cast<double>(sections.spans[gap_index(i)].upper - sections.spans[gap_index(i)].lower);
   };
-  const auto size = [&](std::int32_t i) { return static_cast<double>(buffers[at(i)].size); };
+  const auto size = [&](std::int32_t i) { return static_cast<double>(buffers[gap_index(i)].size); };
   const std::function<double(std::int32_t)> keys[] = {
       size, [&](std::int32_t i) { return size(i) * life(i); }, life,
-      [&](std::int32_t i) { return -static_cast<double>(sections.spans[at(i)].lower); }};
+      [&](std::int32_t i) { return -static_cast<double>(sections.spans[gap_index(i)].lower); }};
   std::vector<std::int64_t> best;
   std::int64_t least = 0;
   for (const auto& key : keys) {

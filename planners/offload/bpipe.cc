@@ -10,16 +10,16 @@
 namespace spillway::planners {
 namespace {
 
-using PassKey = std::tuple<std::uint16_t, std::uint16_t, bool>;  // rank, micro-batch, forward
+using DirectedPass = std::tuple<std::uint16_t, std::uint16_t, bool>;  // rank, micro-batch, forward
 
-PassKey key_of(std::size_t rank, const PipelineOp& op) {
+DirectedPass key_of(std::size_t rank, const PipelineOp& op) {
   return {static_cast<std::uint16_t>(rank), static_cast<std::uint16_t>(op.pass.micro_batch),
           op.kind == PipelineOpKind::forward};
 }
 
 // The first kernel of each pass through a layer.
-std::map<PassKey, OpId> first_kernels(const Trace& trace) {
-  std::map<PassKey, OpId> first;
+std::map<DirectedPass, OpId> first_kernels(const Trace& trace) {
+  std::map<DirectedPass, OpId> first;
   for (std::size_t i = 0; i < trace.ops.size(); ++i) {
     if (trace.ops.kind[i] != OpKind::kernel || trace.ops.micro_batch[i] == no_index16) continue;
     const std::uint16_t rank = trace.lanes[index_of(trace.ops.lane[i])].rank;
@@ -31,7 +31,7 @@ std::map<PassKey, OpId> first_kernels(const Trace& trace) {
 
 // When what a stage evicts of a micro-batch is asked for.
 std::map<std::pair<std::size_t, std::int32_t>, OpId> reloads(const Trace& trace, const PipelinePlan& plan) {
-  const std::map<PassKey, OpId> first = first_kernels(trace);
+  const std::map<DirectedPass, OpId> first = first_kernels(trace);
   std::map<std::pair<std::size_t, std::int32_t>, OpId> asked;
   for (std::size_t d = 0; d < plan.copies.size(); ++d) {
     for (const PipelineOp& copy : plan.copies[d]) {

@@ -66,7 +66,7 @@ std::vector<SavedTensor> saved_by(const Trace& trace, const ChunkedLayers& layer
   return saved;
 }
 
-std::vector<Absence> absences_of(const Trace& trace, const std::vector<SavedTensor>& saved, const ChunkedLayers& layers,
+std::vector<Absence> chunk_absences(const Trace& trace, const std::vector<SavedTensor>& saved, const ChunkedLayers& layers,
                                  const Result& unmoved, const TierRates& rates) {
   using Key = std::tuple<std::uint16_t, std::uint16_t, std::int16_t>;  // rank, micro-batch, chunk
   const auto key_of = [&](const SavedTensor& one) { return Key{one.rank, one.micro_batch, layers.chunk[one.layer]}; };
@@ -123,7 +123,7 @@ OffloadOutcome run_pipeoffload(const Trace& trace, const ChunkedLayers& layers, 
   outcome.plan = limited_plan("pipeoffload", replayer, settings);
   outcome.plan.paced_by_device = true;
   outcome.plan.absences =
-      absences_of(trace, saved, layers, unmoved, tier_rates(replayer.hardware(), Tier::host, trace.rank_count));
+      chunk_absences(trace, saved, layers, unmoved, tier_rates(replayer.hardware(), Tier::host, trace.rank_count));
   replay_with_forwarding(trace, replayer, outcome);
   ++outcome.rounds;
   outcome.moved.kept = outcome.moved.candidates - outcome.moved.stored;

@@ -5,12 +5,12 @@
 namespace spillway::planners {
 namespace {
 
-struct Reader {
+struct CheckReader {
   std::vector<std::size_t> reads, makes;  // tensors
 };
 
-std::vector<Reader> readers_of(const OrderGraph& graph) {
-  std::vector<Reader> readers(graph.operators.size());
+std::vector<CheckReader> readers_of(const OrderGraph& graph) {
+  std::vector<CheckReader> readers(graph.operators.size());
   for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
     readers[graph.tensors[t].source].makes.push_back(t);
     for (const OperatorIndex sink : graph.tensors[t].sinks) readers[sink].reads.push_back(t);
@@ -22,7 +22,7 @@ std::vector<Reader> readers_of(const OrderGraph& graph) {
 
 OrderVerdict check_order(const OrderGraph& graph, std::span<const OperatorIndex> order) {
   OrderVerdict verdict;
-  const std::vector<Reader> readers = readers_of(graph);
+  const std::vector<CheckReader> readers = readers_of(graph);
   std::vector<bool> ran(graph.operators.size(), false), made(graph.tensors.size(), false);
   std::vector<std::size_t> unread(graph.tensors.size());
   for (std::size_t t = 0; t < unread.size(); ++t) unread[t] = graph.tensors[t].sinks.size();

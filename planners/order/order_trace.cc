@@ -12,7 +12,7 @@ namespace spillway::planners {
 namespace {
 
 constexpr OperatorIndex no_operator_yet = std::numeric_limits<OperatorIndex>::max();
-constexpr std::int64_t largest_bytes = std::int64_t{1} << 61;
+constexpr std::int64_t largest_tensor = std::int64_t{1} << 61;
 
 struct Touch {
   OperatorIndex op = 0;
@@ -67,7 +67,7 @@ class Builder {
     const std::vector<Touch>& touches = touches_[s];
     if (touches.empty()) return;
     const std::int64_t bytes = on_device_[s] ? bytes_[s] : 0;
-    if (bytes > largest_bytes - total_)
+    if (bytes > largest_tensor - total_)
       throw InputError(file_, "", "tensors of more than 2^61 bytes in all", "look for a wrong size in the trace");
     total_ += bytes;
     if (reads_first_[s] || !touches.front().writes) {

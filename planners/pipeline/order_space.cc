@@ -7,7 +7,7 @@
 namespace spillway::planners {
 namespace {
 
-constexpr std::int64_t whole = 1'000'000;
+constexpr std::int64_t whole_share = 1'000'000;
 constexpr Ticks never = std::numeric_limits<Ticks>::max();
 
 }  // namespace
@@ -41,7 +41,7 @@ OrderSpace::OrderSpace(const PipelinePlan& plan, const StageTimes& times, std::v
     if (q + 1 < positions_) turn += 2 * lag_[q] + duration(q + 1, forward) + duration(q + 1, input);
     forward_chain_[q] = duration(q, forward) + turn + backward_chain_[q];
     round_trip_[q] = duration(q, forward) + turn + duration(q, input);
-    if (weight_part_ == whole) round_trip_[q] += duration(q, weight);
+    if (weight_part_ == whole_share) round_trip_[q] += duration(q, weight);
   }
   shortest_tail_.assign(devices_, never);
   for (std::size_t q = 0; q < positions_; ++q)
@@ -59,7 +59,7 @@ OrderSpace::State OrderSpace::root() const {
 }
 
 std::int64_t OrderSpace::change(Kind kind) const {
-  return kind == forward ? whole : kind == input ? weight_part_ - whole : -weight_part_;
+  return kind == forward ? whole_share : kind == input ? weight_part_ - whole_share : -weight_part_;
 }
 
 bool OrderSpace::candidate(const State& state, std::size_t q, Kind kind, Choice& out) const {
@@ -75,7 +75,7 @@ bool OrderSpace::candidate(const State& state, std::size_t q, Kind kind, Choice&
   };
   if (kind == forward) {
     if (q > 0 && !wait(q - 1, forward, lag_[q - 1])) return false;
-    if (state.held[device] + whole > limits_[device]) return false;
+    if (state.held[device] + whole_share > limits_[device]) return false;
   } else if (kind == input) {
     if (static_cast<std::size_t>(state.done[slot(q, forward)]) <= turn) return false;
     if (q + 1 < positions_ ? !wait(q + 1, input, lag_[q]) : !wait(q, forward, 0)) return false;
@@ -127,7 +127,7 @@ Ticks OrderSpace::bound_after(State& state, const Choice& choice) const {
 
 // With one chunk per device, the forward `room` places on waits for the activations of this one: whole round trips.
 Ticks OrderSpace::memory_bound(const State& state, std::size_t q, Ticks first) const {
-  const std::int64_t room = limits_[device_[q]] / whole;
+  const std::int64_t room = limits_[device_[q]] / whole_share;
   const std::int64_t left = static_cast<std::int64_t>(micro_batches_) - state.done[slot(q, forward)];
   if (positions_ != devices_ || room < 1 || left < 1) return 0;
   return first + (left - 1) / room * round_trip_[q] + forward_chain_[q];
@@ -149,7 +149,7 @@ Ticks OrderSpace::backward_bound(const State& state, const std::vector<Ticks>& f
     const Ticks start = std::max(state.clock[d], arrival);
     next_end = start + duration(q, input);
     const std::int64_t pending = state.done[slot(q, input)] - state.done[slot(q, weight)];
-    const std::int64_t room = (limits_[d] - state.held[d] + pending * weight_part_) / whole;
+    const std::int64_t room = (limits_[d] - state.held[d] + pending * weight_part_) / whole_share;
     const std::int64_t left = static_cast<std::int64_t>(micro_batches_) - state.done[slot(q, forward)];
     const Ticks before = std::min(room, left) * duration(q, forward) + pending * duration(q, weight);
     best = std::max(best, start + std::max<Ticks>(0, rest[d] - before));

@@ -10,15 +10,15 @@ namespace spillway::planners {
 namespace {
 
 using Kind = PipelineOpKind;
-constexpr Ticks unknown = -1;
+constexpr Ticks unknown_ticks = -1;
 constexpr Ticks longest_run = std::int64_t{1} << 62;
 
 class PlanRun {
  public:
   PlanRun(const PipelinePlan& plan, const StageTimes& times)
       : plan_(plan), times_(times), table_(plan), devices_(static_cast<std::size_t>(plan.devices)) {
-    forward_.assign(table_.size(), unknown);
-    backward_.assign(table_.size(), unknown);
+    forward_.assign(table_.size(), unknown_ticks);
+    backward_.assign(table_.size(), unknown_ticks);
     lanes_.resize(2 * devices_);
     out_.compute.resize(devices_);
     out_.copies.resize(devices_);
@@ -128,7 +128,7 @@ class PlanRun {
 
   // Lowers `ready` to what `time` allows; false if that isn't known yet, and the lane then waits for it.
   static bool after(Ticks time, Ticks lag, std::uint32_t lane, std::uint32_t& waiter, Ticks& ready) {
-    if (time == unknown) {
+    if (time == unknown_ticks) {
       waiter = lane;
       return false;
     }

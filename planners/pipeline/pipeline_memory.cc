@@ -8,7 +8,7 @@ namespace spillway::planners {
 namespace {
 
 using Kind = PipelineOpKind;
-constexpr std::int64_t whole = 1'000'000;
+constexpr std::int64_t whole_activation = 1'000'000;
 
 struct Change {
   Ticks at = 0;
@@ -43,7 +43,7 @@ class ActivationCount {
 
  private:
   [[nodiscard]] double micro_batches(std::int64_t amount) const {
-    return static_cast<double>(amount) / static_cast<double>(whole * plan_.chunks * plan_.slices);
+    return static_cast<double>(amount) / static_cast<double>(whole_activation * plan_.chunks * plan_.slices);
   }
   [[nodiscard]] std::size_t index(std::size_t device, const PipelinePass& pass) const {
     return table_.index(pass, table_.position(device, pass.chunk));
@@ -65,23 +65,23 @@ class ActivationCount {
       };
       switch (op.kind) {
         case Kind::forward:
-          change(span.begin, !recomputed.empty() && recomputed[index(d, op.pass)] ? rules_.checkpoint : whole);
+          change(span.begin, !recomputed.empty() && recomputed[index(d, op.pass)] ? rules_.checkpoint : whole_activation);
           break;
         case Kind::recompute:
-          change(span.begin, whole - rules_.checkpoint);
+          change(span.begin, whole_activation - rules_.checkpoint);
           break;
         case Kind::backward:
-          change(span.end, -whole);
+          change(span.end, -whole_activation);
           break;
         case Kind::input_gradient:
-          change(span.end, rules_.weight_part - whole);
+          change(span.end, rules_.weight_part - whole_activation);
           break;
         case Kind::weight_gradient:
           change(span.end, -rules_.weight_part);
           break;
         case Kind::paired:
-          change(span.begin, whole);
-          change(span.end, -whole);
+          change(span.begin, whole_activation);
+          change(span.end, -whole_activation);
           break;
         case Kind::offload:
         case Kind::reload:
@@ -96,11 +96,11 @@ class ActivationCount {
       const TickSpan span = timeline_.copies[d][i];
       const bool leaves = op.kind == Kind::offload;
       has_copies[d] = true;
-      changes_[d].push_back(leaves ? Change{span.end, -whole} : Change{span.begin, whole});
+      changes_[d].push_back(leaves ? Change{span.end, -whole_activation} : Change{span.begin, whole_activation});
       if (op.peer < 0) continue;
       const auto peer = static_cast<std::size_t>(op.peer);
       has_copies[peer] = true;
-      changes_[peer].push_back(leaves ? Change{span.begin, whole} : Change{span.end, -whole});
+      changes_[peer].push_back(leaves ? Change{span.begin, whole_activation} : Change{span.end, -whole_activation});
     }
   }
 

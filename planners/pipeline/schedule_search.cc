@@ -17,7 +17,7 @@
 namespace spillway::planners {
 namespace {
 
-constexpr double whole = 1e6;
+constexpr double whole_activations = 1e6;
 constexpr std::int64_t most_exact_devices = 4, most_exact_micro_batches = 8;
 constexpr double slack = 1e-9;
 constexpr std::size_t most_blocks = 40;
@@ -159,7 +159,7 @@ class Search {
     const double none = static_cast<double>(request_.micro_batches);
     for (std::int64_t d = 0; d < request_.devices; ++d) {
       const double limit = limits_.empty() ? none : std::min(none, limits_[static_cast<std::size_t>(d)]);
-      out.push_back(static_cast<std::int64_t>(std::floor(limit * static_cast<double>(chunks) * whole + 0.5)));
+      out.push_back(static_cast<std::int64_t>(std::floor(limit * static_cast<double>(chunks) * whole_activations + 0.5)));
     }
     return out;
   }
@@ -187,7 +187,7 @@ class Search {
     if (auto greedy = zero_bubble_v_within(named_request(2), chunk_limits(2))) offer(std::move(*greedy), times);
     const std::vector<std::int64_t> room = chunk_limits(2);
     const auto most =
-        static_cast<std::int64_t>(static_cast<double>(*std::max_element(room.begin(), room.end())) / whole);
+        static_cast<std::int64_t>(static_cast<double>(*std::max_element(room.begin(), room.end())) / whole_activations);
     for (PipelinePlan& block : v_blocks_within(named_request(2), most, most_blocks)) offer(std::move(block), times);
     for (const bool is_zigzag : {false, true}) {
       PipelinePlan plan = is_zigzag ? zigzag_plan("search", request_.devices, request_.micro_batches, 2)

@@ -10,7 +10,7 @@
 namespace spillway::planners {
 namespace {
 
-using PassKey = std::tuple<std::uint16_t, std::uint16_t, std::uint16_t>;
+using LayerKey = std::tuple<std::uint16_t, std::uint16_t, std::uint16_t>;
 
 std::uint16_t layer_of(const Trace& trace, OpId op) { return trace.ops.layer[index_of(op)]; }
 
@@ -38,7 +38,7 @@ bool is_of_one_layer(const Trace& trace, const SavedTensor& saved) {
 
 std::vector<LayerPass> layer_passes(const RecomputeIndex& index) {
   const Trace& trace = index.trace();
-  std::map<PassKey, LayerPass> passes;
+  std::map<LayerKey, LayerPass> passes;
   for (std::size_t t = 0; t < index.saved().size(); ++t) {
     const SavedTensor& saved = index.saved()[t];
     if (saved.layer == no_index16) continue;

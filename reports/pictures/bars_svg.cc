@@ -15,9 +15,9 @@ namespace {
 constexpr double margin = 24, head = 76, step = 22, bar = 13, names = 260, notes = 84, plot = 190, gap = 78, foot = 30;
 constexpr std::string_view bad = "#B3261E";
 
-class Picture : private SvgCanvas {
+class BarsPicture : private SvgCanvas {
  public:
-  Picture(const std::vector<BarRow>& rows, const std::vector<BarColumn>& columns) : rows_(rows), columns_(columns) {}
+  BarsPicture(const std::vector<BarRow>& rows, const std::vector<BarColumn>& columns) : rows_(rows), columns_(columns) {}
 
   std::string draw(const std::string& title) {
     const double width = 2 * margin + names + notes + static_cast<double>(columns_.size()) * (plot + gap);
@@ -74,7 +74,7 @@ class Picture : private SvgCanvas {
 
 std::string bars_svg(const std::string& title, const std::vector<BarRow>& rows, const std::vector<BarColumn>& columns) {
   for (const BarColumn& column : columns) SPILLWAY_ASSERT(column.values.size() == rows.size());
-  return Picture(rows, columns).draw(title);
+  return BarsPicture(rows, columns).draw(title);
 }
 
 }  // namespace spillway::reports

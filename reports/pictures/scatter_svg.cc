@@ -38,9 +38,9 @@ Range range_of(const ScatterPanel& panel) {
 // Powers of ten alone where the axis is longer.
 constexpr double most_decades = 2.5;
 
-class Picture : private SvgCanvas {
+class ScatterPicture : private SvgCanvas {
  public:
-  explicit Picture(const std::string& title) : title_(title) {}
+  explicit ScatterPicture(const std::string& title) : title_(title) {}
 
   std::string draw(const std::vector<ScatterPanel>& panels) {
     const std::size_t across = std::clamp<std::size_t>(panels.size(), 1, 2);
@@ -105,7 +105,7 @@ std::string scatter_svg(const std::string& title, std::vector<ScatterPanel> pane
   for (ScatterPanel& panel : panels)
     std::erase_if(panel.points, [](const ScatterPoint& point) { return point.measured <= 0 || point.predicted <= 0; });
   std::erase_if(panels, [](const ScatterPanel& panel) { return panel.points.empty(); });
-  return Picture(title).draw(panels);
+  return ScatterPicture(title).draw(panels);
 }
 
 }  // namespace spillway::reports

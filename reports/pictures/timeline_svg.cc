@@ -24,17 +24,17 @@ constexpr std::string_view allocated_fill = "#0072B2", reserved_line = "#4D4D4D"
 constexpr std::array<std::string_view, binding_count> binding_fill = {"#0072B2", "#56B4E9", "#E69F00", "#CC79A7",
                                                                       "#F0E442", "#999999", "#D55E00", "#D9D9D9"};
 
-struct Box {
+struct LaneBox {
   double left = 0, top = 0, right = 0, bottom = 0;
-  [[nodiscard]] bool meets(const Box& other) const {
+  [[nodiscard]] bool meets(const LaneBox& other) const {
     return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
   }
 };
 
 // Draws from top to bottom; y_ is where the next part begins.
-class Picture : private SvgCanvas {
+class TimelinePicture : private SvgCanvas {
  public:
-  Picture(const Trace& trace, const Result& result, const SvgOptions& options)
+  TimelinePicture(const Trace& trace, const Result& result, const SvgOptions& options)
       : trace_(trace),
         result_(result),
         most_lanes_(static_cast<std::size_t>(std::max(options.most_lanes, 1))),
@@ -116,7 +116,7 @@ class Picture : private SvgCanvas {
 
 // ---- heading
 
-std::string Picture::fit_verdict() const {
+std::string TimelinePicture::fit_verdict() const {
   const MemoryResult& m = result_.memory;
   const std::string peak = bytes_text(m.peak_reserved > Bytes(0) ? m.peak_reserved : m.peak_allocated);
   if (result_.host_memory.verdict() == Verdict::does_not_fit)
@@ -141,7 +141,7 @@ std::string Picture::fit_verdict() const {
   return fmt::format("Fits: peak {} of {}{}, {} to spare.", peak, bytes_text(m.capacity), kept, bytes_text(spare));
 }
 
-std::string Picture::speed_verdict() const {
+std::string TimelinePicture::speed_verdict() const {
   if (span_ <= Picos(0)) return "Nothing was replayed.";
   std::string words = fmt::format("Step time {}.", duration_text(result_.step_time));
   std::int64_t total = 0;
@@ -157,7 +157,7 @@ std::string Picture::speed_verdict() const {
   return words;
 }
 
-void Picture::heading() {
+void TimelinePicture::heading() {
   for (const std::string& each : wrap_text(title(), 20 * 1.08, width_ - 2 * margin, 2)) {
     text(margin, y_ + 20, 20, each, ink, "start", true);
     y_ += 26;
@@ -171,7 +171,7 @@ void Picture::heading() {
 
 // ---- lanes
 
-void Picture::timeline() {
+void TimelinePicture::timeline() {
   if (span_ <= Picos(0)) return;
   std::vector<LaneRow> rows = fold_lanes(trace_, result_, span_, static_cast<int>(plot_));
   section("What runs when");
@@ -212,7 +212,7 @@ void Picture::timeline() {
   if (!left_out.empty()) paragraph("Less busy, not drawn: " + left_out + ".", small, faint, 3);
 }
 
-void Picture::draw_row(const LaneRow& row) {
+void TimelinePicture::draw_row(const LaneRow& row) {
   put("<g><title>{}</title>\n", svg_escape(row.name));
   text(left_ - 8, y_ + 15, small, fit_text(row.name, small, label_room - 8), ink, "end");
   for (int color = 0; color < work_color_count; ++color)
@@ -243,7 +243,7 @@ void Picture::draw_row(const LaneRow& row) {
 }
 
 // A line where each step begins, and at the end of the last; names where they have room. At most one line per 3 pixels.
-void Picture::step_boundaries(double top, double bottom, bool with_names) {
+void TimelinePicture::step_boundaries(double top, double bottom, bool with_names) {
   double drawn = -10, named = left_;
   for (std::size_t i = 0; i < result_.steps.size(); ++i) {
     const StepResult& step = result_.steps[i];
@@ -259,7 +259,7 @@ void Picture::step_boundaries(double top, double bottom, bool with_names) {
   }
 }
 
-void Picture::time_axis(double top, double bottom) {
+void TimelinePicture::time_axis(double top, double bottom) {
   for (const Tick& tick : time_ticks(span_, static_cast<int>(plot_ / 110))) {
     const double x = x_of(Picos(tick.at)), half = text_width(tick.label, small) / 2;
     line(x, top, x, bottom, grid);
@@ -271,7 +271,7 @@ void Picture::time_axis(double top, double bottom) {
 
 // ---- memory
 
-void Picture::memory() {
+void TimelinePicture::memory() {
   const MemoryResult& m = result_.memory;
   if (span_ <= Picos(0) || !m.known || m.timeline.empty()) return;
   if (m.on_host)
@@ -301,7 +301,7 @@ void Picture::memory() {
   peak_owners();
 }
 
-void Picture::memory_axis(double bottom, double scale, Bytes most) {
+void TimelinePicture::memory_axis(double bottom, double scale, Bytes most) {
   for (const Tick& tick : byte_ticks(most, 4)) {
     const double y = bottom - scale * static_cast<double>(tick.at);
     line(left_, y, left_ + plot_, y, grid);
@@ -310,7 +310,7 @@ void Picture::memory_axis(double bottom, double scale, Bytes most) {
 }
 
 // Allocated as an area, reserved as a line; in each pixel column the highest value that held within it.
-void Picture::memory_curve(double bottom, double scale, bool allocated) {
+void TimelinePicture::memory_curve(double bottom, double scale, bool allocated) {
   const auto columns = static_cast<std::size_t>(plot_);
   std::vector<std::int64_t> highest(columns, 0);
   std::int64_t value = 0;
@@ -340,7 +340,7 @@ void Picture::memory_curve(double bottom, double scale, bool allocated) {
     put("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n", path, reserved_line);
 }
 
-void Picture::memory_labels(double bottom, double scale, bool with_capacity) {
+void TimelinePicture::memory_labels(double bottom, double scale, bool with_capacity) {
   const MemoryResult& m = result_.memory;
   const bool peak_shown = m.peak_time >= Picos(0) && m.peak_time <= span_;
   const std::string peak = fmt::format("peak {}", bytes_text(m.peak_allocated));
@@ -354,10 +354,10 @@ void Picture::memory_labels(double bottom, double scale, bool with_capacity) {
     // Above its line, below it where the reserved curve runs just above; at the right end unless the peak is there.
     const double over = scale * static_cast<double>((m.peak_reserved - m.capacity).count());
     const double label_y = over > 0 && over < 20 ? line_y + 14 : line_y - 5;
-    const Box right_end{left_ + plot_ - room - 6, label_y - small, left_ + plot_, label_y + 3};
-    const bool taken = peak_shown && Box{left, y - 24, left + width, y + 24}.meets(right_end);
+    const LaneBox right_end{left_ + plot_ - room - 6, label_y - small, left_ + plot_, label_y + 3};
+    const bool taken = peak_shown && LaneBox{left, y - 24, left + width, y + 24}.meets(right_end);
     text(taken ? left_ + 4 : left_ + plot_ - 4, label_y, small, capacity, red, taken ? "start" : "end", true);
-    const bool on_line = Box{left, y - 22, left + width, y - 6}.meets({left_, line_y - 1, left_ + plot_, line_y + 1});
+    const bool on_line = LaneBox{left, y - 22, left + width, y - 6}.meets({left_, line_y - 1, left_ + plot_, line_y + 1});
     if (peak_shown) text(left, on_line ? y + 20 : y - 9, small, peak);
   } else if (peak_shown) {
     text(left, y - 9, small, peak);
@@ -365,7 +365,7 @@ void Picture::memory_labels(double bottom, double scale, bool with_capacity) {
   if (peak_shown) put("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\" stroke=\"#FFFFFF\"/>\n", x, y, ink);
 }
 
-void Picture::peak_owners() {
+void TimelinePicture::peak_owners() {
   constexpr std::size_t most = 6;
   const std::vector<PeakOwner>& owners = result_.memory.owners;
   std::string words;
@@ -377,7 +377,7 @@ void Picture::peak_owners() {
 
 // ---- breakdown
 
-void Picture::breakdown() {
+void TimelinePicture::breakdown() {
   std::vector<int> shown;
   double total = 0;
   for (int i = 0; i < binding_count; ++i) {
@@ -403,7 +403,7 @@ void Picture::breakdown() {
   breakdown_labels(shown, total);
 }
 
-void Picture::breakdown_labels(const std::vector<int>& shown, double total) {
+void TimelinePicture::breakdown_labels(const std::vector<int>& shown, double total) {
   const int columns = width_ >= 1000 ? 2 : 1;
   const double room = (width_ - 2 * margin) / columns;
   for (std::size_t k = 0; k < shown.size(); ++k) {
@@ -421,7 +421,7 @@ void Picture::breakdown_labels(const std::vector<int>& shown, double total) {
 }  // namespace
 
 std::string timeline_svg(const Trace& trace, const Result& result, const SvgOptions& options) {
-  return Picture(trace, result, options).draw();
+  return TimelinePicture(trace, result, options).draw();
 }
 
 }  // namespace spillway::reports

@@ -14,7 +14,7 @@ constexpr double width = 960, height = 560, margin = 24, head = 56, group_head =
 
 using Box = TreemapBox;
 
-class Picture : private SvgCanvas {
+class TreemapPicture : private SvgCanvas {
  public:
   std::string draw(const std::string& title, const std::string& subtitle, const std::vector<TreemapItem>& items) {
     text(margin, margin + 8, 17, fit_text(title, 17, width - 2 * margin));
@@ -60,7 +60,7 @@ class Picture : private SvgCanvas {
 }  // namespace
 
 std::string treemap_svg(const std::string& title, const std::string& subtitle, const std::vector<TreemapItem>& items) {
-  return Picture().draw(title, subtitle, items);
+  return TreemapPicture().draw(title, subtitle, items);
 }
 
 }  // namespace spillway::reports

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::string_view device_words = "cpu=cpu nvme=drives none=gpu";
 
-void training(FlagRows& rows) {
+void deepspeed_training(FlagRows& rows) {
   rows.say("train_batch_size", "model.global_batch", whole)
       .say("train_micro_batch_size_per_gpu", "model.micro_batch", whole)
       .say("gradient_accumulation_steps", "model.gradient_accumulation", whole)
@@ -99,7 +99,7 @@ void zero(FlagRows& rows) {
 
 std::vector<LaunchFlag> deepspeed_flags() {
   FlagRows rows(LaunchFormat::deepspeed);
-  training(rows);
+  deepspeed_training(rows);
   zero(rows);
   return rows.take();
 }

@@ -13,7 +13,7 @@ constexpr std::string_view optimizers =
     "muon=muon/foreach";
 constexpr std::string_view backward_prefetch = "BACKWARD_PRE=false BACKWARD_POST=true";
 
-void training(FlagRows& rows) {
+void huggingface_training(FlagRows& rows) {
   rows.say("model_name_or_path", "model.name", facts::model, "",
            "a bundled model by its published name, or a folder with config.json")
       .read("model_name", "model.name", facts::model, "", "")
@@ -232,7 +232,7 @@ void starting(FlagRows& rows) {
 
 std::vector<LaunchFlag> huggingface_flags() {
   FlagRows arguments(LaunchFormat::hf);
-  training(arguments);
+  huggingface_training(arguments);
   adapters(arguments);
   training_left_out(arguments);
   sharding(arguments, "fsdp_config.", false);

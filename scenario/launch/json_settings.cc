@@ -10,22 +10,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string json_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-void collect(const Json& value, const std::string& name, const std::string& place, TextBudget& budget,
+void collect_json(const Json& value, const std::string& name, const std::string& place, TextBudget& budget,
              std::vector<LaunchSetting>& into) {
   budget.spend(name.size() + place.size(), place);
   if (value.is_object() && (!value.empty() || name.empty())) {
     for (const auto& [key, below] : value.items())
-      collect(below, name.empty() ? key : name + "." + key, place + "/" + key, budget, into);
+      collect_json(below, name.empty() ? key : name + "." + key, place + "/" + key, budget, into);
     return;
   }
   LaunchSetting made{.name = name, .shown = name, .file = budget.file(), .place = place};
   made.is_null = value.is_null();
   if (value.is_array())
-    for (const Json& item : value) made.value += (made.value.empty() ? "" : ",") + text_of(item);
+    for (const Json& item : value) made.value += (made.value.empty() ? "" : ",") + json_text(item);
   else
-    made.value = text_of(value);
+    made.value = json_text(value);
   budget.spend(letters_of(made), place);
   into.push_back(std::move(made));
 }
@@ -39,7 +39,7 @@ std::vector<LaunchSetting> json_settings(const std::string& text, TextBudget& bu
   if (document_schema(text).starts_with("spillway"))
     throw InputError(file, "/schema", "is a file of spillway's own, no launch", "give the framework's file");
   std::vector<LaunchSetting> settings;
-  collect(root, "", "", budget, settings);
+  collect_json(root, "", "", budget, settings);
   return settings;
 }
 

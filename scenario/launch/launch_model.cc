@@ -37,7 +37,7 @@ constexpr std::array<TitanModel, 15> titan_models = {{{"llama3", "8B", "llama-3.
                                                       {"qwen3", "14B", "qwen3-14b"},
                                                       {"qwen3", "32B", "qwen3-32b"}}};
 
-std::string lower(std::string_view text) {
+std::string lower_name(std::string_view text) {
   std::string result(text);
   for (char& letter : result) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   return result;
@@ -50,7 +50,7 @@ LaunchModel by_titan_flavor(LaunchLedger& ledger) {
   const std::string flavor = ledger.text(facts::flavor).value_or("");
   std::vector<std::string> known;
   for (const TitanModel& each : titan_models) {
-    if (each.name == lower(name) && lower(each.flavor) == lower(flavor)) return bundled(std::string(each.bundled));
+    if (each.name == lower_name(name) && lower_name(each.flavor) == lower_name(flavor)) return bundled(std::string(each.bundled));
     known.push_back(fmt::format("{} {}", each.name, each.flavor));
   }
   const LaunchSetting& setting = ledger.setting_of(ledger.says(facts::flavor) ? facts::flavor : facts::model);
@@ -69,7 +69,7 @@ LaunchModel by_published_name(LaunchLedger& ledger) {
   if (const auto name = bundled_by_published_name(setting.value)) return bundled(*name);
   throw InputError(
       setting.file, setting.place, fmt::format("no bundled model is called '{}'", setting.value),
-      suggest(lower(setting.value), bundled_models(), "give --model NAME") + ", or give --model with its config.json");
+      suggest(lower_name(setting.value), bundled_models(), "give --model NAME") + ", or give --model with its config.json");
 }
 
 // Whether everything that a step's time and memory depend on is alike. Megatron pads the vocabulary.
@@ -156,7 +156,7 @@ std::optional<LaunchModel> model_of(LaunchLedger& ledger, std::int64_t tensor_pa
 }
 
 std::optional<std::string> bundled_by_published_name(std::string_view published) {
-  std::string name = lower(published);
+  std::string name = lower_name(published);
   if (const std::size_t slash = name.rfind('/'); slash != std::string::npos) name.erase(0, slash + 1);
   for (const std::string_view prefix : {"meta-", "unsloth-"})
     if (name.starts_with(prefix)) name.erase(0, prefix.size());

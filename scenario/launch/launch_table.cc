@@ -50,7 +50,7 @@ std::string plain_word(std::string_view text) {
   return small;
 }
 
-bool is_match(std::string_view pattern, std::string_view name) {
+bool is_row_match(std::string_view pattern, std::string_view name) {
   return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : pattern == name;
 }
 
@@ -73,7 +73,7 @@ const LaunchFlag* exact(LaunchFormat format, std::string_view name) {
 const LaunchFlag* by_beginning(LaunchFormat format, std::string_view name) {
   const LaunchFlag* best = nullptr;
   for (const LaunchFlag& row : launch_flags())
-    if (row.format == format && row.flag.ends_with('*') && is_match(row.flag, name))
+    if (row.format == format && row.flag.ends_with('*') && is_row_match(row.flag, name))
       if (best == nullptr || row.flag.size() > best->flag.size()) best = &row;
   return best;
 }

@@ -5,7 +5,7 @@
 namespace spillway::scenario {
 namespace {
 
-void layout(FlagRows& rows) {
+void megatron_layout(FlagRows& rows) {
   rows.say("tensor-model-parallel-size", "model.tensor_parallel", whole)
       .read("model-parallel-size", "model.tensor_parallel", whole, "its name before 2021")
       .say("sequence-parallel", "model.sequence_parallel", on_off)
@@ -168,7 +168,7 @@ void batch_and_precision(FlagRows& rows) {
       .not_said("decrease-batch-size-if-needed rampup-batch-size", "a step at the full batch is modelled");
 }
 
-void shape(FlagRows& rows) {
+void megatron_model(FlagRows& rows) {
   constexpr std::string_view key = "model.name";
   rows.say("num-layers", key, facts::layers, whole, "")
       .say("hidden-size", key, facts::hidden, whole, "")
@@ -248,7 +248,7 @@ void shape(FlagRows& rows) {
       .not_said("spec use-legacy-models", "layers are Megatron core's GPT layers");
 }
 
-void ignored(FlagRows& rows) {
+void megatron_ignored(FlagRows& rows) {
   rows.read("eval-interval", "model.evaluate_every", whole, "1000 where --eval-iters alone is given")
       .read("eval-iters", "model.evaluation_batches", facts::eval_iterations, whole,
             "global batches, 100 where --eval-interval alone is given; 0: no evaluation")
@@ -315,10 +315,10 @@ void ignored(FlagRows& rows) {
 
 std::vector<LaunchFlag> megatron_flags() {
   FlagRows rows(LaunchFormat::megatron);
-  layout(rows);
+  megatron_layout(rows);
   batch_and_precision(rows);
-  shape(rows);
-  ignored(rows);
+  megatron_model(rows);
+  megatron_ignored(rows);
   return rows.take();
 }
 

@@ -221,7 +221,7 @@ ModelSpec megatron_spec(LaunchLedger& ledger, const MegatronVocabulary& vocabula
 
 namespace {
 
-std::string text_of(bool flag) { return flag ? "true" : "false"; }
+std::string flag_text(bool flag) { return flag ? "true" : "false"; }
 
 void say_kinds(const ModelSpec& spec, ShapeFacts& said) {
   auto& all = said.facts;
@@ -232,11 +232,11 @@ void say_kinds(const ModelSpec& spec, ShapeFacts& said) {
   all[std::string(facts::norm)] = spec.norm == NormKind::layer_norm ? "layer_norm" : "rms_norm";
   if (spec.activation == Activation::silu_gated) all[std::string(facts::activation)] = "silu_gated";
   if (spec.activation == Activation::gelu_gated) all[std::string(facts::activation)] = "gelu_gated";
-  all[std::string(facts::untied)] = text_of(!spec.tied_embeddings);
+  all[std::string(facts::untied)] = flag_text(!spec.tied_embeddings);
   const bool no_bias = !spec.output_bias && !spec.feed_forward_bias;
-  all[std::string(facts::no_bias)] = text_of(no_bias);
-  all[std::string(facts::qkv_bias)] = text_of(no_bias && spec.qkv_bias);
-  all[std::string(facts::query_key_norm)] = text_of(spec.query_key_norm);
+  all[std::string(facts::no_bias)] = flag_text(no_bias);
+  all[std::string(facts::qkv_bias)] = flag_text(no_bias && spec.qkv_bias);
+  all[std::string(facts::query_key_norm)] = flag_text(spec.query_key_norm);
   lacks(spec.output_bias != spec.feed_forward_bias || (!no_bias && !spec.qkv_bias) || spec.head_bias, "its biases");
   lacks(!spec.norm_bias && spec.norm == NormKind::layer_norm, "its norms without biases");
   lacks(spec.positions == Positions::alibi || spec.positions == Positions::relative_bias, "its positions");
@@ -264,8 +264,8 @@ void say_experts(const ModelSpec& spec, ShapeFacts& said) {
   all[std::string(facts::active_experts)] = std::to_string(experts.active);
   all[std::string(facts::expert_width)] = std::to_string(experts.width);
   if (experts.shared_width > 0) all[std::string(facts::shared_width)] = std::to_string(experts.shared_width);
-  all[std::string(facts::shared_gate)] = text_of(experts.shared_gate);
-  all[std::string(facts::selection_bias)] = text_of(experts.selection_bias);
+  all[std::string(facts::shared_gate)] = flag_text(experts.shared_gate);
+  all[std::string(facts::selection_bias)] = flag_text(experts.selection_bias);
   if (experts.first_dense_layers > 0)
     all[std::string(facts::expert_layers)] =
         fmt::format("([0]*{}+[1]*{})", experts.first_dense_layers, spec.layers - experts.first_dense_layers);

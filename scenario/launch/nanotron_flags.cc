@@ -4,7 +4,7 @@
 namespace spillway::scenario {
 namespace {
 
-void layout(FlagRows& rows) {
+void nanotron_layout(FlagRows& rows) {
   rows.read("parallelism.dp", "model.data_parallel", whole)
       .read("parallelism.tp", "model.tensor_parallel", whole)
       .read("parallelism.pp", "model.pipeline_parallel", whole)
@@ -25,7 +25,7 @@ void layout(FlagRows& rows) {
       .as_modelled_if("parallelism.moe_layer_recompute", "false", "");
 }
 
-void training(FlagRows& rows) {
+void nanotron_training(FlagRows& rows) {
   rows.read("tokens.sequence_length", "model.sequence", whole)
       .read("tokens.micro_batch_size", "model.micro_batch", whole)
       .read("tokens.batch_accumulation_per_replica", "model.gradient_accumulation", whole)
@@ -36,7 +36,7 @@ void training(FlagRows& rows) {
       .read("optimizer.optimizer_factory.torch_adam_is_fused", "model.optimizer_form", "true=fused false=foreach");
 }
 
-void shape(FlagRows& rows) {
+void nanotron_model(FlagRows& rows) {
   const std::string_view key = "model.name";
   rows.read("model.model_config.num_hidden_layers", key, facts::layers, whole, "")
       .read("model.model_config.hidden_size", key, facts::hidden, whole, "")
@@ -71,7 +71,7 @@ void shape(FlagRows& rows) {
       .not_said("model.model_config.moe_config.*", "what else experts have is modelled one way");
 }
 
-void ignored(FlagRows& rows) {
+void nanotron_ignored(FlagRows& rows) {
   rows.no_effect(
           "model.model_config.bos_token_id model.model_config.eos_token_id model.model_config.pad_token_id "
           "model.model_config.initializer_range model.model_config.pretraining_tp model.model_config.rms_norm_eps "
@@ -95,10 +95,10 @@ void ignored(FlagRows& rows) {
 
 std::vector<LaunchFlag> nanotron_flags() {
   FlagRows rows(LaunchFormat::nanotron);
-  layout(rows);
-  training(rows);
-  shape(rows);
-  ignored(rows);
+  nanotron_layout(rows);
+  nanotron_training(rows);
+  nanotron_model(rows);
+  nanotron_ignored(rows);
   return rows.take();
 }
 

@@ -10,8 +10,8 @@
 namespace spillway::scenario {
 namespace {
 
-bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\n' || letter == '\r'; }
-bool is_name_letter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
+bool is_word_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\n' || letter == '\r'; }
+bool is_variable_letter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
 
 constexpr std::size_t word_letters = 32;  // that a word costs beside its own
 
@@ -96,8 +96,8 @@ class Expander {
       return braced(raw_.substr(begin + 2, at_ - begin - 3), unknown(""));
     }
     const std::size_t name = at_;
-    if (is_name_letter(raw_[at_]) && std::isdigit(static_cast<unsigned char>(raw_[at_])) == 0)
-      while (at_ < raw_.size() && is_name_letter(raw_[at_])) ++at_;
+    if (is_variable_letter(raw_[at_]) && std::isdigit(static_cast<unsigned char>(raw_[at_])) == 0)
+      while (at_ < raw_.size() && is_variable_letter(raw_[at_])) ++at_;
     else if (std::string_view("0123456789@*#?$!-").find(raw_[at_]) != std::string_view::npos)
       ++at_;
     else
@@ -119,7 +119,7 @@ class Expander {
   // What stands between ${ and }.
   Value braced(std::string_view inner, Value otherwise) const {
     std::size_t length = 0;
-    while (length < inner.size() && is_name_letter(inner[length])) ++length;
+    while (length < inner.size() && is_variable_letter(inner[length])) ++length;
     if (length == 0 && (inner.starts_with('@') || inner.starts_with('*'))) length = 1;
     const std::string_view name = inner.substr(0, length);
     const std::string_view rest = inner.substr(length);
@@ -172,7 +172,7 @@ class Expander {
   // Known letters, split at blanks.
   void insert_split(const ShellWord& element, std::string_view letters) {
     for (const char letter : letters) {
-      if (is_blank(letter)) {
+      if (is_word_blank(letter)) {
         end_word();
         continue;
       }
@@ -191,7 +191,7 @@ class Expander {
       if (is_group) {
         end = std::min(closing(text, text[at] == '`' ? at : at + 1), text.size());
       } else if (text[at] == '$') {
-        while (end < text.size() && is_name_letter(text[end])) ++end;
+        while (end < text.size() && is_variable_letter(text[end])) ++end;
       }
       if (end == at + 1 && text[at] != '$')
         insert_split(element, text.substr(at, 1));
@@ -253,7 +253,7 @@ class Arithmetic {
   using Number = std::optional<std::int64_t>;
 
   void blanks() {
-    while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
+    while (at_ < text_.size() && is_word_blank(text_[at_])) ++at_;
   }
   bool takes(char letter) {
     blanks();
@@ -314,7 +314,7 @@ class Arithmetic {
       if (at_ < text_.size() && (text_[at_] == '{' || text_[at_] == '('))
         at_ = std::min(shell_closing(text_, at_, line_, scope_.budget), text_.size());
     }
-    while (at_ < text_.size() && is_name_letter(text_[at_])) ++at_;
+    while (at_ < text_.size() && is_variable_letter(text_[at_])) ++at_;
     std::string_view word = text_.substr(begin, at_ - begin);
     if (word.empty()) return std::nullopt;
     if (std::isdigit(static_cast<unsigned char>(word.front())) != 0) return number(word);

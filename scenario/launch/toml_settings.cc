@@ -91,7 +91,7 @@ class TomlDepth {
   std::vector<int> open_;                   // brackets: the dots before each
 };
 
-std::string text_of(const toml::node& value) {
+std::string toml_text(const toml::node& value) {
   if (const auto* text = value.as_string()) return text->get();
   std::ostringstream out;
   value.visit([&](const auto& node) {
@@ -101,21 +101,21 @@ std::string text_of(const toml::node& value) {
   return out.str();
 }
 
-void collect(const toml::node& value, const std::string& name, TextBudget& budget, std::vector<LaunchSetting>& into) {
+void collect_toml(const toml::node& value, const std::string& name, TextBudget& budget, std::vector<LaunchSetting>& into) {
   const auto line = static_cast<std::int64_t>(value.source().begin.line);
   if (const toml::table* table = value.as_table()) {
     for (const auto& [key, below] : *table) {
       budget.spend(name.size() + key.str().size(), line);
-      collect(below, name.empty() ? std::string(key.str()) : name + "." + std::string(key.str()), budget, into);
+      collect_toml(below, name.empty() ? std::string(key.str()) : name + "." + std::string(key.str()), budget, into);
     }
     return;
   }
   LaunchSetting made{.name = name, .shown = name, .file = budget.file()};
   made.place = "line " + std::to_string(line);
   if (const toml::array* list = value.as_array())
-    for (const toml::node& item : *list) made.value += (made.value.empty() ? "" : ",") + text_of(item);
+    for (const toml::node& item : *list) made.value += (made.value.empty() ? "" : ",") + toml_text(item);
   else
-    made.value = text_of(value);
+    made.value = toml_text(value);
   budget.spend(letters_of(made), line);
   into.push_back(std::move(made));
 }
@@ -127,7 +127,7 @@ std::vector<LaunchSetting> toml_settings(const std::string& text, TextBudget& bu
   try {
     const toml::table root = toml::parse(text, budget.file());
     std::vector<LaunchSetting> settings;
-    collect(root, "", budget, settings);
+    collect_toml(root, "", budget, settings);
     return settings;
   } catch (const toml::parse_error& error) {
     throw InputError(budget.file(), "line " + std::to_string(error.source().begin.line),

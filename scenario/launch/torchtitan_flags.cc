@@ -4,7 +4,7 @@
 namespace spillway::scenario {
 namespace {
 
-void layout(FlagRows& rows) {
+void torchtitan_layout(FlagRows& rows) {
   rows.say("parallelism.data_parallel_replicate_degree", "model.data_parallel", facts::replicas, whole,
            "replicas of what is sharded")
       .say("parallelism.data_parallel_shard_degree", "model.data_parallel", facts::shards, whole,
@@ -48,7 +48,7 @@ void layout(FlagRows& rows) {
       .not_said("fault_tolerance.enable", "replicas are reckoned as reduced in every step");
 }
 
-void training(FlagRows& rows) {
+void torchtitan_training(FlagRows& rows) {
   rows.say("model.name", "model.name", facts::model, "", "with model.flavor a bundled model")
       .say("model.flavor", "model.name", facts::flavor, "", "")
       .say("training.local_batch_size", "model.micro_batch", facts::local_batch, whole,
@@ -83,7 +83,7 @@ void training(FlagRows& rows) {
       .not_said("memory_estimation.* compile.*", "not modelled");
 }
 
-void ignored(FlagRows& rows) {
+void torchtitan_ignored(FlagRows& rows) {
   rows.no_effect(
           "job.description job.dump_folder job.print_args job.use_for_integration_test job.custom_config_module "
           "job.print_config job.save_config_file",
@@ -112,9 +112,9 @@ void ignored(FlagRows& rows) {
 
 std::vector<LaunchFlag> torchtitan_flags() {
   FlagRows rows(LaunchFormat::torchtitan);
-  layout(rows);
-  training(rows);
-  ignored(rows);
+  torchtitan_layout(rows);
+  torchtitan_training(rows);
+  torchtitan_ignored(rows);
   return rows.take();
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double seconds_per_year = 365.0 * 86400.0;
 
-Rate scaled(Rate rate, double factor) { return rate_from_bytes_per_second(to_bytes_per_second(rate) * factor); }
+Rate scaled_rate(Rate rate, double factor) { return rate_from_bytes_per_second(to_bytes_per_second(rate) * factor); }
 
 double efficiency(const Maybe<CurveFamily>& table, std::int64_t depth, Bytes extent) {
   if (!table) return 1;
@@ -48,9 +48,9 @@ NvmeModel nvme_model(const NvmeProfile& drive, Bytes extent, std::int64_t queue_
   }
   const std::int64_t depth = queue_depth > 0 ? queue_depth : drive.queue_depth ? drive.queue_depth->value : 32;
   NvmeModel model;
-  model.read = scaled(drive.read_bandwidth->value, efficiency(drive.read_efficiency, depth, extent));
+  model.read = scaled_rate(drive.read_bandwidth->value, efficiency(drive.read_efficiency, depth, extent));
   const double write_share = efficiency(drive.write_efficiency, depth, extent);
-  model.write = scaled(drive.write_bandwidth->value, write_share);
+  model.write = scaled_rate(drive.write_bandwidth->value, write_share);
   model.steady_write = model.write;
   model.read_latency = drive.read_latency ? drive.read_latency->value : Picos::zero();
   model.write_latency = drive.write_latency ? drive.write_latency->value : Picos::zero();
@@ -58,14 +58,14 @@ NvmeModel nvme_model(const NvmeProfile& drive, Bytes extent, std::int64_t queue_
   model.write_window = window(depth, extent, model.write_latency);
   if (drive.read_write_interference) model.interference = drive.read_write_interference->value;
   if (drive.steady_write_bandwidth) {
-    model.steady_write = std::min(model.write, scaled(drive.steady_write_bandwidth->value, write_share));
+    model.steady_write = std::min(model.write, scaled_rate(drive.steady_write_bandwidth->value, write_share));
   }
   if (drive.write_cache && model.steady_write < model.write) {
     const double filling = 1 - to_bytes_per_second(model.steady_write) / to_bytes_per_second(model.write);
     const Bytes size = std::max(Bytes(2), fraction_of(drive.write_cache->value, filling));
     model.cache = NvmeModel::Cache{size, size / 2, model.steady_write, Bytes(0), Rate()};
     if (drive.folding_write_bandwidth && drive.folding_bytes)
-      add_folding(*model.cache, std::min(model.write, scaled(drive.folding_write_bandwidth->value, write_share)),
+      add_folding(*model.cache, std::min(model.write, scaled_rate(drive.folding_write_bandwidth->value, write_share)),
                   drive.folding_bytes->value);
   } else if (!drive.write_cache) {
     model.write = model.steady_write;

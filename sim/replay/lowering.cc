@@ -14,7 +14,7 @@
 namespace spillway::sim {
 namespace {
 
-constexpr std::size_t between_checks = 1024;  // whether to stop
+constexpr std::size_t ops_between_checks = 1024;  // whether to stop
 
 class Lowering {
  public:
@@ -150,7 +150,7 @@ class Lowering {
   void add_device_works() {
     std::vector<std::size_t> before(trace_.lanes.size(), none);
     for (std::size_t i = 0; i < ops_.size(); ++i) {
-      if (i % between_checks == 0) check_stop();
+      if (i % ops_between_checks == 0) check_stop();
       if (is_host_call(ops_.kind[i])) continue;
       const std::size_t lane = index_of(ops_.lane[i]);
       const ActivityId activity = add_work(i, out_.lane[lane]);

@@ -16,7 +16,7 @@ namespace spillway::sim {
 namespace {
 
 constexpr std::uint32_t no_unit = 0xffffffffU;
-constexpr const char* remedy = "plan the order anew from this trace: `spillway plan order`";
+constexpr const char* order_remedy = "plan the order anew from this trace: `spillway plan order`";
 
 std::string file_of(const Trace& trace) { return trace.provenance.empty() ? "" : trace.provenance.front().file; }
 
@@ -121,9 +121,9 @@ std::vector<RepeatedRead> repeated_reads(const Trace& trace, const OffloadPlan& 
   return reads;
 }
 
-class Rewriter {
+class OrderRewriter {
  public:
-  Rewriter(const Trace& trace, const OrderPlan& plan, const OffloadPlan* fates)
+  OrderRewriter(const Trace& trace, const OrderPlan& plan, const OffloadPlan* fates)
       : trace_(trace), units_(order_units(trace)), fates_(fates) {
     constexpr std::array needed = {Capability::uses};
     trace.require(needed, "an order plan");
@@ -137,14 +137,14 @@ class Rewriter {
     move_memory();
     out_.check_invariants();
     const PlanVerdict verdict = check_reordering(trace_, out_, moved_);
-    if (!verdict.sound()) throw InputError(file_of(trace_), "order", verdict.fault, remedy);
+    if (!verdict.sound()) throw InputError(file_of(trace_), "order", verdict.fault, order_remedy);
     return {std::move(out_), std::move(moved_)};
   }
 
  private:
   void find_units(const OrderPlan& plan) {
     if (plan.digest != digest_of_works(trace_))
-      throw InputError(file_of(trace_), "order", "the plan was made for another trace", remedy);
+      throw InputError(file_of(trace_), "order", "the plan was made for another trace", order_remedy);
     std::vector<std::uint32_t> unit_of_head(trace_.ops.size(), no_unit);
     for (std::size_t u = 0; u < units_.size(); ++u)
       unit_of_head[index_of(units_.heads[u])] = static_cast<std::uint32_t>(u);
@@ -152,13 +152,13 @@ class Rewriter {
       const std::uint32_t unit = index_of(head) < unit_of_head.size() ? unit_of_head[index_of(head)] : no_unit;
       if (unit == no_unit)
         throw InputError(file_of(trace_), "order",
-                         "op " + std::to_string(index_of(head)) + " is missing or comes twice", remedy);
+                         "op " + std::to_string(index_of(head)) + " is missing or comes twice", order_remedy);
       unit_of_head[index_of(head)] = no_unit;
       order_.push_back(unit);
     }
     if (order_.size() != units_.size())
       throw InputError(file_of(trace_), "order",
-                       std::to_string(units_.size() - order_.size()) + " ops of the trace are not in the plan", remedy);
+                       std::to_string(units_.size() - order_.size()) + " ops of the trace are not in the plan", order_remedy);
     std::stable_sort(order_.begin(), order_.end(),
                      [this](std::uint32_t a, std::uint32_t b) { return rank_of_unit(a) < rank_of_unit(b); });
   }
@@ -465,11 +465,11 @@ class FateMover {
   }
   void check(TensorId tensor) const {
     if (tensor == TensorId::none || index_of(tensor) >= before_.tensors.size())
-      throw InputError(file_of(before_), "fates", "they name a tensor that the trace doesn't have", remedy);
+      throw InputError(file_of(before_), "fates", "they name a tensor that the trace doesn't have", order_remedy);
   }
   [[nodiscard]] OpId now(OpId op) const {
     if (op != OpId::none && index_of(op) >= after_.moved.size())
-      throw InputError(file_of(before_), "fates", "they name an op that the trace doesn't have", remedy);
+      throw InputError(file_of(before_), "fates", "they name an op that the trace doesn't have", order_remedy);
     return op == OpId::none ? op : after_.moved[index_of(op)];
   }
 
@@ -495,7 +495,7 @@ class FateMover {
                        "it moves a use of '" +
                            std::string(before_.strings.text(before_.tensors.name[index_of(old.tensor)])) +
                            "' past absence " + std::to_string(k),
-                       remedy);
+                       order_remedy);
     absence.fetch_at = now(old.fetch_at);
     if (absence.tier == Tier::recompute && absence.fetch_at == OpId::none) absence.fetch_at = now(old.back_before);
     if (absence.tier == Tier::recompute || absence.fetch_at == OpId::none) return;
@@ -565,7 +565,7 @@ std::uint64_t digest_of_works(const Trace& trace) {
 OrderPlan program_order(const Trace& trace) { return {digest_of_works(trace), order_units(trace).heads}; }
 
 Reordered reorder(const Trace& trace, const OrderPlan& plan, const OffloadPlan* fates) {
-  return Rewriter(trace, plan, fates).run();
+  return OrderRewriter(trace, plan, fates).run();
 }
 
 Trace reordered(const Trace& trace, const OrderPlan& plan) { return reorder(trace, plan).trace; }

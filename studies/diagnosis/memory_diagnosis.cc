@@ -23,9 +23,9 @@ struct Live {
   std::uint32_t stack = no_stack;
 };
 
-class Diagnosis {
+class MemoryDiagnosisMaker {
  public:
-  Diagnosis(const Trace& trace, std::int16_t device) : trace_(trace), device_(device) {
+  MemoryDiagnosisMaker(const Trace& trace, std::int16_t device) : trace_(trace), device_(device) {
     const auto& events = trace.memory_events;
     // Some writers record completions alone.
     if (std::none_of(events.begin(), events.end(), [&](const MemoryEvent& event) {
@@ -261,6 +261,6 @@ bool is_library(std::string_view place) {
          });
 }
 
-MemoryDiagnosis diagnose_memory(const Trace& trace, std::int16_t device) { return Diagnosis(trace, device).run(); }
+MemoryDiagnosis diagnose_memory(const Trace& trace, std::int16_t device) { return MemoryDiagnosisMaker(trace, device).run(); }
 
 }  // namespace spillway::studies

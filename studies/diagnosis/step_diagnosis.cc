@@ -36,9 +36,9 @@ struct HostRow {
   std::vector<TimeInterval> intervals;
 };
 
-class Diagnosis {
+class StepDiagnosisMaker {
  public:
-  Diagnosis(const LoadedScenario& loaded, const Result& result, std::size_t most)
+  StepDiagnosisMaker(const LoadedScenario& loaded, const Result& result, std::size_t most)
       : loaded_(loaded), trace_(loaded.trace), result_(result), most_(most), busy_(busy_intervals()) {}
 
   StepDiagnosis run(const Trace* with_python, DiagnosisDepth depth) {
@@ -372,7 +372,7 @@ class Diagnosis {
 
 StepDiagnosis diagnose_step(const LoadedScenario& loaded, const Result& result, const Trace* with_python,
                             std::size_t most, DiagnosisDepth depth) {
-  return Diagnosis(loaded, result, most).run(with_python, depth);
+  return StepDiagnosisMaker(loaded, result, most).run(with_python, depth);
 }
 
 std::optional<StepDiagnosis> diagnose_capture(const LoadedScenario& loaded, const ScenarioRun& run,

@@ -70,14 +70,14 @@ constexpr const char* whole =
     R"("signals":[["a","b"],[]],"bearings":[[[1,2],[3,4]],[]],"start":[54.5,10.0],"stores":{"rice":[1,2]},)"
     R"("watch":{"keeper":"Jo","is_night":null},"note.1":"calm","note.2":3})";
 
-Voyage read(const std::string& text) {
+Voyage read_voyage(const std::string& text) {
   Voyage voyage;
   read_document(text, "v.json", [&](FieldVisitor& visitor) { describe(voyage, visitor); });
   return voyage;
 }
 
 TEST(FieldKinds, AreReadAndWrittenBack) {
-  Voyage voyage = read(whole);
+  Voyage voyage = read_voyage(whole);
   EXPECT_EQ(voyage.digest, 255U);
   ASSERT_EQ(voyage.depths.size(), 2U);
   EXPECT_TRUE(std::isinf(voyage.depths[1]));
@@ -95,7 +95,7 @@ TEST(FieldKinds, AreReadAndWrittenBack) {
 }
 
 TEST(FieldKinds, WhatIsAbsentIsNotWritten) {
-  Voyage voyage = read(R"({"schema": "voyage", "digest": "A"})");
+  Voyage voyage = read_voyage(R"({"schema": "voyage", "digest": "A"})");
   EXPECT_FALSE(voyage.watch);
   EXPECT_EQ(voyage.digest, 10U);
   FieldWriter writer;
@@ -104,9 +104,9 @@ TEST(FieldKinds, WhatIsAbsentIsNotWritten) {
                            R"("start":[0.0,0.0]})");
 }
 
-std::string complaint(const std::string& fields) {
+std::string kinds_complaint(const std::string& fields) {
   try {
-    static_cast<void>(read(R"({"schema": "voyage", "digest": "1")" + fields + "}"));
+    static_cast<void>(read_voyage(R"({"schema": "voyage", "digest": "1")" + fields + "}"));
   } catch (const InputError& error) {
     return error.what();
   }
@@ -115,32 +115,32 @@ std::string complaint(const std::string& fields) {
 
 // A place is a JSON pointer, through lists in lists, tuples and maps.
 TEST(FieldKinds, MistakesNameTheirPlace) {
-  EXPECT_EQ(complaint(""), "");
-  EXPECT_THAT(complaint(R"(, "depths": [1, "deep"])"), HasSubstr("v.json: /depths/1: expected a number"));
-  EXPECT_THAT(complaint(R"(, "signals": [[], ["a", 1]])"), HasSubstr("/signals/1: expected a list of texts"));
-  EXPECT_THAT(complaint(R"(, "signals": [3])"), HasSubstr("/signals/0: expected a list"));
-  EXPECT_THAT(complaint(R"(, "bearings": [[], [[1, 360]]])"), HasSubstr("/bearings/1/0/1: expected a whole number"));
-  EXPECT_THAT(complaint(R"(, "bearings": [[[1]]])"), HasSubstr("/bearings/0/0: expected 2 values"));
-  EXPECT_THAT(complaint(R"(, "bearings": [[{}]])"), HasSubstr("/bearings/0/0: expected a list"));
-  EXPECT_THAT(complaint(R"(, "start": [1])"), HasSubstr("/start: expected 2 values"));
-  EXPECT_THAT(complaint(R"(, "start": {})"), HasSubstr("/start: expected a list"));
-  EXPECT_THAT(complaint(R"(, "stores": {"rice": [1, -2]})"), HasSubstr("/stores/rice/1: expected a whole number"));
-  EXPECT_THAT(complaint(R"(, "stores": {"rice": 1})"), HasSubstr("/stores/rice: expected a list"));
-  EXPECT_THAT(complaint(R"(, "watch": {"mate": 1})"), HasSubstr("/watch/keeper: missing"));
-  EXPECT_THAT(complaint(R"(, "watch": {"keeper": "nobody"})"), HasSubstr("/watch/keeper: nobody keeps it"));
-  EXPECT_THAT(complaint(R"(, "note.1": [1])"), HasSubstr("/note.1: expected a number, a text"));
-  EXPECT_THAT(complaint(R"(, "note.1": null)"), HasSubstr("/note.1"));
-  EXPECT_THAT(complaint(R"(, "digest": "1")"), HasSubstr("appears twice"));
+  EXPECT_EQ(kinds_complaint(""), "");
+  EXPECT_THAT(kinds_complaint(R"(, "depths": [1, "deep"])"), HasSubstr("v.json: /depths/1: expected a number"));
+  EXPECT_THAT(kinds_complaint(R"(, "signals": [[], ["a", 1]])"), HasSubstr("/signals/1: expected a list of texts"));
+  EXPECT_THAT(kinds_complaint(R"(, "signals": [3])"), HasSubstr("/signals/0: expected a list"));
+  EXPECT_THAT(kinds_complaint(R"(, "bearings": [[], [[1, 360]]])"), HasSubstr("/bearings/1/0/1: expected a whole number"));
+  EXPECT_THAT(kinds_complaint(R"(, "bearings": [[[1]]])"), HasSubstr("/bearings/0/0: expected 2 values"));
+  EXPECT_THAT(kinds_complaint(R"(, "bearings": [[{}]])"), HasSubstr("/bearings/0/0: expected a list"));
+  EXPECT_THAT(kinds_complaint(R"(, "start": [1])"), HasSubstr("/start: expected 2 values"));
+  EXPECT_THAT(kinds_complaint(R"(, "start": {})"), HasSubstr("/start: expected a list"));
+  EXPECT_THAT(kinds_complaint(R"(, "stores": {"rice": [1, -2]})"), HasSubstr("/stores/rice/1: expected a whole number"));
+  EXPECT_THAT(kinds_complaint(R"(, "stores": {"rice": 1})"), HasSubstr("/stores/rice: expected a list"));
+  EXPECT_THAT(kinds_complaint(R"(, "watch": {"mate": 1})"), HasSubstr("/watch/keeper: missing"));
+  EXPECT_THAT(kinds_complaint(R"(, "watch": {"keeper": "nobody"})"), HasSubstr("/watch/keeper: nobody keeps it"));
+  EXPECT_THAT(kinds_complaint(R"(, "note.1": [1])"), HasSubstr("/note.1: expected a number, a text"));
+  EXPECT_THAT(kinds_complaint(R"(, "note.1": null)"), HasSubstr("/note.1"));
+  EXPECT_THAT(kinds_complaint(R"(, "digest": "1")"), HasSubstr("appears twice"));
 }
 
 TEST(FieldKinds, AnOlderNameIsTakenAndNamed) {
-  EXPECT_EQ(complaint(R"(, "guard": {"keeper": "Jo", "other": 1})"), "");
-  EXPECT_THAT(complaint(R"(, "guard": {"keeper": 1})"), HasSubstr("/guard/keeper: expected a text"));
+  EXPECT_EQ(kinds_complaint(R"(, "guard": {"keeper": "Jo", "other": 1})"), "");
+  EXPECT_THAT(kinds_complaint(R"(, "guard": {"keeper": 1})"), HasSubstr("/guard/keeper: expected a text"));
 }
 
 TEST(FieldKinds, DigestsAreHexadecimal) {
   for (const char* digest : {R"("")", R"("xyz")", R"("11112222333344445")", "7"})
-    EXPECT_THROW(read(std::string(R"({"schema": "voyage", "digest": )") + digest + "}"), InputError) << digest;
+    EXPECT_THROW(read_voyage(std::string(R"({"schema": "voyage", "digest": )") + digest + "}"), InputError) << digest;
 }
 
 TEST(FieldKinds, MakeASchema) {

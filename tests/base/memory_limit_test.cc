@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 
-std::string error_of(FileMemory& memory, std::uint64_t bytes) {
+std::string limit_error(FileMemory& memory, std::uint64_t bytes) {
   try {
     for (; bytes > 0; bytes -= mib) memory.add(mib);
   } catch (const InputError& error) {
@@ -31,8 +31,8 @@ TEST(FileMemory, IsInProportionToTheFile) {
   std::fclose(file);
   constexpr std::uint64_t allowed = (64 + 512) * mib;
   FileMemory memory(path);
-  EXPECT_EQ(error_of(memory, allowed), "");
-  const std::string error = error_of(memory, 8 * mib);
+  EXPECT_EQ(limit_error(memory, allowed), "");
+  const std::string error = limit_error(memory, 8 * mib);
   EXPECT_NE(error.find(path), std::string::npos) << error;
   EXPECT_NE(error.find("576.0 MiB"), std::string::npos) << error;
   FileMemory at_once(path);
@@ -42,10 +42,10 @@ TEST(FileMemory, IsInProportionToTheFile) {
 
 TEST(FileMemory, KeepsToTheMemoryLimit) {
   FileMemory memory("memory");
-  EXPECT_EQ(error_of(memory, 8 * mib), "");
+  EXPECT_EQ(limit_error(memory, 8 * mib), "");
   const std::uint64_t before = memory_limit();
   memory_limit() = 1;
-  EXPECT_NE(error_of(memory, 8 * mib).find("--memory-limit"), std::string::npos);
+  EXPECT_NE(limit_error(memory, 8 * mib).find("--memory-limit"), std::string::npos);
   memory_limit() = before;
 }
 

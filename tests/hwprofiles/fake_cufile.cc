@@ -27,7 +27,7 @@ struct Description {
   const void* operations;
 };
 int descriptor_of_file = -1;
-bool told(std::string_view manner) {
+bool asked_for(std::string_view manner) {
   const char* words = std::getenv("FAKE_CUFILE");
   return words != nullptr && words == manner;
 }
@@ -45,7 +45,7 @@ unsigned done[2];  // reads, writes
 ssize_t counted(ssize_t moved, bool is_write) {
   const std::lock_guard lock(mutex);
   const char* folder = std::getenv("SPILLWAY_NVIDIA_FS");
-  if (moved < 0 || folder == nullptr || told("compatibility")) return moved;
+  if (moved < 0 || folder == nullptr || asked_for("compatibility")) return moved;
   ++done[is_write ? 1 : 0];
   const std::string path = std::string(folder) + "/stats";
   std::string head;
@@ -62,10 +62,10 @@ ssize_t unplugged() {
 }  // namespace
 
 extern "C" {
-Error cuFileDriverOpen() { return {told("no driver") ? 5001 : 0, 0}; }
+Error cuFileDriverOpen() { return {asked_for("no driver") ? 5001 : 0, 0}; }
 Error cuFileDriverClose_v2() { return {}; }
 Error cuFileHandleRegister(void** handle, Description* description) {
-  if (told("no file system")) return {5027, 0};
+  if (asked_for("no file system")) return {5027, 0};
   descriptor_of_file = description->of.descriptor;
   // Its own memory need not be aligned.
   fcntl(descriptor_of_file, F_SETFL, fcntl(descriptor_of_file, F_GETFL) & ~O_DIRECT);
@@ -74,14 +74,14 @@ Error cuFileHandleRegister(void** handle, Description* description) {
 }
 Error cuFileDriverGetProperties(Properties* properties) {
   std::memset(properties, 0, sizeof *properties);
-  if (told("peer to peer")) properties->feature_flags = 1U << 4U;
+  if (asked_for("peer to peer")) properties->feature_flags = 1U << 4U;
   return {};
 }
 void cuFileHandleDeregister(void*) { descriptor_of_file = -1; }
 ssize_t cuFileRead(void* handle, void* memory, std::size_t bytes, off_t place, off_t) {
-  return told("unplugged") ? unplugged() : counted(pread(*static_cast<int*>(handle), memory, bytes, place), false);
+  return asked_for("unplugged") ? unplugged() : counted(pread(*static_cast<int*>(handle), memory, bytes, place), false);
 }
 ssize_t cuFileWrite(void* handle, const void* memory, std::size_t bytes, off_t place, off_t) {
-  return told("unplugged") ? unplugged() : counted(pwrite(*static_cast<int*>(handle), memory, bytes, place), true);
+  return asked_for("unplugged") ? unplugged() : counted(pwrite(*static_cast<int*>(handle), memory, bytes, place), true);
 }
 }

@@ -94,7 +94,7 @@ TEST(GpuPoints, AreNotWrittenOver) {
   EXPECT_FALSE(std::ifstream(empty).good());
 }
 
-std::string refusal(const std::string& text) {
+std::string points_refusal(const std::string& text) {
   const std::string path = place("wrong.jsonl");
   std::ofstream(path) << text;
   try {
@@ -108,11 +108,11 @@ std::string refusal(const std::string& text) {
 TEST(GpuPoints, TellWhatIsWrongWithAFile) {
   using testing::HasSubstr;
   const std::string head = device_line(some_device());
-  EXPECT_THAT(refusal(""), HasSubstr("no file of raw points"));
-  EXPECT_THAT(refusal(point_line(product())), HasSubstr("no file of raw points"));
-  EXPECT_THAT(refusal(head + "{\"point\":{\"kind\":\"product\",\"value\":-1}}\n"), HasSubstr("line 2"));
-  EXPECT_THAT(refusal(head + "{\"point\":{\"kind\":\"nonsense\",\"value\":1}}\n"), HasSubstr("line 2"));
-  EXPECT_THAT(refusal(head + "{\"pint\":1}\n"), HasSubstr("line 2"));
+  EXPECT_THAT(points_refusal(""), HasSubstr("no file of raw points"));
+  EXPECT_THAT(points_refusal(point_line(product())), HasSubstr("no file of raw points"));
+  EXPECT_THAT(points_refusal(head + "{\"point\":{\"kind\":\"product\",\"value\":-1}}\n"), HasSubstr("line 2"));
+  EXPECT_THAT(points_refusal(head + "{\"point\":{\"kind\":\"nonsense\",\"value\":1}}\n"), HasSubstr("line 2"));
+  EXPECT_THAT(points_refusal(head + "{\"pint\":1}\n"), HasSubstr("line 2"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t mebibyte = 1 << 20;
 
-LoadedScenario step(const std::string& memory, const std::string& model = "",
+LoadedScenario reserved_step(const std::string& memory, const std::string& model = "",
                     const std::string& hardware = "h100-80gb-1gpu") {
   return load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
       "model": {"name": "gpt2-small", "sequence": 512, "micro_batch": 4)" +
@@ -39,7 +39,7 @@ const ReservePart* part(const Reserve& reserve, const std::string& begin) {
 // 2 stages x 2 x 2 GPUs: tensor, pipeline and data groups. 3 x 0.1 GiB taken, 3 x 0.4 GiB and 1.5 % of the capacity
 // margin; context and handles are the profile's 1 GiB, the upper end of their range.
 TEST(Reserve, HasAPartForEachCommunicator) {
-  const LoadedScenario loaded = step("", R"(, "tensor_parallel": 2, "pipeline_parallel": 2, "data_parallel": 2,
+  const LoadedScenario loaded = reserved_step("", R"(, "tensor_parallel": 2, "pipeline_parallel": 2, "data_parallel": 2,
       "gradient_accumulation": 2)",
                                      "dgx-h100");
   const Reserve& reserve = loaded.reserve;
@@ -62,32 +62,32 @@ TEST(Reserve, HasAPartForEachCommunicator) {
 }
 
 TEST(Reserve, OfOneGpuHasNoCommunicators) {
-  EXPECT_EQ(part(step("").reserve, "NCCL"), nullptr);
-  EXPECT_EQ(step("").reserve.taken, Bytes(0));
+  EXPECT_EQ(part(reserved_step("").reserve, "NCCL"), nullptr);
+  EXPECT_EQ(reserved_step("").reserve.taken, Bytes(0));
 }
 
 // What a scenario says covers the parts first; the rest is margin.
 TEST(Reserve, MayBeASizeOrAShare) {
-  EXPECT_EQ(step(R"("reserve": 0)").reserve.bytes(), Bytes(0));
-  EXPECT_EQ(step(R"("reserve": "2 GiB")").reserve.bytes(), Bytes(std::int64_t{2} << 30));
-  EXPECT_EQ(step(R"("reserve": 1048576)").reserve.bytes(), Bytes(mebibyte));
+  EXPECT_EQ(reserved_step(R"("reserve": 0)").reserve.bytes(), Bytes(0));
+  EXPECT_EQ(reserved_step(R"("reserve": "2 GiB")").reserve.bytes(), Bytes(std::int64_t{2} << 30));
+  EXPECT_EQ(reserved_step(R"("reserve": 1048576)").reserve.bytes(), Bytes(mebibyte));
   for (const char* said : {R"("reserve": "8%")", R"("reserve": 0.08)"}) {
-    const LoadedScenario loaded = step(said, R"(, "data_parallel": 2)", "dgx-h100");
+    const LoadedScenario loaded = reserved_step(said, R"(, "data_parallel": 2)", "dgx-h100");
     EXPECT_NEAR(static_cast<double>(loaded.reserve.bytes().count()),
                 0.08 * static_cast<double>(loaded.capacity.count()), 1);
     EXPECT_EQ(loaded.reserve.taken, Bytes((1 << 30) / 10));
   }
-  const LoadedScenario less = step(R"("reserve": "64 MiB")", R"(, "data_parallel": 2)", "dgx-h100");
+  const LoadedScenario less = reserved_step(R"("reserve": "64 MiB")", R"(, "data_parallel": 2)", "dgx-h100");
   EXPECT_EQ(less.reserve.taken, Bytes(64 * mebibyte)) << "less than the parts: all of it taken";
   EXPECT_EQ(less.reserve.margin, Bytes(0));
 }
 
 TEST(Reserve, RefusesWhatIsNone) {
-  EXPECT_THROW(step(R"("reserve": "much")"), InputError);
-  EXPECT_THROW(step(R"("reserve": "120%")"), InputError);
-  EXPECT_THROW(step(R"("reserve": -1)"), InputError);
+  EXPECT_THROW(reserved_step(R"("reserve": "much")"), InputError);
+  EXPECT_THROW(reserved_step(R"("reserve": "120%")"), InputError);
+  EXPECT_THROW(reserved_step(R"("reserve": -1)"), InputError);
   try {
-    step(R"("reserve": "500 GiB")");
+    reserved_step(R"("reserve": "500 GiB")");
     ADD_FAILURE() << "taken";
   } catch (const InputError& error) {
     EXPECT_EQ(error.place(), "/memory/reserve");
@@ -100,7 +100,7 @@ TEST(Reserve, RefusesWhatIsNone) {
 TEST(Verdicts, AreThoseOfReplaysAtTheLowerCapacity) {
   const std::string ideal = R"(, "allocator": "ideal", "reserve": )", parallel = R"(, "data_parallel": 2)";
   const auto at = [&](Bytes capacity, const std::string& reserve) {
-    return run(step(of(capacity, ideal + reserve), parallel, "dgx-h100"));
+    return run(reserved_step(of(capacity, ideal + reserve), parallel, "dgx-h100"));
   };
   const Bytes peak = at(Bytes(std::int64_t{60} << 30), "0").memory.peak_reserved;
   const Bytes taken((1 << 30) / 10), whole(std::int64_t{2} << 30), margin = whole - taken, grain(512);
@@ -125,13 +125,13 @@ TEST(Verdicts, AreThoseOfReplaysAtTheLowerCapacity) {
 // With what it is short of the step runs; with 2 MiB less it does not.
 TEST(Verdicts, ShortOfIsTheLeastThatHelps) {
   const Bytes small(std::int64_t{3} << 30);
-  const Result result = run(step(of(small)));
+  const Result result = run(reserved_step(of(small)));
   ASSERT_EQ(result.verdict(), Verdict::does_not_fit);
   const Bytes short_of = result.memory.short_of;
   ASSERT_GT(short_of, Bytes(0));
   EXPECT_LE(short_of, result.memory.peak_reserved - small) << "the difference to a run without a limit is a bound";
-  EXPECT_TRUE(run(step(of(small + short_of))).may_fit());
-  EXPECT_FALSE(run(step(of(small + short_of - Bytes(2 * mebibyte)))).may_fit());
+  EXPECT_TRUE(run(reserved_step(of(small + short_of))).may_fit());
+  EXPECT_FALSE(run(reserved_step(of(small + short_of - Bytes(2 * mebibyte)))).may_fit());
 }
 
 // The same of a step whose memory events come in the replay's order.

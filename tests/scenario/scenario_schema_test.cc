@@ -17,7 +17,7 @@ namespace {
 const std::string sound = R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2"},
                               "hardware": {"profile": "h100-sxm5-80gb"}})";
 
-std::string complaint(const std::string& setting) {
+std::string setting_complaint(const std::string& setting) {
   try {
     static_cast<void>(parse_scenario(sound, "test", "/", std::vector<std::string>{setting}));
   } catch (const InputError& error) {
@@ -32,10 +32,10 @@ TEST(ScenarioSchema, TheLoaderTakesEachWord) {
   for (const FieldRow& row : scenario_rows()) {
     if (row.words == nullptr || row.inside_list) continue;
     for (const std::string_view word : row.words->spellings()) {
-      EXPECT_EQ(complaint(row.path + "=" + std::string(word)), "") << row.path << " " << word;
+      EXPECT_EQ(setting_complaint(row.path + "=" + std::string(word)), "") << row.path << " " << word;
       ++words;
     }
-    EXPECT_NE(complaint(row.path + "=no-such-word").find("no-such-word"), std::string::npos) << row.path;
+    EXPECT_NE(setting_complaint(row.path + "=no-such-word").find("no-such-word"), std::string::npos) << row.path;
   }
   EXPECT_GT(words, 70);
 }
@@ -58,9 +58,9 @@ TEST(ScenarioSchema, TheLoaderKeepsTheRanges) {
   for (const FieldRow& row : scenario_rows()) {
     if (row.kind != FieldKind::integer || row.inside_list || row.info.max > 1e15 || row.path == "version") continue;
     const auto most = static_cast<std::int64_t>(row.info.max), least = static_cast<std::int64_t>(row.info.min);
-    EXPECT_NE(complaint(row.path + "=" + std::to_string(most + 1)).find("whole number"), std::string::npos) << row.path;
-    EXPECT_NE(complaint(row.path + "=" + std::to_string(least - 1)).find("whole number"), std::string::npos);
-    EXPECT_EQ(complaint(row.path + "=" + std::to_string(least)), "");
+    EXPECT_NE(setting_complaint(row.path + "=" + std::to_string(most + 1)).find("whole number"), std::string::npos) << row.path;
+    EXPECT_NE(setting_complaint(row.path + "=" + std::to_string(least - 1)).find("whole number"), std::string::npos);
+    EXPECT_EQ(setting_complaint(row.path + "=" + std::to_string(least)), "");
     ++ranges;
   }
   EXPECT_GT(ranges, 15);

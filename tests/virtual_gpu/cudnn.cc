@@ -79,7 +79,7 @@ bool is_final(const Made& made, Attribute attribute) {
   return child != nullptr && child->is_final;
 }
 
-std::size_t size_of(Type type) {
+std::size_t element_size(Type type) {
   switch (type) {
     case Type::boolean:
     case Type::character:
@@ -318,7 +318,7 @@ int cudnnBackendSetAttribute(void* descriptor, int attribute, int type, std::int
   if (made == nullptr || made->is_final || values == nullptr || count < 1) return bad_parameter;
   const auto* bytes = static_cast<const unsigned char*>(values);
   made->values[static_cast<Attribute>(attribute)].assign(
-      bytes, bytes + static_cast<std::size_t>(count) * size_of(static_cast<Type>(type)));
+      bytes, bytes + static_cast<std::size_t>(count) * element_size(static_cast<Type>(type)));
   return success;
 }
 int cudnnBackendGetAttribute(void* descriptor, int attribute, int, std::int64_t wanted, std::int64_t* count,

@@ -19,7 +19,7 @@ constexpr std::int64_t first_extra_row = 10'000'000;
 std::string quoted_text(std::string_view text) { return nlohmann::json(to_valid_utf8(text)).dump(); }
 
 // Picoseconds as microseconds, exactly: "12.000345".
-std::string micros(Picos time) {
+std::string microseconds_text(Picos time) {
   const std::int64_t count = time.count(), whole = count / 1'000'000, rest = std::abs(count % 1'000'000);
   std::string text = (count < 0 && whole == 0 ? "-" : "") + std::to_string(whole);
   if (rest == 0) return text;
@@ -183,8 +183,8 @@ class ChromeWriter {
     if (s.sequence[i] >= 0)
       arguments += (arguments.empty() ? "" : ", ") + ("\"Sequence number\": " + std::to_string(s.sequence[i]));
     event("\"ph\": \"X\", \"cat\": \"" + std::string(kind) + "\", \"name\": " +
-          quoted_text(trace_.strings.text(s.name[i])) + place(s.lane[i]) + ", \"ts\": " + micros(s.start[i]) +
-          ", \"dur\": " + micros(s.duration[i]) + ", \"args\": {" + arguments + "}");
+          quoted_text(trace_.strings.text(s.name[i])) + place(s.lane[i]) + ", \"ts\": " + microseconds_text(s.start[i]) +
+          ", \"dur\": " + microseconds_text(s.duration[i]) + ", \"args\": {" + arguments + "}");
   }
 
   // Kineto joins a call and its work by one number. A call takes its own; work takes its call's.
@@ -208,7 +208,7 @@ class ChromeWriter {
     if (ops.phase[i] != Phase::unknown) arguments += ", \"phase\": \"" + std::string(to_string(ops.phase[i])) + "\"";
     event("\"ph\": \"X\", \"cat\": \"" + std::string(category(ops.kind[i])) +
           "\", \"name\": " + quoted_text(own.empty() ? call_name(ops.kind[i]) : own) + place_of_op(i) + ", \"ts\": " +
-          micros(ops.start[i]) + ", \"dur\": " + micros(ops.duration[i]) + ", \"args\": {" + arguments + "}");
+          microseconds_text(ops.start[i]) + ", \"dur\": " + microseconds_text(ops.duration[i]) + ", \"args\": {" + arguments + "}");
     write_flow(i);
   }
 
@@ -217,8 +217,8 @@ class ChromeWriter {
     if (launch == OpId::none || trace_.ops.start[index_of(launch)] == unknown_time) return;
     const std::string common = ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"id\": " + std::to_string(i + 1);
     event("\"ph\": \"s\"" + common + place_of_op(index_of(launch)) +
-          ", \"ts\": " + micros(trace_.ops.start[index_of(launch)]));
-    event("\"ph\": \"f\", \"bp\": \"e\"" + common + place_of_op(i) + ", \"ts\": " + micros(trace_.ops.start[i]));
+          ", \"ts\": " + microseconds_text(trace_.ops.start[index_of(launch)]));
+    event("\"ph\": \"f\", \"bp\": \"e\"" + common + place_of_op(i) + ", \"ts\": " + microseconds_text(trace_.ops.start[i]));
   }
 
   // Of several ranks the one whose GPU it is.
@@ -255,7 +255,7 @@ class ChromeWriter {
       const std::string name =
           e.device < 0 ? "host allocated bytes" : "GPU " + std::to_string(e.device) + " allocated bytes";
       event("\"ph\": \"C\", \"cat\": \"memory\", \"name\": \"" + name +
-            "\", \"pid\": " + std::to_string(process_of_memory(e.device)) + ", \"ts\": " + micros(e.time) +
+            "\", \"pid\": " + std::to_string(process_of_memory(e.device)) + ", \"ts\": " + microseconds_text(e.time) +
             ", \"args\": {\"bytes\": " + std::to_string(total.count()) + "}");
     }
   }
@@ -280,7 +280,7 @@ class ChromeWriter {
       const auto [thread, is_new] = threads.try_emplace(e.device);
       if (is_new) thread->second = thread_of_memory(e.device);
       event("\"ph\": \"i\", \"s\": \"t\", \"cat\": \"cpu_instant_event\", \"name\": \"[memory]\"" + thread->second +
-            ", \"ts\": " + micros(e.time) + ", \"args\": {" + arguments + "}");
+            ", \"ts\": " + microseconds_text(e.time) + ", \"args\": {" + arguments + "}");
     }
   }
 

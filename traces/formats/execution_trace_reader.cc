@@ -18,9 +18,9 @@
 namespace spillway::traces {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
-constexpr std::size_t max_nodes = 50'000'000;
+constexpr std::size_t execution_trace_max_nodes = 50'000'000;
 
 struct Node {
   std::int64_t id = 0, parent = 0, record_id = -1, sequence = -1, forward_parent = 0, thread = 0, forward_thread = 0;
@@ -65,7 +65,7 @@ class ExecutionTraceBuilder {
     trace_.provenance.push_back({.file = file_, .format = "execution-trace", .producer = "PyTorch"});
   }
 
-  void row(std::string_view key, const json& value) {
+  void row(std::string_view key, const Json& value) {
     if (key == "nodes") {
       add_node(value);
     } else if (key == "schema") {
@@ -91,7 +91,7 @@ class ExecutionTraceBuilder {
   }
 
  private:
-  void add_node(const json& row) {
+  void add_node(const Json& row) {
     seen_nodes_ = true;
     ++trace_.source_events;
     const auto id = json_integer(json_member(row, "id"));
@@ -100,16 +100,16 @@ class ExecutionTraceBuilder {
                   "a node without a number can't be placed; left out", true);
       return;
     }
-    if (nodes_.size() >= max_nodes) throw InputError(file_, "", "more than 50 million nodes", "record fewer steps");
+    if (nodes_.size() >= execution_trace_max_nodes) throw InputError(file_, "", "more than 50 million nodes", "record fewer steps");
     Node node;
     node.id = *id;
     node.name = trace_.strings.intern(json_text(json_member(row, "name")));
-    json parent = json_member(row, row.contains("ctrl_deps") ? "ctrl_deps" : "parent");
-    if (parent.is_array()) parent = parent.empty() ? json(0) : json(parent.front());
+    Json parent = json_member(row, row.contains("ctrl_deps") ? "ctrl_deps" : "parent");
+    if (parent.is_array()) parent = parent.empty() ? Json(0) : Json(parent.front());
     node.parent = json_integer(parent).value_or(0);
     read_attributes(row, node);
-    const json& inputs = json_member(row, "inputs");
-    const json& outputs = json_member(row, "outputs");
+    const Json& inputs = json_member(row, "inputs");
+    const Json& outputs = json_member(row, "outputs");
     const bool flat = !inputs.is_object();
     read_inputs(flat ? inputs : json_member(inputs, "values"),
                 flat ? json_member(row, "input_types") : json_member(inputs, "types"), node);
@@ -118,8 +118,8 @@ class ExecutionTraceBuilder {
     nodes_.push_back(std::move(node));
   }
 
-  void read_attributes(const json& row, Node& node) {
-    const auto set = [&](std::string_view name, const json& value) {
+  void read_attributes(const Json& row, Node& node) {
+    const auto set = [&](std::string_view name, const Json& value) {
       const std::int64_t number = json_integer(value).value_or(0);
       if (name == "rf_id") node.record_id = number;
       if (name == "fw_parent") node.forward_parent = number;
@@ -130,16 +130,16 @@ class ExecutionTraceBuilder {
       if (name == "pg_name") node.group = trace_.strings.intern(json_text(value));
       if (name == "pg_size" && number > 0 && number <= 1 << 24) node.group_size = static_cast<std::uint32_t>(number);
     };
-    const json& attributes = json_member(row, "attrs");
+    const Json& attributes = json_member(row, "attrs");
     if (attributes.is_array()) {
-      for (const json& attribute : attributes)
+      for (const Json& attribute : attributes)
         set(json_text(json_member(attribute, "name")), json_member(attribute, "value"));
     } else if (row.is_object()) {
       for (const auto& entry : row.items()) set(entry.key(), entry.value());
     }
   }
 
-  void read_inputs(const json& values, const json& types, Node& node) {
+  void read_inputs(const Json& values, const Json& types, Node& node) {
     if (!values.is_array()) return;
     const std::vector<bool> written = written_arguments(trace_.strings.text(node.schema));
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -151,22 +151,22 @@ class ExecutionTraceBuilder {
     }
   }
 
-  void read_values(const json& values, const json& types, std::vector<TensorValue>& into) {
+  void read_values(const Json& values, const Json& types, std::vector<TensorValue>& into) {
     if (!values.is_array()) return;
     for (std::size_t i = 0; i < values.size(); ++i) read_value(values[i], type_of(types, i), into);
   }
 
-  static std::string_view type_of(const json& types, std::size_t index) {
+  static std::string_view type_of(const Json& types, std::size_t index) {
     return types.is_array() && index < types.size() ? json_text(types[index]) : std::string_view();
   }
 
   // A value is a tensor, or a list that may hold tensors, or something that is neither.
-  void read_value(const json& value, std::string_view type, std::vector<TensorValue>& into) {
+  void read_value(const Json& value, std::string_view type, std::vector<TensorValue>& into) {
     if (!value.is_array() || value.empty()) return;
     const bool is_tensor = value.size() == 6 && value[5].is_string() && value[0].is_number_integer();
     if (!is_tensor) {
       if (value.front().is_array())
-        for (const json& element : value) read_value(element, type, into);
+        for (const Json& element : value) read_value(element, type, into);
       return;
     }
     std::int64_t numbers[5];
@@ -369,7 +369,7 @@ Trace read_execution_trace(ByteSource& source, const ReadOptions& options) {
   ExecutionTraceBuilder builder(source.name());
   const std::string text = source.read_all(std::min(options.max_decompressed_bytes, std::uint64_t{16} << 30));
   FileMemory memory(source.name());
-  read_json_rows(text, memory, [&](std::string_view key, json& row) { builder.row(key, row); });
+  read_json_rows(text, memory, [&](std::string_view key, Json& row) { builder.row(key, row); });
   return builder.build();
 }
 

@@ -9,11 +9,11 @@
 namespace spillway::traces {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::size_t max_depth = 64;
 
-class RowStream : public nlohmann::json_sax<json> {
+class RowStream : public nlohmann::json_sax<Json> {
  public:
   RowStream(FileMemory& memory, const JsonRowHandler& on_row)
       : memory_(memory), file_(memory.file()), on_row_(on_row) {}
@@ -27,7 +27,7 @@ class RowStream : public nlohmann::json_sax<json> {
     memory_.add(value.size());
     return scalar(std::move(value));
   }
-  bool binary(json::binary_t&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
 
   bool key(std::string& name) override {
     const bool is_new = open_.empty() ? top_keys_.insert(name).second : !open_.back().contains(name);
@@ -40,7 +40,7 @@ class RowStream : public nlohmann::json_sax<json> {
   }
   bool start_object(std::size_t) override {
     if (!in_root_) return in_root_ = true;
-    return start(json::object());
+    return start(Json::object());
   }
   bool end_object() override {
     if (open_.empty()) return true;  // the root
@@ -49,7 +49,7 @@ class RowStream : public nlohmann::json_sax<json> {
   bool start_array(std::size_t) override {
     require_root();
     if (open_.empty() && !in_rows_) return in_rows_ = true;
-    return start(json::array());
+    return start(Json::array());
   }
   bool end_array() override {
     if (open_.empty()) {
@@ -58,7 +58,7 @@ class RowStream : public nlohmann::json_sax<json> {
     }
     return end();
   }
-  bool parse_error(std::size_t position, const std::string& token, const json::exception&) override {
+  bool parse_error(std::size_t position, const std::string& token, const Json::exception&) override {
     const bool at_end = token.empty();
     throw InputError(file_, "byte " + std::to_string(position),
                      at_end ? "the JSON ends too early" : "the JSON is broken here", "record or export the file again");
@@ -69,9 +69,9 @@ class RowStream : public nlohmann::json_sax<json> {
     if (!in_root_)
       throw InputError(file_, "byte 0", "the file does not hold a JSON object", "check that this is the right file");
   }
-  bool scalar(json value) {
+  bool scalar(Json value) {
     require_root();
-    memory_.add(sizeof(json));
+    memory_.add(sizeof(Json));
     if (open_.empty()) {
       on_row_(top_key_, value);
     } else {
@@ -79,7 +79,7 @@ class RowStream : public nlohmann::json_sax<json> {
     }
     return true;
   }
-  bool start(json container) {
+  bool start(Json container) {
     require_root();
     if (open_.size() >= max_depth)
       throw InputError(file_, "in \"" + top_key_ + "\"", "nested deeper than 64 levels",
@@ -90,7 +90,7 @@ class RowStream : public nlohmann::json_sax<json> {
     return true;
   }
   bool end() {
-    json done = std::move(open_.back());
+    Json done = std::move(open_.back());
     open_.pop_back();
     keys_.pop_back();
     if (open_.empty()) {
@@ -100,8 +100,8 @@ class RowStream : public nlohmann::json_sax<json> {
     }
     return true;
   }
-  void put(json value) {
-    json& parent = open_.back();
+  void put(Json value) {
+    Json& parent = open_.back();
     if (parent.is_array()) {
       parent.push_back(std::move(value));
     } else {
@@ -116,7 +116,7 @@ class RowStream : public nlohmann::json_sax<json> {
   const JsonRowHandler& on_row_;
   std::string top_key_;
   std::set<std::string> top_keys_;
-  std::vector<json> open_;         // containers of the present row, outermost first
+  std::vector<Json> open_;         // containers of the present row, outermost first
   std::vector<std::string> keys_;  // the latest key of each
   bool in_root_ = false;
   bool in_rows_ = false;
@@ -130,17 +130,17 @@ void read_json_rows(std::string_view text, FileMemory& memory, const JsonRowHand
     throw InputError(memory.file(), "byte " + std::to_string(zero), "the JSON is broken here",
                      "record or export the file again");
   RowStream stream(memory, on_row);
-  json::sax_parse(text, &stream);
+  Json::sax_parse(text, &stream);
 }
 
-const json& json_member(const json& object, std::string_view key) {
-  static const json none;
+const Json& json_member(const Json& object, std::string_view key) {
+  static const Json none;
   if (!object.is_object()) return none;
   const auto found = object.find(key);
   return found == object.end() ? none : *found;
 }
 
-std::string_view json_text(const json& value) {
+std::string_view json_text(const Json& value) {
   return value.is_string() ? std::string_view(value.get_ref<const std::string&>()) : std::string_view();
 }
 

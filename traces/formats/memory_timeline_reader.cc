@@ -12,7 +12,7 @@ namespace spillway::traces {
 namespace {
 
 constexpr std::int64_t max_event_bytes = std::int64_t{1} << 60;
-constexpr int max_depth = 8;
+constexpr int timeline_max_depth = 8;
 
 struct Row {
   std::array<std::int64_t, 4> values{};
@@ -68,7 +68,7 @@ class Rows : public nlohmann::json_sax<nlohmann::json> {
   }
   bool open(bool array) {
     if (depth_ == 0 && !array) not_a_list();
-    if (++depth_ > max_depth)
+    if (++depth_ > timeline_max_depth)
       throw InputError(file_, "", "nested deeper than a memory timeline is", "export the timeline again");
     if (depth_ == 2) {
       memory_.add(sizeof(Row) + sizeof(MemoryEvent));

@@ -25,7 +25,7 @@ constexpr std::uint64_t regular_tables = 2048;
 std::uint64_t zigzag(std::uint64_t value) { return value << 1U ^ (0 - (value >> 63U)); }
 std::uint64_t unzigzag(std::uint64_t value) { return value >> 1U ^ (0 - (value & 1U)); }
 
-void put_varint(std::string& out, std::uint64_t value) {
+void write_varint(std::string& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7U) out += static_cast<char>(value | 0x80U);
   out += static_cast<char>(value);
 }
@@ -53,7 +53,7 @@ class NumberPacker {
  public:
   void add(std::int64_t value) {
     const auto bits = static_cast<std::uint64_t>(value);
-    put_varint(bytes_, zigzag(bits - before_));
+    write_varint(bytes_, zigzag(bits - before_));
     before_ = bits;
   }
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
@@ -83,7 +83,7 @@ class Writer {
     std::string raw;
     for (std::size_t i = 0; i < count; ++i) {
       const std::string_view text = list(i);
-      put_varint(raw, text.size());
+      write_varint(raw, text.size());
       raw += text;
     }
     section(name, count, raw);

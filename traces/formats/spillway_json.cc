@@ -14,9 +14,9 @@
 namespace spillway::traces {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
-std::string json_text_of(std::string_view text) { return json(to_valid_utf8(text)).dump(); }
+std::string json_text_of(std::string_view text) { return Json(to_valid_utf8(text)).dump(); }
 
 class JsonTableWriter {
  public:
@@ -63,12 +63,12 @@ class JsonTableWriter {
 
 class JsonTableReader {
  public:
-  JsonTableReader(std::string file, std::map<std::string, json, std::less<>> tables, Trace& trace)
+  JsonTableReader(std::string file, std::map<std::string, Json, std::less<>> tables, Trace& trace)
       : file_(std::move(file)), tables_(std::move(tables)), trace_(trace) {}
 
   void table(const char* name, std::size_t) {
     table_ = name;
-    const json& table = current();
+    const Json& table = current();
     if (!table.is_null() && !table.is_object()) fail("", "is not an object of columns");
     rows_ = 0;
     if (!table.is_object()) return;
@@ -84,7 +84,7 @@ class JsonTableReader {
   template <class Resize, class Get, class Set>
   void column(const char* name, const ColumnType& type, const Resize& resize, const Get&, const Set& set) {
     resize(rows_);
-    const json& values = json_member(current(), name);
+    const Json& values = json_member(current(), name);
     if (!values.is_null() && values.size() != rows_) fail(name, "is shorter than the other columns");
     if (values.is_null() && !type.unknown) return;  // what the rows begin with stays
     for (std::size_t i = 0; i < rows_; ++i) {
@@ -95,13 +95,13 @@ class JsonTableReader {
   }
 
  private:
-  [[nodiscard]] const json& current() const {
-    static const json none;
+  [[nodiscard]] const Json& current() const {
+    static const Json none;
     const auto found = tables_.find(table_);
     return found == tables_.end() ? none : found->second;
   }
 
-  std::int64_t number_of(const ColumnType& type, const json& value, const std::string& place) {
+  std::int64_t number_of(const ColumnType& type, const Json& value, const std::string& place) {
     if (type.is_text && value.is_string()) return static_cast<std::int64_t>(trace_.strings.intern(json_text(value)));
     if (!type.names.empty() && value.is_string()) {
       const auto found = std::find(type.names.begin(), type.names.end(), json_text(value));
@@ -119,7 +119,7 @@ class JsonTableReader {
   }
 
   std::string file_;
-  std::map<std::string, json, std::less<>> tables_;
+  std::map<std::string, Json, std::less<>> tables_;
   Trace& trace_;
   const char* table_ = "";
   std::size_t rows_ = 0;
@@ -129,11 +129,11 @@ class JsonTableReader {
 
 void write_spillway_json(const Trace& trace, OutputFile& out) {
   const TraceRemainder remainder = remainder_of(trace);
-  out.write("{\"schema\": " + json(trace_json_schema).dump() + ", \"version\": " + std::to_string(trace_json_version) +
+  out.write("{\"schema\": " + Json(trace_json_schema).dump() + ", \"version\": " + std::to_string(trace_json_version) +
             ",\n\"strings\": [");
   for (std::size_t i = 0; i < trace.strings.size(); ++i)
     out.write((i == 0 ? "" : ", ") + json_text_of(trace.strings.text(static_cast<StringId>(i))));
-  out.write("],\n\"about\": {\"numbers\": " + json(remainder.numbers).dump() + ", \"texts\": [");
+  out.write("],\n\"about\": {\"numbers\": " + Json(remainder.numbers).dump() + ", \"texts\": [");
   for (std::size_t i = 0; i < remainder.texts.size(); ++i)
     out.write((i == 0 ? "" : ", ") + json_text_of(remainder.texts[i]));
   out.write("]}");
@@ -148,13 +148,13 @@ Trace read_spillway_json(ByteSource& source, const ReadOptions& options) {
   const std::string text = source.read_all(std::min(options.max_decompressed_bytes, std::uint64_t{8} << 30));
   Trace trace;
   TraceRemainder remainder;
-  std::map<std::string, json, std::less<>> tables;
+  std::map<std::string, Json, std::less<>> tables;
   bool named = false;
   const auto fail = [&](const std::string& place, const std::string& cause) {
     throw InputError(file, place, cause, "see docs/schemas/trace.schema.json");
   };
   FileMemory memory(file);
-  read_json_rows(text, memory, [&](std::string_view key, json& row) {
+  read_json_rows(text, memory, [&](std::string_view key, Json& row) {
     if (key == "schema") named = row == trace_json_schema;
     if (key == "version" && row != trace_json_version)
       fail("/version", "this version of the trace format is not known");
@@ -163,9 +163,9 @@ Trace read_spillway_json(ByteSource& source, const ReadOptions& options) {
   });
   if (!named) fail("/schema", "not a spillway trace: \"schema\" is not \"spillway.trace\"");
   if (const auto about = tables.find("about"); about != tables.end()) {
-    for (const json& number : json_member(about->second, "numbers"))
+    for (const Json& number : json_member(about->second, "numbers"))
       remainder.numbers.push_back(json_integer(number).value_or(0));
-    for (const json& t : json_member(about->second, "texts")) remainder.texts.emplace_back(json_text(t));
+    for (const Json& t : json_member(about->second, "texts")) remainder.texts.emplace_back(json_text(t));
     if (!restore_remainder(remainder, trace)) fail("/about", "\"about\" does not fit together");
   }
   JsonTableReader reader(file, std::move(tables), trace);

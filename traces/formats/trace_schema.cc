@@ -9,7 +9,7 @@
 namespace spillway::traces {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // What there is to say of a table beyond its columns.
 std::string about_of(const std::string& table) {
@@ -31,7 +31,7 @@ class SchemaTables {
     table_ = name;
     tables_[table_] = {{"type", "object"},
                        {"description", about_of(table_)},
-                       {"properties", Json::object()},
+                       {"properties", OrderedJson::object()},
                        {"additionalProperties", false}};
   }
   bool optional_table(const char* name, std::size_t rows) {
@@ -42,28 +42,28 @@ class SchemaTables {
   void column(const char* name, const ColumnType& type, const Resize&, const Get&, const Set&) {
     tables_[table_]["properties"][name] = {{"type", "array"}, {"items", items(type)}};
   }
-  [[nodiscard]] const Json& tables() const { return tables_; }
+  [[nodiscard]] const OrderedJson& tables() const { return tables_; }
 
  private:
-  static Json items(const ColumnType& type) {
+  static OrderedJson items(const ColumnType& type) {
     if (type.is_text) return {{"type", "string"}};
     if (type.is_flag) return {{"enum", {0, 1}}};
     if (!type.names.empty()) return {{"enum", std::vector<std::string_view>(type.names.begin(), type.names.end())}};
-    return {{"type", type.unknown ? Json{"integer", "null"} : Json("integer")}};
+    return {{"type", type.unknown ? OrderedJson{"integer", "null"} : OrderedJson("integer")}};
   }
 
-  Json tables_ = Json::object();
+  OrderedJson tables_ = OrderedJson::object();
   std::string table_;
 };
 
-Json list_of(const char* type) { return {{"type", "array"}, {"items", {{"type", type}}}}; }
+OrderedJson list_of(const char* type) { return {{"type", "array"}, {"items", {{"type", type}}}}; }
 
 }  // namespace
 
 std::string trace_schema() {
-  Json strings = list_of("string");
+  OrderedJson strings = list_of("string");
   strings["description"] = "Texts in the order of their numbers; the first is empty.";
-  Json schema = {
+  OrderedJson schema = {
       {"$schema", "https://json-schema.org/draft/2020-12/schema"},
       {"$id", "trace.schema.json"},
       {"title", "spillway trace"},

@@ -21,7 +21,7 @@ namespace spillway::traces {
 namespace {
 
 constexpr std::uint64_t max_table_bytes = std::uint64_t{2} << 30;
-constexpr std::int64_t max_duration_us = 9'000'000'000'000;
+constexpr std::int64_t triosim_max_duration_us = 9'000'000'000'000;
 
 // "[4; 6; 8]" -> 4, 6, 8; stops at the first thing that is not a number.
 std::vector<std::int64_t> ids_of(std::string_view text) {
@@ -102,7 +102,7 @@ class TrioSimBuilder {
     ++trace_.source_events;
     const std::string place = "line " + std::to_string(rows.line());
     const auto time = rows.integer("Operator_cudatime");
-    if (!time || *time < 0 || *time > max_duration_us)
+    if (!time || *time < 0 || *time > triosim_max_duration_us)
       return trace_.note("bad_operator_row", place, "no usable GPU time; left out", true);
     const std::int64_t gpu = rows.integer("gpuid").value_or(0);
     const bool sane_gpu = gpu >= 0 && gpu < 4096;

@@ -9,15 +9,15 @@ namespace {
 
 constexpr Bytes chunk{2 << 20};
 // Apart from the small pool's synthetic segments, which begin at 2^48.
-constexpr Addr first_address{std::uint64_t{1} << 56};
+constexpr Addr first_gmlake_address{std::uint64_t{1} << 56};
 
-Addr after(Addr address, Bytes size) { return address + Addr(static_cast<std::uint64_t>(size.count())); }
-Bytes distance(Addr from, Addr to) { return Bytes(static_cast<std::int64_t>(to.count() - from.count())); }
+Addr address_after(Addr address, Bytes size) { return address + Addr(static_cast<std::uint64_t>(size.count())); }
+Bytes span_of(Addr from, Addr to) { return Bytes(static_cast<std::int64_t>(to.count() - from.count())); }
 std::uint32_t chunks_in(Bytes size) { return static_cast<std::uint32_t>(size.count() / chunk.count()); }
 
 Bytes overlap(Addr a, Bytes a_size, Addr b, Bytes b_size) {
-  const Addr begin = std::max(a, b), end = std::min(after(a, a_size), after(b, b_size));
-  return begin < end ? distance(begin, end) : Bytes{};
+  const Addr begin = std::max(a, b), end = std::min(address_after(a, a_size), address_after(b, b_size));
+  return begin < end ? span_of(begin, end) : Bytes{};
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ GmlakePool::GmlakePool(const GmlakeSettings& settings)
     : settings_(settings),
       limit_(reserve_limit(settings.torch)),
       small_(settings.torch),
-      next_address_(first_address) {}
+      next_address_(first_gmlake_address) {}
 
 Bytes GmlakePool::round(Bytes bytes) const {
   const Bytes rounded = round_request(settings_.torch, bytes);
@@ -277,10 +277,10 @@ void GmlakePool::drop_unused_stitched(DriverCost& cost) {
 // Precondition: the range begins a piece that is free and large enough, or lies in one.
 void GmlakePool::mark_used(Addr address, Bytes size) {
   auto at = std::prev(pieces_.upper_bound(address));
-  SPILLWAY_ASSERT(!at->second.used && after(address, size) <= after(at->first, at->second.size));
+  SPILLWAY_ASSERT(!at->second.used && address_after(address, size) <= address_after(at->first, at->second.size));
   const Addr begin = at->first;
   const Addr segment = at->second.segment;
-  const Bytes before = distance(begin, address);
+  const Bytes before = span_of(begin, address);
   const Bytes behind = at->second.size - before - size;
   erase_free(begin);
   pieces_[address] = {size, segment, true};
@@ -289,8 +289,8 @@ void GmlakePool::mark_used(Addr address, Bytes size) {
     insert_free(begin);
   }
   if (behind > Bytes::zero()) {
-    pieces_[after(address, size)] = {behind, segment, false};
-    insert_free(after(address, size));
+    pieces_[address_after(address, size)] = {behind, segment, false};
+    insert_free(address_after(address, size));
   }
   adjust_stitched(address, size, true);
 }
@@ -367,7 +367,7 @@ void GmlakePool::erase_free(Addr address) {
 // Addresses, not memory.
 Addr GmlakePool::reserve(Bytes size) {
   const Addr address = next_address_;
-  next_address_ = after(address, size);
+  next_address_ = address_after(address, size);
   return address;
 }
 

@@ -8,7 +8,7 @@ namespace spillway::sim {
 namespace {
 
 Addr end_of(Addr address, Bytes size) { return address + Addr(static_cast<std::uint64_t>(size.count())); }
-Bytes distance(Addr from, Addr to) { return Bytes(static_cast<std::int64_t>(to.count() - from.count())); }
+Bytes recorded_distance(Addr from, Addr to) { return Bytes(static_cast<std::int64_t>(to.count() - from.count())); }
 
 struct LiveBlock {
   Bytes size{};  // zero: not recorded
@@ -150,7 +150,7 @@ class Rewinder {
   void add_range(SegmentState range, Addr begin, Addr end) {
     if (begin >= end) return;
     range.address = begin;
-    range.total = distance(begin, end);
+    range.total = recorded_distance(begin, end);
     segments_[begin] = range;
   }
 
@@ -174,12 +174,12 @@ class Rewinder {
       for (; block != live_.end() && block->first < end; ++block) {
         const auto next = std::next(block);
         const Addr bound = next != live_.end() && next->first < end ? next->first : end;
-        add_block(at, distance(at, block->first), Bytes{}, BlockState::inactive);
+        add_block(at, recorded_distance(at, block->first), Bytes{}, BlockState::inactive);
         const Bytes size = size_within(block->first, block->second, bound, segment.large);
         add_block(block->first, size, block->second.requested, block->second.state);
         at = end_of(block->first, size);
       }
-      add_block(at, distance(at, end), Bytes{}, BlockState::inactive);
+      add_block(at, recorded_distance(at, end), Bytes{}, BlockState::inactive);
       segment.block_count = static_cast<std::uint32_t>(result_.state.blocks.size()) - segment.first_block;
       result_.state.segments.push_back(segment);
     }
@@ -188,7 +188,7 @@ class Rewinder {
 
   // `bound`: the next live block or the segment's end.
   Bytes size_within(Addr address, const LiveBlock& block, Addr bound, bool large) {
-    const Bytes room = distance(address, bound);
+    const Bytes room = recorded_distance(address, bound);
     if (block.size > Bytes::zero()) return std::min(block.size, room);
     const Bytes rounded = std::min(round_request(settings_, block.requested), room);
     const Bytes gap = room - rounded;
@@ -210,7 +210,7 @@ class Rewinder {
       UnsureBlock& unsure = *--at;
       if (!unsure.open || event.address >= unsure.bound) continue;
       if (event.action == MemoryAction::allocate && event.address >= unsure.end) {
-        give_slack(unsure, distance(unsure.end, event.address));
+        give_slack(unsure, recorded_distance(unsure.end, event.address));
       } else if (event.address != unsure.block) {
         continue;
       }

@@ -40,7 +40,7 @@ namespace spillway::gui {
 namespace {
 
 const std::string root = std::getenv("SPILLWAY_SOURCE_ROOT");
-constexpr int patience_ms = 120'000;
+constexpr int journey_patience_ms = 120'000;
 
 class Journey : public testing::Test {
  protected:
@@ -68,7 +68,7 @@ class Journey : public testing::Test {
   }
   ~Journey() override { QDir::setCurrent(before_); }
 
-  bool until(const std::function<bool()>& done) { return QTest::qWaitFor(done, patience_ms); }
+  bool until(const std::function<bool()>& done) { return QTest::qWaitFor(done, journey_patience_ms); }
   void settle() {
     ASSERT_TRUE(until([this] { return window_.is_settled(); })) << window_.message().text().toStdString();
     QTest::qWait(60);

@@ -35,8 +35,8 @@
 namespace spillway::gui {
 namespace {
 
-const std::string root = std::getenv("SPILLWAY_SOURCE_ROOT");
-constexpr int patience_ms = 60'000;
+const std::string source_root = std::getenv("SPILLWAY_SOURCE_ROOT");
+constexpr int event_patience_ms = 60'000;
 // The aim is 50; a shared machine keeps a thread waiting for longer than that. The sweeps' points take far longer
 // still, so whoever waits for one is found out.
 constexpr double longest_gap_ms = 3'000;
@@ -53,9 +53,9 @@ class RealEvents : public testing::Test {
     window.activateWindow();
     ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
   }
-  static QString bundled(const char* name) { return QString::fromStdString(root + "/gui/scenarios/") + name + ".json"; }
+  static QString bundled(const char* name) { return QString::fromStdString(source_root + "/gui/scenarios/") + name + ".json"; }
   void settle() {
-    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_settled(); }, patience_ms))
+    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_settled(); }, event_patience_ms))
         << window_.message().text().toStdString();
     QTest::qWait(30);  // until what was laid out anew is where it stays
   }
@@ -240,13 +240,13 @@ TEST_F(RealEvents, QuitAsksAboutUnsavedChanges) {
   const QMessageBox* const asked = question();
   ASSERT_NE(asked, nullptr);
   ASSERT_TRUE(person_.click(*asked->button(QMessageBox::Discard)));
-  EXPECT_TRUE(QTest::qWaitFor([this] { return !window_.isVisible(); }, patience_ms));
+  EXPECT_TRUE(QTest::qWaitFor([this] { return !window_.isVisible(); }, event_patience_ms));
 }
 
 TEST_F(RealEvents, QuitAsksNothingWhenAllIsSaved) {
   open("bound-by-pcie");
   ASSERT_TRUE(person_.key("ctrl+q"));
-  EXPECT_TRUE(QTest::qWaitFor([this] { return !window_.isVisible(); }, patience_ms));
+  EXPECT_TRUE(QTest::qWaitFor([this] { return !window_.isVisible(); }, event_patience_ms));
 }
 
 // A preset, chosen with the keyboard, takes the place of nothing: it is one more variant.
@@ -259,7 +259,7 @@ TEST_F(RealEvents, APresetReplacesNothing) {
   presets->setFocus();
   ASSERT_TRUE(person_.key("Down"));
   ASSERT_TRUE(
-      QTest::qWaitFor([&] { return window_.session().current() != mine && window_.is_settled(); }, patience_ms));
+      QTest::qWaitFor([&] { return window_.session().current() != mine && window_.is_settled(); }, event_patience_ms));
   EXPECT_EQ(window_.session().variant(mine)->document.text(), edited);
   EXPECT_TRUE(window_.session().variant(mine)->document.is_changed());
   // Back by a click in the tree, and nothing is lost.
@@ -278,9 +278,9 @@ TEST_F(RealEvents, ThePaletteSetsKeys) {
   open("bound-by-pcie");
   const auto say = [this](const char* words) {
     ASSERT_TRUE(person_.key("ctrl+k"));
-    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.palette().isVisible(); }, patience_ms));
+    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.palette().isVisible(); }, event_patience_ms));
     ASSERT_TRUE(person_.type(words));
-    ASSERT_TRUE(QTest::qWaitFor([&] { return window_.palette().line().text() == words; }, patience_ms));
+    ASSERT_TRUE(QTest::qWaitFor([&] { return window_.palette().line().text() == words; }, event_patience_ms));
   };
   say("micro-batch 3");
   EXPECT_TRUE(window_.palette().list().item(0)->text().startsWith("model.micro_batch 3"));
@@ -315,7 +315,7 @@ TEST_F(RealEvents, AFileThatCanNotBeReadChangesNothing) {
   const QString broken = folder_.filePath("nothing.bin");
   std::ofstream(broken.toStdString()) << "no trace at all";
   window_.open(broken);
-  ASSERT_TRUE(QTest::qWaitFor([this] { return window_.message().isVisible(); }, patience_ms));
+  ASSERT_TRUE(QTest::qWaitFor([this] { return window_.message().isVisible(); }, event_patience_ms));
   EXPECT_TRUE(window_.message().text().contains("nothing.bin"));
   EXPECT_EQ(text(), edited);
   EXPECT_TRUE(window_.is_settled());
@@ -335,7 +335,7 @@ TEST_F(RealEvents, ANewFileBeginsWithTheWholeStep) {
         return window_.is_settled() && value("model.name") != "" &&
                window_.session().document()->file() == bundled("fits-after-one-toggle").toStdString();
       },
-      patience_ms));
+      event_patience_ms));
   EXPECT_EQ(window_.time().view(), window_.time().whole());
 }
 
@@ -351,10 +351,10 @@ TEST_F(RealEvents, ASecondSweepTakesThePlaceOfOneThatRuns) {
     // Until its points are being replayed.
     ASSERT_TRUE(QTest::qWaitFor(
         [this] { return !window_.sweep().is_running() || (bar().maximum() > 0 && bar().value() == bar().maximum()); },
-        patience_ms));
+        event_patience_ms));
     EXPECT_LT(watchdog.longest_ms(), longest_gap_ms) << name;
   }
-  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, patience_ms));
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, event_patience_ms));
   EXPECT_GT(window_.sweep().chart().rows().size(), 1U) << window_.message().text().toStdString();
   EXPECT_LT(watchdog.longest_ms(), longest_gap_ms);
   EXPECT_LE(window_.sweep().chart().rows().front().replayed.tokens_per_step, 512.0);
@@ -366,7 +366,7 @@ TEST_F(RealEvents, StopAnswersAtOnce) {
   QPushButton& button = run_button();
   for (int i = 0; i < 3; ++i) {  // stop and run again
     ASSERT_TRUE(
-        QTest::qWaitFor([this] { return bar().maximum() > 0 && bar().value() == bar().maximum(); }, patience_ms));
+        QTest::qWaitFor([this] { return bar().maximum() > 0 && bar().value() == bar().maximum(); }, event_patience_ms));
     ASSERT_EQ(button.text(), "Stop");
     watchdog.reset();
     ASSERT_TRUE(person_.click(button));
@@ -445,7 +445,7 @@ TEST_F(RealEvents, PlotsAnswerThePointer) {
   const std::string before = text();
   window_.show_view("sensitivity");
   SensitivityChart& bars = window_.sensitivity();
-  ASSERT_TRUE(QTest::qWaitFor([&] { return !bars.scene().bars.empty(); }, patience_ms));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !bars.scene().bars.empty(); }, event_patience_ms));
   const auto& all = bars.scene().bars;
   const auto bar = std::find_if(all.begin(), all.end(), [](const PlotBar& one) { return one.id >= 0; });
   ASSERT_NE(bar, all.end());
@@ -495,11 +495,11 @@ TEST_F(RealEvents, AWayIsPreviewedAppliedAndTakenBack) {
   ASSERT_TRUE(person_.key("g"));
   WaysPanel& ways = window_.ways();
   ASSERT_TRUE(ways.table().hasFocus());
-  ASSERT_TRUE(QTest::qWaitFor([&] { return ways.model().fitting() > 0; }, patience_ms));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return ways.model().fitting() > 0; }, event_patience_ms));
   ASSERT_TRUE(person_.key("Down"));
   const ShownWay* const first = ways.model().way(ways.table().currentIndex().row());
   ASSERT_NE(first, nullptr);
-  EXPECT_TRUE(QTest::qWaitFor([&] { return window_.session().previewed() != nullptr; }, patience_ms));
+  EXPECT_TRUE(QTest::qWaitFor([&] { return window_.session().previewed() != nullptr; }, event_patience_ms));
   EXPECT_EQ(text(), before);
   const ShownWay* const best = ways.model().way(ways.table().currentIndex().row());
   ASSERT_NE(best, nullptr);
@@ -569,7 +569,7 @@ TEST_F(RealEvents, TwoHundredActionsLoseNothing) {
   EXPECT_GT(steps, 5U);
   activate(window_);
   QTest::qWait(100);
-  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.session().is_busy(); }, patience_ms));
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.session().is_busy(); }, event_patience_ms));
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string root = std::getenv("SPILLWAY_SOURCE_ROOT");
-constexpr int patience_ms = 600'000;  // a step of four million operators under a sanitizer; nothing is said about time
+const std::string files_root = std::getenv("SPILLWAY_SOURCE_ROOT");
+constexpr int file_patience_ms = 600'000;  // a step of four million operators under a sanitizer; nothing is said about time
 constexpr std::uintmax_t largest = 20U << 20U;  // of shared traces: larger ones ask for their range first
 
 // Files of a folder and those below it that end so, in order.
@@ -66,7 +66,7 @@ class RealFiles : public testing::Test {
     ASSERT_TRUE(person_.key("ctrl+o"));
     ASSERT_TRUE(back_from_dialog(window_));
   }
-  bool until(const std::function<bool()>& done) { return QTest::qWaitFor(done, patience_ms); }
+  bool until(const std::function<bool()>& done) { return QTest::qWaitFor(done, file_patience_ms); }
   // It is the variant at hand, replayed, without a complaint.
   void expect_shown(const std::string& file) {
     ASSERT_TRUE(until([this] { return window_.is_settled() || window_.message().isVisible(); })) << file;
@@ -85,8 +85,8 @@ class RealFiles : public testing::Test {
 };
 
 TEST_F(RealFiles, EveryBundledScenarioOpens) {
-  std::vector<std::string> files = files_of(root + "/cli/scenarios", {".json"});
-  for (const std::string& file : files_of(root + "/gui/scenarios", {".json"})) files.push_back(file);
+  std::vector<std::string> files = files_of(files_root + "/cli/scenarios", {".json"});
+  for (const std::string& file : files_of(files_root + "/gui/scenarios", {".json"})) files.push_back(file);
   ASSERT_GT(files.size(), 12U);
   for (const std::string& file : files) {
     open(file);
@@ -96,7 +96,7 @@ TEST_F(RealFiles, EveryBundledScenarioOpens) {
 
 // Until it has a point, or has screened millions for a while; F5 stops it.
 TEST_F(RealFiles, EveryBundledSweepRuns) {
-  const std::vector<std::string> files = files_of(root + "/cli/sweeps", {".json"});
+  const std::vector<std::string> files = files_of(files_root + "/cli/sweeps", {".json"});
   ASSERT_GT(files.size(), 3U);
   constexpr int long_enough_ms = 6'000;
   for (const std::string& file : files) {
@@ -116,9 +116,9 @@ TEST_F(RealFiles, EveryBundledSweepRuns) {
 }
 
 TEST_F(RealFiles, EveryTraceAndSnapshotOpens) {
-  std::vector<std::string> files = files_of(root + "/traces/data", {"steps.json.gz", ".pickle"});
+  std::vector<std::string> files = files_of(files_root + "/traces/data", {"steps.json.gz", ".pickle"});
   ASSERT_GT(files.size(), 1U);
-  const fs::path shared = fs::path(root).parent_path() / "shared/data";
+  const fs::path shared = fs::path(files_root).parent_path() / "shared/data";
   for (const std::string& file : files_of(shared / "memory", {".pickle", ".pickle.gz"})) files.push_back(file);
   for (const char* const folder : {"traces/kineto-tb_plugin", "traces/tracelens"})
     for (const std::string& file : files_of(shared / folder, {".json.gz"})) files.push_back(file);

@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr Bytes mib{1 << 20};
-constexpr auto go_on = [] { return false; };
+constexpr Bytes one_mib{1 << 20};
+constexpr auto never_stop = [] { return false; };
 
 class GdsFile : public testing::Test {
  protected:
@@ -43,7 +43,7 @@ class GdsFile : public testing::Test {
   }
   // After a write of a page through the stand-in.
   CufileWay way() const {
-    const ScratchFile scratch(file(), mib, Bytes(0), ScratchFile::Access::buffered);
+    const ScratchFile scratch(file(), one_mib, Bytes(0), ScratchFile::Access::buffered);
     GdsQueue queue(scratch.descriptor(), 1, {});
     std::vector<std::byte> memory(4096);
     queue.submit(IoQueue::Direction::write, scratch.descriptor(), memory, Bytes(0), 1);
@@ -64,7 +64,7 @@ class GdsFile : public testing::Test {
   }
   std::string file() const { return (folder_ / "scratch").string(); }
   std::string refusal() const {
-    const ScratchFile scratch(file(), mib, Bytes(0), ScratchFile::Access::buffered);
+    const ScratchFile scratch(file(), one_mib, Bytes(0), ScratchFile::Access::buffered);
     try {
       const GdsQueue queue(scratch.descriptor(), 1, {});
     } catch (const InputError& error) {
@@ -79,7 +79,7 @@ class GdsFile : public testing::Test {
 
 // What eight requests of odd sizes wrote comes back, whatever the order in which two workers complete them.
 TEST_F(GdsFile, ReadsBackWhatItWrote) {
-  const ScratchFile scratch(file(), mib, Bytes(0), ScratchFile::Access::buffered);
+  const ScratchFile scratch(file(), one_mib, Bytes(0), ScratchFile::Access::buffered);
   GdsQueue queue(scratch.descriptor(), 2, {});
   std::vector<std::vector<std::byte>> sent, got;
   for (std::size_t i = 0; i < 8; ++i) {
@@ -161,7 +161,7 @@ TEST(NvidiaFsStats, AreRead) {
 
 // A device that is gone when a worker begins fails what that is given, and nothing else.
 TEST_F(GdsFile, LostDevicesFailRequests) {
-  const ScratchFile scratch(file(), mib, Bytes(0), ScratchFile::Access::buffered);
+  const ScratchFile scratch(file(), one_mib, Bytes(0), ScratchFile::Access::buffered);
   GdsQueue queue(scratch.descriptor(), 1, [] { throw InputError("GPU", "", "lost", ""); });
   std::vector<std::byte> memory(4096);
   queue.submit(IoQueue::Direction::write, scratch.descriptor(), memory, Bytes(0), 7);
@@ -171,16 +171,16 @@ TEST_F(GdsFile, LostDevicesFailRequests) {
 // Pulled out half way, through cuFile.
 TEST_F(GdsFile, UnpluggedIsToldInWords) {
   setenv("FAKE_CUFILE", "unplugged", 1);
-  const ScratchFile scratch(file(), mib, Bytes(0), ScratchFile::Access::buffered);
+  const ScratchFile scratch(file(), one_mib, Bytes(0), ScratchFile::Access::buffered);
   GdsQueue queue(scratch.descriptor(), 4, {});
   std::vector<std::byte> memory(65536);
   IoPattern pattern;
   pattern.block = Bytes(16384);
   pattern.write_depth = 4;
-  pattern.end = pattern.most_bytes = mib;
+  pattern.end = pattern.most_bytes = one_mib;
   pattern.most_seconds = 10;
   try {
-    run_pattern(queue, scratch, pattern, memory, 1, go_on);
+    run_pattern(queue, scratch, pattern, memory, 1, never_stop);
     FAIL() << "it went on";
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr(std::strerror(EIO)));
@@ -213,17 +213,17 @@ class FailingQueue final : public IoQueue {
 // A drive that is pulled out, and one that fills up: the system's word, the file gone, nothing in flight.
 TEST_F(GdsFile, FailingDrivesAreToldInWords) {
   for (const int error : {EIO, ENOSPC, ENODEV}) {
-    const ScratchFile scratch(file(), mib, Bytes(0), ScratchFile::Access::buffered);
+    const ScratchFile scratch(file(), one_mib, Bytes(0), ScratchFile::Access::buffered);
     FailingQueue queue(5, error);
     std::vector<std::byte> memory(65536);
     IoPattern pattern;
     pattern.block = Bytes(16384);
     pattern.read_depth = 2;
     pattern.write_depth = 2;
-    pattern.end = pattern.most_bytes = mib;
+    pattern.end = pattern.most_bytes = one_mib;
     pattern.most_seconds = 10;
     try {
-      run_pattern(queue, scratch, pattern, memory, 1, go_on);
+      run_pattern(queue, scratch, pattern, memory, 1, never_stop);
       FAIL() << "it went on";
     } catch (const InputError& failure) {
       EXPECT_THAT(failure.what(), HasSubstr(std::strerror(error)));
@@ -237,9 +237,9 @@ TEST_F(GdsFile, FailingDrivesAreToldInWords) {
 TEST_F(GdsFile, CampaignMeasuresItWhereItIs) {
   DriveCalibrationOptions options;
   options.file = file();
-  options.bytes = mib * 64;
+  options.bytes = one_mib * 64;
   options.quick = true;
-  std::vector<std::byte> device(static_cast<std::size_t>((mib * 64).count()));
+  std::vector<std::byte> device(static_cast<std::size_t>((one_mib * 64).count()));
   options.device_memory = device;
   const auto progress = [](std::size_t, std::size_t) { return true; };
   try {

@@ -12,7 +12,7 @@
 namespace spillway::models {
 namespace {
 
-std::string error_of(const std::string& text) {
+std::string config_error(const std::string& text) {
   try {
     parse_model(text, "config.json");
   } catch (const InputError& error) {
@@ -108,8 +108,8 @@ TEST(HfConfig, CountsOfPublishedModels) {
 
 // A size that is missing is refused by its name; none is assumed.
 TEST(HfConfig, SizesMustBeThere) {
-  EXPECT_EQ(error_of(R"({"model_type": "llama"})"), "/vocab_size: missing: no size is assumed");
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": null})"),
+  EXPECT_EQ(config_error(R"({"model_type": "llama"})"), "/vocab_size: missing: no size is assumed");
+  EXPECT_EQ(config_error(R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": null})"),
             "/hidden_size: missing: no size is assumed");
   const std::string words = ": missing: no size is assumed";
   for (const auto& [type, given] : sizes()) {
@@ -121,7 +121,7 @@ TEST(HfConfig, SizesMustBeThere) {
       const std::string key = whole.substr(at + 1, whole.find('"', at + 1) - at - 1);
       std::string without = whole;
       without.replace(at, key.size() + 2, "\"not_" + key + "\"");
-      EXPECT_EQ(error_of(R"({"model_type": ")" + type + "\", " + without + "}"), "/" + key + words) << type;
+      EXPECT_EQ(config_error(R"({"model_type": ")" + type + "\", " + without + "}"), "/" + key + words) << type;
     }
   }
 }
@@ -149,7 +149,7 @@ TEST(HfConfig, LayerTypesAreAtAnInterval) {
   };
   const std::string linear = R"("linear_attention")", full = R"("full_attention")";
   EXPECT_NO_THROW(count_of(list("[" + linear + ", " + full + ", " + linear + "]")));
-  EXPECT_NE(error_of(list("[" + full + ", " + linear + ", " + linear + "]")).find("/layer_types"), std::string::npos);
+  EXPECT_NE(config_error(list("[" + full + ", " + linear + ", " + linear + "]")).find("/layer_types"), std::string::npos);
 }
 
 // null stands for "derive it" where the class says so, not for its default.
@@ -192,56 +192,56 @@ TEST(HfConfig, WindowsFromLayerTypes) {
   EXPECT_EQ(spec.attention_window, 8);
   EXPECT_EQ(
       parse_model(with("[" + global + "," + global + "," + global + "," + global + "]"), "x.json").attention_window, 0);
-  EXPECT_EQ(error_of(with("[" + global + "," + local + "," + local + "," + global + "]")),
+  EXPECT_EQ(config_error(with("[" + global + "," + local + "," + local + "," + global + "]")),
             "/layer_types: a pattern without a period is not modelled");
-  EXPECT_EQ(error_of(with("[" + local + "]")), "/layer_types: not one for each layer");
-  EXPECT_EQ(error_of(with("[1, 2, 3, 4]")), "/layer_types: not a list of texts");
+  EXPECT_EQ(config_error(with("[" + local + "]")), "/layer_types: not one for each layer");
+  EXPECT_EQ(config_error(with("[1, 2, 3, 4]")), "/layer_types: not a list of texts");
 }
 
 TEST(HfConfig, WhatIsNotModelledIsRefused) {
-  EXPECT_EQ(error_of(R"({"model_type": "mamba"})"), "/model_type: \"mamba\" is not modelled");
-  EXPECT_EQ(error_of(R"({"architectures": ["WhisperForConditionalGeneration"]})"),
+  EXPECT_EQ(config_error(R"({"model_type": "mamba"})"), "/model_type: \"mamba\" is not modelled");
+  EXPECT_EQ(config_error(R"({"architectures": ["WhisperForConditionalGeneration"]})"),
             "/architectures: \"WhisperForConditionalGeneration\" is not modelled");
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "architectures": ["LlamaForSequenceClassification"]})"),
+  EXPECT_EQ(config_error(R"({"model_type": "llama", "architectures": ["LlamaForSequenceClassification"]})"),
             "/architectures: \"LlamaForSequenceClassification\" is not modelled");
-  EXPECT_EQ(error_of(R"({"model_type": "gemma3", "text_config": {}})"),
+  EXPECT_EQ(config_error(R"({"model_type": "gemma3", "text_config": {}})"),
             "/model_type: \"gemma3\", a model of several parts, is not modelled");
-  EXPECT_EQ(error_of(config("opt", R"("word_embed_proj_dim": 512)")),
+  EXPECT_EQ(config_error(config("opt", R"("word_embed_proj_dim": 512)")),
             "/word_embed_proj_dim: an embedding narrower than the layers is not modelled");
-  EXPECT_EQ(error_of(config("llama", R"("hidden_act": "tanh")")),
+  EXPECT_EQ(config_error(config("llama", R"("hidden_act": "tanh")")),
             "/hidden_act: gated activation \"tanh\" is not modelled");
-  EXPECT_EQ(error_of(config("gpt2", R"("embd_pdrop": 0.2)")),
+  EXPECT_EQ(config_error(config("gpt2", R"("embd_pdrop": 0.2)")),
             "/embd_pdrop: another dropout than \"resid_pdrop\" is not modelled");
-  EXPECT_EQ(error_of(R"({"model_type": "qwen3_moe", "mlp_only_layers": [0], )" + sizes().at("llama") + "}"),
+  EXPECT_EQ(config_error(R"({"model_type": "qwen3_moe", "mlp_only_layers": [0], )" + sizes().at("llama") + "}"),
             "/mlp_only_layers: a list of dense layers is not modelled");
 }
 
 TEST(HfConfig, BadValuesSayWhere) {
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": "big"})"),
+  EXPECT_EQ(config_error(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": "big"})"),
             "/hidden_size: not a whole number in range");
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": 0})"),
+  EXPECT_EQ(config_error(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": 0})"),
             "/hidden_size: not a whole number in range");
-  EXPECT_EQ(error_of(config("llama", R"("tie_word_embeddings": 1)")), "/tie_word_embeddings: neither true nor false");
-  EXPECT_EQ(error_of(R"({"model_type": 3})"), "/model_type: not a text");
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": 64, "num_attention_heads": 2,
+  EXPECT_EQ(config_error(config("llama", R"("tie_word_embeddings": 1)")), "/tie_word_embeddings: neither true nor false");
+  EXPECT_EQ(config_error(R"({"model_type": 3})"), "/model_type: not a text");
+  EXPECT_EQ(config_error(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": 64, "num_attention_heads": 2,
                          "intermediate_size": 64, "num_hidden_layers": 100000})"),
             "/: the number of layers is 100000, not in 1 .. 4096");
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": 16, "num_attention_heads": 32,
+  EXPECT_EQ(config_error(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": 16, "num_attention_heads": 32,
                          "intermediate_size": 64, "num_hidden_layers": 1})"),
             "/: the width of a head is 0, not in 1 .. 65536");
-  EXPECT_EQ(error_of(config("llama", R"("num_key_value_heads": 5)")),
+  EXPECT_EQ(config_error(config("llama", R"("num_key_value_heads": 5)")),
             "/: 32 query heads can't share 5 key heads evenly (as kv_heads of a model file)");
-  EXPECT_EQ(error_of(R"({"model_type": "mpt", "attn_config": 3})"), "/attn_config/: not an object");
-  EXPECT_EQ(error_of(R"({"model_type": "roberta", "vocab_size": 9, "hidden_size": 64, "num_hidden_layers": 1,
+  EXPECT_EQ(config_error(R"({"model_type": "mpt", "attn_config": 3})"), "/attn_config/: not an object");
+  EXPECT_EQ(config_error(R"({"model_type": "roberta", "vocab_size": 9, "hidden_size": 64, "num_hidden_layers": 1,
                          "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 2})"),
             "/max_position_embeddings: nothing left after two reserved rows");
 }
 
 // A model file is not mistaken for a configuration.
 TEST(HfConfig, ContentDecides) {
-  EXPECT_EQ(error_of(R"({"schema": "spillway.model", "version": 1, "model_type": "llama"})"),
+  EXPECT_EQ(config_error(R"({"schema": "spillway.model", "version": 1, "model_type": "llama"})"),
             "/model_type: unknown key 'model_type'");
-  EXPECT_EQ(error_of(R"({"hidden_size": 16})"), "/schema: not a model file");
+  EXPECT_EQ(config_error(R"({"hidden_size": 16})"), "/schema: not a model file");
 }
 
 }  // namespace

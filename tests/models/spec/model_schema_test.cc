@@ -19,7 +19,7 @@ Json read(const std::string& path) {
   return Json::parse(file);
 }
 
-std::string error_of(const Json& model) {
+std::string schema_error(const Json& model) {
   try {
     parse_model(model.dump(), "model.json");
   } catch (const InputError& error) {
@@ -39,7 +39,7 @@ TEST(ModelSchema, TheLoaderKnowsEveryKey) {
     Json model = sound();
     model.erase("parameters");
     model[key] = Json::array();
-    const std::string error = error_of(model);
+    const std::string error = schema_error(model);
     EXPECT_TRUE(error.starts_with("/" + key)) << key << ": " << error;
     EXPECT_EQ(error.find("unknown key"), std::string::npos) << key << ": " << error;
     const Json inner_keys = value.value("properties", Json::object());
@@ -49,7 +49,7 @@ TEST(ModelSchema, TheLoaderKnowsEveryKey) {
       if (key == "indexer") part[key] = read("models/data/deepseek-v3.2.json")[key];
       if (key == "linear_attention") part[key] = read("models/data/qwen3-next-80b-a3b.json")[key];
       part[key][inner] = Json::array();
-      const std::string inner_error = error_of(part);
+      const std::string inner_error = schema_error(part);
       EXPECT_TRUE(inner_error.starts_with("/" + key + "/" + inner)) << inner_error;
       EXPECT_EQ(inner_error.find("unknown key"), std::string::npos) << inner_error;
     }
@@ -66,7 +66,7 @@ TEST(ModelSchema, RangesAgree) {
     for (const std::int64_t beyond :
          {value["minimum"].get<std::int64_t>() - 1, value["maximum"].get<std::int64_t>() + 1}) {
       model[key] = beyond;
-      const std::string error = error_of(model);
+      const std::string error = schema_error(model);
       if (key == "head_dim") continue;  // not with latent attention, which the sound model has
       EXPECT_TRUE(error.starts_with("/" + key + ": expected a whole number")) << beyond << ": " << error;
     }

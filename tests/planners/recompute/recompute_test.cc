@@ -220,7 +220,7 @@ TEST(RecomputeClosure, RefusesWhatComesFromOutside) {
   EXPECT_FALSE(index.group(one, AwayUntil(1, OpId::none)));
 }
 
-LoadedScenario gpt2(const std::string& model = "", const std::string& hardware = "h100-80gb-1gpu") {
+LoadedScenario gpt2_on(const std::string& model = "", const std::string& hardware = "h100-80gb-1gpu") {
   const std::string text = R"({"schema": "spillway-scenario", "version": 1,
     "model": {"name": "gpt2-small", "sequence": 1024, "micro_batch": 8)" +
                            model + R"(}, "hardware": {"profile": ")" + hardware + "\"}}";
@@ -271,7 +271,7 @@ TEST(RecomputeClosure, RandomDropsAreSound) {
   for (const char* model : {"", R"(, "recompute": "selective", "flash_attention": false)",
                             R"(, "tensor_parallel": 2, "sequence_parallel": true, "framework": "megatron_2022")"}) {
     const LoadedScenario loaded =
-        gpt2(model, std::string(model).find("parallel") != std::string::npos ? "dgx-h100" : "h100-80gb-1gpu");
+        gpt2_on(model, std::string(model).find("parallel") != std::string::npos ? "dgx-h100" : "h100-80gb-1gpu");
     const std::vector<SavedTensor> saved = saved_tensors(loaded.trace);
     RecomputeIndex index(loaded.trace, saved);
     std::mt19937_64 random(11);
@@ -293,7 +293,7 @@ TEST(RecomputeClosure, RandomDropsAreSound) {
 
 // Dropping everything a layer saves but its input repeats that layer's forward.
 TEST(RecomputeClosure, ALayerIsItsForward) {
-  const LoadedScenario loaded = gpt2();
+  const LoadedScenario loaded = gpt2_on();
   const std::vector<SavedTensor> saved = saved_tensors(loaded.trace);
   RecomputeIndex index(loaded.trace, saved);
   std::vector<std::size_t> dropped;

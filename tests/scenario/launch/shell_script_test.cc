@@ -11,13 +11,13 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-ShellScript read(const std::string& text, const ShellValues& given = {}) {
+ShellScript read_script(const std::string& text, const ShellValues& given = {}) {
   TextBudget budget("run.sh", text.size());
   return read_shell(text, given, budget);
 }
 
 std::vector<std::string> words(const std::string& text, const ShellValues& given = {}) {
-  const ShellScript script = read(text, given);
+  const ShellScript script = read_script(text, given);
   std::vector<std::string> result;
   for (const ShellCommand& command : script.commands) {
     if (!result.empty()) result.emplace_back(";");
@@ -65,7 +65,7 @@ TEST(ShellScript, WhatIsUnknownIsNotSplit) {
 TEST(ShellScript, WhatTheEnvironmentMayHoldIsTakenAsNotSet) {
   EXPECT_THAT(words("A=(--x)\nif [ -n \"${KEY}\" ]; then A+=(--y); fi\nrun ${A[@]}"), ElementsAre("run", "--x"));
   EXPECT_THAT(words("A=(--x)\nif [ -f there ]; then A+=(--y); fi\nrun ${A[@]}"), ElementsAre("run", "--x"));
-  const ShellScript script = read("[ -z \"$KEY\" ] && A=1\nif [ -f there ]; then B+=(--y); fi\n");
+  const ShellScript script = read_script("[ -z \"$KEY\" ] && A=1\nif [ -f there ]; then B+=(--y); fi\n");
   ASSERT_EQ(script.notes.size(), 2u);
   EXPECT_THAT(script.notes[0], HasSubstr("line 1: $KEY is taken as not set"));
   EXPECT_THAT(script.notes[1], HasSubstr("line 2: whether B gets more"));
@@ -84,7 +84,7 @@ TEST(ShellScript, OtherBranchesLeaveWhatTheyAssignUnknown) {
   EXPECT_THAT(words("A=1\nif [ -f x ]; then A=2; fi\nrun $A"), ElementsAre("run", "?A"));
   EXPECT_THAT(words("A=1\nfor i in 1 2; do A=$i; done\nrun $A"), ElementsAre("run", "?A"));
   EXPECT_THAT(words("A=1\nf() {\n  A=2\n}\nrun $A"), ElementsAre("run", "?A"));
-  const ShellScript script = read("for i in 1 2; do A=$i; done\n");
+  const ShellScript script = read_script("for i in 1 2; do A=$i; done\n");
   ASSERT_EQ(script.notes.size(), 1u);
   EXPECT_THAT(script.notes.front(), HasSubstr("line 1: a loop"));
 }
@@ -95,7 +95,7 @@ TEST(ShellScript, RedirectionsAndHereDocumentsAreLeftOut) {
 }
 
 TEST(ShellScript, ExportsAndJobOptions) {
-  const ShellScript script = read("#!/bin/bash\n#SBATCH --nodes=4 -J x\nexport A=1\nB=2 run $SLURM_NNODES\n");
+  const ShellScript script = read_script("#!/bin/bash\n#SBATCH --nodes=4 -J x\nexport A=1\nB=2 run $SLURM_NNODES\n");
   ASSERT_EQ(script.exports.size(), 2u);
   EXPECT_EQ(script.exports[0].name, "A");
   EXPECT_EQ(script.exports[1].value.text, "2");
@@ -104,7 +104,7 @@ TEST(ShellScript, ExportsAndJobOptions) {
 }
 
 TEST(ShellScript, WordsKnowTheirLines) {
-  const ShellScript script = read("A=(\n--x\n--y\n)\nrun \\\n ${A[@]} z\n");
+  const ShellScript script = read_script("A=(\n--x\n--y\n)\nrun \\\n ${A[@]} z\n");
   std::vector<std::int64_t> lines;
   for (const ShellWord& word : script.commands.front().words) lines.push_back(word.line);
   EXPECT_THAT(lines, ElementsAre(5, 2, 3, 6));
@@ -113,7 +113,7 @@ TEST(ShellScript, WordsKnowTheirLines) {
 TEST(ShellScript, WhatHasNoEndIsRefused) {
   for (const char* text : {"run 'a", "run \"a", "run ${a", "A=(1 2", "if [ 1 = 1 ]; then run", "while true; do x",
                            "case a in a) x ;;", "cat <<EOF\nx"})
-    EXPECT_THAT(test::complaint([&] { return read(text); }), HasSubstr("run.sh: line ")) << text;
+    EXPECT_THAT(test::complaint([&] { return read_script(text); }), HasSubstr("run.sh: line ")) << text;
 }
 
 // Damaged text is read or refused, never more.
@@ -123,10 +123,10 @@ TEST(ShellScript, AnyPieceOfAScriptIsReadOrRefused) {
       "for i in {1..3}; do echo $i; done\nexport Z=\"${A[@]}\" && run `x` \"${A[@]}\" <<E | tee\nE\n";
   for (std::size_t begin = 0; begin < text.size(); ++begin)
     for (std::size_t length = 1; begin + length <= text.size(); length += 7)
-      static_cast<void>(test::complaint([&] { return read(text.substr(begin, length)); }));
+      static_cast<void>(test::complaint([&] { return read_script(text.substr(begin, length)); }));
 }
 
-std::string repeated(const std::string& text, int times) {
+std::string repeated_text(const std::string& text, int times) {
   std::string result;
   for (int i = 0; i < times; ++i) result += text;
   return result;
@@ -139,11 +139,11 @@ TEST(ShellScript, WhatNestsTooDeeplyIsRefused) {
                                                           {"$((-", "))"}};
   for (const auto& [open, close] : brackets) {
     const auto script = [&, &o = open, &c = close](int levels) {
-      return "true\nrun --x " + repeated(o, levels) + "1" + repeated(c, levels) + "\n";
+      return "true\nrun --x " + repeated_text(o, levels) + "1" + repeated_text(c, levels) + "\n";
     };
-    EXPECT_EQ(read(script(10)).commands.size(), 1u) << open;
+    EXPECT_EQ(read_script(script(10)).commands.size(), 1u) << open;
     for (const int levels : {65, 100'000})
-      EXPECT_THAT(test::complaint([&] { return read(script(levels)); }),
+      EXPECT_THAT(test::complaint([&] { return read_script(script(levels)); }),
                   HasSubstr("run.sh: line 2: nested deeper than 64 levels"))
           << open;
   }
@@ -154,23 +154,23 @@ TEST(ShellScript, BlocksThatNestTooDeeplyAreRefused) {
       {"if true; then\n", "fi\n"}, {"if false; then\n:\nelse\n", "fi\n"}, {"case a in a)\n", ";; esac\n"}};
   for (const auto& [open, close] : blocks) {
     const auto script = [&, &o = open, &c = close](int levels) {
-      return repeated(o, levels) + "run --x\n" + repeated(c, levels);
+      return repeated_text(o, levels) + "run --x\n" + repeated_text(c, levels);
     };
-    EXPECT_EQ(read(script(50)).commands.size(), 1u) << open;
+    EXPECT_EQ(read_script(script(50)).commands.size(), 1u) << open;
     for (const int levels : {65, 100'000})
-      EXPECT_THAT(test::complaint([&] { return read(script(levels)); }), HasSubstr("nested deeper than 64 levels"))
+      EXPECT_THAT(test::complaint([&] { return read_script(script(levels)); }), HasSubstr("nested deeper than 64 levels"))
           << open;
   }
   // Within a block, less is left for the value.
   EXPECT_THAT(test::complaint([&] {
-                return read(repeated("if true; then\n", 50) + "A=" + repeated("${a:-", 20) + repeated("}", 20) + "\n" +
-                            repeated("fi\n", 50));
+                return read_script(repeated_text("if true; then\n", 50) + "A=" + repeated_text("${a:-", 20) + repeated_text("}", 20) + "\n" +
+                            repeated_text("fi\n", 50));
               }),
               HasSubstr("line 51: nested deeper than 64 levels"));
 }
 
 TEST(ShellScript, SignsAndBracketsOfArithmeticAreNoLevelsOnceTheyAreOver) {
-  EXPECT_THAT(words("run $((" + repeated("(1)+-", 100) + "(0)))"), ElementsAre("run", "-98"));
+  EXPECT_THAT(words("run $((" + repeated_text("(1)+-", 100) + "(0)))"), ElementsAre("run", "-98"));
 }
 
 // 4 MiB of letters, of however short a script.
@@ -182,26 +182,26 @@ TEST(ShellScript, ValuesThatDoubleAreRefused) {
       {"A=ab", "export A=\"$A $A\""},  {"A=ab", "case a in a) A=$A$A;; esac"}};
   for (const auto& [first, line] : kinds) {
     const auto script = [&, &f = first, &l = line](int lines) {
-      return std::string(f) + "\n" + repeated(std::string(l) + "\n", lines) + "run --x\n";
+      return std::string(f) + "\n" + repeated_text(std::string(l) + "\n", lines) + "run --x\n";
     };
-    EXPECT_EQ(read(script(10)).commands.size(), 1u) << line;
-    EXPECT_THAT(test::complaint([&] { return read(script(40)); }), HasSubstr("comes to more than 4194304 letters here"))
+    EXPECT_EQ(read_script(script(10)).commands.size(), 1u) << line;
+    EXPECT_THAT(test::complaint([&] { return read_script(script(40)); }), HasSubstr("comes to more than 4194304 letters here"))
         << line;
   }
 }
 
 TEST(ShellScript, AValueNamedManyTimesIsRefused) {
   for (const std::string& value : {std::string(10'000, 'x'), "$(" + std::string(10'000, 'x') + ")"})
-    EXPECT_THAT(test::complaint([&] { return read("A=" + value + "\nrun" + repeated(" $A", 1'000)); }),
+    EXPECT_THAT(test::complaint([&] { return read_script("A=" + value + "\nrun" + repeated_text(" $A", 1'000)); }),
                 HasSubstr("run.sh: line 2: what its"));
 }
 
 // A pattern's stars try each letter: long ones against long words are not looked at.
 TEST(ShellScript, LongPatternsAgainstLongWordsAreRefused) {
-  const std::string stars = repeated("*[a", 20'000), letters(100'000, 'a');
-  EXPECT_THAT(test::complaint([&] { return read("[[ " + letters + " == " + stars + " ]]\n"); }),
+  const std::string stars = repeated_text("*[a", 20'000), letters(100'000, 'a');
+  EXPECT_THAT(test::complaint([&] { return read_script("[[ " + letters + " == " + stars + " ]]\n"); }),
               HasSubstr("line 1: what its"));
-  EXPECT_THAT(test::complaint([&] { return read("case " + letters + " in " + stars + ") x ;; esac\n"); }),
+  EXPECT_THAT(test::complaint([&] { return read_script("case " + letters + " in " + stars + ") x ;; esac\n"); }),
               HasSubstr("line 1: what its"));
 }
 

@@ -8,7 +8,7 @@ namespace spillway::sim {
 namespace {
 
 // One unit per picosecond: the rate at which amounts read as picoseconds.
-constexpr Rate unit_per_pico{std::int64_t{1000} << 20};
+constexpr Rate executor_unit{std::int64_t{1000} << 20};
 
 Outcome run_checked(Executor<>& executor) {
   const Outcome outcome = executor.run();
@@ -71,7 +71,7 @@ TEST(Executor, WideLane) {
 // Two flows on one link of 1 unit/ps: 100 and 300 units share until 200, then one alone until 400.
 TEST(Executor, TwoFlowsShareALink) {
   ActivityGraph g;
-  const LinkId link = g.add_link(unit_per_pico);
+  const LinkId link = g.add_link(executor_unit);
   const PathId path = g.add_path({{link}});
   const ActivityId a = g.add_flow(no_lane, 100, path), b = g.add_flow(no_lane, 300, path);
   g.finish();
@@ -86,9 +86,9 @@ TEST(Executor, TwoFlowsShareALink) {
 // The capacity halves at 100: 100 units at rate 1, then 100 more at 1/2 take 200.
 TEST(Executor, CapacityChangeIsAnEvent) {
   ActivityGraph g;
-  const LinkId link = g.add_link(unit_per_pico);
+  const LinkId link = g.add_link(executor_unit);
   const ActivityId a = g.add_flow(no_lane, 200, g.add_path({{link}}));
-  g.add_capacity_change(Picos(100), link, unit_per_pico / 2);
+  g.add_capacity_change(Picos(100), link, executor_unit / 2);
   g.finish();
   Executor<> executor(std::move(g));
   run_checked(executor);
@@ -98,14 +98,14 @@ TEST(Executor, CapacityChangeIsAnEvent) {
 // Cache of 600 filled at 3 - 1 units/ps is full at 300 (900 written); the last 300 go at the slow rate 1: 600.
 TEST(Executor, ReservoirFillsAndSlowsTheLink) {
   ActivityGraph g;
-  const LinkId link = g.add_link(unit_per_pico);
+  const LinkId link = g.add_link(executor_unit);
   const ReservoirId cache = g.add_reservoir({.link = link,
                                              .size = 600,
                                              .resume_level = 100,
                                              .initial_level = 0,
-                                             .drain = unit_per_pico,
-                                             .fast = unit_per_pico * 3,
-                                             .slow = unit_per_pico});
+                                             .drain = executor_unit,
+                                             .fast = executor_unit * 3,
+                                             .slow = executor_unit});
   const PathId path = g.add_path({{link}});
   const ActivityId a = g.add_flow(no_lane, 1200, path);
   // Idle from 600: level 600 drains to 100 in 500. At 1100 the link is fast again: 30 units in 10 ps.

@@ -10,17 +10,17 @@
 namespace spillway::sim {
 namespace {
 
-constexpr Rate unit_per_pico{std::int64_t{1000} << 20};
-constexpr std::int64_t scaled_unit = unit_per_pico.count() << 16;
+constexpr Rate reservoir_unit{std::int64_t{1000} << 20};
+constexpr std::int64_t scaled_unit = reservoir_unit.count() << 16;
 
 ReservoirSpec cache_of(std::int64_t size) {
   return {.link = LinkId{0},
           .size = size,
           .resume_level = size / 2,
           .initial_level = 0,
-          .drain = unit_per_pico,
-          .fast = unit_per_pico * 4,
-          .slow = unit_per_pico * 2};
+          .drain = reservoir_unit,
+          .fast = reservoir_unit * 4,
+          .slow = reservoir_unit * 2};
 }
 
 // full at ceil(size / (inflow - drain)) = ceil(100 / 3) = 34; 34 * 3 - 100 = 2 units passed by in the last picosecond.
@@ -33,7 +33,7 @@ TEST(Reservoir, FullInstantRoundsUp) {
   EXPECT_EQ(cache.level(), 99);
   EXPECT_TRUE(cache.advance(Picos(34)));
   EXPECT_TRUE(cache.full());
-  EXPECT_EQ(cache.capacity(), unit_per_pico * 2);
+  EXPECT_EQ(cache.capacity(), reservoir_unit * 2);
   EXPECT_EQ(cache.level(), 100);
   EXPECT_EQ(cache.bypassed(), 2);
   EXPECT_TRUE(cache.conserves());
@@ -45,13 +45,13 @@ TEST(Reservoir, FoldingLiesBetweenFastAndSlow) {
   ReservoirSpec spec = cache_of(100);
   spec.fold_level = 40;
   spec.resume_level = 20;
-  spec.fold = unit_per_pico * 3;
+  spec.fold = reservoir_unit * 3;
   Reservoir cache(spec);
   cache.set_inflow(Picos(0), 4 * scaled_unit);
   EXPECT_EQ(cache.next_event(), Picos(14));
   EXPECT_TRUE(cache.advance(Picos(14)));
   EXPECT_EQ(cache.stage(), Reservoir::Stage::fold);
-  EXPECT_EQ(cache.capacity(), unit_per_pico * 3);
+  EXPECT_EQ(cache.capacity(), reservoir_unit * 3);
   cache.set_inflow(Picos(14), 3 * scaled_unit);
   EXPECT_EQ(cache.next_event(), Picos(14 + 29));
   EXPECT_TRUE(cache.advance(Picos(43)));
@@ -81,7 +81,7 @@ TEST(Reservoir, HysteresisAndEmpty) {
   cache.settle(Picos(59));
   EXPECT_TRUE(cache.full());
   EXPECT_TRUE(cache.advance(Picos(60)));
-  EXPECT_EQ(cache.capacity(), unit_per_pico * 4);
+  EXPECT_EQ(cache.capacity(), reservoir_unit * 4);
   EXPECT_EQ(cache.next_event(), Picos(110));
   EXPECT_FALSE(cache.advance(Picos(110)));
   EXPECT_EQ(cache.level(), 0);

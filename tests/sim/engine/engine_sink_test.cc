@@ -8,7 +8,7 @@
 namespace spillway::sim {
 namespace {
 
-constexpr Rate unit_per_pico{std::int64_t{1000} << 20};
+constexpr Rate sink_unit{std::int64_t{1000} << 20};
 
 struct Recorder {
   std::string log;
@@ -17,7 +17,7 @@ struct Recorder {
   void on_rate(ActivityId a, Picos t, Rate r) {
     add("rate", a, t);
     log.back() = '=';
-    log += std::to_string(r / unit_per_pico) + " ";
+    log += std::to_string(r / sink_unit) + " ";
   }
   void on_instant(Executor<Recorder>&, EventPhase phase, Picos t) {
     const char* name = phase == EventPhase::free ? "free@" : phase == EventPhase::allocation ? "alloc@" : "sample@";
@@ -32,7 +32,7 @@ struct Recorder {
 TEST(Sink, SeesPhasesInOrder) {
   ActivityGraph g;
   const TrackId lane = g.add_lane();
-  const PathId path = g.add_path({{g.add_link(unit_per_pico * 2)}});
+  const PathId path = g.add_path({{g.add_link(sink_unit * 2)}});
   g.add_delay(lane, Picos(5));
   g.add_flow(lane, 20, path);
   g.add_delay(no_lane, Picos(5));

@@ -13,7 +13,7 @@
 namespace spillway::sim {
 namespace {
 
-ModelSpec gpt(std::int64_t layers) {
+ModelSpec chunked_gpt(std::int64_t layers) {
   ModelSpec model = find_model("gpt2-small");
   model.layers = layers;
   model.hidden = 1024;
@@ -39,7 +39,7 @@ TrainingSetup chronos(std::int64_t offloaded, StateDevice device) {
 }
 
 // One CPU, four GPUs; slower divides the rate of each GPU's link, 50 GB/s.
-HardwareProfile machine(double slower) {
+HardwareProfile slower_machine(double slower) {
   HardwareProfile profile = example_profile();
   const Rate link = rate_from_bytes_per_second(50e9 / slower);
   profile.gpu.host_to_device_bandwidth = Sourced<Rate>{link, {}};
@@ -67,7 +67,7 @@ Cluster free_network() {
 }
 
 Trace generate(const TrainingSetup& setup, std::int64_t layers = 16) {
-  Trace trace = generate_parallel_trace(gpt(layers), setup, CostModel(machine(1)), free_network());
+  Trace trace = generate_parallel_trace(chunked_gpt(layers), setup, CostModel(slower_machine(1)), free_network());
   trace.check_invariants();
   return trace;
 }
@@ -99,7 +99,7 @@ TEST(ChunkStates, MoveOncePerStep) {
 
 // The GPU keeps 6 of 18 bytes per parameter of an offloaded chunk.
 TEST(ChunkStates, TakeTheirMemoryWithThem) {
-  const HardwareProfile hardware = machine(1);
+  const HardwareProfile hardware = slower_machine(1);
   const Result plain = replay(generate(chronos(0, StateDevice::gpu)), hardware, {});
   const Result one = replay(generate(chronos(1, StateDevice::cpu)), hardware, {});
   for (std::size_t rank = 0; rank < 4; ++rank)
@@ -109,7 +109,7 @@ TEST(ChunkStates, TakeTheirMemoryWithThem) {
 
 // With the update on the GPU two layers' states stay there as buffers, here of the eight of a chunk.
 TEST(ChunkStates, ComeAndGoThroughTwoBuffers) {
-  const HardwareProfile hardware = machine(1);
+  const HardwareProfile hardware = slower_machine(1);
   const Result plain = replay(generate(chronos(0, StateDevice::gpu), 64), hardware, {});
   const Result one = replay(generate(chronos(1, StateDevice::gpu), 64), hardware, {});
   for (std::size_t rank = 0; rank < 4; ++rank)
@@ -121,7 +121,7 @@ TEST(ChunkStates, ComeAndGoThroughTwoBuffers) {
 // weights of the worst stage take, which the narrower link makes longer still.
 TEST(ChunkStates, WhatDoesNotFitTheWindowShows) {
   const auto step = [](std::int64_t offloaded, StateDevice device, double slower) {
-    return to_seconds(replay(generate(chronos(offloaded, device)), machine(slower), {}).step_time);
+    return to_seconds(replay(generate(chronos(offloaded, device)), slower_machine(slower), {}).step_time);
   };
   const double plain = step(0, StateDevice::gpu, 1), wide = step(1, StateDevice::cpu, 1);
   EXPECT_NEAR(wide / plain, 1, 0.02);
@@ -134,7 +134,7 @@ TEST(ChunkStates, WhatDoesNotFitTheWindowShows) {
 TEST(ChunkStates, WhatCannotMove) {
   const auto place = [](const TrainingSetup& setup) -> std::string {
     try {
-      static_cast<void>(resolve(setup, gpt(16)));
+      static_cast<void>(resolve(setup, chunked_gpt(16)));
     } catch (const InputError& error) {
       return error.place();
     }

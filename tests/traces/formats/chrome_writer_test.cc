@@ -35,7 +35,7 @@ Trace small_trace() {
   return t;
 }
 
-std::string written(const Trace& trace) {
+std::string chrome_text(const Trace& trace) {
   const std::string path = test::temporary_path("chrome.json");
   OutputFile out(path);
   write_chrome_trace(trace, out);
@@ -48,7 +48,7 @@ std::string written(const Trace& trace) {
 
 // Sound JSON; each launched kernel has an s and an f of one id; times are exact; the counter is 100, then 40.
 TEST(ChromeWriterTest, Events) {
-  const auto file = nlohmann::json::parse(written(small_trace()));
+  const auto file = nlohmann::json::parse(chrome_text(small_trace()));
   int starts = 0, finishes = 0;
   std::vector<std::int64_t> bytes;
   for (const auto& e : file["traceEvents"]) {
@@ -67,7 +67,7 @@ TEST(ChromeWriterTest, Events) {
 // Our Kineto reader gives back the same device ops with the same durations and launches.
 TEST(ChromeWriterTest, KinetoReaderReadsItBack) {
   const Trace before = small_trace();
-  const std::string text = written(before);
+  const std::string text = chrome_text(before);
   ByteSource source = test::source_of(text);
   const Trace after = read_kineto(source, {});
   std::vector<Picos> expected, found;

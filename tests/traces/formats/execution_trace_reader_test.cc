@@ -18,12 +18,12 @@ Trace read_text(std::string_view text) {
   return read_execution_trace(source, {});
 }
 
-Trace read_file(const std::string& path) {
+Trace read_execution_trace_file(const std::string& path) {
   ByteSource source = ByteSource::open(path, test::no_limit);
   return read_execution_trace(source, {});
 }
 
-std::string refusal(std::string_view text) {
+std::string execution_trace_refusal(std::string_view text) {
   try {
     read_text(text);
   } catch (const InputError& error) {
@@ -101,13 +101,13 @@ TEST(ExecutionTraceTest, PhaseByThread) {
 }
 
 TEST(ExecutionTraceTest, Hostile) {
-  EXPECT_NE(refusal(file_of({flat_node(1, 2, "a", "", "", ""), flat_node(2, 1, "b", "", "", "")})).find("circle"),
+  EXPECT_NE(execution_trace_refusal(file_of({flat_node(1, 2, "a", "", "", ""), flat_node(2, 1, "b", "", "", "")})).find("circle"),
             std::string::npos);
-  EXPECT_NE(refusal("{}"), "");
-  EXPECT_NE(refusal("[]"), "");
-  EXPECT_NE(refusal(""), "");
-  EXPECT_NE(refusal(R"({"nodes":[{"id":1)"), "");
-  EXPECT_NE(refusal(R"({"nodes":[)" + std::string(100'000, '[')), "");
+  EXPECT_NE(execution_trace_refusal("{}"), "");
+  EXPECT_NE(execution_trace_refusal("[]"), "");
+  EXPECT_NE(execution_trace_refusal(""), "");
+  EXPECT_NE(execution_trace_refusal(R"({"nodes":[{"id":1)"), "");
+  EXPECT_NE(execution_trace_refusal(R"({"nodes":[)" + std::string(100'000, '[')), "");
   // Numbers beyond int64 and sizes that overflow are findings.
   const Trace trace =
       read_text(file_of({flat_node(1, 0, "aten::mm", "", R"([1,2,9223372036854775807,9223372036854775807,4,"cuda:0"])",
@@ -142,7 +142,7 @@ class RealExecutionTraceTest : public ::testing::TestWithParam<Sample> {};
 TEST_P(RealExecutionTraceTest, Imports) {
   const auto path = test::shared_file(std::string("traces/") + GetParam().file);
   if (!path) GTEST_SKIP() << "no shared data beside the checkout";
-  const Trace trace = read_file(*path);
+  const Trace trace = read_execution_trace_file(*path);
   EXPECT_EQ(trace.source_events, GetParam().nodes);
   EXPECT_GT(trace.ops.size(), GetParam().nodes / 4);
   EXPECT_GT(trace.tensors.size(), 0U);
@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(Files, RealExecutionTraceTest,
 TEST(ExecutionTraceTest, Gpt2Large) {
   const auto path = test::unpacked_file("hf_GPT2_et.json", "traces/param-et_replay/hf_GPT2_et.json.tar.gz");
   if (!path) GTEST_SKIP() << "no shared data beside the checkout";
-  const Trace trace = read_file(*path);
+  const Trace trace = read_execution_trace_file(*path);
   EXPECT_EQ(trace.source_events, 27156U);
   EXPECT_GE(trace.ops.size(), 14329U);
   EXPECT_LE(trace.ops.size(), 14331U);

@@ -28,7 +28,7 @@ std::map<MemoryAction, int> count_actions(const Trace& trace) {
 }
 
 // Two devices, an out-of-memory event, an expandable segment, pending blocks, an address above 2^63.
-Trace small_trace() {
+Trace snapshot_trace() {
   Trace t;
   t.memory_size_is_requested = true;
   t.time_base_ns = 1'700'000'000'000'000'000;
@@ -137,7 +137,7 @@ TEST(TorchSnapshotTest, RowsThatStandInManyPlacesAreRefused) {
 // read(write(t)) has the same memory side as t.
 TEST(TorchSnapshotTest, RoundTrip) {
   const std::string path = test::temporary_path("snapshot.pickle");
-  const Trace before = small_trace();
+  const Trace before = snapshot_trace();
   {
     OutputFile out(path);
     write_torch_snapshot(before, out);

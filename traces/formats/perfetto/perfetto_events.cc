@@ -19,7 +19,7 @@
 namespace spillway::traces {
 namespace {
 
-using Field = KinetoField;
+using EventField = KinetoField;
 
 constexpr int deepest_parent = 64;
 // Copies that name no stream: beyond any queue's number.
@@ -61,14 +61,14 @@ class EventText {
     event_ = {};
     used_ = 0;
   }
-  void set(Field field, std::string_view text) {
+  void set(EventField field, std::string_view text) {
     event_.values[static_cast<std::size_t>(field)] = text;
     event_.present |= std::uint64_t{1} << static_cast<unsigned>(field);
   }
-  void set(Field field, std::int64_t value) { set(field, number(value)); }
+  void set(EventField field, std::int64_t value) { set(field, number(value)); }
   // Nanoseconds as microseconds. Of a length below none, only the sign counts.
-  void set_time(Field field, std::int64_t ns) {
-    if (ns < 0 && field == Field::duration) return set(field, "-1");
+  void set_time(EventField field, std::int64_t ns) {
+    if (ns < 0 && field == EventField::duration) return set(field, "-1");
     char* const begin = numbers_.data() + used_;
     if (ns < 0) numbers_[used_++] = '-';
     const std::int64_t rest = std::abs(ns % 1000);
@@ -92,7 +92,7 @@ class EventText {
   }
 
   KinetoEvent event_;
-  std::array<char, 28 * (static_cast<std::size_t>(Field::count_) + 4)> numbers_{};
+  std::array<char, 28 * (static_cast<std::size_t>(EventField::count_) + 4)> numbers_{};
   std::size_t used_ = 0;
 };
 
@@ -223,7 +223,7 @@ const PerfettoValue* Events::value_of(const PerfettoSlice& slice, std::uint8_t k
 
 // -1: none.
 std::int64_t Events::correlation_of(const PerfettoSlice& slice) const {
-  const PerfettoValue* const value = value_of(slice, static_cast<std::uint8_t>(Field::correlation));
+  const PerfettoValue* const value = value_of(slice, static_cast<std::uint8_t>(EventField::correlation));
   return value == nullptr ? -1 : value->is_text ? last_number(text(value->text)) : value->integer;
 }
 
@@ -288,10 +288,10 @@ void Events::add_label(const Line& line, std::string_view what, std::string_view
   text_.clear();
   KinetoEvent& event = text_.event();
   event.phase = 'M';
-  text_.set(Field::name, what);
-  text_.set(Field::process, line.process);
-  text_.set(Field::thread, line.thread);
-  text_.set(Field::label, label);
+  text_.set(EventField::name, what);
+  text_.set(EventField::process, line.process);
+  text_.set(EventField::thread, line.thread);
+  text_.set(EventField::label, label);
   rows_.add(event, 0);
 }
 
@@ -304,7 +304,7 @@ void Events::add_rocprof(const PerfettoSlice& slice, Meaning meaning, const Line
   KinetoEvent& event = text_.event();
   if (const std::int64_t correlation = correlation_of(slice); correlation >= 0 && !joined_.empty()) {
     const auto joined = joined_.find(correlation);
-    if (joined != joined_.end()) text_.set(Field::correlation, joined->second);
+    if (joined != joined_.end()) text_.set(EventField::correlation, joined->second);
   }
   const std::int64_t target = line.agent >= 0 ? line.agent : agent_of(slice, PerfettoKey::target_agent);
   std::int64_t stream = std::max<std::int64_t>(line.stream, 0), device = target;
@@ -316,17 +316,17 @@ void Events::add_rocprof(const PerfettoSlice& slice, Meaning meaning, const Line
     const bool to_gpu = gpus_.contains(target), from_gpu = gpus_.contains(source);
     if (!to_gpu && from_gpu) device = source;
     if (line.is_stream_of_copies_only || line.stream < 0) stream = copy_lanes + 2 * stream + (to_gpu ? 0 : 1);
-    const std::string_view name = event.text(Field::name);
+    const std::string_view name = event.text(EventField::name);
     const auto says = [&](std::string_view words) { return name.find(words) != std::string_view::npos; };
     if (says("HOST_TO_DEVICE"))
-      text_.set(Field::copy_kind, "HtoD");
+      text_.set(EventField::copy_kind, "HtoD");
     else if (says("DEVICE_TO_HOST"))
-      text_.set(Field::copy_kind, "DtoH");
+      text_.set(EventField::copy_kind, "DtoH");
     else if (to_gpu && from_gpu && source != target)
-      text_.set(Field::copy_kind, "PtoP");
+      text_.set(EventField::copy_kind, "PtoP");
   }
-  text_.set(Field::device, ordinal_of(device));
-  text_.set(Field::stream, stream);
+  text_.set(EventField::device, ordinal_of(device));
+  text_.set(EventField::stream, stream);
 }
 
 void Events::add(const PerfettoSlice& slice) {
@@ -338,19 +338,19 @@ void Events::add(const PerfettoSlice& slice) {
   event.phase = slice.shape == PerfettoShape::slice ? 'X' : 'i';
   for (std::uint32_t i = slice.first_value; i < slice.first_value + slice.values; ++i) {
     const PerfettoValue& value = capture_.values[i];
-    if (value.key >= static_cast<std::uint8_t>(Field::count_) || event.has(Field(value.key))) continue;
+    if (value.key >= static_cast<std::uint8_t>(EventField::count_) || event.has(EventField(value.key))) continue;
     if (value.is_text)
-      text_.set(Field(value.key), text(value.text));
+      text_.set(EventField(value.key), text(value.text));
     else
-      text_.set(Field(value.key), value.integer);
+      text_.set(EventField(value.key), value.integer);
   }
-  text_.set(Field::name, text(slice.name));
-  text_.set(Field::process, line.process);
-  text_.set(Field::thread, line.thread);
-  text_.set_time(Field::timestamp, slice.start_ns);
-  if (slice.shape == PerfettoShape::slice) text_.set_time(Field::duration, slice.duration_ns);
+  text_.set(EventField::name, text(slice.name));
+  text_.set(EventField::process, line.process);
+  text_.set(EventField::thread, line.thread);
+  text_.set_time(EventField::timestamp, slice.start_ns);
+  if (slice.shape == PerfettoShape::slice) text_.set_time(EventField::duration, slice.duration_ns);
   if (!has_correlation_ && slice.flow != 0)
-    text_.set(Field::correlation,
+    text_.set(EventField::correlation,
               arrow_ids_.try_emplace(slice.flow, static_cast<std::int64_t>(arrow_ids_.size()) + 1).first->second);
   switch (meaning) {
     case Meaning::kineto:

@@ -113,9 +113,9 @@ class Position {
   const char** seen_;
 };
 
-class Reader : public nlohmann::json_sax<json> {
+class RocprofReader : public nlohmann::json_sax<json> {
  public:
-  explicit Reader(FileMemory& memory) : memory_(memory), file_(memory.file()) {}
+  explicit RocprofReader(FileMemory& memory) : memory_(memory), file_(memory.file()) {}
 
   Trace read(const std::string& text, const ReadOptions& options);
 
@@ -189,7 +189,7 @@ class Reader : public nlohmann::json_sax<json> {
   std::map<std::int64_t, std::string> gpus_;  // that were at work, by number
 };
 
-bool Reader::start(bool is_array) {
+bool RocprofReader::start(bool is_array) {
   if (frames_.size() >= max_depth)
     throw InputError(file_, "byte " + std::to_string(seen_ - text_), "nested deeper than 64 levels",
                      "check that this is the right file");
@@ -208,14 +208,14 @@ bool Reader::start(bool is_array) {
   return true;
 }
 
-bool Reader::key(std::string& name) {
+bool RocprofReader::key(std::string& name) {
   path_.resize(frames_.back().path_size);
   path_ += '/';
   path_ += name;
   return true;
 }
 
-bool Reader::end_object() {
+bool RocprofReader::end_object() {
   const Frame frame = frames_.back();
   frames_.pop_back();
   path_.resize(frame.path_size);
@@ -225,19 +225,19 @@ bool Reader::end_object() {
   return true;
 }
 
-bool Reader::end_array() {
+bool RocprofReader::end_array() {
   path_.resize(frames_.back().path_size);
   frames_.pop_back();
   return true;
 }
 
-bool Reader::number(std::int64_t value) {
+bool RocprofReader::number(std::int64_t value) {
   if (row_path_size_ == 0) return true;
   if (std::int64_t Row::*const field = field_of(within_row()); field != nullptr) row_.*field = value;
   return true;
 }
 
-bool Reader::string(std::string& value) {
+bool RocprofReader::string(std::string& value) {
   if (row_path_size_ == 0) return true;
   const std::string_view key = within_row();
   memory_.add(sizeof value + value.size());
@@ -250,7 +250,7 @@ bool Reader::string(std::string& value) {
   return true;
 }
 
-void Reader::take_row() {
+void RocprofReader::take_row() {
   const std::string& name = row_.name.empty() ? row_.other_name : row_.name;
   memory_.add(sizeof(Record) + sizeof(PerfettoSlice));
   switch (table_) {
@@ -281,14 +281,14 @@ void Reader::take_row() {
   }
 }
 
-Reader::Agent& Reader::agent(std::int64_t handle) {
+RocprofReader::Agent& RocprofReader::agent(std::int64_t handle) {
   const auto [found, is_new] = agents_.try_emplace(handle);
   if (is_new) found->second.number = unknown_agents + static_cast<std::int64_t>(agents_.size());
   return found->second;
 }
 
 // `thread` -1: of a device.
-std::uint32_t Reader::track(std::string name, std::int64_t thread) {
+std::uint32_t RocprofReader::track(std::string name, std::int64_t thread) {
   const auto [found, is_new] =
       tracks_.try_emplace({std::move(name), thread}, static_cast<std::uint32_t>(capture_.tracks.size()));
   if (!is_new) return found->second;
@@ -303,7 +303,7 @@ std::uint32_t Reader::track(std::string name, std::int64_t thread) {
   return found->second;
 }
 
-std::string Reader::name_of(const Record& record) const {
+std::string RocprofReader::name_of(const Record& record) const {
   const Row& row = record.row;
   if (record.table == "kernel_dispatch") {
     const auto kernel = kernels_.find(row.kernel);
@@ -321,13 +321,13 @@ std::string Reader::name_of(const Record& record) const {
   return at(row.operation, operations) ? operations[static_cast<std::size_t>(row.operation)] : kind;
 }
 
-void Reader::add_value(PerfettoSlice& slice, std::uint8_t key, std::int64_t value) {
+void RocprofReader::add_value(PerfettoSlice& slice, std::uint8_t key, std::int64_t value) {
   if (value < 0) return;
   capture_.values.push_back({.integer = value, .key = key});
   ++slice.values;
 }
 
-void Reader::add(const Record& record) {
+void RocprofReader::add(const Record& record) {
   const Row& row = record.row;
   const std::string place = "byte " + std::to_string(row.place);
   if (row.start < 0 || row.end < 0) return trace_.note("bad_time", place, "a record has no time; it was dropped", true);
@@ -364,7 +364,7 @@ void Reader::add(const Record& record) {
 }
 
 // Numbered as assemble_perfetto() numbers them: the GPUs that were at work, by agent.
-void Reader::add_devices() {
+void RocprofReader::add_devices() {
   std::int16_t ordinal = 0;
   for (const auto& [number, name] : gpus_) {
     trace_.devices.push_back({.name = trace_.strings.intern(to_valid_utf8(name)), .ordinal = ordinal});
@@ -372,7 +372,7 @@ void Reader::add_devices() {
   }
 }
 
-Trace Reader::read(const std::string& text, const ReadOptions& options) {
+Trace RocprofReader::read(const std::string& text, const ReadOptions& options) {
   text_ = seen_ = text.data();
   trace_.provenance.push_back({.file = file_, .format = "rocprofv3-json", .producer = "rocprofv3"});
   json::sax_parse(Position(text_, &seen_), Position(text_ + text.size(), &seen_), this);
@@ -397,7 +397,7 @@ Trace read_rocprof_json(ByteSource& source, const ReadOptions& options) {
     throw InputError(source.name(), "byte " + std::to_string(zero), "the JSON is broken here",
                      "record or export the file again");
   FileMemory memory(source.name());
-  return Reader(memory).read(text, options);
+  return RocprofReader(memory).read(text, options);
 }
 
 }  // namespace spillway::traces

@@ -10,13 +10,13 @@
 namespace spillway::sim {
 namespace {
 
-constexpr std::int64_t mib = 1 << 20;
+constexpr std::int64_t pool_mib = 1 << 20;
 
 // A plan for a program that does not follow it: every way to fall back is taken.
 std::shared_ptr<const MemoryPlan> some_plan(PlanKind kind) {
   MemoryPlan plan;
   plan.kind = kind;
-  plan.pool = Bytes(64 * mib);
+  plan.pool = Bytes(64 * pool_mib);
   plan.small_peak = Bytes(10 * 512);
   plan.period_begin = 100;
   std::mt19937 random(5);
@@ -26,8 +26,8 @@ std::shared_ptr<const MemoryPlan> some_plan(PlanKind kind) {
     plan.places.push_back({i % 50 == 0 ? Bytes(-1) : offset, size});
   }
   plan.cached = {3, 5, 700};
-  plan.spaces = {{"a", {{Bytes(0), Bytes(8 * mib)}, {Bytes(16 * mib), Bytes(20 * mib)}}},
-                 {"b", {{Bytes(30 * mib), Bytes(64 * mib)}}}};
+  plan.spaces = {{"a", {{Bytes(0), Bytes(8 * pool_mib)}, {Bytes(16 * pool_mib), Bytes(20 * pool_mib)}}},
+                 {"b", {{Bytes(30 * pool_mib), Bytes(64 * pool_mib)}}}};
   return std::make_shared<const MemoryPlan>(plan);
 }
 
@@ -161,23 +161,23 @@ constexpr std::int64_t no_limit = Bytes::max().count();
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, RandomPrograms,
-    testing::Values(Setting{"torch", "", no_limit, 1}, Setting{"torch", "", 400 * mib, 1},
-                    Setting{"torch", "max_split_size_mb:20", 500 * mib, 1},
-                    Setting{"torch", "roundup_power2_divisions:8", 900 * mib, 1},
-                    Setting{"torch", "garbage_collection_threshold:0.5", 900 * mib, 0.8},
+    testing::Values(Setting{"torch", "", no_limit, 1}, Setting{"torch", "", 400 * pool_mib, 1},
+                    Setting{"torch", "max_split_size_mb:20", 500 * pool_mib, 1},
+                    Setting{"torch", "roundup_power2_divisions:8", 900 * pool_mib, 1},
+                    Setting{"torch", "garbage_collection_threshold:0.5", 900 * pool_mib, 0.8},
                     Setting{"torch",
                             "garbage_collection_threshold:0.3,max_split_size_mb:25,"
                             "roundup_power2_divisions:[1:4,8:2,>:1],large_segment_size_mb:32",
-                            700 * mib, 0.9},
-                    Setting{"torch-expandable", "", no_limit, 1}, Setting{"torch-expandable", "", 400 * mib, 1},
-                    Setting{"torch-expandable", "max_split_size_mb:20,large_segment_size_mb:33", 500 * mib, 1},
+                            700 * pool_mib, 0.9},
+                    Setting{"torch-expandable", "", no_limit, 1}, Setting{"torch-expandable", "", 400 * pool_mib, 1},
+                    Setting{"torch-expandable", "max_split_size_mb:20,large_segment_size_mb:33", 500 * pool_mib, 1},
                     Setting{"torch-expandable", "garbage_collection_threshold:0.5,roundup_power2_divisions:4",
-                            900 * mib, 0.8},
-                    Setting{"gmlake", "", no_limit, 1}, Setting{"gmlake", "fragLimit:4194304", 300 * mib, 1},
-                    Setting{"gmlake", "fragLimit:2097152,defragLevel:1,reuseLimit:2,autoGC:0", 300 * mib, 1},
-                    Setting{"gmlake", "fragLimit:2097152,reAlloc:1,roundup_power2_divisions:4", 300 * mib, 0.9},
-                    Setting{"planned", "", no_limit, 1}, Setting{"planned", "", 250 * mib, 1},
-                    Setting{"arena", "", no_limit, 1}, Setting{"arena", "", 250 * mib, 0.9}));
+                            900 * pool_mib, 0.8},
+                    Setting{"gmlake", "", no_limit, 1}, Setting{"gmlake", "fragLimit:4194304", 300 * pool_mib, 1},
+                    Setting{"gmlake", "fragLimit:2097152,defragLevel:1,reuseLimit:2,autoGC:0", 300 * pool_mib, 1},
+                    Setting{"gmlake", "fragLimit:2097152,reAlloc:1,roundup_power2_divisions:4", 300 * pool_mib, 0.9},
+                    Setting{"planned", "", no_limit, 1}, Setting{"planned", "", 250 * pool_mib, 1},
+                    Setting{"arena", "", no_limit, 1}, Setting{"arena", "", 250 * pool_mib, 0.9}));
 
 // Without a limit the ideal peak is the peak of what is asked for: ideal <= torch, in allocated and in reserved.
 TEST(MemoryPool, IdealIsALowerBound) {
@@ -198,7 +198,7 @@ TEST(MemoryPool, IdealIsALowerBound) {
 // The same program twice gives the same rows: nothing but the requests decides.
 TEST(MemoryPool, IsDeterministic) {
   const auto rows = [] {
-    MemoryPool pool = make("torch", "", 600 * mib);
+    MemoryPool pool = make("torch", "", 600 * pool_mib);
     pool.keep_rows(true);
     RandomProgram(7).run(pool, 3000, [](int) {});
     return pool.rows();

@@ -13,21 +13,21 @@
 namespace spillway::sim {
 namespace {
 
-constexpr std::int64_t mib = 1 << 20;
+constexpr std::int64_t planned_mib = 1 << 20;
 
 class Planned : public testing::Test {
  protected:
   // Two requests before the period, three within it; 4 MiB.
   Planned() {
-    plan.pool = Bytes(4 * mib);
-    plan.places = {{Bytes(0), Bytes(mib)},
-                   {Bytes(mib), Bytes(1024)},
-                   {Bytes(2 * mib), Bytes(mib)},
-                   {Bytes(3 * mib), Bytes(512 * 1024)},
-                   {Bytes(mib), Bytes(mib)}};
+    plan.pool = Bytes(4 * planned_mib);
+    plan.places = {{Bytes(0), Bytes(planned_mib)},
+                   {Bytes(planned_mib), Bytes(1024)},
+                   {Bytes(2 * planned_mib), Bytes(planned_mib)},
+                   {Bytes(3 * planned_mib), Bytes(512 * 1024)},
+                   {Bytes(planned_mib), Bytes(planned_mib)}};
     plan.period_begin = 2;
     plan.small_peak = Bytes(1024);
-    plan.spaces = {{"mlp-1", {{Bytes(0), Bytes(mib)}, {Bytes(3 * mib), Bytes(4 * mib)}}}};
+    plan.spaces = {{"mlp-1", {{Bytes(0), Bytes(planned_mib)}, {Bytes(3 * planned_mib), Bytes(4 * planned_mib)}}}};
   }
   PlannedPool& start(std::int64_t device_bytes = Bytes::max().count()) {
     TorchSettings limits;
@@ -62,7 +62,7 @@ class Planned : public testing::Test {
 // Blocks from before the stream have places of their own, in order; one that is too large, and those behind the last,
 // are cached. They take no part in the order of requests.
 TEST_F(Planned, BlocksFromBeforeHavePlaces) {
-  plan.before = {{Bytes(2 * mib), Bytes(mib)}, {Bytes(-1), Bytes(0)}, {Bytes(3 * mib), Bytes(1024)}};
+  plan.before = {{Bytes(2 * planned_mib), Bytes(planned_mib)}, {Bytes(-1), Bytes(0)}, {Bytes(3 * planned_mib), Bytes(1024)}};
   start();
   const auto before = [&](std::int64_t bytes) {
     AllocationRequest request;
@@ -70,20 +70,20 @@ TEST_F(Planned, BlocksFromBeforeHavePlaces) {
     request.before = true;
     return pool_->allocate(request);
   };
-  const Allocation a = before(mib - 100), b = before(300), c = before(2000), d = before(300);
-  EXPECT_EQ(pool_->statistics().all().reserved_bytes.current, 4 * mib + 2 * mib);  // the pool, a small segment
-  const Allocation first = take(mib);
-  EXPECT_EQ(offset(first, a), 2 * mib);
-  for (const Allocation& cached : {b, c, d}) EXPECT_GE(std::abs(offset(first, cached)), 4 * mib);
+  const Allocation a = before(planned_mib - 100), b = before(300), c = before(2000), d = before(300);
+  EXPECT_EQ(pool_->statistics().all().reserved_bytes.current, 4 * planned_mib + 2 * planned_mib);  // the pool, a small segment
+  const Allocation first = take(planned_mib);
+  EXPECT_EQ(offset(first, a), 2 * planned_mib);
+  for (const Allocation& cached : {b, c, d}) EXPECT_GE(std::abs(offset(first, cached)), 4 * planned_mib);
   const Allocation second = take(1024);
-  EXPECT_EQ(offset(first, second), mib);
+  EXPECT_EQ(offset(first, second), planned_mib);
   EXPECT_EQ(pool_->outcome().placed, 2U);
   EXPECT_EQ(pool_->outcome().unplanned, 0U);
-  const Allocation third = take(mib);  // where a block from before lives
+  const Allocation third = take(planned_mib);  // where a block from before lives
   EXPECT_EQ(pool_->outcome().overlap, 1U);
   give(a);
-  EXPECT_EQ(offset(first, before(mib)), 2 * mib);  // the stream begins anew, and lost that one
-  EXPECT_GE(std::abs(offset(first, before(mib))), 4 * mib);
+  EXPECT_EQ(offset(first, before(planned_mib)), 2 * planned_mib);  // the stream begins anew, and lost that one
+  EXPECT_GE(std::abs(offset(first, before(planned_mib))), 4 * planned_mib);
   for (const Allocation& made : {b, c, d, first, second, third}) give(made);
 }
 
@@ -91,13 +91,13 @@ TEST_F(Planned, BlocksFromBeforeHavePlaces) {
 // there.
 TEST_F(Planned, DynamicRequestsTryTheirPlaceFirst) {
   plan.dynamic = {{0, RequestSpace(0)}, {1, RequestSpace(0)}, {2, RequestSpace(0)}};
-  plan.dynamic_places = {{Bytes(2 * mib), Bytes(mib)}, {Bytes(2 * mib), Bytes(mib)}, {Bytes(2 * mib), Bytes(mib / 2)}};
+  plan.dynamic_places = {{Bytes(2 * planned_mib), Bytes(planned_mib)}, {Bytes(2 * planned_mib), Bytes(planned_mib)}, {Bytes(2 * planned_mib), Bytes(planned_mib / 2)}};
   start();
-  const Allocation first = take(mib / 2, RequestSpace(0)), taken = take(mib / 2, RequestSpace(0));
-  EXPECT_EQ(offset(first, taken), -2 * mib);  // best fit in the ranges
+  const Allocation first = take(planned_mib / 2, RequestSpace(0)), taken = take(planned_mib / 2, RequestSpace(0));
+  EXPECT_EQ(offset(first, taken), -2 * planned_mib);  // best fit in the ranges
   give(first);
-  const Allocation larger = take(mib, RequestSpace(0)), again = take(mib, RequestSpace(0));
-  EXPECT_EQ(offset(first, larger), mib);
+  const Allocation larger = take(planned_mib, RequestSpace(0)), again = take(planned_mib, RequestSpace(0));
+  EXPECT_EQ(offset(first, larger), planned_mib);
   EXPECT_EQ(offset(first, again), 0);  // the list begins anew
   EXPECT_EQ(pool_->outcome().reused, 4U);
 }
@@ -105,45 +105,45 @@ TEST_F(Planned, DynamicRequestsTryTheirPlaceFirst) {
 // Every request goes to the place of its ordinal; after the last comes the period's first.
 TEST_F(Planned, FollowsTheOrder) {
   start();
-  const Allocation first = take(mib), second = take(1000);
+  const Allocation first = take(planned_mib), second = take(1000);
   EXPECT_EQ(first.cost.device_mallocs, 1U);
-  EXPECT_EQ(first.cost.malloc_bytes, Bytes(4 * mib));
-  EXPECT_EQ(offset(first, second), mib);
+  EXPECT_EQ(first.cost.malloc_bytes, Bytes(4 * planned_mib));
+  EXPECT_EQ(offset(first, second), planned_mib);
   EXPECT_EQ(second.size, Bytes(1024));
   give(second);
   for (int period = 0; period < 3; ++period) {
-    const Allocation a = take(mib), b = take(512 * 1024), c = take(mib);
-    EXPECT_EQ(offset(first, a), 2 * mib);
-    EXPECT_EQ(offset(first, b), 3 * mib);
-    EXPECT_EQ(offset(first, c), mib);
+    const Allocation a = take(planned_mib), b = take(512 * 1024), c = take(planned_mib);
+    EXPECT_EQ(offset(first, a), 2 * planned_mib);
+    EXPECT_EQ(offset(first, b), 3 * planned_mib);
+    EXPECT_EQ(offset(first, c), planned_mib);
     for (const Allocation& made : {a, b, c}) give(made);
   }
   EXPECT_EQ(pool_->outcome().placed, 11U);
-  EXPECT_EQ(pool_->statistics().all().reserved_bytes.current, 4 * mib);
+  EXPECT_EQ(pool_->statistics().all().reserved_bytes.current, 4 * planned_mib);
 }
 
 // An inserted request takes its successor's place in the order: all behind it mismatch until the period comes round.
 TEST_F(Planned, AnInsertedRequestShiftsTheRest) {
   start();
-  take(mib);
+  take(planned_mib);
   take(1024);
-  const Allocation odd = take(3 * mib);  // instead of 1 MiB
-  EXPECT_EQ(odd.cost.malloc_bytes, Bytes(20 * mib));
-  take(mib);         // planned: 512 KiB
+  const Allocation odd = take(3 * planned_mib);  // instead of 1 MiB
+  EXPECT_EQ(odd.cost.malloc_bytes, Bytes(20 * planned_mib));
+  take(planned_mib);         // planned: 512 KiB
   take(512 * 1024);  // planned: 1 MiB
   EXPECT_EQ(pool_->outcome().size_mismatch, 3U);
-  take(mib);
+  take(planned_mib);
   EXPECT_EQ(pool_->outcome().placed, 3U) << "back in step";
 }
 
 // A place with a live block in it is not handed out twice.
 TEST_F(Planned, OverlapFallsBack) {
   start();
-  take(mib);
+  take(planned_mib);
   take(1024);  // [1 MiB, +1024) stays live
-  take(mib);
+  take(planned_mib);
   take(512 * 1024);
-  take(mib);  // planned at 1 MiB
+  take(planned_mib);  // planned at 1 MiB
   EXPECT_EQ(pool_->outcome().overlap, 1U);
   EXPECT_EQ(pool_->outcome().placed, 4U);
 }
@@ -157,7 +157,7 @@ TEST_F(Planned, SmallRequestsHaveSlots) {
   EXPECT_EQ(fifth.cost.malloc_bytes, Bytes(2048));
   give(fifth);
   EXPECT_EQ(take(8).address, fifth.address);
-  take(mib);
+  take(planned_mib);
   EXPECT_EQ(pool_->outcome().placed, 1U);
 }
 
@@ -165,7 +165,7 @@ TEST_F(Planned, SmallRequestsHaveSlots) {
 TEST_F(Planned, UnreleasedOrdinals) {
   plan.cached = {1};
   start();
-  take(mib);
+  take(planned_mib);
   take(700 * 1024);
   take(1024);
   EXPECT_EQ(pool_->outcome().unplanned, 1U);
@@ -175,20 +175,20 @@ TEST_F(Planned, UnreleasedOrdinals) {
 // Its segments are multiples of 512 bytes from 10 MiB on, not of 2 MiB.
 TEST_F(Planned, CachingAllocatorRoundsTo512) {
   start();
-  EXPECT_EQ(take(11 * mib + 1, RequestSpace::cached).cost.malloc_bytes, Bytes(11 * mib + 512));
+  EXPECT_EQ(take(11 * planned_mib + 1, RequestSpace::cached).cost.malloc_bytes, Bytes(11 * planned_mib + 512));
   EXPECT_EQ(pool_->outcome().dynamic_cached, 1U);
 }
 
 // Dynamic requests: best fit in what is free now, of the space or of the pool; else the caching allocator.
 TEST_F(Planned, DynamicRequestsReusePlanSpace) {
   start();
-  const Allocation first = take(mib);  // takes the space's first range
+  const Allocation first = take(planned_mib);  // takes the space's first range
   const Allocation a = take(600 * 1024, RequestSpace{0});
-  EXPECT_EQ(offset(first, a), 3 * mib);
-  const Allocation b = take(mib - 600 * 1024, RequestSpace{0});
-  EXPECT_EQ(offset(first, b), 3 * mib + 600 * 1024);
+  EXPECT_EQ(offset(first, a), 3 * planned_mib);
+  const Allocation b = take(planned_mib - 600 * 1024, RequestSpace{0});
+  EXPECT_EQ(offset(first, b), 3 * planned_mib + 600 * 1024);
   EXPECT_NE(take(512 * 2, RequestSpace{0}).cost.device_mallocs, 0U) << "the space is full";
-  EXPECT_EQ(offset(first, take(2 * mib, RequestSpace::anywhere)), mib);
+  EXPECT_EQ(offset(first, take(2 * planned_mib, RequestSpace::anywhere)), planned_mib);
   EXPECT_EQ(pool_->outcome().reused, 3U);
   EXPECT_EQ(pool_->outcome().dynamic_cached, 1U);
   take(1024);
@@ -197,9 +197,9 @@ TEST_F(Planned, DynamicRequestsReusePlanSpace) {
 
 // A pool that does not fit is an outcome, not a crash.
 TEST_F(Planned, PoolThatDoesNotFit) {
-  start(3 * mib);
-  EXPECT_TRUE(take(mib).out_of_memory);
-  EXPECT_EQ(pool_->last_out_of_memory().needed, Bytes(4 * mib));
+  start(3 * planned_mib);
+  EXPECT_TRUE(take(planned_mib).out_of_memory);
+  EXPECT_EQ(pool_->last_out_of_memory().needed, Bytes(4 * planned_mib));
   EXPECT_FALSE(take(100).out_of_memory);
 }
 
@@ -224,14 +224,14 @@ TEST_F(Planned, Layouts) {
 TEST_F(Planned, RestoresBesideThePlan) {
   start();
   PoolState state;
-  state.segments.push_back({Addr(1 << 21), Bytes(2 * mib), 0, 0, true, false, 0, 2});
-  state.blocks = {{Addr(1 << 21), Bytes(mib), Bytes(mib), BlockState::allocated},
-                  {Addr(3 << 20), Bytes(mib), Bytes(0), BlockState::inactive}};
+  state.segments.push_back({Addr(1 << 21), Bytes(2 * planned_mib), 0, 0, true, false, 0, 2});
+  state.blocks = {{Addr(1 << 21), Bytes(planned_mib), Bytes(planned_mib), BlockState::allocated},
+                  {Addr(3 << 20), Bytes(planned_mib), Bytes(0), BlockState::inactive}};
   const std::vector<BlockId> ids = pool_->restore(state);
   ASSERT_EQ(ids.size(), 2U);
   EXPECT_NE(ids[0], BlockId::none);
   EXPECT_EQ(ids[1], BlockId::none);
-  take(mib);
+  take(planned_mib);
   EXPECT_EQ(pool_->outcome().placed, 1U);
 }
 
@@ -284,9 +284,9 @@ TEST_F(Planned, FilesRoundTrip) {
   EXPECT_EQ(read.period_begin, 2U);
   EXPECT_EQ(read.cached, plan.cached);
   ASSERT_EQ(read.places.size(), 5U);
-  EXPECT_EQ(read.places[4].offset, Bytes(mib));
+  EXPECT_EQ(read.places[4].offset, Bytes(planned_mib));
   ASSERT_EQ(read.spaces.size(), 1U);
-  EXPECT_EQ(read.spaces[0].ranges[1].begin, Bytes(3 * mib));
+  EXPECT_EQ(read.spaces[0].ranges[1].begin, Bytes(3 * planned_mib));
   EXPECT_EQ(memory_plan_json(read), memory_plan_json(plan));
 }
 

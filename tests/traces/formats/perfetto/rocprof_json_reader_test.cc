@@ -14,7 +14,7 @@
 namespace spillway::traces {
 namespace {
 
-Trace read(const std::string& text) {
+Trace read_rocprof(const std::string& text) {
   ByteSource source =
       ByteSource::from_memory("results.json", std::as_bytes(std::span(text.data(), text.size())), 1U << 30U);
   Trace trace = read_rocprof_json(source, {});
@@ -22,16 +22,16 @@ Trace read(const std::string& text) {
   return trace;
 }
 
-std::string refusal(const std::string& text) {
+std::string rocprof_refusal(const std::string& text) {
   try {
-    read(text);
+    read_rocprof(text);
   } catch (const InputError& error) {
     return error.what();
   }
   return "";
 }
 
-std::uint64_t count_of(const Trace& trace, std::string_view kind) {
+std::uint64_t rocprof_count(const Trace& trace, std::string_view kind) {
   const Finding* const found = trace.finding(kind);
   return found == nullptr ? 0 : found->count;
 }
@@ -89,9 +89,9 @@ std::string step(bool names_last = false, bool streams = true) {
          (names_last ? records + ", " + said : said + ", " + records) + "}]}";
 }
 
-using Row = std::tuple<std::string, OpKind, int, std::int64_t, std::int64_t, std::int64_t, std::string>;
-std::vector<Row> rows_of(const Trace& trace) {
-  std::vector<Row> rows;
+using RocprofRow = std::tuple<std::string, OpKind, int, std::int64_t, std::int64_t, std::int64_t, std::string>;
+std::vector<RocprofRow> rocprof_rows(const Trace& trace) {
+  std::vector<RocprofRow> rows;
   for (std::size_t i = 0; i < trace.ops.size(); ++i) {
     const Lane& lane = trace.lanes[index_of(trace.ops.lane[i])];
     const OpId launch = trace.ops.launched_by[i];
@@ -103,7 +103,7 @@ std::vector<Row> rows_of(const Trace& trace) {
   return rows;
 }
 
-const std::vector<Row> expected = {
+const std::vector<RocprofRow> expected = {
     {"Cijk_Ailk_Bljk", OpKind::kernel, 0, 1, 21'000, 15'500, "hipLaunchKernel"},
     {"MEMORY_COPY_DEVICE_TO_HOST", OpKind::copy_device_to_host, 1, 2, 37'000, 1'000, "hipMemcpyAsync"},
     {"MEMORY_COPY_HOST_TO_DEVICE", OpKind::copy_host_to_device, 0, 1, 7'000, 3'000, "hipMemcpyAsync"},
@@ -115,8 +115,8 @@ const std::vector<Row> expected = {
 };
 
 TEST(RocprofJson, ReadsAStepOnTwoGpus) {
-  const Trace trace = read(step());
-  EXPECT_EQ(rows_of(trace), expected);
+  const Trace trace = read_rocprof(step());
+  EXPECT_EQ(rocprof_rows(trace), expected);
   ASSERT_EQ(trace.spans.size(), 2U);  // the marker and the HSA call
   EXPECT_EQ(trace.strings.text(trace.spans.name[0]), "step");
   ASSERT_EQ(trace.devices.size(), 2U);
@@ -128,11 +128,11 @@ TEST(RocprofJson, ReadsAStepOnTwoGpus) {
   EXPECT_FALSE(trace.has(Capability::memory));
 }
 
-TEST(RocprofJson, NamesMayComeLast) { EXPECT_EQ(rows_of(read(step(true))), expected); }
+TEST(RocprofJson, NamesMayComeLast) { EXPECT_EQ(rocprof_rows(read_rocprof(step(true))), expected); }
 
 // A queue is a stream; copies, which have none, have lanes of their own.
 TEST(RocprofJson, VersionsWithoutStreams) {
-  const auto rows = rows_of(read(step(false, false)));
+  const auto rows = rocprof_rows(read_rocprof(step(false, false)));
   ASSERT_EQ(rows.size(), expected.size());
   EXPECT_EQ(std::get<3>(rows[0]), 9);
   EXPECT_GT(std::get<3>(rows[1]), 1'000'000);
@@ -143,9 +143,9 @@ TEST(RocprofJson, ReadsTheFirstOfSeveralProcesses) {
   std::string two = one;
   two.resize(two.size() - 2);
   two += "," + one.substr(one.find('[') + 1);
-  const Trace trace = read(two);
-  EXPECT_EQ(rows_of(trace), expected);
-  EXPECT_EQ(count_of(trace, "other_processes"), 1U);
+  const Trace trace = read_rocprof(two);
+  EXPECT_EQ(rocprof_rows(trace), expected);
+  EXPECT_EQ(rocprof_count(trace, "other_processes"), 1U);
 }
 
 TEST(RocprofJson, DropsRecordsWithoutUsableTimes) {
@@ -156,17 +156,17 @@ TEST(RocprofJson, DropsRecordsWithoutUsableTimes) {
   replace(R"("start_timestamp": 46000)", R"("start_timestamp": 9223372036854775806)");
   replace(R"("end_timestamp": 45500)", R"("end_timestamp": null)");
   replace(R"("end_timestamp": 31000)", R"("end_timestamp": 29000)");
-  const Trace trace = read(text);
-  EXPECT_EQ(count_of(trace, "time_out_of_range"), 1U);
-  EXPECT_EQ(count_of(trace, "bad_time"), 1U);
-  EXPECT_EQ(count_of(trace, "negative_duration"), 1U);
+  const Trace trace = read_rocprof(text);
+  EXPECT_EQ(rocprof_count(trace, "time_out_of_range"), 1U);
+  EXPECT_EQ(rocprof_count(trace, "bad_time"), 1U);
+  EXPECT_EQ(rocprof_count(trace, "negative_duration"), 1U);
   EXPECT_EQ(trace.ops.size(), expected.size() - 3);
 }
 
 TEST(RocprofJson, RefusesWhatIsDamaged) {
   const std::string good = step();
   const auto says = [](const std::string& text, const std::string& words) {
-    const std::string message = refusal(text);
+    const std::string message = rocprof_refusal(text);
     EXPECT_NE(message.find(words), std::string::npos) << message;
     EXPECT_NE(message.find("results.json"), std::string::npos) << message;
   };
