@@ -78,11 +78,13 @@ std::vector<ProfileLeaf> leaves_of(const HardwareProfile& profile);
 // A what-if on one value: path as in leaves_of, e.g. "gpu.memory_bandwidth", "drives.0.drive.write_bandwidth",
 // "gpu_count"; a trailing "*" takes every leaf with that prefix ("gpu.peak_flops.*").
 // "gpu.speed" takes a factor only and scales peaks, achieved rates and memory bandwidth together.
-// "gpu.pcie_generation" and "gpu.pcie_lanes" drop the copy rates measured on the former link.
+// "gpu.pcie_generation" and "gpu.pcie_lanes" drop the copy rates measured on the former link,
+// "host.pcie_payload_efficiency" scales them, and a network's rates and latency scale its measured collectives
+// (measured_collectives.h).
 // More GPUs or drives than the host has slots for get slots like the existing ones (assign_slots).
 // text: "x0.5" a factor, else an absolute value with unit ("3.35TB/s", "24 GiB"); curves take factors only. The
-// leaf becomes `assumed`, and its source tells the override. Throws InputError for an unknown path (nearest names
-// offered) or a bad value.
+// leaf becomes `assumed`, a measured curve stays `measured`; the source tells the override. Throws InputError for an
+// unknown path (nearest names offered) or a bad value.
 void apply_override(HardwareProfile& profile, std::string_view path, std::string_view text);
 
 }  // namespace spillway::hwprofiles

@@ -40,6 +40,13 @@ bool are_rated(const LoadedScenario& loaded) {
   return std::all_of(drives.begin(), drives.end(),
                      [](const DriveGroup& group) { return group.drive.rated_endurance.has_value(); });
 }
+bool lacks_folding(const LoadedScenario& loaded) {
+  const auto& drives = loaded.hardware.drives;
+  return std::any_of(drives.begin(), drives.end(), [](const DriveGroup& group) {
+    return group.drive.folding_bytes.has_value() != group.drive.folding_write_bandwidth.has_value();
+  });
+}
+bool has_drives_of_its_own(const LoadedScenario& loaded) { return !loaded.scenario.offload.drives.empty(); }
 bool is_no_mesh(const LoadedScenario& loaded) {
   const auto& network = loaded.hardware.scale_up;
   return !network || network->topology != NetworkTopology::mesh;
@@ -56,6 +63,8 @@ constexpr std::string_view of_costs = "costs depend on it, a step's figures don'
 constexpr std::string_view of_fit = "the operator times fitted for its GPU go before it";
 constexpr std::string_view of_recording = "kernels of a recording take as long as recorded";
 constexpr std::string_view of_no_product = "no training precision multiplies in it";
+constexpr std::string_view of_ports = "only of a network between machines are ports shared";
+constexpr std::string_view of_folding = "folding needs folding_bytes and folding_write_bandwidth";
 constexpr std::string_view of_link =
     "a drive's rates hold as stated unless its slot is slower: set read_bandwidth and write_bandwidth, or the slot's "
     "generation and lanes";
@@ -67,6 +76,7 @@ constexpr std::array idle = {
     Idle{"gpu.event_gap", always, for_people},
     Idle{"gpu.event_record_call", always, for_people},
     Idle{"gpu.event_wait_call", always, for_people},
+    Idle{"gpu.idle_power", always, for_people},
     Idle{"gpu.loaded_clock_mhz", always, for_people},
     Idle{"gpu.loaded_power", always, for_people},
     Idle{"gpu.pageable_copy_fraction", always, for_people},
@@ -89,11 +99,13 @@ constexpr std::array idle = {
     Idle{"host.power", always, of_costs},
     Idle{"drives.*.drive.price", always, of_costs},
     Idle{"drives.*.drive.active_power", always, of_costs},
-    Idle{"drives.*.drive.idle_power", always, of_costs},
+    Idle{"drives.*.drive.idle_power", always, for_people},
     Idle{"drives.*.drive.pcie_generation", always, of_link},
     Idle{"drives.*.drive.pcie_lanes", always, of_link},
     Idle{"drives.*.drive.drive_writes_per_day", are_rated, "the drive's rated_endurance goes before it"},
     Idle{"drives.*.drive.warranty", are_rated, "the drive's rated_endurance goes before it"},
+    Idle{"drives.*.drive.folding_bytes", lacks_folding, of_folding},
+    Idle{"drives.*.drive.folding_write_bandwidth", lacks_folding, of_folding},
     Idle{"gpu.peak_flops.fp64", always, of_no_product},
     Idle{"gpu.peak_flops.int8", always, of_no_product},
     Idle{"gpu.nvlink_bandwidth", is_generated, "collectives of a generated step go by scale_up"},
@@ -106,6 +118,9 @@ constexpr std::array idle = {
     Idle{"gpu.memory_bound_efficiency", takes_no_memory_table, of_fit},
     Idle{"gpu.memory_bound_efficiency", is_recorded, of_recording},
     Idle{"host.cores", knows_adam, "host.cpu_adam_parameters_per_second goes before it"},
+    Idle{"drives.*", has_drives_of_its_own, "the scenario's offload.drives take their place"},
+    Idle{"scale_up.gpus_per_port", always, of_ports},
+    Idle{"scale_up.ring_through_host", always, of_ports},
     Idle{"scale_up.max_group", is_no_mesh, "only a mesh's links depend on how many GPUs it joins"},
     Idle{"scale_out.max_group", always, "only a mesh's links depend on how many GPUs it joins"},
 };
