@@ -25,7 +25,7 @@ SMALL = Size(levels=70, shares=40, doublings=6, wide=40)
 @dataclass
 class Seed:
     """name: of the growth, one word with dashes; target: the fuzz target that reads such a file, "": none does; commands:
-    argument lists, as of bad_inputs.Kind; codes: exit codes at full size."""
+    argument lists, as of bad_inputs.Kind; codes: exit codes at full size; is_fuzzed: fuzzers begin with the small one."""
 
     name: str
     target: str
@@ -33,6 +33,7 @@ class Seed:
     commands: list
     ending: str
     codes: tuple = (2,)
+    is_fuzzed: bool = True
 
 
 def as_bytes(content):

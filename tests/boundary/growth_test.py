@@ -37,7 +37,7 @@ def cases():
 def fuzz_files(root):
     """Path to content of the small seeds that fuzzers begin with."""
     return {os.path.join(root, "tests", "fuzz", "seeds", seed.target, f"growth-{seed.name}{seed.ending}"): seed.content
-            for seed in seeds_of(SMALL) if seed.target and len(seed.content) <= LARGEST_FUZZ_SEED}
+            for seed in seeds_of(SMALL) if seed.target and seed.is_fuzzed and len(seed.content) <= LARGEST_FUZZ_SEED}
 
 
 def stored(path):

@@ -12,10 +12,14 @@ TITAN = '[model]\nname = "llama3"\nflavor = "8B"\n\n[optimizer]\nname = "AdamW"\
 EITHER = (0, 2)  # what is passed over, or refused for another reason
 
 
+def is_fuzzed(name, codes=(2,)):
+    """Fuzzers cut, move and repeat by themselves and take longer with each seed: one of a kind of growth is enough."""
+    return codes == (2,) and "-open" not in name and "wide" not in name and not name.startswith(("assigned", "array", "test"))
+
+
 def launch(ending):
     def make(name, content, codes=(2,)):
-        content = content if isinstance(content, bytes) else content.encode()
-        return Seed(f"{ending}-{name}", "launch", content, IMPORT, f".{ending}", codes)
+        return Seed(f"{ending}-{name}", "launch", content.encode(), IMPORT, f".{ending}", codes, is_fuzzed(name, codes))
     return make
 
 
@@ -46,6 +50,8 @@ def shell_seeds(size):
         make("ands", "true && " * wide + f"{COMMAND} --num-layers 4\n", EITHER),
         make("braces", f"{COMMAND} --num-layers {'{1,' * levels}2{'}' * levels}\n", EITHER),
         make("wide-flags", COMMAND + " --num-layers 4" + "".join(f" --a{i} {i}" for i in range(wide)) + "\n", EITHER),
+        make("wide-flags-long-value", f"{COMMAND} --num-layers 4 --b {'x' * size.shares}"
+             + "".join(f" --a{i} {i}" for i in range(size.shares)) + "\n", EITHER),
         make("wide-variables", "".join(f"A{i}={i}\n" for i in range(wide)) + f"{COMMAND} --num-layers 4\n", EITHER),
         make("wide-commands", f"run --a 1\n" * wide + f"{COMMAND} --num-layers 4\n", EITHER),
         make("wide-cases", "case x in\n" + "".join(f"a{i}) A={i} ;;\n" for i in range(wide)) + f"esac\n{COMMAND} --num-layers 4\n",
@@ -96,6 +102,9 @@ def toml_seeds(size):
              + "".join(f"a{i} = {{}}\n" for i in range(shares))),
         make("deeper-headers", TITAN + "".join(f"[{'a.' * i}a]\nb = 1\n" for i in range(min(levels, 1_000)))),
         make("wide-keys", TITAN + "".join(f"a{i} = 1\n" for i in range(size.wide)), EITHER),
+        make("wide-dotted-keys", TITAN + "".join(f"a{i}.b = 1\na{i}.c = 1\n" for i in range(size.shares)), EITHER),
+        make("wide-parents", TITAN + "".join(f"[a{i}.b]\n" for i in range(size.shares))
+             + "".join(f"[a{i}]\n" for i in range(size.shares)), EITHER),
         make("wide-list", f"{TITAN}b = [{'1,' * size.wide}1]\n", EITHER),
         make("wide-tables", TITAN + "[[a]]\nb = 1\n" * size.wide, EITHER),
     ]
@@ -118,14 +127,14 @@ def yaml_seeds(size):
         make("alias-list", f's: &s [{"1," * shares}1]\n' + "".join(f"b{i}: *s\n" for i in range(shares)) + TRAINING),
         make("alias-map", "s: &s {" + ", ".join(f"a{i}: 1" for i in range(shares)) + "}\n"
              + "".join(f"b{i}: *s\n" for i in range(shares)) + TRAINING),
-        make("alias-empty-map", "s: &s {}\n" + f"{'k' * shares}: {{" + ", ".join(f"b{i}: *s" for i in range(shares)) + f"}}\n{TRAINING}"),
+        make("alias-empty-map", "s: &s {}\n" + f"? {'k' * shares}\n: {{" + ", ".join(f"b{i}: *s" for i in range(shares)) + f"}}\n{TRAINING}"),
         make("alias-empty-list", "s: &s []\nt: &t [" + "*s," * shares + "]\nb: [" + "*t," * shares + f"]\n{TRAINING}"),
         make("alias-doubling", "\n".join(doubling("b0: &b0 [x]", lambda i, p: f"b{i}: &b{i} [*b{p}, *b{p}]", size.doublings))
              + f"\n{TRAINING}"),
         make("alias-doubling-maps", "\n".join(doubling("b0: &b0 {x: 1}", lambda i, p: f"b{i}: &b{i} {{c: *b{p}, d: *b{p}}}",
                                                        size.doublings)) + f"\n{TRAINING}"),
-        make("long-key", f"{'k' * shares}:\n" + "".join(f"  a{i}: 1\n" for i in range(shares)) + TRAINING),
-        make("long-key-empty", f"{'k' * shares}:\n" + "".join(f"  a{i}: {{}}\n" for i in range(shares)) + TRAINING),
+        make("long-key", f"? {'k' * shares}\n:\n" + "".join(f"  a{i}: 1\n" for i in range(shares)) + TRAINING),
+        make("long-key-empty", f"? {'k' * shares}\n:\n" + "".join(f"  a{i}: {{}}\n" for i in range(shares)) + TRAINING),
         make("wide-keys", TRAINING + "".join(f"a{i}: 1\n" for i in range(size.wide)), EITHER),
         make("wide-list", f"{TRAINING}b: [{'1,' * size.wide}1]\n", EITHER),
         make("wide-anchors", TRAINING + "".join(f"a{i}: &a{i} 1\n" for i in range(size.wide)), EITHER),
@@ -169,7 +178,7 @@ def document_seeds(size):
     seeds = []
     for word, (schema, target, key, commands) in kinds.items():
         head = f'{{"schema": "{schema}", "version": 1, ' if schema else "{"
-        make = lambda name, content, of=(word, target, commands): Seed(f"{of[0]}-{name}", of[1], content.encode(), of[2], ".json")
+        make = lambda name, content, of=(word, target, commands): Seed(f"{of[0]}-{name}", of[1], content.encode(), of[2], ".json", is_fuzzed=is_fuzzed(name))
         seeds += in_brackets("value", lambda value, start=head, at=key: f'{start}"{at}": {value}}}', BRACKETS, size.levels, make)
         names = ", ".join(f'"a{i}": 1' for i in range(size.wide))
         seeds += [make("wide-keys", f'{head}"{key}": {{{names}}}}}'),
@@ -192,7 +201,9 @@ def expression_seeds(size):
                            "where": [condition], "objectives": ["step_time"]})
 
     def make(name, content):
-        return Seed(f"expression-{name}", "sweep", content.encode(), ["sweep BAD --output OUT"], ".json")
+        codes = EITHER if name.startswith("short") else (2,)  # what muParser takes as long as it is short
+        return Seed(f"expression-{name}", "sweep", content.encode(), ["sweep BAD --output OUT"], ".json", codes,
+                    is_fuzzed(name, codes))
 
     levels = size.levels
     return [seed for depth, word in ((levels, "long"), (min(levels, 2_000), "short"))
