@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/input_error.h"
+#include "base/shortened.h"
 
 namespace spillway::scenario {
 namespace {
@@ -179,7 +180,7 @@ void LaunchLedger::account(LaunchImport& into) {
     into.ignored.push_back({setting.shown, setting.value, *entry.ignored, entry.reason, setting.file, setting.place});
   }
   into.defaulted = std::move(defaulted_);
-  into.warnings = std::move(warnings_);
+  for (const std::string& warning : warnings_) into.warnings.push_back(shortened(warning));
 }
 
 }  // namespace spillway::scenario

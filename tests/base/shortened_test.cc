@@ -17,7 +17,8 @@ using testing::Not;
 using testing::StartsWith;
 
 TEST(Shortened, WhatIsShortStaysAsItIs) {
-  for (const std::string& text : {std::string(), std::string("a b\n  c "), std::string(240, 'x'), std::string(500, ' ')})
+  for (const std::string& text :
+       {std::string(), std::string("a b\n  c "), std::string(240, 'x'), std::string(500, ' ')})
     EXPECT_EQ(shortened(text), text);
 }
 

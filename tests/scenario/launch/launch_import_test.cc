@@ -44,6 +44,24 @@ const std::vector<std::pair<std::string, std::string>>& fixtures() {  // with th
   return all;
 }
 
+// The lists have it, a warning its ends.
+TEST(LaunchImport, WarningsQuoteNoValueWhole) {
+  const Folder folder;
+  std::string words;
+  for (int i = 0; i < 5'000; ++i) words += " xyz";
+  for (const std::string& value : {std::string(20'000, 'x'), "'" + words + "'"}) {
+    const std::string path = folder.write("run.sh",
+                                          "torchrun pretrain_gpt.py --micro-batch-size 1 --global-batch-size 8 "
+                                          "--seq-length 128 --no-such-flag " +
+                                              value + "\n");
+    const LaunchImport import = scenario::import_launch(request({path}, "gpt2-small"));
+    EXPECT_TRUE(warns(import, "--no-such-flag"));
+    EXPECT_TRUE(warns(import, "is left out: no flag that is known"));
+    for (const std::string& warning : import.warnings) EXPECT_LE(warning.size(), 1'003u);
+    EXPECT_GE(import.ignored.back().value.size(), 20'000u);
+  }
+}
+
 // Never silent: understood + ignored = what the files say, each setting once.
 TEST(LaunchImport, NoFlagIsDropped) {
   for (const auto& [name, model] : fixtures()) {
