@@ -184,4 +184,10 @@ void OutputFile::commit() {
   sync_folder(path_);
 }
 
+void write_text(const std::string& path, std::string_view text) {
+  OutputFile out(path);
+  out.write(text);
+  out.commit();
+}
+
 }  // namespace spillway

@@ -51,4 +51,7 @@ class OutputFile {
   std::FILE* file_ = nullptr;
 };
 
+// All of a file, through an OutputFile.
+void write_text(const std::string& path, std::string_view text);
+
 }  // namespace spillway

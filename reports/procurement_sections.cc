@@ -38,7 +38,8 @@ ReportChart link_course(const PcieAnswer& pcie, const LinkAnswer& link) {
   const DriveLoad& load = pcie.traffic.load;
   const double step = to_seconds(load.step);
   const auto written = static_cast<double>(load.written().count()), read = static_cast<double>(load.read().count());
-  const std::vector<double> writes = traffic_course(load, true, chart_bins), reads = traffic_course(load, false, chart_bins);
+  const std::vector<double> writes = traffic_course(load, true, chart_bins),
+                            reads = traffic_course(load, false, chart_bins);
   ReportChart chart{
       "Over a step: what is written and read when nothing waits, on " + link.name, "seconds into the step", "GB/s", {}};
   ReportSeries moved{"to and from drives", {}, {}, false};

@@ -13,8 +13,8 @@
 namespace spillway::reports {
 namespace {
 
-constexpr double page_width = 595.276, page_height = 841.89, margin = 45, room = page_width - 2 * margin;
-constexpr double cell_gap = 7, cell_size = 7.2, text_size = 9;
+constexpr double page_width = 595.276, page_height = 841.89, page_margin = 45, room = page_width - 2 * page_margin;
+constexpr double cell_gap = 7, cell_size = 7.2, page_text = 9;
 constexpr const char* page_ink = "#1A1A1A";
 
 struct Free {
@@ -49,9 +49,9 @@ class PdfPages {
   void text(const std::string& words, double size, bool bold, double indent, double above) {
     const Layout layout = lay_out(words, size, bold, room - indent);
     space(above);
-    if (y_ + height(layout.get()) > page_height - margin) new_page();
+    if (y_ + height(layout.get()) > page_height - page_margin) new_page();
     colour(page_ink);
-    place(layout.get(), margin + indent, y_);
+    place(layout.get(), page_margin + indent, y_);
     y_ += height(layout.get());
   }
 
@@ -59,29 +59,29 @@ class PdfPages {
     const Layout layout = lay_out(document.verdict, 10, true, room - 12);
     const double tall = height(layout.get()) + 8;
     colour(document.is_yes ? "#00795A" : document.is_tight ? "#8A5A00" : document.is_unknown ? "#6B7280" : "#B94600");
-    cairo_rectangle(cairo_.get(), margin, y_ + 8, 3, tall);
+    cairo_rectangle(cairo_.get(), page_margin, y_ + 8, 3, tall);
     cairo_fill(cairo_.get());
     colour(page_ink);
-    place(layout.get(), margin + 12, y_ + 12);
+    place(layout.get(), page_margin + 12, y_ + 12);
     y_ += tall + 10;
   }
 
   void item(const std::string& words) {
     space(1);
     const double before = y_;
-    text(words, text_size, false, 12, 0);
+    text(words, page_text, false, 12, 0);
     if (y_ < before) return;  // it went to a new page
-    const Layout dot = lay_out("\u2022", text_size, false, 10);
-    place(dot.get(), margin + 2, before);
+    const Layout dot = lay_out("\u2022", page_text, false, 10);
+    place(dot.get(), page_margin + 2, before);
   }
 
   void page_break() {
-    if (y_ > margin) new_page();
+    if (y_ > page_margin) new_page();
   }
 
   void drawing(const ChartDrawing& drawing) {
     space(10);
-    if (y_ + drawing.height > page_height - margin) new_page();
+    if (y_ + drawing.height > page_height - page_margin) new_page();
     for (const ChartLine& line : drawing.lines) stroke(line);
     for (const ChartText& words : drawing.texts) {
       const Layout layout = lay_out(words.text, words.size * 0.86, false, -1);
@@ -91,15 +91,15 @@ class PdfPages {
       const double back = words.anchor == ChartAnchor::end ? wide : words.anchor == ChartAnchor::middle ? wide / 2 : 0;
       const double baseline = static_cast<double>(pango_layout_get_baseline(layout.get())) / PANGO_SCALE;
       colour(words.colour);
-      place(layout.get(), margin + words.x - back, y_ + words.y - baseline);
+      place(layout.get(), page_margin + words.x - back, y_ + words.y - baseline);
     }
     y_ += drawing.height;
   }
 
   void table(const ReportTable& what) {
     if (!what.caption.empty()) {
-      if (y_ + 60 > page_height - margin) new_page();
-      text(what.caption, text_size, true, 0, 8);
+      if (y_ + 60 > page_height - page_margin) new_page();
+      text(what.caption, page_text, true, 0, 8);
     }
     space(3);
     const std::vector<double> widths = column_widths(what);
@@ -115,7 +115,7 @@ class PdfPages {
     for (std::vector<ReportCell> cells : what.rows) {
       for (std::size_t c = 0; c < cells.size(); ++c)  // what is missing stands with the figures
         if (cells[c].text == "-") cells[c].number = head[c].number;
-      if (y_ + row(cells, widths, false, false) > page_height - margin && y_ > margin + head_height) {
+      if (y_ + row(cells, widths, false, false) > page_height - page_margin && y_ > page_margin + head_height) {
         new_page();
         row(head, widths, true, true);
       }
@@ -166,17 +166,17 @@ class PdfPages {
     const double dashes[] = {5, 4};
     cairo_set_dash(cairo_.get(), dashes, line.dashed ? 2 : 0, 0);
     for (std::size_t i = 0; i < line.x.size(); ++i) {
-      const double x = margin + line.x[i], y = y_ + line.y[i];
+      const double x = page_margin + line.x[i], y = y_ + line.y[i];
       i == 0 ? cairo_move_to(cairo_.get(), x, y) : cairo_line_to(cairo_.get(), x, y);
     }
     cairo_stroke(cairo_.get());
     cairo_set_dash(cairo_.get(), dashes, 0, 0);
   }
 
-  void space(double points) { y_ += y_ > margin ? points : 0; }
+  void space(double points) { y_ += y_ > page_margin ? points : 0; }
   void new_page() {
     cairo_show_page(cairo_.get());
-    y_ = margin;
+    y_ = page_margin;
   }
 
   // As wide as their longest line where all fit; else what the narrow ones leave goes to the wide ones in proportion.
@@ -224,7 +224,7 @@ class PdfPages {
     }
     tall += 5;
     if (!draw) return tall;
-    double x = margin;
+    double x = page_margin;
     colour(page_ink);
     for (std::size_t c = 0; c < cells.size(); ++c) {
       place(layouts[c].get(), x, y_ + 2);
@@ -233,7 +233,7 @@ class PdfPages {
     y_ += tall;
     colour(is_head ? "#8A8A8A" : "#E3E3E3");
     cairo_set_line_width(cairo_.get(), 0.5);
-    cairo_move_to(cairo_.get(), margin, y_);
+    cairo_move_to(cairo_.get(), page_margin, y_);
     cairo_line_to(cairo_.get(), x - cell_gap, y_);
     cairo_stroke(cairo_.get());
     return tall;
@@ -242,18 +242,18 @@ class PdfPages {
   std::string bytes_;
   std::unique_ptr<cairo_surface_t, Free> surface_;
   std::unique_ptr<cairo_t, Free> cairo_;
-  double y_ = margin;
+  double y_ = page_margin;
 };
 
 std::string pdf_of(const ReportDocument& document) {
   PdfPages pages(document.title);
   pages.text(document.title, 17, true, 0, 0);
-  pages.text(document.subtitle, text_size, false, 0, 3);
+  pages.text(document.subtitle, page_text, false, 0, 3);
   pages.verdict(document);
   for (const ReportSection& section : document.sections) {
     if (section.new_page) pages.page_break();
     pages.text(section.heading, 12.5, true, 0, 16);
-    for (const std::string& words : section.paragraphs) pages.text(words, text_size, false, 0, 4);
+    for (const std::string& words : section.paragraphs) pages.text(words, page_text, false, 0, 4);
     for (const std::string& words : section.items) pages.item(words);
     for (const ReportChart& chart : section.charts) pages.drawing(draw_chart(chart, room));
     for (const ReportTornado& tornado : section.tornados) pages.drawing(draw_tornado(tornado, room));

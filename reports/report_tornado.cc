@@ -13,14 +13,14 @@ namespace spillway::reports {
 namespace {
 
 constexpr std::string_view light = "#B8B8B8", dark = "#4D4D4D";
-constexpr double name_room = 165, end_room = 96, top = 34, bar = 13, row = 21, text_size = 10;
+constexpr double name_room = 165, end_room = 96, tornado_top = 34, bar = 13, row = 21, tornado_text = 10;
 
 }  // namespace
 
 ChartDrawing draw_tornado(const ReportTornado& tornado, double width) {
   ChartDrawing drawing;
   drawing.width = width;
-  drawing.height = top + row * static_cast<double>(tornado.swings.size()) + 40;
+  drawing.height = tornado_top + row * static_cast<double>(tornado.swings.size()) + 40;
   double least = tornado.base, most = tornado.base;
   for (const ReportSwing& swing : tornado.swings) {
     least = std::min({least, swing.low, swing.high});
@@ -31,18 +31,18 @@ ChartDrawing draw_tornado(const ReportTornado& tornado, double width) {
   const Axis axis(least, most, left, right);
   const auto at_x = [&](double value) { return axis.at(value); };
   const auto text = [&](double x, double y, ChartAnchor anchor, const std::string& words, std::string_view colour,
-                        double room, double size = text_size) {
+                        double room, double size = tornado_text) {
     drawing.texts.push_back({x, y, size, anchor, fit_text(words, size, room), std::string(colour)});
   };
-  const double bottom = top + row * static_cast<double>(tornado.swings.size());
+  const double bottom = tornado_top + row * static_cast<double>(tornado.swings.size());
   text(0, 14, ChartAnchor::start, tornado.title, svg_ink, width, 12);
   for (const double value : {least, tornado.base, most}) {
     const double x = at_x(value);
     if (value != tornado.base && std::abs(x - at_x(tornado.base)) < 60) continue;
-    drawing.lines.push_back({{x, x}, {top - 4, bottom + 4}, std::string(svg_grid), 0.7, false});
+    drawing.lines.push_back({{x, x}, {tornado_top - 4, bottom + 4}, std::string(svg_grid), 0.7, false});
     text(x, bottom + 16, ChartAnchor::middle, number_text(value), svg_faint, end_room);
   }
-  double y = top + row / 2;
+  double y = tornado_top + row / 2;
   for (const ReportSwing& swing : tornado.swings) {
     const auto side = [&](double value, std::string_view colour) {
       drawing.lines.push_back({{at_x(tornado.base), at_x(value)}, {y, y}, std::string(colour), bar, false});
@@ -68,7 +68,7 @@ ChartDrawing draw_tornado(const ReportTornado& tornado, double width) {
     y += row;
   }
   drawing.lines.push_back(
-      {{at_x(tornado.base), at_x(tornado.base)}, {top - 4, bottom + 4}, std::string(svg_ink), 1.1, false});
+      {{at_x(tornado.base), at_x(tornado.base)}, {tornado_top - 4, bottom + 4}, std::string(svg_ink), 1.1, false});
   text(right, bottom + 32, ChartAnchor::end, tornado.x_label, svg_faint, width - 220);
   drawing.lines.push_back({{0, 16}, {bottom + 28.5, bottom + 28.5}, std::string(light), 9, false});
   text(20, bottom + 32, ChartAnchor::start, "input low", svg_faint, 80);

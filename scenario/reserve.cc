@@ -70,23 +70,25 @@ void add_part(Reserve& reserve, ReservePart part) {
 void add_by_parts(Reserve& reserve, const LoadedScenario& loaded, Bytes context) {
   const Communicators nccl = loaded.scenario.model.empty() ? of_capture(loaded.trace) : of_setup(loaded.setup);
   add_part(reserve, {.name = "library handles and loaded kernels",
-                .bytes = least_outside - std::min(context, least_outside),
-                .provenance = assumed,
-                .source = "context, handles and kernels together take 0.5 to 1 GiB"});
-  add_part(reserve, {.name = fmt::format("NCCL, {} communicator{} ({})", nccl.count, nccl.count == 1 ? "" : "s", nccl.names),
-                .bytes = least_communicator * nccl.count,
-                .provenance = assumed,
-                .source = "buffers of its channels take 0.1 to 0.5 GiB a communicator"});
+                     .bytes = least_outside - std::min(context, least_outside),
+                     .provenance = assumed,
+                     .source = "context, handles and kernels together take 0.5 to 1 GiB"});
+  add_part(reserve,
+           {.name = fmt::format("NCCL, {} communicator{} ({})", nccl.count, nccl.count == 1 ? "" : "s", nccl.names),
+            .bytes = least_communicator * nccl.count,
+            .provenance = assumed,
+            .source = "buffers of its channels take 0.1 to 0.5 GiB a communicator"});
   const Bytes open = most_outside - std::clamp(context, least_outside, most_outside) +
                      (most_communicator - least_communicator) * nccl.count;
   const Bytes error(static_cast<std::int64_t>(replay_error * static_cast<double>(loaded.capacity.count())));
-  add_part(reserve, {.name = "margin",
-                .bytes = open + error,
-                .is_margin = true,
-                .provenance = assumed,
-                .source = fmt::format("{} up to the upper ends of these ranges, and {:.1f} % of the memory for the "
-                                      "replay's error in peak reserved",
-                                      gib_text(open), 100 * replay_error)});
+  add_part(reserve,
+           {.name = "margin",
+            .bytes = open + error,
+            .is_margin = true,
+            .provenance = assumed,
+            .source = fmt::format("{} up to the upper ends of these ranges, and {:.1f} % of the memory for the "
+                                  "replay's error in peak reserved",
+                                  gib_text(open), 100 * replay_error)});
 }
 
 // What the scenario says, covering the parts first.
@@ -102,10 +104,10 @@ Reserve as_said(const Reserve& parts, Bytes said) {
     add_part(reserve, std::move(part));
   }
   add_part(reserve, {.name = "margin",
-                .bytes = left,
-                .is_margin = true,
-                .provenance = "scenario",
-                .source = "memory.reserve, less the parts above"});
+                     .bytes = left,
+                     .is_margin = true,
+                     .provenance = "scenario",
+                     .source = "memory.reserve, less the parts above"});
   return reserve;
 }
 
@@ -172,10 +174,10 @@ Reserve reserve_of(const LoadedScenario& loaded) {
   const Sourced<Bytes>& context = loaded.hardware.gpu.context_memory;
   if (!loaded.scenario.capacity_bytes)
     add_part(reserve, {.name = "CUDA context",
-                  .bytes = context.value,
-                  .in_capacity = true,
-                  .provenance = std::string(provenance_name(context.origin.provenance)),
-                  .source = context.origin.source});
+                       .bytes = context.value,
+                       .in_capacity = true,
+                       .provenance = std::string(provenance_name(context.origin.provenance)),
+                       .source = context.origin.source});
   const std::string& said = loaded.scenario.reserve;
   if (said.empty() && ran_here(loaded)) return reserve;
   add_by_parts(reserve, loaded, context.value);

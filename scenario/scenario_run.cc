@@ -90,9 +90,9 @@ void note_trainable(LoadedScenario& loaded, const ModelSpec& model, const Traini
   if (setup.trains_all()) return;
   const TrainableCounts counts = trainable_counts(model, setup);
   add_origin(loaded, "model.trainable",
-      fmt::format("{} of {} parameters ({:.4g} %)", counts.trained, counts.all,
-                  100 * static_cast<double>(counts.trained) / static_cast<double>(counts.all)),
-      {.source = "counted: what the scenario trains of its model's shape"});
+             fmt::format("{} of {} parameters ({:.4g} %)", counts.trained, counts.all,
+                         100 * static_cast<double>(counts.trained) / static_cast<double>(counts.all)),
+             {.source = "counted: what the scenario trains of its model's shape"});
 }
 
 // What the optimizer's time and place on the CPU rest on.

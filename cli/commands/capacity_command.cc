@@ -174,8 +174,8 @@ void print_largest(const CapacityRequest& request, const CapacityOutcome& outcom
   for (const std::string& margin : best.margins(request.constraints)) margins += (margins.empty() ? "" : "; ") + margin;
   if (!margins.empty()) text += "margin: " + margins + "\n";
   if (answer.beyond) {
-    text +=
-        fmt::format("one step further, {}: {}\n", axis_text(answer.beyond->value, request.axis), answer.beyond->why_not);
+    text += fmt::format("one step further, {}: {}\n", axis_text(answer.beyond->value, request.axis),
+                        answer.beyond->why_not);
     std::string holds, fails;
     for (const FurtherChange& change : answer.changes)
       (change.holds ? holds : fails) += fmt::format("  {}: {}\n", change.name, change.note);

@@ -203,7 +203,7 @@ void print_others(Context& context, const std::vector<OtherTraining>& others) {
 }
 
 void print_ways(Context& context, const FitCall& call, const FitSubject& subject, const FitOutcome& outcome,
-                   const std::vector<OtherTraining>& others) {
+                const std::vector<OtherTraining>& others) {
   print(context, ways_table(outcome, call.all));
   if (context.rows_only()) return;
   if (outcome.any()) {

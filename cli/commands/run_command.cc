@@ -67,12 +67,6 @@ Result figures_of(const std::string& path, const RunArguments& arguments, const 
   return run_argument_briefly(path, settings_of(arguments, what_if)).run.result;
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  OutputFile out(path);
-  out.write(text);
-  out.commit();
-}
-
 void check_timeline_name(const std::string& path) {
   if (!path.ends_with(".svg") && !path.ends_with(".json"))
     throw InputError(path, "--timeline", "neither .svg nor .json", "name a picture (.svg) or a Perfetto file (.json)");

@@ -47,7 +47,7 @@ struct SweepCall {
   std::string file, output, shard, database;
   std::vector<std::string> stores, plots;
   bool resumes = false, explains = false, all = false;
-  std::size_t jobs = 0, check_by_replays = 0;
+  std::size_t jobs = 0, check = 0;
   std::optional<std::int64_t> point;
   SweepJob* job = nullptr;  // the MPI job that this process is one of; none: it is alone
   std::uint64_t seed = 1;
@@ -268,8 +268,8 @@ void print_check(Context& context, const SweepFile& file, const SweepCheck& resu
     print(fmt::format("pruned, though on the front: {} ({})\n", wrong.label, wrong.why));
 }
 
-void check_by_replays(Context& context, const SweepCall& call, const SweepFile& file, SweepWorkers& workers, SweepStore& store,
-           const SweepOptions& options) {
+void check_by_replays(Context& context, const SweepCall& call, const SweepFile& file, SweepWorkers& workers,
+                      SweepStore& store, const SweepOptions& options) {
   SweepCheck result;
   run_stoppable([&] { result = check_screen(file, call.check, call.seed, workers, store, options.progress); });
   if (is_interrupted()) throw Cancelled();

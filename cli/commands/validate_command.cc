@@ -209,12 +209,6 @@ nlohmann::ordered_json validation_json(const std::vector<CaseSummary>& summaries
   return document;
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  OutputFile out(path);
-  out.write(text);
-  out.commit();
-}
-
 void print_tables(const std::vector<CaseSummary>& summaries, const std::vector<CaseOutcome>& outcomes) {
   if (!summaries.empty()) print(summary_table(summaries).text());
   const Table skipped = skipped_table(outcomes);

@@ -112,8 +112,9 @@ std::string_view overlap_word(const Overlap& overlap) { return overlap.is_hidden
 
 std::string overlap_text(const KernelOutcome& outcome) {
   if (!outcome.measured_overlap) return "-";
-  return fmt::format("{}{}", overlap_word(*outcome.measured_overlap),
-                     outcome.verdict_is_right() ? "" : fmt::format(", not {}", overlap_word(*outcome.predicted_overlap)));
+  return fmt::format(
+      "{}{}", overlap_word(*outcome.measured_overlap),
+      outcome.verdict_is_right() ? "" : fmt::format(", not {}", overlap_word(*outcome.predicted_overlap)));
 }
 
 // Without times, as on the processor, nothing of times is shown.
@@ -291,12 +292,6 @@ double median_step_error(const std::vector<KernelOutcome>& outcomes) {
   for (const KernelSummary& summary : summarize(outcomes))
     if (summary.metric == "step_time" && !summary.is_blind) return summary.errors.median_abs;
   return 0;
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  OutputFile out(path);
-  out.write(text);
-  out.commit();
 }
 
 // A name in the temporary folder; the file itself loses it as soon as it is open.

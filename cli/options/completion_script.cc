@@ -62,7 +62,7 @@ std::string bash_value_cases(std::span<const CommandEntry> table) {
 }
 
 // 'text' for fish.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string result = "'";
   for (const char c : text) {
     if (c == '\'' || c == '\\') result += '\\';
@@ -88,11 +88,11 @@ std::string fish_condition(const CommandEntry& command) {
 
 std::string fish_option(const CommandEntry& command, const OptionEntry& option) {
   std::string line = "complete -c spillway";
-  if (!command.path.empty()) line += " -n " + quoted(fish_condition(command));
+  if (!command.path.empty()) line += " -n " + shell_quoted(fish_condition(command));
   for (const std::string& name : option.names)
     line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  if (!option.value.empty()) line += option.choices.empty() ? " -r" : " -x -a " + quoted(joined(option.choices));
-  return line + " -d " + quoted(option.about) + "\n";
+  if (!option.value.empty()) line += option.choices.empty() ? " -r" : " -x -a " + shell_quoted(joined(option.choices));
+  return line + " -d " + shell_quoted(option.about) + "\n";
 }
 
 }  // namespace
@@ -141,8 +141,8 @@ std::string fish_completion(std::span<const CommandEntry> table) {
       const std::string path = command.path.empty() ? name : command.path + " " + name;
       const auto below =
           std::find_if(table.begin(), table.end(), [&path](const CommandEntry& entry) { return entry.path == path; });
-      script += fmt::format("complete -c spillway -f -n {} -a {} -d {}\n", quoted(fish_condition(command)), name,
-                            quoted(below->about));
+      script += fmt::format("complete -c spillway -f -n {} -a {} -d {}\n", shell_quoted(fish_condition(command)), name,
+                            shell_quoted(below->about));
     }
     for (const OptionEntry& option : command.options) script += fish_option(command, option);
   }

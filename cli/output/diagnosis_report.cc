@@ -22,8 +22,8 @@ std::string shortened(const std::string& name) { return name.size() <= 90 ? name
 std::string recorded_text(const StepDiagnosis& d) {
   const std::string steps = d.steps == 0 ? "" : fmt::format(" of {} step{}", d.steps, d.steps == 1 ? "" : "s");
   std::string text = fmt::format("\n  recorded     {} ms{}: host calls or GPU work in {}, GPU work in {} ({})\n",
-                                 bare_milliseconds(d.recorded), steps, bare_milliseconds(d.active), bare_milliseconds(d.gpu_busy),
-                                 percent_text(share_of_time(d.gpu_busy, d.recorded)));
+                                 bare_milliseconds(d.recorded), steps, bare_milliseconds(d.active),
+                                 bare_milliseconds(d.gpu_busy), percent_text(share_of_time(d.gpu_busy, d.recorded)));
   if (d.recorded_reserved > Bytes(0))
     text +=
         fmt::format("               {} reserved at most, replayed {}: what was cached before is not in the capture\n",
@@ -56,9 +56,10 @@ std::string rows_text(const char* heading, const std::vector<DiagnosisRow>& rows
   std::string text = fmt::format("\n  {}\n    {:>12} {:>7} {}{:>7}\n", heading, "ms", "share",
                                  on_host ? fmt::format("{:>12} ", "GPU idle ms") : "", "times");
   for (std::size_t i = 0; i < std::min(rows.size(), shown_rows); ++i)
-    text += fmt::format(
-        "    {:>12} {:>7} {}{:>7}  {}\n", bare_milliseconds(rows[i].time), percent_text(share_of_time(rows[i].time, whole)),
-        on_host ? fmt::format("{:>12} ", bare_milliseconds(rows[i].gpu_idle)) : "", rows[i].count, shortened(rows[i].name));
+    text += fmt::format("    {:>12} {:>7} {}{:>7}  {}\n", bare_milliseconds(rows[i].time),
+                        percent_text(share_of_time(rows[i].time, whole)),
+                        on_host ? fmt::format("{:>12} ", bare_milliseconds(rows[i].gpu_idle)) : "", rows[i].count,
+                        shortened(rows[i].name));
   return text;
 }
 
@@ -135,19 +136,20 @@ std::string diagnosis_text(const StepDiagnosis& d) {
   text += rows_text("modules, by the GPU time they launched", d.modules, d.recorded, false);
   if (!d.collectives.empty()) text += "\n  collectives: waits are estimated, beyond the shortest of their kind\n";
   for (std::size_t i = 0; i < std::min(d.collectives.size(), shown_rows); ++i)
-    text += fmt::format("    {:>12} ms, {:>10} of it waiting  {} ({} times)\n", bare_milliseconds(d.collectives[i].time),
-                        bare_milliseconds(d.collectives[i].wait), shortened(d.collectives[i].name), d.collectives[i].count);
+    text +=
+        fmt::format("    {:>12} ms, {:>10} of it waiting  {} ({} times)\n", bare_milliseconds(d.collectives[i].time),
+                    bare_milliseconds(d.collectives[i].wait), shortened(d.collectives[i].name), d.collectives[i].count);
   if (d.launch_bound > Picos(0))
     text += fmt::format("\n  launch-bound {} ms ({}): works that begin as soon as the host launches them\n",
                         bare_milliseconds(d.launch_bound), percent_text(share_of_time(d.launch_bound, d.recorded)));
   for (std::size_t i = 0; i < std::min<std::size_t>(d.stretches.size(), 3); ++i)
     text += fmt::format("    {:>12} ms at {} ms, {} works, GPU work in {}, from {}\n",
-                        bare_milliseconds(d.stretches[i].length), bare_milliseconds(d.stretches[i].begin), d.stretches[i].works,
-                        bare_milliseconds(d.stretches[i].busy), shortened(d.stretches[i].where));
+                        bare_milliseconds(d.stretches[i].length), bare_milliseconds(d.stretches[i].begin),
+                        d.stretches[i].works, bare_milliseconds(d.stretches[i].busy), shortened(d.stretches[i].where));
   if (!d.reliefs.empty()) text += fmt::format("\n  what each would give\n    {:>12} {:>7}\n", "step ms", "gain");
   for (std::size_t i = 0; i < std::min(d.reliefs.size(), shown_rows); ++i)
-    text += fmt::format("    {:>12} {:>7}  {}\n", bare_milliseconds(d.reliefs[i].step_time), percent_text(d.reliefs[i].gain),
-                        shortened(d.reliefs[i].what));
+    text += fmt::format("    {:>12} {:>7}  {}\n", bare_milliseconds(d.reliefs[i].step_time),
+                        percent_text(d.reliefs[i].gain), shortened(d.reliefs[i].what));
   return text;
 }
 

@@ -51,8 +51,8 @@ struct OrderRequest {
   [[nodiscard]] bool wants_layout() const { return layout || !layout_output.empty(); }
 };
 
-OrderAnswer solve_order(const Context& context, const OrderRequest& request, const OrderGraph& graph, OrderMethod method,
-                  bool layout) {
+OrderAnswer solve_order(const Context& context, const OrderRequest& request, const OrderGraph& graph,
+                        OrderMethod method, bool layout) {
   const Progress progress(context);
   OrderMethodOptions options = request.options;
   std::int64_t shown = -1;

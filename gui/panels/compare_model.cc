@@ -167,8 +167,8 @@ void CompareModel::add_kernels(std::vector<Row>& rows) const {
         if (&variant == &variants_.front())
           before = cell.value;
         else if (std::abs(cell.value - before) > alike * std::max(before, cell.value)) {
-          cell.change =
-              QString(cell.value > before ? "+%1" : "\u2212%1").arg(to_words(number_text(std::abs(cell.value - before))));
+          cell.change = QString(cell.value > before ? "+%1" : "\u2212%1")
+                            .arg(to_words(number_text(std::abs(cell.value - before))));
           cell.better = cell.value < before ? 1 : -1;
         }
       }

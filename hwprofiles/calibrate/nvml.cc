@@ -106,7 +106,8 @@ NvmlState Nvml::state(unsigned index) const {
   const std::optional<Device> device = library_->device(index);
   if (!device) return state;
   state.sm_clock_mhz = library_->ask<unsigned>("nvmlDeviceGetClockInfo", *device, static_cast<int>(ClockDomain::sm));
-  state.memory_clock_mhz = library_->ask<unsigned>("nvmlDeviceGetClockInfo", *device, static_cast<int>(ClockDomain::memory));
+  state.memory_clock_mhz =
+      library_->ask<unsigned>("nvmlDeviceGetClockInfo", *device, static_cast<int>(ClockDomain::memory));
   state.milliwatts = library_->ask<unsigned>("nvmlDeviceGetPowerUsage", *device);
   state.limit_milliwatts = library_->ask<unsigned>("nvmlDeviceGetEnforcedPowerLimit", *device);
   state.celsius = library_->ask<unsigned>("nvmlDeviceGetTemperature", *device, gpu_sensor);

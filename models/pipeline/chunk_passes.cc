@@ -48,7 +48,7 @@ class DeviceCount {
         case Kind::offload:
         case Kind::reload:
           refuse_chunks(plan_.name + " moves activations, which a generated step does not",
-                 "leave that to the scenario's offload settings, or use `spillway plan pipeline`");
+                        "leave that to the scenario's offload settings, or use `spillway plan pipeline`");
       }
     }
   }
@@ -57,8 +57,9 @@ class DeviceCount {
     const std::int64_t all = turns * plan_.slices;
     const bool whole = done[forward] == all && done[backward] == all && done[weights] == all;
     if (!whole || (done[recompute] != 0 && (done[recompute] != all || plan_.slices > 1)))
-      refuse_chunks("device " + std::to_string(device_) + " does not do every pass of its chunk " + std::to_string(chunk),
-             "give each micro-batch F and BW, or F, B and W; and R to all of a chunk or to none");
+      refuse_chunks(
+          "device " + std::to_string(device_) + " does not do every pass of its chunk " + std::to_string(chunk),
+          "give each micro-batch F and BW, or F, B and W; and R to all of a chunk or to none");
   }
 
  private:
@@ -66,9 +67,10 @@ class DeviceCount {
     std::int64_t& next = done_[static_cast<std::size_t>(pass.chunk)][kind];
     const std::int64_t slice = kind == forward || kind == recompute ? pass.slice : plan_.slices - 1 - pass.slice;
     if (turns_[static_cast<std::size_t>(pass.micro_batch)] * plan_.slices + slice != next)
-      refuse_chunks(std::string(plan_.slices > 1 ? "passes" : "micro-batches") + " overtake each other in a chunk of device " +
-                 std::to_string(device_) + ", at " + text_of(plan_, op),
-             "let each chunk take them in the same order, the lowest number first; slices backwards the highest first");
+      refuse_chunks(
+          std::string(plan_.slices > 1 ? "passes" : "micro-batches") + " overtake each other in a chunk of device " +
+              std::to_string(device_) + ", at " + text_of(plan_, op),
+          "let each chunk take them in the same order, the lowest number first; slices backwards the highest first");
     ++next;
   }
   void take_whole(const PipelineOp& op, const PipelinePass& pass) {
@@ -124,7 +126,7 @@ void require_steps(const PipelinePlan& plan) {
   for (std::size_t d = 0; d < plan.compute.size(); ++d) {
     if (!plan.copies[d].empty())
       refuse_chunks(plan.name + " moves activations by itself, which a generated step does not",
-             "leave that to the scenario's offload settings, or use `spillway plan pipeline`");
+                    "leave that to the scenario's offload settings, or use `spillway plan pipeline`");
     DeviceCount device(plan, d, turns);
     device.count();
     for (std::size_t route = 0; route < plan.routes.size(); ++route)

@@ -33,7 +33,8 @@ Skyline::Skyline(std::span<const LayoutBuffer> buffers, const LayoutSections& se
   for (std::size_t s = 1; s < first_at_.size(); ++s) first_at_[s] += first_at_[s - 1];
   std::vector<std::int32_t> next(first_at_.begin(), first_at_.end());
   by_birth_.resize(skyline_index(count));
-  for (std::int32_t i = 0; i < count; ++i) by_birth_[skyline_index(next[skyline_index(sections.spans[skyline_index(i)].lower)]++)] = i;
+  for (std::int32_t i = 0; i < count; ++i)
+    by_birth_[skyline_index(next[skyline_index(sections.spans[skyline_index(i)].lower)]++)] = i;
   leaves_ = power_of_two_from(buffers.size());
   wastes_ = power_of_two_from(skyline_index(sections.count));
 }
@@ -41,14 +42,16 @@ Skyline::Skyline(std::span<const LayoutBuffer> buffers, const LayoutSections& se
 void Skyline::reset(std::span<const float> keys) {
   nodes_.assign(2 * skyline_index(leaves_), {never, -std::numeric_limits<float>::infinity()});
   for (std::size_t p = 0; p < by_birth_.size(); ++p)
-    nodes_[skyline_index(leaves_) + p] = {sections_.spans[skyline_index(by_birth_[p])].upper, keys[skyline_index(by_birth_[p])]};
+    nodes_[skyline_index(leaves_) + p] = {sections_.spans[skyline_index(by_birth_[p])].upper,
+                                          keys[skyline_index(by_birth_[p])]};
   for (std::size_t n = skyline_index(leaves_) - 1; n > 0; --n)
     nodes_[n] = {std::min(nodes_[2 * n].first_end, nodes_[2 * n + 1].first_end),
                  std::max(nodes_[2 * n].best_key, nodes_[2 * n + 1].best_key)};
   demand_.assign(2 * skyline_index(wastes_), 0);
   own_.assign(skyline_index(wastes_), 0);
   std::copy(sections_.live.begin(), sections_.live.end(), demand_.begin() + wastes_);
-  for (std::size_t n = skyline_index(wastes_) - 1; n > 0; --n) demand_[n] = std::max(demand_[2 * n], demand_[2 * n + 1]);
+  for (std::size_t n = skyline_index(wastes_) - 1; n > 0; --n)
+    demand_[n] = std::max(demand_[2 * n], demand_[2 * n + 1]);
   gap_height_.assign(skyline_index(sections_.count) + 1, merged);
   gap_upper_.assign(skyline_index(sections_.count) + 1, 0);
   gap_lower_.assign(skyline_index(sections_.count) + 1, 0);

@@ -66,8 +66,8 @@ std::vector<SavedTensor> saved_by(const Trace& trace, const ChunkedLayers& layer
   return saved;
 }
 
-std::vector<Absence> chunk_absences(const Trace& trace, const std::vector<SavedTensor>& saved, const ChunkedLayers& layers,
-                                 const Result& unmoved, const TierRates& rates) {
+std::vector<Absence> chunk_absences(const Trace& trace, const std::vector<SavedTensor>& saved,
+                                    const ChunkedLayers& layers, const Result& unmoved, const TierRates& rates) {
   using Key = std::tuple<std::uint16_t, std::uint16_t, std::int16_t>;  // rank, micro-batch, chunk
   const auto key_of = [&](const SavedTensor& one) { return Key{one.rank, one.micro_batch, layers.chunk[one.layer]}; };
   std::map<Key, Batch> batches;

@@ -65,7 +65,8 @@ class ActivationCount {
       };
       switch (op.kind) {
         case Kind::forward:
-          change(span.begin, !recomputed.empty() && recomputed[index(d, op.pass)] ? rules_.checkpoint : whole_activation);
+          change(span.begin,
+                 !recomputed.empty() && recomputed[index(d, op.pass)] ? rules_.checkpoint : whole_activation);
           break;
         case Kind::recompute:
           change(span.begin, whole_activation - rules_.checkpoint);

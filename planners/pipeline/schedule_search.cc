@@ -159,7 +159,8 @@ class Search {
     const double none = static_cast<double>(request_.micro_batches);
     for (std::int64_t d = 0; d < request_.devices; ++d) {
       const double limit = limits_.empty() ? none : std::min(none, limits_[static_cast<std::size_t>(d)]);
-      out.push_back(static_cast<std::int64_t>(std::floor(limit * static_cast<double>(chunks) * whole_activations + 0.5)));
+      out.push_back(
+          static_cast<std::int64_t>(std::floor(limit * static_cast<double>(chunks) * whole_activations + 0.5)));
     }
     return out;
   }

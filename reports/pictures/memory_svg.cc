@@ -11,13 +11,12 @@
 #include "base/number_text.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
+#include "reports/pictures/picture_style.h"
 
 namespace spillway::reports {
 namespace {
 
-constexpr double margin = 24, axis_room = 76, bottom_room = 34, small = 11, normal = 13, large = 15;
-constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = svg_grid, red = "#C00000";
-constexpr std::string_view allocated_fill = "#0072B2", reserved_line = "#4D4D4D";
+constexpr double bottom_room = 34;
 constexpr std::array<std::string_view, 8> kind_fill = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                                        "#56B4E9", "#D55E00", "#F0E442", "#999999"};
 

@@ -14,16 +14,15 @@
 #include "base/input_error.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
+#include "reports/pictures/picture_style.h"
 
 namespace spillway::reports {
 namespace {
 
 using Kind = PipelineOpKind;
 
-constexpr double margin = 24, row_height = 26, copy_height = 10, memory_height = 26, row_gap = 12;
-constexpr double small = 11, large = 15;
+constexpr double stage_height = 26, copy_height = 10, memory_height = 26, stage_gap = 12;
 constexpr std::size_t most_operations = 100'000;
-constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = svg_grid, limit_line = "#C00000";
 constexpr std::string_view memory_fill = "#B9C7D6";
 
 struct Colour {
@@ -83,7 +82,7 @@ class PipelinePicture : private SvgCanvas {
     span_ = std::max<Ticks>(timeline.makespan, 1);
     for (const auto& lane : timeline.copies)
       if (!lane.empty()) span_ = std::max(span_, lane.back().end), has_copies_ = true;
-    row_room_ = row_height + (has_copies_ ? copy_height + 2 : 0) + memory_height;
+    row_room_ = stage_height + (has_copies_ ? copy_height + 2 : 0) + memory_height;
   }
 
   std::string draw() {
@@ -91,10 +90,10 @@ class PipelinePicture : private SvgCanvas {
     heading();
     legend();
     const double top = y_;
-    y_ += static_cast<double>(plan_.devices) * (row_room_ + row_gap);
+    y_ += static_cast<double>(plan_.devices) * (row_room_ + stage_gap);
     axis(top);
     double at = top;
-    for (std::size_t d = 0; d < plan_.compute.size(); ++d, at += row_room_ + row_gap) row(d, at);
+    for (std::size_t d = 0; d < plan_.compute.size(); ++d, at += row_room_ + stage_gap) row(d, at);
     return document(width_, y_ + margin, options_.title);
   }
 
@@ -168,10 +167,10 @@ class PipelinePicture : private SvgCanvas {
   }
 
   void row(std::size_t d, double top) {
-    text(margin, top + row_height / 2 + 4, small, fmt::format("device {}", d), ink);
+    text(margin, top + stage_height / 2 + 4, small, fmt::format("device {}", d), ink);
     for (std::size_t i = 0; i < plan_.compute[d].size(); ++i)
-      pass(plan_.compute[d][i], timeline_.compute[d][i], top, row_height);
-    double below = top + row_height;
+      pass(plan_.compute[d][i], timeline_.compute[d][i], top, stage_height);
+    double below = top + stage_height;
     if (has_copies_) {
       for (std::size_t i = 0; i < plan_.copies[d].size(); ++i)
         pass(plan_.copies[d][i], timeline_.copies[d][i], below + 2, copy_height);
@@ -188,7 +187,7 @@ class PipelinePicture : private SvgCanvas {
     rect(x, top, width, height, fill.text(), width > 3 ? " stroke=\"#FFFFFF\" stroke-width=\"0.8\"" : "");
     const std::string words = label(op);
     const double size = std::min(small, height - 1);
-    if (text_width(words, size) + 2 > width || height < row_height) return;
+    if (text_width(words, size) + 2 > width || height < stage_height) return;
     text(x + width / 2, top + height / 2 + size * 0.36, size, words, fill.is_dark() ? "#FFFFFF" : ink, "middle");
   }
 
@@ -209,7 +208,7 @@ class PipelinePicture : private SvgCanvas {
         bottom, faint);
     if (options_.memory_limit > 0)
       put("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-dasharray=\"4 3\"/>\n",
-          left_, y_of(options_.memory_limit), left_ + plot_, y_of(options_.memory_limit), limit_line);
+          left_, y_of(options_.memory_limit), left_ + plot_, y_of(options_.memory_limit), red);
   }
 
   const PipelinePlan& plan_;

@@ -10,13 +10,14 @@
 #include "base/svg_canvas.h"
 #include "base/svg_plot.h"
 #include "base/svg_text.h"
+#include "reports/pictures/picture_style.h"
 
 namespace spillway::reports {
 namespace {
 
-constexpr double margin = 24, plot = 420, axis_room = 76, panel_gap = 104, head = 52, legend_line = 17;
+constexpr double plot = 420, panel_gap = 104, head = 52, legend_line = 17;
 constexpr double panel_width = axis_room + plot + panel_gap;
-constexpr std::string_view ink = svg_ink, faint = svg_faint, band = "#F0F0F0";
+constexpr std::string_view band = "#F0F0F0";
 constexpr std::array<std::string_view, 10> colours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00",
                                                       "#56B4E9", "#7B3294", "#8C510A", "#4D4D4D", "#B8A800"};
 

@@ -12,15 +12,13 @@
 #include "base/number_text.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
+#include "reports/pictures/picture_style.h"
 #include "sim/pictures/timeline_lanes.h"
 
 namespace spillway::reports {
 namespace {
 
-constexpr double margin = 24, label_room = 168, row_height = 22, row_gap = 5, plot_height = 190, head_room = 40;
-constexpr double small = 11, normal = 13, large = 15;
-constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = svg_grid, red = "#C00000";
-constexpr std::string_view allocated_fill = "#0072B2", reserved_line = "#4D4D4D";
+constexpr double label_room = 168, row_height = 22, row_gap = 5, plot_height = 190, head_room = 40;
 constexpr std::array<std::string_view, binding_count> binding_fill = {"#0072B2", "#56B4E9", "#E69F00", "#CC79A7",
                                                                       "#F0E442", "#999999", "#D55E00", "#D9D9D9"};
 
@@ -357,7 +355,8 @@ void TimelinePicture::memory_labels(double bottom, double scale, bool with_capac
     const LaneBox right_end{left_ + plot_ - room - 6, label_y - small, left_ + plot_, label_y + 3};
     const bool taken = peak_shown && LaneBox{left, y - 24, left + width, y + 24}.meets(right_end);
     text(taken ? left_ + 4 : left_ + plot_ - 4, label_y, small, capacity, red, taken ? "start" : "end", true);
-    const bool on_line = LaneBox{left, y - 22, left + width, y - 6}.meets({left_, line_y - 1, left_ + plot_, line_y + 1});
+    const bool on_line =
+        LaneBox{left, y - 22, left + width, y - 6}.meets({left_, line_y - 1, left_ + plot_, line_y + 1});
     if (peak_shown) text(left, on_line ? y + 20 : y - 9, small, peak);
   } else if (peak_shown) {
     text(left, y - 9, small, peak);

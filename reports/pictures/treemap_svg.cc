@@ -5,12 +5,13 @@
 
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
+#include "reports/pictures/picture_style.h"
 #include "reports/pictures/treemap_layout.h"
 
 namespace spillway::reports {
 namespace {
 
-constexpr double width = 960, height = 560, margin = 24, head = 56, group_head = 18;
+constexpr double width = 960, height = 560, head = 56, group_head = 18;
 
 using Box = TreemapBox;
 

@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 std::string json_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 void collect_json(const Json& value, const std::string& name, const std::string& place, TextBudget& budget,
-             std::vector<LaunchSetting>& into) {
+                  std::vector<LaunchSetting>& into) {
   budget.spend(name.size() + place.size(), place);
   if (value.is_object() && (!value.empty() || name.empty())) {
     for (const auto& [key, below] : value.items())

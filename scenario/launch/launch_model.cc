@@ -50,7 +50,8 @@ LaunchModel by_titan_flavor(LaunchLedger& ledger) {
   const std::string flavor = ledger.text(facts::flavor).value_or("");
   std::vector<std::string> known;
   for (const TitanModel& each : titan_models) {
-    if (each.name == lower_name(name) && lower_name(each.flavor) == lower_name(flavor)) return bundled(std::string(each.bundled));
+    if (each.name == lower_name(name) && lower_name(each.flavor) == lower_name(flavor))
+      return bundled(std::string(each.bundled));
     known.push_back(fmt::format("{} {}", each.name, each.flavor));
   }
   const LaunchSetting& setting = ledger.setting_of(ledger.says(facts::flavor) ? facts::flavor : facts::model);
@@ -67,9 +68,9 @@ LaunchModel by_published_name(LaunchLedger& ledger) {
     return {.name = file, .spec = find_model(file)};
   }
   if (const auto name = bundled_by_published_name(setting.value)) return bundled(*name);
-  throw InputError(
-      setting.file, setting.place, fmt::format("no bundled model is called '{}'", setting.value),
-      suggest(lower_name(setting.value), bundled_models(), "give --model NAME") + ", or give --model with its config.json");
+  throw InputError(setting.file, setting.place, fmt::format("no bundled model is called '{}'", setting.value),
+                   suggest(lower_name(setting.value), bundled_models(), "give --model NAME") +
+                       ", or give --model with its config.json");
 }
 
 // Whether everything that a step's time and memory depend on is alike. Megatron pads the vocabulary.

@@ -101,7 +101,8 @@ std::string toml_text(const toml::node& value) {
   return out.str();
 }
 
-void collect_toml(const toml::node& value, const std::string& name, TextBudget& budget, std::vector<LaunchSetting>& into) {
+void collect_toml(const toml::node& value, const std::string& name, TextBudget& budget,
+                  std::vector<LaunchSetting>& into) {
   const auto line = static_cast<std::int64_t>(value.source().begin.line);
   if (const toml::table* table = value.as_table()) {
     for (const auto& [key, below] : *table) {

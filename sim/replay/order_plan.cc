@@ -158,7 +158,8 @@ class OrderRewriter {
     }
     if (order_.size() != units_.size())
       throw InputError(file_of(trace_), "order",
-                       std::to_string(units_.size() - order_.size()) + " ops of the trace are not in the plan", order_remedy);
+                       std::to_string(units_.size() - order_.size()) + " ops of the trace are not in the plan",
+                       order_remedy);
     std::stable_sort(order_.begin(), order_.end(),
                      [this](std::uint32_t a, std::uint32_t b) { return rank_of_unit(a) < rank_of_unit(b); });
   }

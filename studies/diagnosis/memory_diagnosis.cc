@@ -261,6 +261,8 @@ bool is_library(std::string_view place) {
          });
 }
 
-MemoryDiagnosis diagnose_memory(const Trace& trace, std::int16_t device) { return MemoryDiagnosisMaker(trace, device).run(); }
+MemoryDiagnosis diagnose_memory(const Trace& trace, std::int16_t device) {
+  return MemoryDiagnosisMaker(trace, device).run();
+}
 
 }  // namespace spillway::studies

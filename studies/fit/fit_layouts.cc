@@ -9,7 +9,7 @@ namespace spillway::studies {
 namespace {
 
 constexpr std::int64_t shortest_part = 4096;  // tokens of a sequence on one rank of several
-constexpr std::int64_t most_context = 64, most_micro_batch = 8, most_stages = 64;
+constexpr std::int64_t most_context = 64, most_layout_batch = 8, most_stages = 64;
 
 bool may_share_sequence(const ModelSpec& model) { return !model.pretraining_heads && !model.reads_images(); }
 
@@ -71,7 +71,7 @@ class Layouts {
 
   void cut_batch(FitPoint point) {
     TrainingSetup& setup = point.setup;
-    for (std::int64_t b = 1; b <= most_micro_batch; b *= 2) {
+    for (std::int64_t b = 1; b <= most_layout_batch; b *= 2) {
       if (batch_ / setup.data_parallel % b != 0) break;
       setup.micro_batch = b;
       set_schedule(point, batch_ / setup.data_parallel / b);

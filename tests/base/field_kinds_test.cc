@@ -119,12 +119,14 @@ TEST(FieldKinds, MistakesNameTheirPlace) {
   EXPECT_THAT(kinds_complaint(R"(, "depths": [1, "deep"])"), HasSubstr("v.json: /depths/1: expected a number"));
   EXPECT_THAT(kinds_complaint(R"(, "signals": [[], ["a", 1]])"), HasSubstr("/signals/1: expected a list of texts"));
   EXPECT_THAT(kinds_complaint(R"(, "signals": [3])"), HasSubstr("/signals/0: expected a list"));
-  EXPECT_THAT(kinds_complaint(R"(, "bearings": [[], [[1, 360]]])"), HasSubstr("/bearings/1/0/1: expected a whole number"));
+  EXPECT_THAT(kinds_complaint(R"(, "bearings": [[], [[1, 360]]])"),
+              HasSubstr("/bearings/1/0/1: expected a whole number"));
   EXPECT_THAT(kinds_complaint(R"(, "bearings": [[[1]]])"), HasSubstr("/bearings/0/0: expected 2 values"));
   EXPECT_THAT(kinds_complaint(R"(, "bearings": [[{}]])"), HasSubstr("/bearings/0/0: expected a list"));
   EXPECT_THAT(kinds_complaint(R"(, "start": [1])"), HasSubstr("/start: expected 2 values"));
   EXPECT_THAT(kinds_complaint(R"(, "start": {})"), HasSubstr("/start: expected a list"));
-  EXPECT_THAT(kinds_complaint(R"(, "stores": {"rice": [1, -2]})"), HasSubstr("/stores/rice/1: expected a whole number"));
+  EXPECT_THAT(kinds_complaint(R"(, "stores": {"rice": [1, -2]})"),
+              HasSubstr("/stores/rice/1: expected a whole number"));
   EXPECT_THAT(kinds_complaint(R"(, "stores": {"rice": 1})"), HasSubstr("/stores/rice: expected a list"));
   EXPECT_THAT(kinds_complaint(R"(, "watch": {"mate": 1})"), HasSubstr("/watch/keeper: missing"));
   EXPECT_THAT(kinds_complaint(R"(, "watch": {"keeper": "nobody"})"), HasSubstr("/watch/keeper: nobody keeps it"));

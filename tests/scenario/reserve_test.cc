@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t mebibyte = 1 << 20;
 
 LoadedScenario reserved_step(const std::string& memory, const std::string& model = "",
-                    const std::string& hardware = "h100-80gb-1gpu") {
+                             const std::string& hardware = "h100-80gb-1gpu") {
   return load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
       "model": {"name": "gpt2-small", "sequence": 512, "micro_batch": 4)" +
                                  model + R"(}, "hardware": {"profile": ")" + hardware + R"("}, "memory": {)" + memory +
@@ -41,7 +41,7 @@ const ReservePart* part(const Reserve& reserve, const std::string& begin) {
 TEST(Reserve, HasAPartForEachCommunicator) {
   const LoadedScenario loaded = reserved_step("", R"(, "tensor_parallel": 2, "pipeline_parallel": 2, "data_parallel": 2,
       "gradient_accumulation": 2)",
-                                     "dgx-h100");
+                                              "dgx-h100");
   const Reserve& reserve = loaded.reserve;
   const ReservePart* const nccl = part(reserve, "NCCL");
   ASSERT_NE(nccl, nullptr);

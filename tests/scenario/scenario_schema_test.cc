@@ -58,7 +58,8 @@ TEST(ScenarioSchema, TheLoaderKeepsTheRanges) {
   for (const FieldRow& row : scenario_rows()) {
     if (row.kind != FieldKind::integer || row.inside_list || row.info.max > 1e15 || row.path == "version") continue;
     const auto most = static_cast<std::int64_t>(row.info.max), least = static_cast<std::int64_t>(row.info.min);
-    EXPECT_NE(setting_complaint(row.path + "=" + std::to_string(most + 1)).find("whole number"), std::string::npos) << row.path;
+    EXPECT_NE(setting_complaint(row.path + "=" + std::to_string(most + 1)).find("whole number"), std::string::npos)
+        << row.path;
     EXPECT_NE(setting_complaint(row.path + "=" + std::to_string(least - 1)).find("whole number"), std::string::npos);
     EXPECT_EQ(setting_complaint(row.path + "=" + std::to_string(least)), "");
     ++ranges;

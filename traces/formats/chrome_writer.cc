@@ -182,9 +182,10 @@ class ChromeWriter {
     if (s.record_id[i] >= 0) arguments = "\"Record function id\": " + std::to_string(s.record_id[i]);
     if (s.sequence[i] >= 0)
       arguments += (arguments.empty() ? "" : ", ") + ("\"Sequence number\": " + std::to_string(s.sequence[i]));
-    event("\"ph\": \"X\", \"cat\": \"" + std::string(kind) + "\", \"name\": " +
-          quoted_text(trace_.strings.text(s.name[i])) + place(s.lane[i]) + ", \"ts\": " + microseconds_text(s.start[i]) +
-          ", \"dur\": " + microseconds_text(s.duration[i]) + ", \"args\": {" + arguments + "}");
+    event("\"ph\": \"X\", \"cat\": \"" + std::string(kind) +
+          "\", \"name\": " + quoted_text(trace_.strings.text(s.name[i])) + place(s.lane[i]) +
+          ", \"ts\": " + microseconds_text(s.start[i]) + ", \"dur\": " + microseconds_text(s.duration[i]) +
+          ", \"args\": {" + arguments + "}");
   }
 
   // Kineto joins a call and its work by one number. A call takes its own; work takes its call's.
@@ -207,8 +208,9 @@ class ChromeWriter {
       arguments += ", \"flops\": " + std::to_string(ops.flops[i].count());
     if (ops.phase[i] != Phase::unknown) arguments += ", \"phase\": \"" + std::string(to_string(ops.phase[i])) + "\"";
     event("\"ph\": \"X\", \"cat\": \"" + std::string(category(ops.kind[i])) +
-          "\", \"name\": " + quoted_text(own.empty() ? call_name(ops.kind[i]) : own) + place_of_op(i) + ", \"ts\": " +
-          microseconds_text(ops.start[i]) + ", \"dur\": " + microseconds_text(ops.duration[i]) + ", \"args\": {" + arguments + "}");
+          "\", \"name\": " + quoted_text(own.empty() ? call_name(ops.kind[i]) : own) + place_of_op(i) +
+          ", \"ts\": " + microseconds_text(ops.start[i]) + ", \"dur\": " + microseconds_text(ops.duration[i]) +
+          ", \"args\": {" + arguments + "}");
     write_flow(i);
   }
 
@@ -218,7 +220,8 @@ class ChromeWriter {
     const std::string common = ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"id\": " + std::to_string(i + 1);
     event("\"ph\": \"s\"" + common + place_of_op(index_of(launch)) +
           ", \"ts\": " + microseconds_text(trace_.ops.start[index_of(launch)]));
-    event("\"ph\": \"f\", \"bp\": \"e\"" + common + place_of_op(i) + ", \"ts\": " + microseconds_text(trace_.ops.start[i]));
+    event("\"ph\": \"f\", \"bp\": \"e\"" + common + place_of_op(i) +
+          ", \"ts\": " + microseconds_text(trace_.ops.start[i]));
   }
 
   // Of several ranks the one whose GPU it is.

@@ -100,7 +100,8 @@ class ExecutionTraceBuilder {
                   "a node without a number can't be placed; left out", true);
       return;
     }
-    if (nodes_.size() >= execution_trace_max_nodes) throw InputError(file_, "", "more than 50 million nodes", "record fewer steps");
+    if (nodes_.size() >= execution_trace_max_nodes)
+      throw InputError(file_, "", "more than 50 million nodes", "record fewer steps");
     Node node;
     node.id = *id;
     node.name = trace_.strings.intern(json_text(json_member(row, "name")));

@@ -53,7 +53,9 @@ class RealEvents : public testing::Test {
     window.activateWindow();
     ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
   }
-  static QString bundled(const char* name) { return QString::fromStdString(source_root + "/gui/scenarios/") + name + ".json"; }
+  static QString bundled(const char* name) {
+    return QString::fromStdString(source_root + "/gui/scenarios/") + name + ".json";
+  }
   void settle() {
     ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_settled(); }, event_patience_ms))
         << window_.message().text().toStdString();

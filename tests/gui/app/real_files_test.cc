@@ -27,7 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string files_root = std::getenv("SPILLWAY_SOURCE_ROOT");
-constexpr int file_patience_ms = 600'000;  // a step of four million operators under a sanitizer; nothing is said about time
+constexpr int file_patience_ms =
+    600'000;  // a step of four million operators under a sanitizer; nothing is said about time
 constexpr std::uintmax_t largest = 20U << 20U;  // of shared traces: larger ones ask for their range first
 
 // Files of a folder and those below it that end so, in order.

@@ -149,7 +149,8 @@ TEST(HfConfig, LayerTypesAreAtAnInterval) {
   };
   const std::string linear = R"("linear_attention")", full = R"("full_attention")";
   EXPECT_NO_THROW(count_of(list("[" + linear + ", " + full + ", " + linear + "]")));
-  EXPECT_NE(config_error(list("[" + full + ", " + linear + ", " + linear + "]")).find("/layer_types"), std::string::npos);
+  EXPECT_NE(config_error(list("[" + full + ", " + linear + ", " + linear + "]")).find("/layer_types"),
+            std::string::npos);
 }
 
 // null stands for "derive it" where the class says so, not for its default.
@@ -221,7 +222,8 @@ TEST(HfConfig, BadValuesSayWhere) {
             "/hidden_size: not a whole number in range");
   EXPECT_EQ(config_error(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": 0})"),
             "/hidden_size: not a whole number in range");
-  EXPECT_EQ(config_error(config("llama", R"("tie_word_embeddings": 1)")), "/tie_word_embeddings: neither true nor false");
+  EXPECT_EQ(config_error(config("llama", R"("tie_word_embeddings": 1)")),
+            "/tie_word_embeddings: neither true nor false");
   EXPECT_EQ(config_error(R"({"model_type": 3})"), "/model_type: not a text");
   EXPECT_EQ(config_error(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": 64, "num_attention_heads": 2,
                          "intermediate_size": 64, "num_hidden_layers": 100000})"),

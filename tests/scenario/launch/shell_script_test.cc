@@ -158,13 +158,14 @@ TEST(ShellScript, BlocksThatNestTooDeeplyAreRefused) {
     };
     EXPECT_EQ(read_script(script(50)).commands.size(), 1u) << open;
     for (const int levels : {65, 100'000})
-      EXPECT_THAT(test::complaint([&] { return read_script(script(levels)); }), HasSubstr("nested deeper than 64 levels"))
+      EXPECT_THAT(test::complaint([&] { return read_script(script(levels)); }),
+                  HasSubstr("nested deeper than 64 levels"))
           << open;
   }
   // Within a block, less is left for the value.
   EXPECT_THAT(test::complaint([&] {
-                return read_script(repeated_text("if true; then\n", 50) + "A=" + repeated_text("${a:-", 20) + repeated_text("}", 20) + "\n" +
-                            repeated_text("fi\n", 50));
+                return read_script(repeated_text("if true; then\n", 50) + "A=" + repeated_text("${a:-", 20) +
+                                   repeated_text("}", 20) + "\n" + repeated_text("fi\n", 50));
               }),
               HasSubstr("line 51: nested deeper than 64 levels"));
 }
@@ -185,7 +186,8 @@ TEST(ShellScript, ValuesThatDoubleAreRefused) {
       return std::string(f) + "\n" + repeated_text(std::string(l) + "\n", lines) + "run --x\n";
     };
     EXPECT_EQ(read_script(script(10)).commands.size(), 1u) << line;
-    EXPECT_THAT(test::complaint([&] { return read_script(script(40)); }), HasSubstr("comes to more than 4194304 letters here"))
+    EXPECT_THAT(test::complaint([&] { return read_script(script(40)); }),
+                HasSubstr("comes to more than 4194304 letters here"))
         << line;
   }
 }

@@ -71,11 +71,12 @@ TEST(ChakraTest, Hostile) {
   EXPECT_NE(chakra_refusal("\xff\xff\xff\xff\x27").find("claims"), std::string::npos);  // 10 GB
   EXPECT_NE(chakra_refusal("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "");        // no end to the length
   EXPECT_NE(chakra_refusal("\x05\x08\x01"), "");                                        // cut off
-  EXPECT_NE(chakra_refusal(frame("") + frame("\x08\x01\x12\x7fx")), "");                // a name longer than its message
+  EXPECT_NE(chakra_refusal(frame("") + frame("\x08\x01\x12\x7fx")), "");  // a name longer than its message
   // A circle of control dependencies occurs in real files: a finding. A circle of data can't be.
   EXPECT_EQ(read_bytes(frame("") + frame(node(1, 2)) + frame(node(2, 1))).finding("contradicting_ctrl_deps")->count,
             1U);
-  const std::string text = chakra_refusal(frame("") + frame("\x08\x01\x18\x04\x28\x02") + frame("\x08\x02\x18\x04\x28\x01"));
+  const std::string text =
+      chakra_refusal(frame("") + frame("\x08\x01\x18\x04\x28\x02") + frame("\x08\x02\x18\x04\x28\x01"));
   EXPECT_NE(text.find("circle"), std::string::npos) << text;
   // A node that waits for itself occurs in real files: a finding.
   EXPECT_EQ(read_bytes(frame("") + frame(node(1, 1))).finding("self_dependency")->count, 1U);

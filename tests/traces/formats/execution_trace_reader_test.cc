@@ -101,7 +101,8 @@ TEST(ExecutionTraceTest, PhaseByThread) {
 }
 
 TEST(ExecutionTraceTest, Hostile) {
-  EXPECT_NE(execution_trace_refusal(file_of({flat_node(1, 2, "a", "", "", ""), flat_node(2, 1, "b", "", "", "")})).find("circle"),
+  EXPECT_NE(execution_trace_refusal(file_of({flat_node(1, 2, "a", "", "", ""), flat_node(2, 1, "b", "", "", "")}))
+                .find("circle"),
             std::string::npos);
   EXPECT_NE(execution_trace_refusal("{}"), "");
   EXPECT_NE(execution_trace_refusal("[]"), "");

@@ -62,7 +62,8 @@ class Planned : public testing::Test {
 // Blocks from before the stream have places of their own, in order; one that is too large, and those behind the last,
 // are cached. They take no part in the order of requests.
 TEST_F(Planned, BlocksFromBeforeHavePlaces) {
-  plan.before = {{Bytes(2 * planned_mib), Bytes(planned_mib)}, {Bytes(-1), Bytes(0)}, {Bytes(3 * planned_mib), Bytes(1024)}};
+  plan.before = {
+      {Bytes(2 * planned_mib), Bytes(planned_mib)}, {Bytes(-1), Bytes(0)}, {Bytes(3 * planned_mib), Bytes(1024)}};
   start();
   const auto before = [&](std::int64_t bytes) {
     AllocationRequest request;
@@ -71,7 +72,8 @@ TEST_F(Planned, BlocksFromBeforeHavePlaces) {
     return pool_->allocate(request);
   };
   const Allocation a = before(planned_mib - 100), b = before(300), c = before(2000), d = before(300);
-  EXPECT_EQ(pool_->statistics().all().reserved_bytes.current, 4 * planned_mib + 2 * planned_mib);  // the pool, a small segment
+  EXPECT_EQ(pool_->statistics().all().reserved_bytes.current,
+            4 * planned_mib + 2 * planned_mib);  // the pool, a small segment
   const Allocation first = take(planned_mib);
   EXPECT_EQ(offset(first, a), 2 * planned_mib);
   for (const Allocation& cached : {b, c, d}) EXPECT_GE(std::abs(offset(first, cached)), 4 * planned_mib);
@@ -91,7 +93,9 @@ TEST_F(Planned, BlocksFromBeforeHavePlaces) {
 // there.
 TEST_F(Planned, DynamicRequestsTryTheirPlaceFirst) {
   plan.dynamic = {{0, RequestSpace(0)}, {1, RequestSpace(0)}, {2, RequestSpace(0)}};
-  plan.dynamic_places = {{Bytes(2 * planned_mib), Bytes(planned_mib)}, {Bytes(2 * planned_mib), Bytes(planned_mib)}, {Bytes(2 * planned_mib), Bytes(planned_mib / 2)}};
+  plan.dynamic_places = {{Bytes(2 * planned_mib), Bytes(planned_mib)},
+                         {Bytes(2 * planned_mib), Bytes(planned_mib)},
+                         {Bytes(2 * planned_mib), Bytes(planned_mib / 2)}};
   start();
   const Allocation first = take(planned_mib / 2, RequestSpace(0)), taken = take(planned_mib / 2, RequestSpace(0));
   EXPECT_EQ(offset(first, taken), -2 * planned_mib);  // best fit in the ranges
@@ -129,8 +133,8 @@ TEST_F(Planned, AnInsertedRequestShiftsTheRest) {
   take(1024);
   const Allocation odd = take(3 * planned_mib);  // instead of 1 MiB
   EXPECT_EQ(odd.cost.malloc_bytes, Bytes(20 * planned_mib));
-  take(planned_mib);         // planned: 512 KiB
-  take(512 * 1024);  // planned: 1 MiB
+  take(planned_mib);  // planned: 512 KiB
+  take(512 * 1024);   // planned: 1 MiB
   EXPECT_EQ(pool_->outcome().size_mismatch, 3U);
   take(planned_mib);
   EXPECT_EQ(pool_->outcome().placed, 3U) << "back in step";

@@ -82,7 +82,8 @@ TEST(TorchSettings, SegmentSizes) {
   EXPECT_EQ(segment_size(settings, Bytes(10 * settings_mib - 512)), Bytes(20 * settings_mib));
   EXPECT_EQ(segment_size(settings, Bytes(10 * settings_mib)), Bytes(10 * settings_mib));
   EXPECT_EQ(segment_size(settings, Bytes(10 * settings_mib + 512)), Bytes(12 * settings_mib));
-  EXPECT_EQ(segment_size(parse_torch_settings("large_segment_size_mb:40"), Bytes(2 * settings_mib)), Bytes(40 * settings_mib));
+  EXPECT_EQ(segment_size(parse_torch_settings("large_segment_size_mb:40"), Bytes(2 * settings_mib)),
+            Bytes(40 * settings_mib));
 }
 
 // Rule 13b: the limit is min(fraction * device, device - outside).
