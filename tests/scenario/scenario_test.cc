@@ -17,7 +17,7 @@ std::string source(const std::string& file) {
 }
 
 const std::string head = R"({"schema": "spillway-scenario", "version": 1, )";
-const std::string model = R"("model": {"name": "gpt2-small"}, "hardware": {"profile": "h100-80gb-1gpu"})";
+const std::string model_part = R"("model": {"name": "gpt2-small"}, "hardware": {"profile": "h100-80gb-1gpu"})";
 
 Scenario parse(const std::string& text, const std::vector<std::string>& settings = {}) {
   return parse_scenario(text, "test.json", "/folder", settings);
@@ -35,7 +35,7 @@ std::string complaint(const std::string& text, const std::vector<std::string>& s
 
 TEST(Scenario, SettingsChangeWhatTheFileSays) {
   const Scenario scenario =
-      parse(head + model + "}", {"model.sequence=512", "what_if.gpu=2", "hardware.set.gpu.memory=x0.5"});
+      parse(head + model_part + "}", {"model.sequence=512", "what_if.gpu=2", "hardware.set.gpu.memory=x0.5"});
   EXPECT_EQ(scenario.training.sequence, 512);
   EXPECT_EQ(scenario.what_if.compute, 2);
   EXPECT_EQ(scenario.what_if.memory, 2);
@@ -50,19 +50,19 @@ TEST(Scenario, PathsAreRelativeToItsFolder) {
 }
 
 TEST(Scenario, NewerVersionsAreRefused) {
-  const std::string text = R"({"schema": "spillway-scenario", "version": 2, )" + model + "}";
+  const std::string text = R"({"schema": "spillway-scenario", "version": 2, )" + model_part + "}";
   EXPECT_NE(complaint(text).find("newer than this program's 1"), std::string::npos);
 }
 
 TEST(Scenario, MistakesNamePlaceAndRemedy) {
-  EXPECT_NE(complaint(head + model + R"(, "memmory": {}})").find("/memmory"), std::string::npos);
-  EXPECT_NE(complaint(head + model + R"(, "memmory": {}})").find("did you mean memory?"), std::string::npos);
-  EXPECT_NE(complaint(head + model + "}", {"model.sequnce=1"}).find("did you mean sequence?"), std::string::npos);
-  EXPECT_NE(complaint(head + model + R"(, "what_if": {"gpu": -1}})").find("/what_if/gpu"), std::string::npos);
+  EXPECT_NE(complaint(head + model_part + R"(, "memmory": {}})").find("/memmory"), std::string::npos);
+  EXPECT_NE(complaint(head + model_part + R"(, "memmory": {}})").find("did you mean memory?"), std::string::npos);
+  EXPECT_NE(complaint(head + model_part + "}", {"model.sequnce=1"}).find("did you mean sequence?"), std::string::npos);
+  EXPECT_NE(complaint(head + model_part + R"(, "what_if": {"gpu": -1}})").find("/what_if/gpu"), std::string::npos);
   EXPECT_NE(complaint(head + R"("title": "nothing"})").find("neither a trace nor a model"), std::string::npos);
-  EXPECT_NE(complaint(head + model + R"(, "trace": "t"})").find("both a trace and a model"), std::string::npos);
+  EXPECT_NE(complaint(head + model_part + R"(, "trace": "t"})").find("both a trace and a model"), std::string::npos);
   EXPECT_NE(complaint("{").find("not valid JSON"), std::string::npos);
-  EXPECT_NE(complaint(head + model + "}", {"model"}).find("KEY=VALUE"), std::string::npos);
+  EXPECT_NE(complaint(head + model_part + "}", {"model"}).find("KEY=VALUE"), std::string::npos);
 }
 
 // Weights, gradients, master weights and moments of 8.03e9 parameters alone are 128 GB.
@@ -79,7 +79,7 @@ TEST(ScenarioRun, Llama3DoesNotFitOneH100AndGpt2Does) {
 
 // The parts of the critical path add up to the replayed time, and relaxing a resource never slows the step.
 TEST(ScenarioRun, ExplainsWhatBinds) {
-  const LoadedScenario loaded = load(parse(head + model + "}", {"model.sequence=256"}));
+  const LoadedScenario loaded = load(parse(head + model_part + "}", {"model.sequence=256"}));
   const Result result = run(loaded);
   Picos sum{};
   for (const Picos part : result.breakdown) sum += part;

@@ -114,7 +114,7 @@ Trace every_rank(const Trace& trace, std::size_t tensor, std::size_t data) {
   return all;
 }
 
-struct Case {
+struct RankCase {
   const char* model;
   std::size_t tensor, data;
 };
@@ -123,10 +123,11 @@ struct Case {
 TEST(SlowestRank, IsExpectedAsManyRanksHaveIt) {
   constexpr double sigma = 0.3;
   const std::uint64_t seeds = test::seeds(24, 200);
-  for (const Case& one :
-       {Case{R"("data_parallel": 8)", 1, 8}, Case{R"("tensor_parallel": 4)", 4, 1},
-        Case{R"("data_parallel": 8, "zero_stage": 3)", 1, 8}, Case{R"("tensor_parallel": 2, "data_parallel": 4)", 2, 4},
-        Case{R"("pipeline_parallel": 2, "data_parallel": 4, "gradient_accumulation": 4)", 1, 4}}) {
+  for (const RankCase& one :
+       {RankCase{R"("data_parallel": 8)", 1, 8}, RankCase{R"("tensor_parallel": 4)", 4, 1},
+        RankCase{R"("data_parallel": 8, "zero_stage": 3)", 1, 8},
+        RankCase{R"("tensor_parallel": 2, "data_parallel": 4)", 2, 4},
+        RankCase{R"("pipeline_parallel": 2, "data_parallel": 4, "gradient_accumulation": 4)", 1, 4}}) {
     const LoadedScenario step = loaded_step(one.model), single = alone(step);
     LoadedScenario many = single;
     many.trace = every_rank(step.trace, one.tensor, one.data);

@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 
-constexpr const char* name = "libspillway-stand-in.so.13";
+constexpr const char* library_name = "libspillway-stand-in.so.13";
 
 class CudaLibraries : public testing::Test {
  protected:
@@ -25,7 +25,7 @@ class CudaLibraries : public testing::Test {
   ~CudaLibraries() override { fs::remove_all(folder_); }
 
   std::string put(const std::string& below) const {
-    const fs::path file = folder_ / below / name;
+    const fs::path file = folder_ / below / library_name;
     fs::create_directories(file.parent_path());
     std::ofstream(file) << "no library";
     return file;
@@ -38,20 +38,20 @@ TEST_F(CudaLibraries, TheToolkitAndPipPackagesAreLookedIn) {
   const std::string listed = put("listed"), toolkit = put("cuda/extras/CUPTI/lib64"),
                     pip = put("venv/lib/python3.12/site-packages/nvidia/cu13/lib"),
                     conda = put("conda/lib/python3.11/site-packages/nvidia/cuda_cupti/lib");
-  EXPECT_THAT(cuda_library_files(name), ElementsAre());
+  EXPECT_THAT(cuda_library_files(library_name), ElementsAre());
   setenv("SPILLWAY_CUDA_LIBRARIES", (":" + (folder_ / "none").string() + ":" + (folder_ / "listed").string()).c_str(),
          1);
-  EXPECT_THAT(cuda_library_files(name), ElementsAre(listed));
+  EXPECT_THAT(cuda_library_files(library_name), ElementsAre(listed));
   setenv("CONDA_PREFIX", (folder_ / "conda").c_str(), 1);
   setenv("VIRTUAL_ENV", (folder_ / "venv").c_str(), 1);
   setenv("CUDA_HOME", (folder_ / "cuda").c_str(), 1);
-  EXPECT_THAT(cuda_library_files(name), ElementsAre(listed, toolkit, pip, conda));
+  EXPECT_THAT(cuda_library_files(library_name), ElementsAre(listed, toolkit, pip, conda));
 }
 
 TEST_F(CudaLibraries, WhatIsNoLibraryIsNotLoaded) {
   put("listed");
   setenv("SPILLWAY_CUDA_LIBRARIES", (folder_ / "listed").c_str(), 1);
-  EXPECT_FALSE(load_cuda_library(name));
+  EXPECT_FALSE(load_cuda_library(library_name));
   EXPECT_TRUE(load_cuda_library("libc.so.6"));
 }
 

@@ -12,7 +12,7 @@
 namespace spillway::models {
 namespace {
 
-constexpr std::int64_t layers = 40, passes = 100;
+constexpr std::int64_t expert_layers = 40, passes = 100;
 
 ModelSpec experts(std::int64_t count, std::int64_t active) {
   ModelSpec model = find_model("mixtral-8x7b");
@@ -32,9 +32,9 @@ TrainingSetup drawn(std::int64_t ranks, double cv, ExpertSpread spread = ExpertS
 template <class Value>
 double mean_over_draws(const Value& value) {
   double sum = 0;
-  for (std::int64_t layer = 0; layer < layers; ++layer)
+  for (std::int64_t layer = 0; layer < expert_layers; ++layer)
     for (std::int64_t pass = 0; pass < passes; ++pass) sum += value(layer, pass);
-  return sum / static_cast<double>(layers * passes);
+  return sum / static_cast<double>(expert_layers * passes);
 }
 
 // Dirichlet(1, ..., 1) cuts a stick at random places: the longest of E pieces has (1 + 1/2 + ... + 1/E) / E in the
@@ -63,7 +63,7 @@ TEST(ExpertLoad, SharesSpreadAsStated) {
       constexpr std::int64_t E = 64, n = 8;
       const ExpertLoad load(experts(E, 1), drawn(E / n, cv, spread));
       double squares = 0, of_sums = 0;
-      for (std::int64_t layer = 0; layer < layers; ++layer) {
+      for (std::int64_t layer = 0; layer < expert_layers; ++layer) {
         for (std::int64_t pass = 0; pass < passes; ++pass) {
           const std::vector<double> shares = load.shares(layer, pass);
           EXPECT_NEAR(std::accumulate(shares.begin(), shares.end(), 0.0), 1, 1e-12);
@@ -72,7 +72,7 @@ TEST(ExpertLoad, SharesSpreadAsStated) {
           of_sums += (sum * E / n - 1) * (sum * E / n - 1);
         }
       }
-      const double draws = layers * passes, of_one = std::sqrt(squares / draws / E);
+      const double draws = expert_layers * passes, of_one = std::sqrt(squares / draws / E);
       // Dividing by their own sum makes lognormal shares a little more even.
       EXPECT_NEAR(of_one, cv, spread == ExpertSpread::dirichlet ? 0.01 * cv : 0.04 * cv);
       const double apart = static_cast<double>(E - n) / (E - 1);

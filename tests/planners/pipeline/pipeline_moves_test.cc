@@ -17,9 +17,9 @@ struct Case {
   std::string_view name;
   std::int64_t chunks, recomputed;
 };
-constexpr Case cases[] = {{"1f1b", 1, 0},   {"gpipe", 1, 0}, {"zb-h2", 1, 0},   {"interleaved", 2, 0},
-                          {"v-half", 2, 0}, {"zb-v", 2, 0},  {"chronos", 2, 1}, {"chronos", 3, 2},
-                          {"gis-h", 2, 0},  {"gis", 4, 4},   {"hanayo", 2, 0}};
+constexpr Case move_cases[] = {{"1f1b", 1, 0},   {"gpipe", 1, 0}, {"zb-h2", 1, 0},   {"interleaved", 2, 0},
+                               {"v-half", 2, 0}, {"zb-v", 2, 0},  {"chronos", 2, 1}, {"chronos", 3, 2},
+                               {"gis-h", 2, 0},  {"gis", 4, 4},   {"hanayo", 2, 0}};
 
 struct Problem {
   PipelinePlan plan;
@@ -45,7 +45,7 @@ Problem problem(const Case& each, std::mt19937& random) {
 // The same makespan, transfers beside compute or blocking it.
 TEST(LaneOrders, TimesAreTheExecutors) {
   std::mt19937 random(5);
-  for (const Case& each : cases) {
+  for (const Case& each : move_cases) {
     for (const bool is_blocking : {false, true}) {
       Problem made = problem(each, random);
       made.times.blocking_transfers = is_blocking;
@@ -60,7 +60,7 @@ TEST(LaneOrders, TimesAreTheExecutors) {
 TEST(LaneOrders, MemoryIsTheProfiles) {
   std::mt19937 random(6);
   const ActivationRules rules{.weight_part = 600'000, .checkpoint = 50'000};
-  for (const Case& each : cases) {
+  for (const Case& each : move_cases) {
     const Problem made = problem(each, random);
     std::vector<double> peaks = activation_peaks(made.plan, execute_plan(made.plan, made.times), rules);
     const LaneOrders fits(made.plan, made.times, peaks, rules);
@@ -75,7 +75,7 @@ TEST(LaneOrders, MemoryIsTheProfiles) {
 
 TEST(LaneOrders, WritesWhatItRead) {
   std::mt19937 random(7);
-  for (const Case& each : cases) {
+  for (const Case& each : move_cases) {
     const Problem made = problem(each, random);
     PipelinePlan again = made.plan;
     LaneOrders(made.plan, made.times, {}, {}).write(again);
@@ -90,7 +90,7 @@ TEST(LaneOrders, WritesWhatItRead) {
 // The longest path is one without a gap: its operations' times add up to the makespan when nothing is transferred.
 TEST(LaneOrders, LongestPathHasNoGap) {
   std::mt19937 random(8);
-  for (const Case& each : cases) {
+  for (const Case& each : move_cases) {
     Problem made = problem(each, random);
     made.times.transfer = 0;
     LaneOrders orders(made.plan, made.times, {}, {});
@@ -117,7 +117,7 @@ bool recomputes(const PipelinePlan& plan) {
 
 TEST(ScheduleMoves, NeverLongerNorFuller) {
   std::mt19937 random(9);
-  for (const Case& each : cases) {
+  for (const Case& each : move_cases) {
     for (const bool may_recompute : {false, true}) {
       Problem made = problem(each, random);
       const PipelineTimeline before = execute_plan(made.plan, made.times);

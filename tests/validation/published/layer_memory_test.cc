@@ -11,7 +11,7 @@
 namespace spillway::validation {
 namespace {
 
-constexpr double s = 128, b = 2, h = 256, a = 4, layers = 8;
+constexpr double s = 128, micro_batch = 2, h = 256, a = 4, layers = 8;
 
 // Predictions of both metrics, in bytes.
 struct LayerMemory {
@@ -35,7 +35,7 @@ LayerMemory predicted(const std::string& settings) {
 
 // Table 2 of the paper; the means and deviations of two LayerNorms are 16 bytes per token.
 TEST(LayerMemory, KeptIsTableTwo) {
-  const double sbh = s * b * h, square = 5 * a * s / h, statistics = 16 * s * b;
+  const double sbh = s * micro_batch * h, square = 5 * a * s / h, statistics = 16 * s * micro_batch;
   EXPECT_EQ(predicted(R"("model.recompute": "none")").kept, layers * (sbh * (34 + square) + statistics));
   EXPECT_EQ(predicted(R"("model.tensor_parallel": 2)").kept, layers * (sbh * (10 + 12 + square / 2) + statistics));
   EXPECT_EQ(predicted(R"("model.tensor_parallel": 2, "model.sequence_parallel": true)").kept,
@@ -48,7 +48,7 @@ TEST(LayerMemory, KeptIsTableTwo) {
 // Section 4.2.3: the first stage keeps 1 + (p - 1) / (p v) times the model's layers when interleaved, p micro-batches
 // of its own layers when not.
 TEST(LayerMemory, FirstStageKeepsWhatTheScheduleSays) {
-  const double layer = s * b * h * (34 + 5 * a * s / h) + 16 * s * b;
+  const double layer = s * micro_batch * h * (34 + 5 * a * s / h) + 16 * s * micro_batch;
   EXPECT_EQ(predicted(R"("model.pipeline_parallel": 4, "model.gradient_accumulation": 8)").kept, layers * layer);
   EXPECT_EQ(predicted(R"("model.pipeline_parallel": 4, "model.pipeline_chunks": 2,
                           "model.gradient_accumulation": 8)")
