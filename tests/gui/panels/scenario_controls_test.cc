@@ -48,7 +48,7 @@ TEST(ScenarioControls, AccumulationIsDerivedFromAGlobalBatch) {
   const Control accumulation = control_of("model.gradient_accumulation");
   const auto derived = [&](const std::string& more) {
     const ScenarioDocument document(
-        R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2", "micro_batch": 2)" + more +
+        R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "micro_batch": 2)" + more +
             R"(}, "hardware": {"profile": "dgx-h100"}})",
         "", "/");
     EXPECT_EQ(steps_of(control_of("model.global_batch"), document), more.find("parallel") == std::string::npos ? 2 : 8);
