@@ -23,7 +23,7 @@
 namespace spillway {
 namespace {
 
-using Json = FieldReader::Json;
+using Json = nlohmann::ordered_json;
 constexpr std::size_t most_problems = 1000;  // that are told; what would be the next is not looked at
 constexpr std::size_t most_keys = 10'000;    // of an object that the full parser reads: it looks for each among all
 

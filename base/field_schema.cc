@@ -5,7 +5,7 @@
 namespace spillway {
 namespace {
 
-using Json = FieldSchema::Json;
+using Json = nlohmann::ordered_json;
 
 Json bound(double value) {
   if (value == std::floor(value) && std::abs(value) < 9e18) return static_cast<std::int64_t>(value);

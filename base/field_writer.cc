@@ -5,7 +5,7 @@
 namespace spillway {
 namespace {
 
-using Json = FieldWriter::Json;
+using Json = nlohmann::ordered_json;
 
 Json json_of(double number, const FieldInfo& info) {
   return info.or_null && std::isinf(number) ? Json() : Json(number);

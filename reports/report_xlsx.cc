@@ -54,7 +54,7 @@ void write_text(lxw_worksheet* sheet, lxw_row_t row, lxw_col_t column, const std
   worksheet_write_string(sheet, row, column, xml_characters(text).c_str(), format);
 }
 
-constexpr double line_height = 15, widest_column = 60, page_width = 150;  // points; widths in characters
+constexpr double line_height = 15, widest_column = 60, sheet_width = 150;  // points; widths in characters
 
 // That a text takes in a column, wrapped at words.
 std::size_t lines_in(const std::string& text, double width) {
@@ -71,7 +71,7 @@ void set_print(lxw_worksheet* sheet, double width, lxw_row_t heading_row) {
   constexpr std::uint8_t a4 = 9;
   worksheet_set_paper(sheet, a4);
   worksheet_set_landscape(sheet);
-  worksheet_fit_to_pages(sheet, static_cast<std::uint16_t>(std::max(1.0, std::ceil(width / page_width))), 0);
+  worksheet_fit_to_pages(sheet, static_cast<std::uint16_t>(std::max(1.0, std::ceil(width / sheet_width))), 0);
   worksheet_repeat_rows(sheet, 0, heading_row);
   worksheet_set_footer(sheet, "&L&A&R&P / &N");
 }

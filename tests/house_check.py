@@ -7,6 +7,8 @@
     mixing constants  one generator and one set of multipliers: base/splitmix64.h; FNV's: base/digest.h
     data folders      one finder: base/data_folder.cc
     quantiles         base/quantile.h
+    names             what a source of a room keeps to itself (anonymous namespaces, static) has a name that no other source
+                      of the room gives: several are one unit of the compiler (-Dunity=on)
 
 Breaches of the first two that are older than this check are listed by file in tests/house_ceilings.json. The list may
 only shrink: more in a file fails, and so does fewer until the list says so.
@@ -139,6 +141,58 @@ def homes(root, texts):
                     yield f"{path}:{number}: {what}"
 
 
+# Declarations at the beginning of a line, as clang-format lays them out.
+TYPE = re.compile(r"(?:template <.*> )?(?:struct|class|enum class|enum|union) (?:\[\[\w+\]\] )?(\w+)\b(?!;)")
+ALIAS = re.compile(r"using (\w+) = ([^;]+);")
+CONSTANT = re.compile(r"(?:\w[\w:<>,*& ]* |^|, )(\w+) ?(?:=|\{)")
+FUNCTION = re.compile(r"[\w:<>,&*\s\[\]\.()]*?[\s&*](\w+)\(")
+
+OVERLOADED = "describe"  # a description of fields for each type (base/fields.h)
+
+
+def own_names(text):
+    """Of a source: what it declares for itself at the outermost level, each with what may be there twice (an alias)."""
+    inside, found = False, {}
+    for line in text.splitlines():
+        if line == "namespace {":
+            inside = True
+        elif line == "}  // namespace":
+            inside = False
+        elif line[:1] not in (" ", "\t", "", "#", "/", "}") and (inside or line.startswith("static ")):
+            if match := TYPE.match(line):
+                found[match[1]] = ""
+            elif match := ALIAS.match(line):
+                found[match[1]] = match[2]
+            elif re.match(r"(?:static |inline )?const(?:expr|init)? ", line) and "(" not in line.split("=")[0].split("{")[0]:
+                for name in CONSTANT.findall(line):
+                    found[name] = ""
+            elif not line.startswith(("using ", "namespace", "template", "extern", "TEST", "INSTANTIATE")) and (
+                    match := FUNCTION.match(line)):
+                found[match[1]] = ""
+    return found
+
+
+def shared_names(texts, alone):
+    """Names that two sources of a room keep to themselves. alone: rooms whose sources are never one unit."""
+    given = {}
+    for path, text in sorted(texts.items()):
+        room = path.rsplit("/", 1)[0]
+        if path.endswith(".cc") and room not in alone:
+            for name, alias in own_names(text).items():
+                before = given.setdefault((room, name), (path, alias))
+                if name != OVERLOADED and before[0] != path and not (alias and alias == before[1]):
+                    yield f"{path}: {name} is a name of its own in {before[0]} too; a unit may have both"
+
+
+def rooms_alone(root):
+    """Rooms of tests that say so in their meson.build."""
+    found = {"bench", "bench/peers"}  # a program each
+    for folder, _, names in os.walk(os.path.join(root, "tests")):
+        if "meson.build" in names and "'alone': true" in text_of(folder, "meson.build"):
+            found.add(os.path.relpath(folder, root).replace(os.sep, "/"))
+    return found
+
+
 def ceilings_of(root):
     try:
         with open(os.path.join(root, CEILINGS), encoding="utf-8") as file:
@@ -165,6 +219,7 @@ def check_tree(root, lowers=False):
     breaches = list(against_ceilings(found, ceilings_of(root) or {}))
     beside = {path: text_of(root, path) for path in sources(root, BESIDE)}
     breaches.extend(homes(root, {**texts, **beside}))
+    breaches.extend(shared_names({**texts, **beside}, rooms_alone(root)))
     return {kind: sum(map(len, by_file.values())) for kind, by_file in found.items()}, len(texts), breaches
 
 
@@ -196,6 +251,14 @@ SELF_TESTS = [
     ({"studies/a.cc": "hash *= 1099511628211U;\n"}, "FNV"),
     ({"models/a.cc": 'const char* data = std::getenv("SPILLWAY_DATA");\n'}, "installed data"),
     ({"validation/a.cc": "double quantile(std::vector<double> values) {\n"}, "a quantile"),
+    ({"sim/a.cc": "namespace {\nint run(int a) {\n", "sim/b.cc": "namespace {\nvoid run() {\n"}, "sim/b.cc: run is a name"),
+    ({"sim/a.cc": "namespace {\nclass Reader {\n", "sim/b.cc": "namespace {\nstruct Reader final {\n"}, "Reader is a name"),
+    ({"sim/a.cc": "namespace {\nconstexpr int a = 1, most = 2;\n", "sim/b.cc": "static int most() {\n"}, "most is a name"),
+    ({"sim/a.cc": "namespace {\nint run() {\n", "sim/replay/b.cc": "namespace {\nint run() {\n"}, None),
+    ({"sim/a.cc": "namespace {\nusing Json = x::Json;\n", "sim/b.cc": "namespace {\nusing Json = x::Json;\n"}, None),
+    ({"sim/a.cc": "namespace {\nusing Json = x::Json;\n", "sim/b.cc": "namespace {\nusing Json = y::Json;\n"}, "Json is"),
+    ({"tests/sim/a.cc": "namespace {\nint run() {\n", "tests/sim/b.cc": "namespace {\nint run() {\n",
+      "tests/sim/meson.build": "'alone': true,"}, None),
 ]
 
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int hover_ms = 80;
 constexpr int least_widths[] = {0, 0, 130, 80, 84, 76, 76, 84, 76, 128, 62};  // of columns, in pixels
-constexpr int wide = 1300, row_height = 24;  // logical pixels: from there on, what ways change has a column
+constexpr int wide = 1300, way_height = 24;  // logical pixels: from there on, what ways change has a column
 
 // What is allocated solid, what is reserved pale, and how much there is.
 class MemoryBar : public QStyledItemDelegate {
@@ -71,8 +71,8 @@ WaysPanel::WaysPanel()
   table_->setShowGrid(false);
   table_->setMouseTracking(true);
   table_->verticalHeader()->setVisible(false);
-  table_->verticalHeader()->setMinimumSectionSize(row_height);
-  table_->verticalHeader()->setDefaultSectionSize(row_height);
+  table_->verticalHeader()->setMinimumSectionSize(way_height);
+  table_->verticalHeader()->setDefaultSectionSize(way_height);
   table_->verticalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   table_->horizontalHeader()->setSectionResizeMode(WaysModel::name, QHeaderView::Stretch);

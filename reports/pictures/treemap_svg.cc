@@ -11,7 +11,7 @@
 namespace spillway::reports {
 namespace {
 
-constexpr double width = 960, height = 560, head = 56, group_head = 18;
+constexpr double width = 960, height = 560, treemap_head = 56, group_head = 18;
 
 using Box = TreemapBox;
 
@@ -33,7 +33,7 @@ class TreemapPicture : private SvgCanvas {
     std::vector<double> sums;
     for (const auto& [sum, members] : groups) sums.push_back(sum);
     const std::vector<Box> boxes =
-        squarified(sums, {margin, margin + head, width - 2 * margin, height - head - 2 * margin});
+        squarified(sums, {margin, margin + treemap_head, width - 2 * margin, height - treemap_head - 2 * margin});
     for (std::size_t g = 0; g < groups.size(); ++g) group(boxes[g], *groups[g].second, svg_colours[g % 8]);
     return document(width, height, title);
   }

@@ -119,7 +119,7 @@ std::string document(const std::string& body) {
   return R"({"schema": "spillway-scenario", "version": 1, )" + body + "}";
 }
 
-const Answer& plain(std::size_t scenario) {
+const Answer& plain_answer(std::size_t scenario) {
   static std::map<std::size_t, Answer> all;
   if (all.count(scenario) == 0) all[scenario] = answer(document(scenarios()[scenario]));
   return all[scenario];
@@ -134,7 +134,7 @@ Outcome outcome(std::size_t scenario, const std::string& setting) {
   } catch (const InputError& error) {
     now.refusal = error.what();
   }
-  const Answer& before = plain(scenario);
+  const Answer& before = plain_answer(scenario);
   if (!now.refusal.empty()) return Outcome::refused;
   if (now.figures != before.figures) {
     for (const std::string& warning : now.warnings)
@@ -149,7 +149,7 @@ Outcome outcome(std::size_t scenario, const std::string& setting) {
 }
 
 TEST(EveryNumber, ScenariosRun) {
-  for (std::size_t i = 0; i < scenarios().size(); ++i) EXPECT_EQ(plain(i).refusal, "") << i;
+  for (std::size_t i = 0; i < scenarios().size(); ++i) EXPECT_EQ(plain_answer(i).refusal, "") << i;
 }
 
 std::string text_of(double value) {

@@ -9,7 +9,7 @@
 namespace spillway::planners {
 namespace {
 
-IntegerProgramResult solve(const IntegerProgram& program, int node_limit, double gap) {
+IntegerProgramResult solve_with_cbc(const IntegerProgram& program, int node_limit, double gap) {
   const auto columns = static_cast<int>(program.columns()), rows = static_cast<int>(program.rows());
   std::vector<CoinBigIndex> starts{0};
   std::vector<int> index;
