@@ -121,10 +121,14 @@ class MpiTest(SweepJobTest):
         self.assertEqual(records(self.path("mpi.store")), before)
 
     def test_a_rank_that_dies_loses_nothing_that_is_stored(self):
-        self.loses_a_rank({})
+        code, message = self.loses_a_rank({})
+        self.assertNotEqual(code, 0, message)
 
     def test_a_launcher_that_goes_on_without_a_rank_does_not_wait_for_ever(self):
-        self.assertIn("has died", self.loses_a_rank({"OMPI_MCA_orte_enable_recovery": "1"}))
+        """Such a launcher ends with 0 though rank 0 aborts the job: what is said, and that it ends, is what counts."""
+        _, message = self.loses_a_rank({"OMPI_MCA_orte_enable_recovery": "1"})
+        self.assertIn("has died", message)
+        self.assertIn("--resume", message)
 
     def loses_a_rank(self, more):
         path, store = self.sweep(), self.path("mpi.store")
@@ -139,12 +143,11 @@ class MpiTest(SweepJobTest):
                 os.kill(worker[-1], signal.SIGKILL)
             message = job.communicate(timeout=240)[1].decode(errors="replace")
         self.assertTrue(worker, "the job was over before a rank could be killed")
-        self.assertNotEqual(job.returncode, 0, message)
         self.assertGreaterEqual(records(store), 6)
         finished = run(*self.mpi("sweep", path, "--output", store, "--resume", "--format", "json", ranks=3),
                        env=self.environment)
         self.assertEqual(finished.stdout, whole, finished.stderr)
-        return message
+        return job.returncode, message
 
     @staticmethod
     def workers(launcher):
