@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/commented_document.h"
 #include "base/input_error.h"
@@ -54,14 +55,26 @@ void drop_empty(Json& object) {
   }
 }
 
-bool contains(const Json& root, std::string key) {
-  const Json* at = &root;
-  for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
-    if (!at->contains(key.substr(0, dot))) return false;
-    at = &(*at)[key.substr(0, dot)];
-    key = key.substr(dot + 1);
+// The names that lead to a key's value, from the outside in; what is below hardware.set has dots in its own.
+std::vector<std::string> names_of(const std::string& key) {
+  std::vector<std::string> names;
+  std::size_t from = 0;
+  for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.', from)) {
+    if (from == fixed.size() && key.starts_with(fixed)) break;
+    names.push_back(key.substr(from, dot - from));
+    from = dot + 1;
   }
-  return at->contains(key);
+  names.push_back(key.substr(from));
+  return names;
+}
+
+bool contains(const Json& root, const std::string& key) {
+  const Json* at = &root;
+  for (const std::string& name : names_of(key)) {
+    if (!at->contains(name)) return false;
+    at = &(*at)[name];
+  }
+  return true;
 }
 
 // What takes a key out must name one, as what sets it must: a key of scenarios, or a section.
@@ -93,25 +106,22 @@ void apply_setting(Json& root, const std::string& setting) {
   const std::string value = setting.substr(equals + 1);
   Json parsed = Json::parse(value, nullptr, false);
   if (parsed.is_discarded() || parsed.is_object() || parsed.is_array()) parsed = value;
-  Json* at = &root;
-  if (key.rfind(fixed, 0) == 0) {
-    root["hardware"]["set"][key.substr(fixed.size())] = parsed;
-    return;
-  }
   if (parsed.is_null()) check_taken_out(root, key, setting);
-  for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
-    if (parsed.is_null() && !at->contains(key.substr(0, dot))) return;  // not there to be taken out
-    Json& child = (*at)[key.substr(0, dot)];
+  std::vector<std::string> names = names_of(key);
+  const std::string last = std::move(names.back());
+  names.pop_back();
+  Json* at = &root;
+  for (const std::string& name : names) {
+    if (parsed.is_null() && !at->contains(name)) return;  // not there to be taken out
+    Json& child = (*at)[name];
     if (!child.is_object() && !child.is_null())
-      throw InputError("--set", setting, "'" + key.substr(0, dot) + "' has no parts",
-                       "see docs/schemas/scenario.schema.json");
+      throw InputError("--set", setting, "'" + name + "' has no parts", "see docs/schemas/scenario.schema.json");
     at = &child;
-    key = key.substr(dot + 1);
   }
   if (parsed.is_null())
-    at->erase(key);
+    at->erase(last);
   else
-    (*at)[key] = parsed;
+    (*at)[last] = parsed;
 }
 
 std::string with_setting(const std::string& text, const std::string& setting) {

@@ -41,6 +41,22 @@ TEST(ScenarioEdit, EmptyObjectsGo) {
   EXPECT_EQ(with_setting(with, "what_if.pcie=null"), with_setting(plain, "what_if=null"));
 }
 
+// A machine's own values have dots in their names; taken back, the scenario is the one before.
+TEST(ScenarioEdit, AValueOfTheMachineIsTakenOut) {
+  const std::string before = with_setting(plain, "title=null");
+  const std::string one = with_setting(plain, "hardware.set.gpu.memory=30 GiB");
+  const std::string two = with_setting(one, "hardware.set.gpu.pcie_generation=3");
+  EXPECT_EQ(with_setting(two, "hardware.set.gpu.pcie_generation=null"), one);
+  EXPECT_EQ(with_setting(one, "hardware.set.gpu.memory=null"), before);
+  std::string again = two;
+  const auto settings = settings_between(two, before);
+  ASSERT_TRUE(settings);
+  for (const std::string& setting : *settings) again = with_setting(again, setting);
+  EXPECT_EQ(again, before);
+  EXPECT_THROW(with_setting(one, "hardware.set.gpu.memry=null"), InputError);
+  EXPECT_THROW(with_setting(R"({"hardware": "rtx-4090"})", "hardware.set.gpu.memory=30 GiB"), InputError);
+}
+
 // --set can't say lists.
 // Taking out what is no key is a mistyped name, as setting it is.
 TEST(ScenarioEdit, WhatIsTakenOutIsAKey) {
