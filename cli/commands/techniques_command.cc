@@ -131,9 +131,10 @@ void run_techniques(Context& context, const TechniquesCall& call) {
                          return progress.show(fmt::format("{} of {}: {}", done, all, row.way.name)) &&
                                 !is_interrupted();
                        }});
+  if (comparison.rows.empty()) throw Cancelled();
   const bool none_ran = std::none_of(comparison.rows.begin(), comparison.rows.end(),
                                      [](const TechniqueRow& each) { return each.row.ran(); });
-  if (comparison.is_whole && none_ran && !comparison.rows.empty())
+  if (comparison.is_whole && none_ran)
     throw InputError(call.scenario, "", comparison.rows.front().row.error, "see that `spillway run` takes it");
   const std::string title = scenario_of(scenario, ways.front().settings).title;
   if (!call.output.empty()) {
