@@ -78,10 +78,14 @@ void put_in_place(const Recording& recording, const std::string& file, Recording
                    "the recording is " + recording.file);
 }
 
+void check_new(const std::string& path) {
+  if (fs::exists(fs::symlink_status(path)))
+    throw InputError(path, "", "exists already", "name another file, or remove it");
+}
+
 // One process that used CUDA gives the file asked for; of several each gives one with its number.
 void run_record(const RecordCall& request, Context& context) {
-  if (fs::exists(fs::symlink_status(request.output)))
-    throw InputError(request.output, "", "exists already", "name another file, or remove it");
+  check_new(request.output);
   RecordOptions options = request.options;
   RecordingFolder folder(request.output);
   options.files = folder.path() + "/recording";
@@ -110,6 +114,12 @@ void add_record_commands(Command& app, Context& context) {
   Command* command =
       app.add_subcommand("record", "Run a CUDA program and record what it has the GPU do; its exit code is this one's");
   command->add_option("--output", request->output, "the trace: a file that does not exist (spillway-recording.json)")
+      ->check({.name = "",
+               .complaint =
+                   [](const std::string& path) {
+                     check_new(path);  // before what else may be wrong with such a link
+                     return std::string();
+                   }})
       ->to_write()
       ->type_name("FILE");
   command->add_option("COMMAND", request->options.command, "the program and its arguments, behind --")->required();
