@@ -7,6 +7,7 @@ Memory and processor time are measured from outside. The small ones of tests/fuz
 """
 import argparse
 import concurrent.futures
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -28,10 +29,35 @@ def seeds_of(size):
     return [seed for reader in READERS for seed in reader(size)]
 
 
-def cases():
-    for seed in seeds_of(FULL):
-        for command in seed.commands:
-            yield Case(seed.name, "growth", seed.content, command.split(), seed.ending, seed.codes)
+class KeptCase(Case):
+    """A case that is made with the path of its content and reads it where it is asked for. Linux counts to a program's peak
+    what the process was before it became the program: this one stays small."""
+
+    @property
+    def content(self):
+        return stored(self.path)
+
+    @content.setter
+    def content(self, path):
+        self.path = path
+
+
+def kept_cases(reader, folder):
+    """The cases of a reader at full size, their contents written into the folder."""
+    cases = []
+    for seed in reader(FULL):
+        path = os.path.join(folder, f"{reader.__name__}-{len(cases)}")
+        with open(path, "wb") as file:
+            file.write(seed.content)
+        cases += [KeptCase(seed.name, "growth", path, command.split(), seed.ending, seed.codes) for command in seed.commands]
+    return cases
+
+
+def cases(folder):
+    """In processes of their own, see KeptCase."""
+    with multiprocessing.get_context("fork").Pool(len(os.sched_getaffinity(0))) as pool:
+        made = [pool.apply_async(kept_cases, (reader, folder)) for reader in READERS]
+        return [case for of_reader in made for case in of_reader.get()]
 
 
 def fuzz_files(root):
@@ -61,13 +87,16 @@ def main():
             with open(path, "wb") as file:
                 file.write(content)
         return 0
-    chosen = [case for case in cases() if arguments.only in case.title]
-    if arguments.list:
-        print("\n".join(f"{case.title}: {len(case.content)} bytes" for case in chosen))
-        return 0
     failures = [f"{path} is not what growth_test.py --write makes" for path, content in fuzz_files(root).items()
                 if not arguments.only and stored(path) != content]
+    print("\n".join(failures))
     with tempfile.TemporaryDirectory() as folder:
+        seeds = os.path.join(folder, "seeds")
+        os.mkdir(seeds)
+        chosen = [case for case in cases(seeds) if arguments.only in case.title]
+        if arguments.list:
+            print("\n".join(f"{case.title}: {len(case.content)} bytes" for case in chosen))
+            return 0
         good = os.path.join(folder, "good")
         os.mkdir(good)
         program = os.path.abspath(arguments.program)
@@ -77,8 +106,10 @@ def main():
         if battery.is_sanitized:
             battery.peak_bytes, battery.cpu_seconds = 20 * PEAK_BYTES, 20 * CPU_SECONDS
         with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            failures += [text for text in pool.map(battery.faults_of, enumerate(chosen)) if text]
-    print("\n".join(failures))
+            for text in pool.map(battery.faults_of, enumerate(chosen)):
+                if text:
+                    failures.append(text)
+                    print(text, flush=True)
     print(f"{len(chosen)} growing inputs, {len(failures)} failures; at most {battery.peak >> 20} MiB and {battery.seconds:.2f} s "
           f"of a processor")
     return 1 if failures else 0

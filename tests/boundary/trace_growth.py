@@ -149,7 +149,7 @@ def json_seeds(size):
     seeds += [
         seeds_of("execution_trace", ".json", both)("execution-chain", graph([chain(i) for i in range(levels)]), EITHER),
         seeds_of("", ".json", both)("chakra-chain", workload([step(i) for i in range(levels)]), EITHER),
-        seeds_of("spillway_json", ".json", both)("own-chain", own(
+        seeds_of("spillway_json", ".json")("own-chain", own(
             f'"lanes": {{"kind": ["stream"]}}, "ops": {json.dumps(ops)}, "edges": {json.dumps(edges)}'), EITHER),
         seeds_of("rocprof_json", ".json")("rocprof-long-key", rocprof(
             '{"' + "a" * size.shares + '": {' + ",".join(f'"b{i}": 1' for i in range(size.shares)) + "}}"), EITHER),
