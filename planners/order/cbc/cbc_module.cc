@@ -53,5 +53,5 @@ IntegerProgramResult solve_with_cbc(const IntegerProgram& program, int node_limi
 
 extern "C" void spillway_solve_by_cbc(const spillway::planners::IntegerProgram& program, int node_limit, double gap,
                                       spillway::planners::IntegerProgramResult& result) {
-  result = spillway::planners::solve(program, node_limit, gap);
+  result = spillway::planners::solve_with_cbc(program, node_limit, gap);
 }
