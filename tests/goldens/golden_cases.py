@@ -1,6 +1,7 @@
 """What is pinned: groups of command lines. {root} is the source tree, {folder} a folder for files made on the way."""
 import dataclasses
 import glob
+import hashlib
 import json
 import os
 
@@ -9,24 +10,97 @@ import os
 class Case:
     name: str
     arguments: list
-    pick: object = None  # from the answer's document, what is pinned of it; all of it
+    pick: object         # from the answer's document, what is pinned of it: its fingerprint and about six figures
     full: bool = False   # only where SPILLWAY_TEST_SIZE=full
     needs: str = ""      # a file that not every machine has
 
 
+def digest(value):
+    """Stands for what has no fingerprint of its own."""
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def only(answer, *keys):
+    """Of the document, or of a part of it, what is there of the keys."""
+    return {key: answer[key] for key in keys if answer.get(key) is not None}
+
+
+def column(rows, key):
+    return [row.get(key) for row in rows]
+
+
+STEP = ("verdict", "short_of_bytes", "step_time_ns", "peak_allocated_bytes", "peak_reserved_bytes")
+
+
 def run_figures(answer):
-    """Of a replay, without who owns the peak, the single rank's words and other detail that follows from these."""
-    kept = ["fingerprint", "fits", "verdict", "reserve", "short_of_bytes", "step_time_ns", "peak_allocated_bytes",
-            "peak_reserved_bytes", "binding_resource", "breakdown", "bubble", "tokens_per_second", "mfu", "links", "ssd",
-            "drives", "offload", "host_memory", "ranks"]
-    return {key: answer[key] for key in kept if answer.get(key) is not None}
+    """Of a replay: its fingerprint pins all times; with several ranks each one's memory."""
+    drives, ranks = answer.get("ssd") or {}, answer.get("ranks") or []
+    return {**only(answer, "fingerprint", *STEP, "binding_resource", "mfu"),
+            **only(drives, "bytes_written_per_step", "life_years"),
+            **({"ranks_reserved_bytes": column(ranks, "peak_reserved_bytes")} if ranks else {})}
 
 
 def explain_figures(answer):
-    roofline = answer.get("roofline", {})
-    return {**{key: answer[key] for key in ("fingerprint", "step_time_ns", "relaxations", "memory") if key in answer},
-            "roofline": {key: roofline[key] for key in roofline if key != "kernels"},
-            "kernels": roofline.get("kernels")}
+    return {**only(answer, "fingerprint", "step_time_ns"),
+            "relaxed_ns": column(answer.get("relaxations", []), "step_time_ns"),
+            "owners_bytes": column(answer.get("memory", {}).get("peak_owners", []), "bytes")}
+
+
+def memory_figures(answer):
+    return only(answer, "peak_allocated_bytes", "peak_active_bytes", "peak_requested_bytes", "peak_reserved_bytes",
+                "segments_allocated", "allocations")
+
+
+def stalloc_figures(answer):
+    return {**only(answer, "pool_bytes", "lower_bound_bytes", "dynamic_spaces"),
+            "reserved_bytes": column(answer["allocators"], "peak_reserved_bytes")}
+
+
+def layout_figures(answer):
+    return only(answer, "buffers", "height", "lower_bound", "proven", "effort")
+
+
+def order_figures(answer):
+    planned = answer.get("planned") or {}
+    return {**only(answer, "operators", "peak_bytes", "program_order_peak_bytes", "lower_bound_bytes", "proven"),
+            "layout_bytes": answer["layout"]["height_bytes"],
+            **only(answer, "emulated_reserved_bytes"), **only(planned, "step_time_ns", "peak_reserved_bytes")}
+
+
+def recompute_figures(answer):
+    return {**only(answer["plan"], "method", *STEP, "away_bytes", "repeated_ops"), **only(answer, "replays")}
+
+
+def offload_figures(answer):
+    return {**only(answer, "fingerprint"), **only(answer["best"], *STEP),
+            **only(answer, "kept_bytes", "to_host_bytes", "to_drives_bytes", "recomputed_bytes", "replays"),
+            "baselines_ns": column(answer["baselines"], "step_time_ns")}
+
+
+def rok_figures(answer):
+    return {key: column(answer["points"], key) for key in ("step_time_ns", "peak_reserved_bytes", "activation_bytes")}
+
+
+def pipeline_figures(answer):
+    return {**only(answer, "name", "verdict", "makespan", "bubble_makespan", "peak_activations", "lower_bound", "proven"),
+            "orders": digest(answer["orders"])}
+
+
+def pipelines_figures(answer):
+    return {row["name"]: [row["makespan"], max(row["peak_activations"])] for row in answer["schedules"]}
+
+
+def capacity_figures(answer):
+    return {row["technique"]: row["answer"] for row in answer["answers"]}
+
+
+def procurement_figures(answer):
+    return {**only(answer, "fingerprint", "answer"), "options": digest(answer["options"])}
+
+
+def drives_figures(answer):
+    return {**only(answer, "fingerprint", "answer", "step_time_ns", "bytes_written_per_step"),
+            "lives_years": column(answer.get("drives", []), "life_years")}
 
 
 def run(name, scenario, *settings, full=False):
@@ -122,12 +196,12 @@ def schedules(runner):
     table = ["plan", "pipeline", "--stages", "4", "--microbatches", "8"]
     names = [row["name"] for row in runner.answer([*table, "--schedule", "all"])[0]["schedules"]]
     cases = [Case("all, uneven times", [*table, "--schedule", "all", "--set", "tf=1", "--set", "tb=1.2", "--set",
-                                        "tw=0.8", "--set", "tcomm=0.1"])]
+                                        "tw=0.8", "--set", "tcomm=0.1"], pipelines_figures)]
     for limit in (3, 6):
         cases.append(Case(f"best of {limit}", [*table, "--schedule", "best", "--chunks", "1", "--memory-limit",
-                                              str(limit), "--effort", "20000"]))
+                                              str(limit), "--effort", "20000"], pipeline_figures))
     for name in names:
-        cases.append(Case(f"{name}, orders", [*table, "--schedule", name]))
+        cases.append(Case(f"{name}, orders", [*table, "--schedule", name], pipeline_figures))
         cases.append(run(f"{name}, a model's step", pipelined, f"model.pipeline_schedule={name}"))
     return cases
 
@@ -139,12 +213,15 @@ def allocators(runner):
     snapshot, plan = "{folder}/step.pickle", "{folder}/stalloc-plan.json"
     runner.answer(["run", offloaded, "--memory-snapshot", snapshot])
     runner.answer(["plan", "stalloc", snapshot, "--output", plan])
-    cases += [Case(f"{name}, a recorded stream", ["memory", snapshot, "--allocator", name]) for name in names[:-1]]
+    cases += [Case(f"{name}, a recorded stream", ["memory", snapshot, "--allocator", name], memory_figures)
+              for name in names[:-1]]
     cases.append(Case("torch, rounded and split", ["memory", snapshot, "--alloc-conf",
-                                                  "max_split_size_mb:20,roundup_power2_divisions:4"]))
-    cases.append(Case("planned, a recorded stream", ["memory", snapshot, "--allocator", "planned", "--plan", plan]))
+                                                  "max_split_size_mb:20,roundup_power2_divisions:4"], memory_figures))
+    cases.append(Case("planned, a recorded stream", ["memory", snapshot, "--allocator", "planned", "--plan", plan],
+                      memory_figures))
     for algorithm in ("group", "split-and-fuse", "best"):
-        cases.append(Case(f"plan stalloc {algorithm}", ["plan", "stalloc", snapshot, "--algorithm", algorithm]))
+        cases.append(Case(f"plan stalloc {algorithm}", ["plan", "stalloc", snapshot, "--algorithm", algorithm],
+                          stalloc_figures))
     return cases
 
 
@@ -153,10 +230,10 @@ def layouts(runner):
     for name, seed, layers, temporaries in LAYOUTS:
         file = f"{name}.csv"
         write_buffers(os.path.join(runner.folder, file), seed, layers, temporaries)
-        cases.append(Case(name, ["plan", "layout", "{folder}/" + file]))
+        cases.append(Case(name, ["plan", "layout", "{folder}/" + file], layout_figures))
     for letter in "ABCDEFGHIJK":  # MiniMalloc's, where they are at hand
         path = os.path.join(runner.shared, f"memory/dsa_benchmarks/minimalloc_{letter}.1048576.csv")
-        cases.append(Case(f"MiniMalloc {letter}", ["plan", "layout", path], full=True, needs=path))
+        cases.append(Case(f"MiniMalloc {letter}", ["plan", "layout", path], layout_figures, full=True, needs=path))
     return cases
 
 
@@ -198,9 +275,9 @@ def orders(runner):
         write_graph(os.path.join(runner.folder, file), seed, layers)
         for method in ("program", "greedy", "lescea", "roam", "best"):
             cases.append(Case(f"{method}, {name} graph", ["plan", "order", "{folder}/" + file, "--method", method,
-                                                         "--layout"]))
+                                                         "--layout"], order_figures))
     short = write_scenario(runner, "short", {**OFFLOADED, "model": {**OFFLOADED["model"], "layers": 2}})
-    cases.append(Case("best, a model's step", ["plan", "order", short, "--layout"]))
+    cases.append(Case("best, a model's step", ["plan", "order", short, "--layout"], order_figures))
     return cases
 
 
@@ -211,13 +288,13 @@ def fates(runner):
     budget = ["--budget", "16GiB"]
     cases = []
     for method in ("none", "selective", "full", "every:2", "segments:3", "greedy", "chain", "best"):
-        cases.append(Case(f"recompute {method}", ["plan", "recompute", offloaded, "--method", method, *budget]))
-    cases.append(Case("recompute exact", ["plan", "recompute", tiny, "--method", "exact"]))
-    cases.append(Case("offload", ["plan", "offload", offloaded, *budget, "--replays", "12"]))
-    cases.append(Case("offload, no drives", ["plan", "offload", offloaded, *budget, "--replays", "12", "--no-drives"]))
-    cases.append(Case("offload, nothing again", ["plan", "offload", offloaded, *budget, "--replays", "12",
-                                                "--no-recompute"]))
-    cases.append(Case("rok", ["plan", "rok", offloaded, "--batches", "4,8"]))
+        cases.append(Case(f"recompute {method}", ["plan", "recompute", offloaded, "--method", method, *budget],
+                          recompute_figures))
+    cases.append(Case("recompute exact", ["plan", "recompute", tiny, "--method", "exact"], recompute_figures))
+    for name, more in (("offload", []), ("offload, no drives", ["--no-drives"]),
+                       ("offload, nothing again", ["--no-recompute"])):
+        cases.append(Case(name, ["plan", "offload", offloaded, *budget, "--replays", "12", *more], offload_figures))
+    cases.append(Case("rok", ["plan", "rok", offloaded, "--batches", "4,8"], rok_figures))
     return cases
 
 
@@ -226,42 +303,38 @@ def answers(runner):
     cases = [Case(f"explain {name}", ["explain", path], explain_figures, full=name.startswith(("gpt3", "llama2")))
              for name, path in scenarios(runner.root).items()]
     cases.append(Case("capacity, micro-batch", ["capacity", SMALL, "--axis", "micro_batch", "--technique", "keep",
-                                                "--technique", "full"]))
-    cases.append(Case("capacity, Chronos", ["capacity", root + "llama2-70b-width-chronos-capacity.json"], full=True))
-    cases.append(Case("procurement, small", ["report", "procurement", root + "gpt2-small-procurement.json"]))
-    cases.append(Case("procurement, Llama", ["report", "procurement", root + "llama3-8b-procurement.json"], full=True))
+                                                "--technique", "full"], capacity_figures))
+    cases.append(Case("capacity, Chronos", ["capacity", root + "llama2-70b-width-chronos-capacity.json"],
+                      capacity_figures, full=True))
+    for name, full in (("gpt2-small", False), ("llama3-8b", True)):
+        cases.append(Case(f"procurement, {name}", ["report", "procurement", root + name + "-procurement.json"],
+                          procurement_figures, full=full))
     for report in ("ssd", "pcie"):
         cases.append(Case(f"report {report}", ["report", report, SMALL, "--drives",
-                                               "samsung-980-pro-1tb,micron-9550-max-12.8tb"]))
+                                               "samsung-980-pro-1tb,micron-9550-max-12.8tb"], drives_figures))
     return cases
 
 
 def front(answer):
-    """A sweep's counts and the points on its front, by their settings."""
-    counts = {key: value for key, value in answer.items() if key not in ("rows", "title")}
+    """A sweep's counts and the points on its front."""
     rows = [row for row in answer["rows"] if row["on_front"]]
-    return {**counts, "front": {label(row["settings"]): {key: value for key, value in row.items()
-                                                         if key not in ("settings", "label")} for row in rows}}
-
-
-def label(settings):
-    return ", ".join(f"{key.split('.')[-1]} {value}" for key, value in settings.items())
+    return {**only(answer, "points", "screened", "replayed", "replays", "front_is_proven"),
+            "front": column(rows, "point"), "front_ns": column(rows, "step_time_ns")}
 
 
 def drawn(runner, store):
-    """Of --check-screen: each drawn point's replay, out of the store that it kept."""
+    """Of --check-screen: the screen's errors, and each drawn point's replay, out of the store that it kept."""
     def points(answer):
-        rows = []
+        replays = []
         with open(store.replace("{folder}", runner.folder), encoding="utf-8") as file:
             for line in file:
                 record = json.loads(line[9:])  # behind its checksum
                 if "step_seconds" in record:
-                    number = int(record["key"].rsplit("-", 1)[1])
-                    rows.append((number, {"name": label(record["settings"]), "failure": record["failure"] or None,
-                                          **{key: record[key] for key in ("fits", "step_seconds", "peak_reserved_bytes",
-                                                                          "life_years", "binding_resource", "mfu")}}))
-        return {"sampled": answer["sampled"], "groups": answer["groups"],
-                "points": {f"{number}: {row.pop('name')}": row for number, row in sorted(rows)}}
+                    replays.append([int(record["key"].rsplit("-", 1)[1]), record["failure"],
+                                    *(record[key] for key in ("step_seconds", "peak_reserved_bytes", "life_years"))])
+        errors = answer["groups"]["all"] if isinstance(answer["groups"], dict) else answer["groups"][0]
+        return {"sampled": answer["sampled"], "replays": digest(sorted(replays)),
+                **{key: errors[key]["worst_abs_error"] for key in ("step_time", "peak_reserved")}}
     return points
 
 
