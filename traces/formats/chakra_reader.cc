@@ -21,6 +21,8 @@ namespace {
 using google::protobuf::io::CodedInputStream;
 
 constexpr std::size_t max_nodes = 50'000'000;
+// As its number here and, with room to grow, as an edge of the graph.
+constexpr std::uint64_t bytes_of_a_wait = 5 * sizeof(std::uint64_t);
 
 // Repeated integers come packed (one length-delimited field) or one by one.
 bool append_ids(const ProtobufField& field, std::vector<std::uint64_t>& ids) {
@@ -227,7 +229,7 @@ Trace read_chakra(ByteSource& source, const ReadOptions& /*options*/) {
     ChakraNode node;
     if (!read_node(message, node)) messages.fail("a message that is not a Chakra node", "the file is damaged");
     if (nodes.size() >= max_nodes) messages.fail("more than 50 million nodes", "record fewer steps");
-    memory.add(sizeof node + (node.control.size() + node.data.size()) * sizeof(std::uint64_t) + node.name.size() +
+    memory.add(sizeof node + (node.control.size() + node.data.size()) * bytes_of_a_wait + node.name.size() +
                node.input_values.size() + node.output_values.size());
     nodes.push_back(std::move(node));
   }

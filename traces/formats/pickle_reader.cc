@@ -195,8 +195,8 @@ class PickleMachine {
 
   void put(std::uint64_t index) {
     if (stack_.size() <= floor()) fail("an instruction finds too few values");
-    // A memo slot costs memory, so an index may run ahead of the slots in use only by a little.
-    if (index > memo_.size() + 1024) fail("a memo index out of all proportion");
+    // A memo slot costs memory, so an index may run ahead of how much was remembered only by a little.
+    if (index > remembered_ + 1024) fail("a memo index out of all proportion");
     if (index >= memo_.size()) {
       memory_.add((index + 1 - memo_.size()) * sizeof(Ref));
       memo_.resize(static_cast<std::size_t>(index) + 1, Pickle::no_value);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <tuple>
@@ -38,9 +39,13 @@ std::uint8_t key_of(std::string_view name) {
 }
 
 // What packets of one writer refer to by number.
-struct Sequence {
+struct Said {
   std::array<std::unordered_map<std::uint64_t, StringId>, 4> names;  // by PerfettoTable, but for arguments' names
   std::unordered_map<std::uint64_t, std::uint8_t> keys;              // of these
+};
+
+struct Sequence {
+  std::unique_ptr<Said> said;  // nullptr until there is something: a file may have a million writers
   std::uint64_t clock = 0, track = 0;
 };
 
@@ -100,9 +105,11 @@ std::uint32_t Reader::track(std::uint64_t uuid) {
 StringId Reader::name_of(const PerfettoName& name, PerfettoTable table, const Sequence& sequence) {
   if (name.text.data() != nullptr) return intern(name.text);
   if (name.number == 0) return intern("");
-  const auto& known = sequence.names[static_cast<std::size_t>(table)];
-  const auto found = known.find(name.number);
-  if (found != known.end()) return found->second;
+  if (sequence.said) {
+    const auto& known = sequence.said->names[static_cast<std::size_t>(table)];
+    const auto found = known.find(name.number);
+    if (found != known.end()) return found->second;
+  }
   trace_.note("lost_name", place(packets_.start()),
               "the packet that said this name is not in the file; record with a larger buffer", true);
   return intern("(name lost)");
@@ -116,11 +123,15 @@ void Reader::take_state(const PerfettoPacket& packet, Sequence& sequence) {
     interned_.clear();
     require(parse_perfetto_interned(packet.interned, interned_));
     memory_.add(interned_.size() * 2 * sizeof(PerfettoInterned));
+    if (!sequence.said) {
+      memory_.add(sizeof(Said));
+      sequence.said = std::make_unique<Said>();
+    }
     for (const PerfettoInterned& entry : interned_)
       if (entry.table == PerfettoTable::argument_names)
-        sequence.keys.insert_or_assign(entry.number, key_of(entry.text));
+        sequence.said->keys.insert_or_assign(entry.number, key_of(entry.text));
       else
-        sequence.names[static_cast<std::size_t>(entry.table)].insert_or_assign(entry.number, intern(entry.text));
+        sequence.said->names[static_cast<std::size_t>(entry.table)].insert_or_assign(entry.number, intern(entry.text));
   }
   if (packet.clocks.data() == nullptr) return;
   snapshot_.clear();
@@ -148,9 +159,9 @@ void Reader::add_values(const PerfettoEvent& event, Sequence& sequence, Perfetto
     std::uint8_t key = no_key;
     if (argument.name.text.data() != nullptr) {
       key = key_of(argument.name.text);
-    } else {
-      const auto found = sequence.keys.find(argument.name.number);
-      if (found != sequence.keys.end()) key = found->second;
+    } else if (sequence.said) {
+      const auto found = sequence.said->keys.find(argument.name.number);
+      if (found != sequence.said->keys.end()) key = found->second;
     }
     if (key == no_key || slice.values == std::numeric_limits<std::uint16_t>::max()) continue;
     PerfettoValue value{.key = key};
@@ -267,7 +278,7 @@ void Reader::take(std::string_view message, bool is_inside) {
   PerfettoPacket packet;
   require(parse_perfetto_packet(message, packet));
   const auto [known, is_new] = sequences_.try_emplace(packet.sequence);
-  if (is_new) memory_.add(sizeof(Sequence));
+  if (is_new) memory_.add(3 * sizeof(Sequence));
   Sequence& sequence = known->second;
   take_state(packet, sequence);
   if (packet.track.data() != nullptr) take_track(packet.track);
