@@ -138,7 +138,11 @@ void MainWindow::make_views() {
     show_comparison();
     show_selection();
   });
-  sweep_->on_file = [this] { show_parts(); };
+  sweep_->on_file = [this] {
+    // Whether the scenario at hand is marked goes by whose sweep it is.
+    sweep_->show_scenario(session_.current(), session_.document(), drawn_.get(), drawn_baseline_.get());
+    show_parts();
+  };
   sweep_->on_error = [this](const SimulationError& error) { show_error(error); };
   sweep_->on_rows = [this] { show_selection(); };
   sweep_->on_load = [this](const std::string& text, const std::string& folder) {
