@@ -149,6 +149,8 @@ class Rewriter {
     if (lives_.allocation(storage_of(absence)) == nullptr)
       fail(name_of(k), "the trace has no allocation of its tensor");
     absences_of_[storage_of(absence)].push_back(k);
+    if (absence.stores() && absence.tier == Tier::recompute)
+      fail(name_of(k), "stores a tensor that is computed again");
     if (absence.stores()) stores_after_[index_of(absence.store_after)].push_back(k);
     if (absence.back_before == OpId::none) return;
     if (absence.tier != Tier::recompute) {
@@ -307,8 +309,11 @@ class Rewriter {
     // The copy that it reads may be an earlier absence's, still under way.
     if (const auto stored = last_store_.find(storage_of(absence)); stored != last_store_.end())
       edge(stored->second, load);
-    if (plan_.paced_by_device && absence.leave_after != OpId::none)  // which may be on another stream
-      edge(new_id_[index_of(absence.leave_after)], load);
+    if (plan_.paced_by_device && absence.leave_after != OpId::none) {  // which may be on another stream
+      const OpId left = new_id_[index_of(absence.leave_after)];
+      if (left == OpId::none) fail(name_of(k), "is asked for before it has left");
+      edge(left, load);
+    }
     waits_for_load_.emplace_back(load, OpId(static_cast<std::uint32_t>(launch_column(absence.back_before))));
     loaded_[storage_of(absence)] = load;
   }

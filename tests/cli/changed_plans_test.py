@@ -20,9 +20,9 @@ PIPELINE = {**MODEL, "layers": 4, "pipeline_parallel": 2, "gradient_accumulation
 ONE, MANY = {"profile": "h100-80gb-1gpu"}, {"profile": "dgx-h100"}
 # By what makes it: the scenario's parts and the settings that plan.
 PLANS = {
-    "lifetimes": (MODEL, ONE, ["offload.technique=lifetimes", "offload.tier=host", "memory.capacity=2100MiB", "memory.reserve=0"]),
-    "mix": (MODEL, ONE, ["offload.technique=mix", "memory.capacity=2100MiB", "memory.reserve=0"]),
-    "ssdtrain": (MODEL, ONE, ["offload.technique=ssdtrain", "offload.tier=host", "offload.min_tensor_bytes=1"]),
+    "lifetimes": (MODEL, ONE, ["offload.technique=lifetimes", "offload.tier=host", "memory.capacity=1100MiB", "memory.reserve=0"]),
+    "mix": (MODEL, ONE, ["offload.technique=mix", "memory.capacity=1100MiB", "memory.reserve=0"]),
+    "ssdtrain": (MODEL, ONE, ["offload.technique=ssdtrain", "offload.tier=host", "offload.least_elements=1"]),
     "checkpoints": (MODEL, ONE, ["offload.technique=checkpoints", "offload.tier=host"]),
     "order": (MODEL, ONE, ["order.technique=roam"]),
     "order and fates": (MODEL, ONE, ["order.technique=roam", "offload.technique=ssdtrain", "offload.tier=host"]),
@@ -58,7 +58,7 @@ class ChangedPlansTest(FolderCase):
                               text=True, check=False, timeout=120)
 
     def test_every_number_changed_alone(self):
-        seed = random.SystemRandom().randrange(1 << 32)
+        seed = int(os.environ.get("SPILLWAY_TEST_SEED", "1"))
         draw = random.Random(seed)
         refused = 0
         for name, (model, hardware, settings) in PLANS.items():
@@ -72,7 +72,7 @@ class ChangedPlansTest(FolderCase):
             kept = [setting for setting in settings if "technique" not in setting and "allocator" not in setting]
             self.assertIn(self.run_with(scenario, [*kept, f"plan={plan}"]).returncode, (0, 1), name)
             places = list(numbers_in(document))
-            self.assertGreater(len(places), 4, name)
+            self.assertGreater(len(places), 3, name)
             for path in places if FULL else draw.sample(places, min(len(places), 40)):
                 inner = document
                 for key in path:
@@ -88,21 +88,20 @@ class ChangedPlansTest(FolderCase):
         self.assertGreater(refused, 50)
 
     def test_a_step_that_can_not_run_so_is_told_with_its_place(self):
-        """A tensor comes back after the first op that reads it: no replay waits for that."""
-        scenario = self.path("step.json", {"schema": "spillway-scenario", "version": 1, "model": MODEL, "hardware": ONE})
+        """A tensor leaves before the last op that uses it."""
+        model, hardware, settings = PLANS["checkpoints"]
+        scenario = self.path("step.json", {"schema": "spillway-scenario", "version": 1, "model": model, "hardware": hardware})
         plan = self.path("plan.json")
-        settings = PLANS["lifetimes"][2]
         subprocess.run([PROGRAM, "run", scenario, *(f"--set={setting}" for setting in settings), "--plan-output", plan],
                        capture_output=True, check=False)
         with open(plan, encoding="utf-8") as file:
             document = json.load(file)
         told = 0
         for k, absence in enumerate(document["fates"]["absences"]):
-            if absence[5] < 0:
+            if absence[3] < 2:
                 continue
-            late = changed(document, ("fates", "absences", k, 5), absence[5] + 2)
-            self.path("plan.json", late)
-            result = self.run_with(scenario, [f"plan={plan}", "memory.capacity=2100MiB", "memory.reserve=0"])
+            self.path("plan.json", changed(document, ("fates", "absences", k, 3), absence[3] - 2))
+            result = self.run_with(scenario, [f"plan={plan}"])
             self.assertIn(result.returncode, (0, 1, 2), result.stderr)
             if "can't run so" in result.stderr:
                 told += 1
