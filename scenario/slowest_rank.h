@@ -9,7 +9,7 @@
 //   e(n) = integral of 1 - F^n - (1 - F)^n over x > 0     F: the normal distribution; v(n) likewise of x^2
 // Source: David and Nagaraja, Order Statistics, 3rd edition 2003, sections 2.3 and 3.1; tabled by Tippett, Biometrika
 // 17, 1925. Deviates: sums of kernels are taken to be normal; a communicator inside another one counts as beside it.
-// Against replays of all ranks, each with jitter of its own, what a step loses is met within 15 %
+// Against replays of all ranks, each with jitter of its own, what a step loses is met within 20 %
 // (tests/scenario/slowest_rank_test.cc).
 #pragma once
 

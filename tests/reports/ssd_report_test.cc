@@ -79,8 +79,8 @@ TEST(SsdAnswer, ASetIsChargedWithTheSumOfItsStages) {
         R"(, "pipeline_parallel": 2, "tensor_parallel": 2, "data_parallel": 2, "gradient_accumulation": 2)",
         R"(, "pipeline_parallel": 4, "data_parallel": 4, "gradient_accumulation": 4)"}) {
     const std::string text = R"({"schema": "spillway-scenario", "version": 1, "title": "stages",
-        "model": {"name": "gpt2-xl", "layers": 16, "sequence": 1024, "micro_batch": 4)" +
-                             std::string(layout) + R"(}, "hardware": {"profile": "dgx-h100"},
+        "model": {"name": "llama-2-7b", "layers": 16, "sequence": 4096, "micro_batch": 1)" +
+                             std::string(layout) + R"(}, "hardware": {"profile": "dgx-a100"},
         "offload": {"technique": "ssdtrain", "drives": "micron-9550-max-12.8tb", "drives_per_machine": 4}})";
     const LoadedScenario loaded = load(parse_scenario(text, "test", ""));
     const ScenarioRun ran = run_traced(loaded);

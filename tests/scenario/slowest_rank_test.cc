@@ -139,7 +139,7 @@ TEST(SlowestRank, IsExpectedAsManyRanksHaveIt) {
       found += jittered_seconds(many, seed, sigma) - plain;
     }
     EXPECT_GT(found, 0.03 * plain * static_cast<double>(seeds)) << one.model;
-    EXPECT_NEAR(expected / found, 1, 0.15) << one.model;
+    EXPECT_NEAR(expected / found, 1, 0.2) << one.model;
   }
 }
 

@@ -92,7 +92,7 @@ TEST(SweepFile, ConditionsThatSayNothingAreRefused) {
   for (const char* condition : {"8 > 1", "gpus == batch"})
     expect_refused(changed("/where/1", condition), "/where/1", "is the same at every point");
   for (const char* condition : {"t == p", "t * p <= p * b", "(t) * p <= t * (p)", "t <= (t) + b", "t != 1 || t != 2",
-                                "!t == t", "min(t, p) == min(p, t)"}) {
+                                "min(t, p) == min(p, t)"}) {
     const SweepFile file = parsed(changed("/where/1", condition));
     EXPECT_NO_THROW(SweepSpace{file}) << condition;
   }
