@@ -26,7 +26,7 @@ LIBRARIES = {
     "nlohmann/json": ([], r"nlohmann/", "configuration, results", "MIT"),
     "CLI11": ([], r"CLI/", "command line", "BSD-3-Clause"),
     "zlib": (["zlib1g"], r"zlib\.h", "compressed files", "Zlib"),
-    "Zstandard": (["libzstd1"], r"zstd\.h", "compressed files", "BSD-3-Clause OR GPL-2.0-only"),
+    "Zstandard": (["libzstd1"], r"zstd(_errors)?\.h", "compressed files", "BSD-3-Clause OR GPL-2.0-only"),
     "SQLite": (["libsqlite3-0"], r"sqlite3\.h", "Nsight Systems exports", "blessing (public domain)"),
     "protobuf": (["libprotobuf-lite32"], r"google/protobuf/", "Chakra and Perfetto traces", "BSD-3-Clause"),
     "Boost": ([], r"boost/(container|algorithm/string)/", "small vectors, letter case (headers)", "BSL-1.0"),

@@ -7,6 +7,7 @@ Usage: stop_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
 """
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import unittest
 from folder_case import FolderCase
 
 PROGRAM, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-WORKED = 0.3  # seconds of a processor before the signal
+WORKED = 0.1  # seconds of a processor before the signal
 PROMISED = 0.5
 MEASURED = 0.1  # error of the clock of processes, and the system's own work of ending one with gigabytes
 INTERRUPTED = 130
@@ -53,10 +54,12 @@ STOPPED = {
     "techniques": ["S"],
     "validate": ["published"],
 }
+# Print the best that they have found instead of a word on stderr.
+BEST_SO_FAR = {"plan layout", "plan pipeline"}
 # At their end before a signal could come, or another program's affair.
 SHORT = {"import", "merge", "new", "list", "profile list", "profile show", "profile check", "profile diff", "prices check",
          "calibrate gpu", "calibrate nvme", "calibrate pcie", "record", "schema", "gui"}
-KEEPS = {"sweep"}  # what was found so far
+KEEPS = {"sweep", "memory"}  # what was found so far, a picture that was done before the search
 
 
 def processor_seconds(pid):
@@ -96,7 +99,8 @@ class StopTest(FolderCase):
                 for action in ("free_requested", "free_completed"):
                     events.append({"action": action, "addr": address + (i - 400) * 4096, "size": size, "stream": 0,
                                    "frames": []})
-        self.path("M", {"segments": [], "device_traces": [events]})
+        with open(self.path("M"), "wb") as out:
+            pickle.dump({"segments": [], "device_traces": [events]}, out, protocol=4)
         row = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
         self.path("T", {"traceEvents": [dict(row, ts=i * 2) for i in range(400_000)]})
 
@@ -116,9 +120,13 @@ class StopTest(FolderCase):
         after = usage.ru_utime + usage.ru_stime - used
         self.assertEqual(running.returncode, INTERRUPTED, f"{command}: {said}")
         self.assertLess(after, PROMISED + MEASURED, command)
-        self.assertIn(b"interrupted", said, command)
+        if command not in BEST_SO_FAR:
+            self.assertIn(b"interrupted", said, command)
+        left = sorted(set(os.listdir(self.folder)) - set(self.before))
+        for name in left:
+            os.unlink(self.path(name))
         if command not in KEEPS:
-            self.assertEqual(sorted(os.listdir(self.folder)), self.before, command)
+            self.assertEqual(left, [], command)
 
     def test_every_command_is_tried_or_short(self):
         groups = {command["path"].rsplit(" ", 1)[0] for command in self.commands if " " in command["path"]}
