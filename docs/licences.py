@@ -52,7 +52,7 @@ LIBRARIES = {
                      "GPUs measured, recorded and driven", "NVIDIA CUDA Toolkit EULA (not free software)"),
     "GNU C++ library": (["libstdc++6", "libgcc-s1"], r"([a-z_0-9]+|cxxabi\.h|[a-z]mmintrin\.h)$", "language",
                         "GPL-3.0-or-later WITH GCC-exception-3.1"),
-    "GNU C library": (["libc6"], r"(sys/|linux/|(unistd|fcntl|fnmatch|dlfcn|poll|signal|spawn|stdlib|string)\.h)", "language, system",
+    "GNU C library": (["libc6"], r"(sys/|linux/|(unistd|fcntl|fnmatch|dlfcn|poll|pthread|signal|spawn|stdlib|string)\.h)", "language, system",
                       "LGPL-2.1-or-later"),
     "GoogleTest": ([], r"(gtest|gmock)/", "tests (not installed)", "BSD-3-Clause"),
     "Google Benchmark": ([], r"benchmark/", "benchmarks (not installed)", "Apache-2.0"),
