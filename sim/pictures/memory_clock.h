@@ -4,7 +4,8 @@
 //   ..allocates..                                        of the GPU: on the host's clock a step's memory is a needle at
 //   GPU           ..allocates.............frees..        its beginning. On the GPU's it lies beside the work it is for.
 //
-// The order of a device's events is its allocator's on every clock, so that peaks and who holds them are the same on all.
+// The order of a device's events is its allocator's on every clock, so that peaks and who holds them are the same on
+// all.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,9 @@ struct ReplayTimes {
   std::span<const OpId> gate;
 };
 
-// By memory event, ascending on each device: picoseconds, or ops issued. "Next" and "last" are those of the event's stream where it
-// says which and work of it was replayed, else of its device's streams. Needs a replay's times. O(ops log ops +
-// events).
+// By memory event, ascending on each device: picoseconds, or ops issued. "Next" and "last" are those of the event's
+// stream where it says which and work of it was replayed, else of its device's streams. Needs a replay's times. O(ops
+// log ops + events).
 std::vector<std::int64_t> event_places(const Trace& trace, const ReplayTimes& times, MemoryClock clock);
 
 // By op: its number in host order (host_order.h), in [0, ops).

@@ -149,8 +149,7 @@ class Rewriter {
     if (lives_.allocation(storage_of(absence)) == nullptr)
       fail(name_of(k), "the trace has no allocation of its tensor");
     absences_of_[storage_of(absence)].push_back(k);
-    if (absence.stores() && absence.tier == Tier::recompute)
-      fail(name_of(k), "stores a tensor that is computed again");
+    if (absence.stores() && absence.tier == Tier::recompute) fail(name_of(k), "stores a tensor that is computed again");
     if (absence.stores()) stores_after_[index_of(absence.store_after)].push_back(k);
     if (absence.back_before == OpId::none) return;
     if (absence.tier != Tier::recompute) {

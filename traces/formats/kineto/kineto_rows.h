@@ -128,7 +128,7 @@ class KinetoRows {
   std::unordered_set<std::string> with_streams_;  // processes with threads named "Stream #7"
   std::unordered_map<std::string, NamedLine> lines_;
   std::unordered_map<std::int64_t, HostCall> calls_;  // by name id
-  LaneId last_stream_ = LaneId::none;  // of the last look-up, which often repeats
+  LaneId last_stream_ = LaneId::none;                 // of the last look-up, which often repeats
   std::string scratch_;
 };
 
