@@ -7,7 +7,6 @@
 namespace spillway::planners {
 namespace {
 
-constexpr std::int32_t never = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t merged = -1;  // height of a section that begins no gap
 
 std::size_t skyline_index(std::int32_t index) { return static_cast<std::size_t>(index); }
@@ -26,27 +25,12 @@ std::int64_t aligned(std::int64_t offset, std::int64_t alignment) {
 }  // namespace
 
 Skyline::Skyline(std::span<const LayoutBuffer> buffers, const LayoutSections& sections)
-    : buffers_(buffers), sections_(sections) {
-  const auto count = static_cast<std::int32_t>(buffers.size());
-  first_at_.assign(skyline_index(sections.count) + 2, 0);
-  for (const SectionSpan& span : sections.spans) ++first_at_[skyline_index(span.lower) + 1];
-  for (std::size_t s = 1; s < first_at_.size(); ++s) first_at_[s] += first_at_[s - 1];
-  std::vector<std::int32_t> next(first_at_.begin(), first_at_.end());
-  by_birth_.resize(skyline_index(count));
-  for (std::int32_t i = 0; i < count; ++i)
-    by_birth_[skyline_index(next[skyline_index(sections.spans[skyline_index(i)].lower)]++)] = i;
-  leaves_ = power_of_two_from(buffers.size());
+    : buffers_(buffers), sections_(sections), waiting_(sections.spans) {
   wastes_ = power_of_two_from(skyline_index(sections.count));
 }
 
 void Skyline::reset(std::span<const float> keys) {
-  nodes_.assign(2 * skyline_index(leaves_), {never, -std::numeric_limits<float>::infinity()});
-  for (std::size_t p = 0; p < by_birth_.size(); ++p)
-    nodes_[skyline_index(leaves_) + p] = {sections_.spans[skyline_index(by_birth_[p])].upper,
-                                          keys[skyline_index(by_birth_[p])]};
-  for (std::size_t n = skyline_index(leaves_) - 1; n > 0; --n)
-    nodes_[n] = {std::min(nodes_[2 * n].first_end, nodes_[2 * n + 1].first_end),
-                 std::max(nodes_[2 * n].best_key, nodes_[2 * n + 1].best_key)};
+  waiting_.reset(keys);
   demand_.assign(2 * skyline_index(wastes_), 0);
   own_.assign(skyline_index(wastes_), 0);
   std::copy(sections_.live.begin(), sections_.live.end(), demand_.begin() + wastes_);
@@ -58,35 +42,6 @@ void Skyline::reset(std::span<const float> keys) {
   heap_.clear();
   offsets_.assign(buffers_.size(), layout_free);
   height_ = placements_ = 0;
-}
-
-// The best key among the positions [begin, end) below a node whose buffers end by `upper`.
-void Skyline::find(std::size_t node, std::int32_t from, std::int32_t size, std::int32_t begin, std::int32_t end,
-                   std::int32_t upper, Best& best) const {
-  const Node& here = nodes_[node];
-  if (here.first_end > upper || (best.position >= 0 && here.best_key <= best.key) || from >= end ||
-      from + size <= begin)
-    return;
-  if (size == 1) {
-    best = {here.best_key, from};
-    return;
-  }
-  const std::int32_t half = size / 2;
-  if (nodes_[2 * node].best_key >= nodes_[2 * node + 1].best_key) {
-    find(2 * node, from, half, begin, end, upper, best);
-    find(2 * node + 1, from + half, half, begin, end, upper, best);
-  } else {
-    find(2 * node + 1, from + half, half, begin, end, upper, best);
-    find(2 * node, from, half, begin, end, upper, best);
-  }
-}
-
-void Skyline::remove(std::int32_t position) {
-  std::size_t node = skyline_index(leaves_ + position);
-  nodes_[node] = {never, -std::numeric_limits<float>::infinity()};
-  for (node /= 2; node > 0; node /= 2)
-    nodes_[node] = {std::min(nodes_[2 * node].first_end, nodes_[2 * node + 1].first_end),
-                    std::max(nodes_[2 * node].best_key, nodes_[2 * node + 1].best_key)};
 }
 
 void Skyline::waste(std::size_t node, std::int32_t from, std::int32_t size, SectionSpan span, std::int64_t amount) {
@@ -131,8 +86,7 @@ void Skyline::open_gap(std::int32_t lower, std::int32_t upper, std::int64_t heig
   push_gap(lower);
 }
 
-bool Skyline::place(std::int32_t gap, std::int32_t position, std::int64_t bound) {
-  const std::int32_t index = by_birth_[skyline_index(position)];
+bool Skyline::place(std::int32_t gap, std::int32_t index, std::int64_t bound) {
   const LayoutBuffer& buffer = buffers_[skyline_index(index)];
   const SectionSpan span = sections_.spans[skyline_index(index)];
   const std::int64_t floor = gap_height_[skyline_index(gap)];
@@ -142,7 +96,7 @@ bool Skyline::place(std::int32_t gap, std::int32_t position, std::int64_t bound)
   offsets_[skyline_index(index)] = offset;
   height_ = std::max(height_, top);
   ++placements_;
-  remove(position);
+  waiting_.remove(index);
   if (offset > floor) waste(1, 0, wastes_, span, offset - floor);
   if (top >= bound || demand_[1] >= bound) return false;
   if (span.lower > gap) {
@@ -181,10 +135,8 @@ bool Skyline::pack(std::span<const float> keys, std::int64_t bound) {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     heap_.pop_back();
     if (gap_height_[skyline_index(gap)] != height) continue;  // merged or lifted since
-    const std::int32_t upper = gap_upper_[skyline_index(gap)];
-    Best best;
-    find(1, 0, leaves_, first_at_[skyline_index(gap)], first_at_[skyline_index(upper)], upper, best);
-    if (best.position >= 0 ? !place(gap, best.position, bound) : !lift(gap, bound)) return false;
+    const std::int32_t index = waiting_.find({gap, gap_upper_[skyline_index(gap)]});
+    if (index >= 0 ? !place(gap, index, bound) : !lift(gap, bound)) return false;
   }
   return true;
 }

@@ -9,11 +9,13 @@
 // 2004), with fixed positions in time. Choosing by keys instead of by widest fit is ours.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "planners/layout/best_inside.h"
 #include "planners/layout/layout_sections.h"
 #include "planners/layout/layout_solver.h"
 
@@ -31,36 +33,28 @@ class Skyline {
 
   [[nodiscard]] const std::vector<std::int64_t>& offsets() const { return offsets_; }
   [[nodiscard]] std::int64_t height() const { return height_; }
-  [[nodiscard]] std::int64_t placements() const { return placements_; }  // of the last pack()
+  // What the last pack() took, in placements: where gaps are many and few buffers fit, the search for one counts as
+  // well.
+  [[nodiscard]] std::int64_t effort() const {
+    return std::max(placements_, waiting_.visits() / visits_per_placement) + 1;
+  }
   // The section whose waste made the last pack() give up, or the highest.
   [[nodiscard]] std::int32_t worst_section() const;
 
  private:
-  struct Best {
-    float key = 0;
-    std::int32_t position = -1;
-  };
-  struct Node {
-    std::int32_t first_end;  // least upper section of the buffers below
-    float best_key;
-  };
+  static constexpr std::int64_t visits_per_placement = 64;  // twice what a pass over a training step takes
 
   void reset(std::span<const float> keys);
-  void find(std::size_t node, std::int32_t from, std::int32_t size, std::int32_t begin, std::int32_t end,
-            std::int32_t upper, Best& best) const;
-  void remove(std::int32_t position);
   void waste(std::size_t node, std::int32_t from, std::int32_t size, SectionSpan span, std::int64_t amount);
   void open_gap(std::int32_t lower, std::int32_t upper, std::int64_t height);
   void push_gap(std::int32_t lower);
-  bool place(std::int32_t gap, std::int32_t position, std::int64_t bound);
+  bool place(std::int32_t gap, std::int32_t index, std::int64_t bound);
   bool lift(std::int32_t gap, std::int64_t bound);
 
   std::span<const LayoutBuffer> buffers_;
   const LayoutSections& sections_;
-  std::vector<std::int32_t> by_birth_;      // position -> buffer
-  std::vector<std::int32_t> first_at_;      // section -> first position born there or later; one more at the end
-  std::int32_t leaves_ = 1, wastes_ = 1;    // powers of two
-  std::vector<Node> nodes_;                 // tree over positions
+  BestInside waiting_;
+  std::int32_t wastes_ = 1;                 // a power of two
   std::vector<std::int64_t> demand_, own_;  // tree over sections: floor + unplaced, and what was added to whole nodes
   std::vector<std::int64_t> gap_height_;    // by a gap's lower section
   std::vector<std::int32_t> gap_upper_, gap_lower_;  // by lower section; by upper section

@@ -77,7 +77,7 @@ SkylineLayout pack_repeatedly(std::span<const LayoutBuffer> buffers, const Layou
   wheels.emplace_back(buffers, sections, options.seed, 0);
   wheels[0].pass(std::numeric_limits<std::int64_t>::max());
   best = {wheels[0].skyline().offsets(), wheels[0].skyline().height()};
-  std::int64_t spent = wheels[0].skyline().placements();
+  std::int64_t spent = wheels[0].skyline().effort();
   budget.spend(spent);
   const int count = buffers.size() < many_buffers ? 4 : 2;
   while (best.height > goal && spent < effort && budget.goes_on(best.height, goal)) {
@@ -86,8 +86,8 @@ SkylineLayout pack_repeatedly(std::span<const LayoutBuffer> buffers, const Layou
     run_in_parallel(count, options.threads,
                     [&](int wheel) { wheels[static_cast<std::size_t>(wheel)].pass(best.height); });
     for (const Wheel& wheel : wheels) {
-      spent += wheel.skyline().placements() + 1;
-      budget.spend(wheel.skyline().placements() + 1);
+      spent += wheel.skyline().effort();
+      budget.spend(wheel.skyline().effort());
       if (wheel.better() && wheel.skyline().height() < best.height)
         best = {wheel.skyline().offsets(), wheel.skyline().height()};
     }

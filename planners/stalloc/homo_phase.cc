@@ -198,11 +198,12 @@ class Fusion {
 
 std::vector<PhaseBox> fuse_phases(std::span<const PhasedRequest> requests) { return Fusion(requests).run(); }
 
-std::vector<std::int64_t> group_by_phase(std::span<const PhasedRequest> requests) {
+std::vector<std::int64_t> group_by_phase(std::span<const PhasedRequest> requests, std::int64_t most_looks) {
   const std::vector<PhaseBox> boxes = fuse_phases(requests);
   std::vector<LayoutBuffer> lives;
   for (const PhaseBox& box : boxes) lives.push_back({.lower = box.lower, .upper = box.upper, .size = box.size});
-  const std::vector<std::int64_t> places = layer_by_size(lives);
+  const std::vector<std::int64_t> places = layer_by_size(lives, most_looks);
+  if (places.size() < lives.size()) return {};
   std::vector<std::int64_t> offsets(requests.size());
   for (std::size_t b = 0; b < boxes.size(); ++b)
     for (const PhaseBox::Member& member : boxes[b].members) offsets[member.request] = places[b] + member.offset;

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -43,7 +44,8 @@ struct PhaseBox {
 // Every request is in exactly one box. Boxes of several requests come from groups; the others hold one each.
 std::vector<PhaseBox> fuse_phases(std::span<const PhasedRequest> requests);
 
-// The whole: boxes by layer_by_size(). Offsets in the order given.
-std::vector<std::int64_t> group_by_phase(std::span<const PhasedRequest> requests);
+// The whole: boxes by layer_by_size(), which gives up, as this does. Offsets in the order given.
+std::vector<std::int64_t> group_by_phase(std::span<const PhasedRequest> requests,
+                                         std::int64_t most_looks = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace spillway::planners

@@ -38,15 +38,16 @@ struct Stretches {
 class TopProfile {
  public:
   // The least top of each stretch of a life tells most layers that have no room without a look at the steps.
-  [[nodiscard]] bool surely_above(const Stretches& stretches, std::int64_t lower, std::int64_t upper,
-                                  std::int64_t room) const {
-    for (std::size_t s = stretches.of(lower); s <= stretches.of(upper - 1); ++s)
+  [[nodiscard]] bool surely_above(const Stretches& stretches, std::int64_t lower, std::int64_t upper, std::int64_t room,
+                                  std::int64_t& looks) const {
+    for (std::size_t s = stretches.of(lower); s <= stretches.of(upper - 1); ++s, ++looks)
       if (least_[s] > room) return true;
     return false;
   }
-  [[nodiscard]] std::int64_t highest(std::int64_t lower, std::int64_t upper, std::int64_t too_high) const {
+  [[nodiscard]] std::int64_t highest(std::int64_t lower, std::int64_t upper, std::int64_t too_high,
+                                     std::int64_t& looks) const {
     std::int64_t highest = 0;
-    for (auto at = std::prev(steps_.upper_bound(lower)); at != steps_.end() && at->first < upper; ++at) {
+    for (auto at = std::prev(steps_.upper_bound(lower)); at != steps_.end() && at->first < upper; ++at, ++looks) {
       highest = std::max(highest, at->second);
       if (highest > too_high) break;
     }
@@ -92,14 +93,17 @@ class TopProfile {
 
 class SizeLayers {
  public:
-  explicit SizeLayers(std::span<const LayoutBuffer> requests)
-      : requests_(requests), stretches_(requests), offsets_(requests.size()) {}
+  SizeLayers(std::span<const LayoutBuffer> requests, std::int64_t most_looks)
+      : requests_(requests), stretches_(requests), offsets_(requests.size()), most_looks_(most_looks) {}
 
   std::vector<std::int64_t> run() {
     std::map<std::int64_t, std::vector<std::size_t>, std::greater<>> sizes;
     for (std::size_t i = 0; i < requests_.size(); ++i)
       if (requests_[i].size > 0) sizes[requests_[i].size].push_back(i);
-    for (const auto& [size, members] : sizes) add(size, members);
+    for (const auto& [size, members] : sizes) {
+      add(size, members);
+      if (gave_up()) return {};
+    }
     return std::move(offsets_);
   }
 
@@ -113,12 +117,14 @@ class SizeLayers {
     TopProfile::Before before;
   };
 
+  [[nodiscard]] bool gave_up() const { return looks_ > most_looks_; }
+
   void add(std::int64_t size, const std::vector<std::size_t>& members) {
     std::vector<std::size_t> order;
     for (const auto& layer : layers_of(requests_, members)) order.insert(order.end(), layer.begin(), layer.end());
     std::vector<std::size_t> best = order;
     std::size_t least = members.size() + 1;
-    for (int equal = 0; equal <= equal_trials;) {
+    for (int equal = 0; equal <= equal_trials && !gave_up();) {
       std::vector<Change> changes;
       const std::vector<std::size_t> left = insert(order, changes);
       for (auto at = changes.rbegin(); at != changes.rend(); ++at)
@@ -142,11 +148,11 @@ class SizeLayers {
     for (const std::size_t i : order) {
       const LayoutBuffer& request = requests_[i];
       bool placed = false;
-      for (std::size_t l = 0; l < layers_.size() && !placed; ++l) {
+      for (std::size_t l = 0; l < layers_.size() && !placed && !gave_up(); ++l, ++looks_) {
         Layer& layer = layers_[l];
         const std::int64_t room = layer.size - request.size;
-        if (room < 0 || layer.top.surely_above(stretches_, request.lower, request.upper, room)) continue;
-        const std::int64_t top = layer.top.highest(request.lower, request.upper, room);
+        if (room < 0 || layer.top.surely_above(stretches_, request.lower, request.upper, room, looks_)) continue;
+        const std::int64_t top = layer.top.highest(request.lower, request.upper, room, looks_);
         if (top > room) continue;
         changes.push_back({l, layer.top.raise(stretches_, request.lower, request.upper, top + request.size)});
         offsets_[i] = layer.offset + top;
@@ -173,7 +179,7 @@ class SizeLayers {
   Stretches stretches_;
   std::vector<std::int64_t> offsets_;
   std::vector<Layer> layers_;
-  std::int64_t height_ = 0;
+  std::int64_t height_ = 0, looks_ = 0, most_looks_;
 };
 
 }  // namespace
@@ -198,6 +204,8 @@ std::vector<std::vector<std::size_t>> layers_of(std::span<const LayoutBuffer> al
   return layers;
 }
 
-std::vector<std::int64_t> layer_by_size(std::span<const LayoutBuffer> requests) { return SizeLayers(requests).run(); }
+std::vector<std::int64_t> layer_by_size(std::span<const LayoutBuffer> requests, std::int64_t most_looks) {
+  return SizeLayers(requests, most_looks).run();
+}
 
 }  // namespace spillway::planners

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -22,8 +23,10 @@
 namespace spillway::planners {
 
 // Offsets in the order given; alignments and fixed offsets are not looked at. Requests of size 0 lie at 0.
-// O(n (layers log n)) and more where lives are long and layers fragmented.
-std::vector<std::int64_t> layer_by_size(std::span<const LayoutBuffer> requests);
+// O(n (layers log n)) and more where lives are long and layers fragmented: gives up, with nothing, once it has looked
+// at more than `most_looks` layers and pieces of them.
+std::vector<std::int64_t> layer_by_size(std::span<const LayoutBuffer> requests,
+                                        std::int64_t most_looks = std::numeric_limits<std::int64_t>::max());
 
 // Least number of layers for lives that may not overlap within one: the first request of each layer opens it. Returns
 // the requests layer by layer, within one in order of time. `requests` index `all`. n log n.

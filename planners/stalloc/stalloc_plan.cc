@@ -19,6 +19,8 @@ namespace spillway::planners {
 namespace {
 
 constexpr std::int64_t step = 512;
+// Best has what the published planners make only where that takes as long as its own search.
+constexpr std::int64_t looks_per_placement = 20;
 
 Bytes rounded(Bytes bytes) { return Bytes((bytes.count() + step - 1) / step * step); }
 
@@ -29,7 +31,7 @@ class Planner {
   StallocPlan run() {
     sort_out();
     if (!is_best()) {
-      stack_regions(options_.algorithm);
+      stack_regions(options_.algorithm, std::numeric_limits<std::int64_t>::max());
       return finish(0);
     }
     plan_best();
@@ -117,11 +119,11 @@ class Planner {
     };
     offsets_ = lay_out(lives);
     bool is_done = consider();
+    const std::int64_t most_looks = looks_per_placement * options_of(lives.size()).effort;
     for (const StallocAlgorithm algorithm :
          {StallocAlgorithm::best, StallocAlgorithm::split_and_fuse, StallocAlgorithm::group}) {
       if (is_done) break;
-      stack_regions(algorithm);
-      is_done = consider();
+      is_done = stack_regions(algorithm, most_looks) && consider();
     }
     if (!is_done) {
       offsets_ = emulated_layout(lives);
@@ -219,7 +221,8 @@ class Planner {
     return options;
   }
 
-  void stack_regions(StallocAlgorithm algorithm) {
+  // False if the published planners look at more than `most_looks` places for it.
+  bool stack_regions(StallocAlgorithm algorithm, std::int64_t most_looks) {
     offsets_.assign(static_.size(), 0);
     std::int64_t held = 0, early = 0;
     std::vector<std::size_t> initial, rest;
@@ -237,14 +240,15 @@ class Planner {
       else if (static_[i].kind != RequestClass::persistent)
         rest.push_back(i);
     }
-    pack(initial, early, StallocAlgorithm::split_and_fuse);
-    pack(rest, held, algorithm);
+    return pack(initial, early, StallocAlgorithm::split_and_fuse, most_looks) &&
+           pack(rest, held, algorithm, most_looks);
   }
   // From before the iterations: weights and gradients.
   [[nodiscard]] bool is_early(const Static& one) const {
     return profile_.iterations.empty() || one.request->lower < profile_.iterations.front();
   }
-  void pack(const std::vector<std::size_t>& members, std::int64_t base, StallocAlgorithm algorithm) {
+  bool pack(const std::vector<std::size_t>& members, std::int64_t base, StallocAlgorithm algorithm,
+            std::int64_t most_looks) {
     std::vector<LayoutBuffer> lives;
     std::vector<PhasedRequest> phased;
     for (const std::size_t i : members) {
@@ -252,10 +256,12 @@ class Planner {
       lives.push_back(static_[i].life);
       phased.push_back({static_[i].life, request.phase_allocated, request.phase_freed});
     }
-    const std::vector<std::int64_t> offsets = algorithm == StallocAlgorithm::group  ? group_by_phase(phased)
+    const std::vector<std::int64_t> offsets = algorithm == StallocAlgorithm::group  ? group_by_phase(phased, most_looks)
                                               : algorithm == StallocAlgorithm::best ? lay_out(lives)
-                                                                                    : layer_by_size(lives);
+                                                                                    : layer_by_size(lives, most_looks);
+    if (offsets.size() < members.size()) return false;
     for (std::size_t m = 0; m < members.size(); ++m) offsets_[members[m]] = base + offsets[m];
+    return true;
   }
 
   // A pool of at least `room`.

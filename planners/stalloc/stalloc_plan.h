@@ -36,7 +36,7 @@ enum class StallocAlgorithm : std::uint8_t {
   group,           // the paper's: HomoPhase groups fused, then HomoSize layers
   split_and_fuse,  // the published code's default: HomoSize layers alone
   best,            // ours: the layout solver, over everything or over all but what is held to the end; or one of the
-                   // above, or what PyTorch's allocator would make, where it is lower
+                   // above, or what PyTorch's allocator would make, where it is lower and not too long a search
 };
 
 struct StallocOptions {

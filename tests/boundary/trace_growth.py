@@ -6,6 +6,7 @@ import sqlite3
 import struct
 import tempfile
 import zlib
+from random import Random
 
 from growth_seeds import Seed, as_bytes, in_brackets, nested
 
@@ -40,6 +41,17 @@ def dictionary(**members):
     return b"}(" + b"".join(text(key) + value for key, value in members.items()) + b"u"
 
 
+def random_lives(count):
+    """Allocations whose lives begin and end anywhere: a third of them are alive at once, in sizes that never come again."""
+    random = Random(1)
+    lives = [sorted((random.random(), random.random())) for _ in range(count)]
+    moments = sorted((moment, end, number) for number, life in enumerate(lives) for end, moment in enumerate(life))
+    sizes = [512 * random.randint(2, 40_000) for _ in lives]
+    events = [dictionary(action=text("free_completed" if end else "alloc"), addr=b"J" + struct.pack("<i", number + 1 << 9),
+                         size=b"J" + struct.pack("<i", sizes[number]), stream=b"K\x00") for _, end, number in moments]
+    return b"](](" + b"".join(events) + b"ee"
+
+
 def pickle_seeds(size):
     make = seeds_of("pickle", ".pickle", ["trace info BAD", "memory BAD --explain"])
     levels, shares, wide = size.levels, size.shares, size.wide
@@ -57,6 +69,7 @@ def pickle_seeds(size):
     jumps = b"".join(b"r" + struct.pack("<I", 1024 * i) for i in range(1, min(wide, 4_000_000)))
     return [
         make("marks", pickled("device_traces", b"(" * levels)),
+        make("random-lives", pickled("device_traces", random_lives(3 * shares // 8)), (0,)),
         make("lists", pickled("device_traces", b"](" * levels + b"e" * levels)),
         make("dictionaries", pickled("device_traces", (b"}(" + text("a")) * levels + b"N" + b"u" * levels)),
         make("tuples", pickled("device_traces", b"N" + b"\x85" * levels), EITHER),

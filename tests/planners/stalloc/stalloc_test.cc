@@ -86,6 +86,20 @@ TEST(Stalloc, LayersOfEqualSizes) {
   EXPECT_THAT(layer_by_size(lives), testing::ElementsAre(0, 0, 0, 5));
 }
 
+// The published packers try all layers for each request; the plan that only wants to know whether they are lower
+// doesn't.
+TEST(HomoSize, GivesUpAfterSoManyLooks) {
+  std::vector<LayoutBuffer> lives;
+  for (std::int64_t i = 0; i < 100; ++i) lives.push_back({.lower = i, .upper = 200 - i, .size = 1 + i});
+  const std::vector<std::int64_t> whole = layer_by_size(lives);
+  EXPECT_EQ(whole.size(), lives.size());
+  EXPECT_EQ(layer_by_size(lives, 1'000'000), whole);
+  EXPECT_TRUE(layer_by_size(lives, 50).empty());
+  std::vector<PhasedRequest> phased;
+  for (const LayoutBuffer& life : lives) phased.push_back({life, 0, 0});
+  EXPECT_TRUE(group_by_phase(phased, 50).empty());
+}
+
 // Algorithm 1: each behind the one that ended last before it; as many layers as are ever alive at once.
 TEST(Stalloc, FewestLayers) {
   const std::vector<LayoutBuffer> lives{{.lower = 0, .upper = 3, .size = 1},
