@@ -22,7 +22,7 @@ class BestInside {
 
   // All are there again, with these keys.
   void reset(std::span<const float> keys);
-  // The buffer with the largest key, of equal ones the first born, of those the first; -1 if there is none.
+  // The buffer with the largest key, of equal ones the last born, of those the last; -1 if there is none.
   [[nodiscard]] std::int32_t find(SectionSpan stretch);
   void remove(std::int32_t buffer);
   [[nodiscard]] std::int64_t visits() const { return visits_; }  // of nodes by find() since reset()
@@ -35,7 +35,7 @@ class BestInside {
     float key;
     std::int32_t place;  // in the order of births; none: -1
     [[nodiscard]] bool beats(Best other) const {
-      return place >= 0 && (other.place < 0 || key > other.key || (key == other.key && place < other.place));
+      return place >= 0 && (other.place < 0 || key > other.key || (key == other.key && place > other.place));
     }
   };
 

@@ -26,7 +26,7 @@ class Skyline {
   // Both must outlive this. Precondition: no buffer is fixed.
   Skyline(std::span<const LayoutBuffer> buffers, const LayoutSections& sections);
 
-  // Places all buffers, of those that fit a gap the one with the largest key first (of equal ones the earliest born).
+  // Places all buffers, of those that fit a gap the one with the largest key first (of equal ones the last born).
   // Gives up as soon as the height is sure to reach `bound`: then the result is false and the offsets of the unplaced
   // are layout_free. About n log n.
   bool pack(std::span<const float> keys, std::int64_t bound);
@@ -35,14 +35,12 @@ class Skyline {
   [[nodiscard]] std::int64_t height() const { return height_; }
   // What the last pack() took, in placements: where gaps are many and few buffers fit, the search for one counts as
   // well.
-  [[nodiscard]] std::int64_t effort() const {
-    return std::max(placements_, waiting_.visits() / visits_per_placement) + 1;
-  }
+  [[nodiscard]] std::int64_t effort() const { return std::max(placements_, waiting_.visits() / visits_per_placement); }
   // The section whose waste made the last pack() give up, or the highest.
   [[nodiscard]] std::int32_t worst_section() const;
 
  private:
-  static constexpr std::int64_t visits_per_placement = 64;  // twice what a pass over a training step takes
+  static constexpr std::int64_t visits_per_placement = 64;  // a step of training takes fewer
 
   void reset(std::span<const float> keys);
   void waste(std::size_t node, std::int32_t from, std::int32_t size, SectionSpan span, std::int64_t amount);

@@ -86,8 +86,8 @@ SkylineLayout pack_repeatedly(std::span<const LayoutBuffer> buffers, const Layou
     run_in_parallel(count, options.threads,
                     [&](int wheel) { wheels[static_cast<std::size_t>(wheel)].pass(best.height); });
     for (const Wheel& wheel : wheels) {
-      spent += wheel.skyline().effort();
-      budget.spend(wheel.skyline().effort());
+      spent += wheel.skyline().effort() + 1;
+      budget.spend(wheel.skyline().effort() + 1);
       if (wheel.better() && wheel.skyline().height() < best.height)
         best = {wheel.skyline().offsets(), wheel.skyline().height()};
     }

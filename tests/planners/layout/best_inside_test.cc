@@ -14,7 +14,7 @@ std::int32_t looked_through(const std::vector<SectionSpan>& lives, const std::ve
   for (std::size_t i = 0; i < lives.size(); ++i) {
     if (gone[i] || lives[i].lower < stretch.lower || lives[i].upper > stretch.upper) continue;
     const auto b = static_cast<std::size_t>(best);
-    const bool is_ahead = best < 0 || keys[i] > keys[b] || (keys[i] == keys[b] && lives[i].lower < lives[b].lower);
+    const bool is_ahead = best < 0 || keys[i] > keys[b] || (keys[i] == keys[b] && lives[i].lower >= lives[b].lower);
     if (is_ahead) best = static_cast<std::int32_t>(i);
   }
   return best;
