@@ -8,6 +8,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
@@ -44,7 +45,7 @@ std::optional<std::string> in_pieces(const std::uint8_t* data, std::size_t size)
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(byte_source) {
   if (size > kBound) return 0;
   if (at_once(data, size) != in_pieces(data, size)) std::abort();
   return 0;

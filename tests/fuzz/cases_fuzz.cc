@@ -5,9 +5,10 @@
 #include <string_view>
 
 #include "base/input_error.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "validation/published/case_file.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(cases) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     static_cast<void>(spillway::validation::parse_cases(text, "fuzz.json"));

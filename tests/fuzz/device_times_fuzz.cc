@@ -7,10 +7,11 @@
 #include <string>
 
 #include "base/input_error.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/import.h"
 #include "traces/formats/kineto/kineto_reader.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(device_times) {
   using namespace spillway::traces;
   std::string text = R"({"traceEvents":[)";
   text.append(reinterpret_cast<const char*>(data), size).append("]}");

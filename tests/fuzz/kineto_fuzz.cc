@@ -4,10 +4,11 @@
 #include <span>
 
 #include "base/input_error.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/import.h"
 #include "traces/formats/kineto/kineto_reader.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(kineto) {
   spillway::traces::ReadOptions options;
   options.keep_python = size % 2 == 1;
   try {

@@ -8,8 +8,9 @@
 
 #include "base/input_error.h"
 #include "planners/layout/layout_csv.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(layout_csv) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const spillway::planners::LayoutTable table = spillway::planners::read_layout_csv(text, "fuzz.csv");

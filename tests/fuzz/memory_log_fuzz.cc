@@ -6,8 +6,9 @@
 
 #include "base/input_error.h"
 #include "planners/stalloc/memory_profile.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(memory_log) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     static_cast<void>(spillway::planners::read_memory_log(text, "fuzz.txt"));

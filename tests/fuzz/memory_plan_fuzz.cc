@@ -11,8 +11,9 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "sim/devices/memory/memory_plan.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(memory_plan) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const auto read = [](const std::string& document) {

@@ -6,8 +6,9 @@
 
 #include "base/input_error.h"
 #include "models/spec/model_spec.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(model) {
   try {
     const spillway::models::ModelSpec spec =
         spillway::models::parse_model(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz.json");

@@ -8,10 +8,11 @@
 #include <string>
 
 #include "base/input_error.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/import.h"
 #include "traces/formats/nsys_reader.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(nsys) {
   const std::string folder =
       std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path().string();
   const std::string path = folder + "/spillway_nsys_fuzz_" + std::to_string(::getpid());

@@ -9,8 +9,9 @@
 #include "base/input_error.h"
 #include "planners/order/order_graph.h"
 #include "planners/order/order_json.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(order_graph) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const spillway::planners::OrderGraph graph = spillway::planners::read_order_graph(text, "fuzz.json");

@@ -5,11 +5,12 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/import.h"
 #include "traces/formats/perfetto/perfetto_packet.h"
 #include "traces/formats/perfetto/perfetto_reader.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(perfetto) {
   spillway::traces::looks_like_perfetto({reinterpret_cast<const char*>(data), size});
   spillway::traces::ReadOptions options;
   options.keep_python = size % 2 == 1;

@@ -6,8 +6,9 @@
 
 #include "base/input_error.h"
 #include "models/pipeline/pipeline_json.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(pipeline) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     static_cast<void>(spillway::models::read_plan_json(text, "fuzz.json"));

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/plain_json.h"
+#include "tests/fuzz/fuzz_target.h"
 
 namespace {
 
@@ -22,7 +23,7 @@ bool is_alike(const Json& a, const Json& b) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(plain_json) {
   constexpr int deepest = 64;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   Json plain;

@@ -6,9 +6,10 @@
 
 #include "base/input_error.h"
 #include "hwprofiles/price_list.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_file.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(prices) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const spillway::test::MemoryFile file(data, size);

@@ -7,9 +7,10 @@
 
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_file.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(profile) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     static const spillway::hwprofiles::ProfileLibrary library = spillway::hwprofiles::ProfileLibrary::standard();

@@ -1,5 +1,5 @@
 // Feeds stored inputs through a fuzz target without libFuzzer, one test case per file:
-//   NAME_fuzz_replay FUZZ_FOLDER NAME
+//   fuzz_replay FUZZ_FOLDER NAME
 // Files of regressions/NAME are fed as they are; those of seeds/NAME also cut at evenly spaced lengths, since a
 // reader must survive a file that ends early, and changed at random, always alike (SPILLWAY_TEST_SIZE=full: more).
 // SPILLWAY_FUZZ_SECONDS=N changes them for so long instead, each time otherwise, and keeps what is being fed in
@@ -21,9 +21,8 @@
 
 #include "base/digest.h"
 #include "base/splitmix64.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/test_size.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace {
 
@@ -31,6 +30,8 @@ using spillway::Digest;
 using spillway::SplitMix64;
 
 constexpr std::size_t kCuts = 32;
+
+spillway::fuzz::Target target = nullptr;  // of this run
 
 std::vector<std::uint8_t> contents(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -117,7 +118,7 @@ class StoredInput : public testing::Test {
   // A copy of exactly the cut's size, so that AddressSanitizer sees a read past it.
   static void feed(const std::vector<std::uint8_t>& whole, std::size_t size) {
     const std::vector<std::uint8_t> input(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
-    EXPECT_EQ(LLVMFuzzerTestOneInput(input.data(), input.size()), 0);
+    EXPECT_EQ(target(input.data(), input.size()), 0);
   }
 
   std::filesystem::path path_;
@@ -141,7 +142,7 @@ class Soak : public testing::Test {
       const Bytes input = changed(from, inputs[dice.below(inputs.size())], dice);
       std::ofstream("last-input." + name_, std::ios::binary)
           .write(reinterpret_cast<const char*>(input.data()), static_cast<std::streamsize>(input.size()));
-      ASSERT_EQ(LLVMFuzzerTestOneInput(input.data(), input.size()), 0);
+      ASSERT_EQ(target(input.data(), input.size()), 0);
       ++fed;
     }
     std::filesystem::remove("last-input." + name_);
@@ -173,6 +174,12 @@ int main(int argc, char** argv) {
   }
   const std::filesystem::path folder = argv[1];
   const std::string name = argv[2];
+  const auto found = spillway::fuzz::targets().find(name);
+  if (found == spillway::fuzz::targets().end()) {
+    std::fprintf(stderr, "no fuzz target %s\n", name.c_str());
+    return 2;
+  }
+  target = found->second;
   if (const char* seconds = std::getenv("SPILLWAY_FUZZ_SECONDS"); seconds != nullptr) {
     testing::RegisterTest(name.c_str(), "soak", nullptr, nullptr, __FILE__, __LINE__, [=]() -> testing::Test* {
       return new Soak(files_in(folder / "seeds" / name), name, std::atoi(seconds));

@@ -8,8 +8,9 @@
 #include "scenario/scenario.h"
 #include "scenario/scenario_setting.h"
 #include "studies/procurement/procurement_fields.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(scenario) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     spillway::studies::add_study_sections();

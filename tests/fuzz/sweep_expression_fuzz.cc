@@ -9,8 +9,9 @@
 
 #include "base/input_error.h"
 #include "studies/sweep/sweep_expression.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(sweep_expression) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const std::vector<std::string> names = {"t", "p", "gpus"};

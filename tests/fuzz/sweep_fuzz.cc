@@ -8,8 +8,9 @@
 #include "base/input_error.h"
 #include "studies/sweep/sweep_file.h"
 #include "studies/sweep/sweep_space.h"
+#include "tests/fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(sweep) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const spillway::studies::SweepFile file = spillway::studies::parse_sweep(text, "fuzz.json", "/nonexistent");

@@ -7,9 +7,10 @@
 #include "base/input_error.h"
 #include "studies/sweep/sweep_origin.h"
 #include "studies/sweep/sweep_store.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_file.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(sweep_store) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const spillway::test::MemoryFile file(data, size);

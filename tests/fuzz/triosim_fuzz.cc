@@ -6,10 +6,11 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/import.h"
 #include "traces/formats/triosim_reader.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SPILLWAY_FUZZ_TARGET(triosim) {
   const std::span all(data, size);
   const auto cut = static_cast<std::size_t>(std::find(all.begin(), all.end(), std::uint8_t{0}) - all.begin());
   const auto rest = all.subspan(std::min(cut + 1, size));
