@@ -21,6 +21,7 @@ from elf_file import ElfFile, is_elf  # noqa: E402
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Of the C library itself, which every system has in its own version and which can't be carried along.
 C_LIBRARY = re.compile(r"(ld-linux-x86-64|lib(c|m|dl|rt|pthread|util|resolv|anl|mvec|nss_\w+))\.so\.\d+")
+NEWEST_GLIBC = (2, 36)  # Debian 12
 # Found at run time (hwprofiles/calibrate/cuda_libraries.h).
 NVIDIA = re.compile(r"lib(cuda|cublas|cublasLt|cupti|cudart|cudnn\w*|nvidia-ml|nvrtc)\.so\.\d+")
 WINDOW_FILES = ["bin/spillway-gui", "share/applications", "share/icons", "share/spillway/start"]
@@ -193,15 +194,16 @@ def write_version(root):
         version.write(run(program, "--version", env={"PATH": "/usr/bin:/bin"}))
 
 
+def commit_time():
+    done = subprocess.run(["git", "-C", SOURCE, "log", "-1", "--format=%ct"], capture_output=True, text=True, check=False)
+    return int(done.stdout) if done.returncode == 0 else 0
+
+
 def write_archive(root, archive):
     """The same bytes for the same files: sorted names, no owner, the commit's time."""
-    time = "0"
-    done = subprocess.run(["git", "-C", SOURCE, "log", "-1", "--format=%ct"], capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        time = done.stdout.strip()
     unfinished = archive + ".unfinished"
     try:
-        run("tar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", f"--mtime=@{time}", "--mode=u+w,go=rX",
+        run("tar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", f"--mtime=@{commit_time()}", "--mode=u+w,go=rX",
             "-I", "zstd -19 -T0", "-cf", os.path.abspath(unfinished), "-C", os.path.dirname(os.path.abspath(root)),
             os.path.basename(root))
         os.rename(unfinished, archive)

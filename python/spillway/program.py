@@ -12,6 +12,8 @@ NOT_KNOWN = 4
 
 # Where the program is, seen from a folder above this package: a checkout's build, a release's programs.
 _BESIDE = ("build/cli/spillway", "bin/spillway", "spillway")
+# Of a wheel that brings its program along (release/make_packages.py).
+_BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundle/bin/spillway")
 
 
 def _is_program(path):
@@ -19,8 +21,8 @@ def _is_program(path):
 
 
 def find_program(program=None):
-    """The path of the program: `program`, else $SPILLWAY, else on PATH, else beside the checkout or release that this
-    package lies in. Raises NotFound with the places that were tried."""
+    """The path of the program: `program`, else $SPILLWAY, else the one within this package, else on PATH, else beside the
+    checkout or release that this package lies in. Raises NotFound with the places that were tried."""
     for named, source in ((program, "the argument"), (os.environ.get("SPILLWAY"), "$SPILLWAY")):
         if not named:
             continue
@@ -28,6 +30,8 @@ def find_program(program=None):
         if found is None:
             raise NotFound(f"{named} ({source}) is no program that can be run; name spillway's program")
         return found
+    if _is_program(_BUNDLED):
+        return _BUNDLED
     found = shutil.which("spillway")
     if found:
         return found

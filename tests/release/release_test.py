@@ -18,7 +18,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../release"))
 from elf_file import ElfFile, is_elf  # noqa: E402
-from make_release import C_LIBRARY, NVIDIA  # noqa: E402
+from make_release import C_LIBRARY, NEWEST_GLIBC, NVIDIA  # noqa: E402
 
 MAKE = os.path.join(HERE, "../../release/make_release.py")
 ARCHIVE = CHROOT = BUILD = SOURCE = None
@@ -29,7 +29,6 @@ else:
     BUILD, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 
 MOST_BYTES = {False: 25_000_000, True: 60_000_000}  # of an archive, without and with the window
-NEWEST_GLIBC = (2, 36)  # Debian 12
 
 
 def no_network():
