@@ -133,16 +133,16 @@ def stage_deb(root, staged, glibc):
 
 
 def make_deb(root, output, glibc, quick):
-    name = f"spillway_{version_of(root)}_amd64.deb"
+    name, time = f"spillway_{version_of(root)}_amd64.deb", commit_time()
     with tempfile.TemporaryDirectory(dir=output) as folder:
         stage_deb(root, os.path.join(folder, "spillway"), glibc)
         # Files are sorted by dpkg-deb; times of its own are SOURCE_DATE_EPOCH.
         for where, _, names in os.walk(folder):
             for path in [where, *(os.path.join(where, name) for name in names)]:
-                os.utime(path, (commit_time(), commit_time()))
+                os.utime(path, (time, time))
         run("dpkg-deb", "--root-owner-group", *(["-Zgzip", "-z1"] if quick else ["-Zxz"]), "--build",
             os.path.join(folder, "spillway"), os.path.join(output, name),
-            env={**os.environ, "SOURCE_DATE_EPOCH": str(commit_time())})
+            env={**os.environ, "SOURCE_DATE_EPOCH": str(time)})
     return name
 
 
