@@ -241,8 +241,12 @@ std::optional<FoldedTrace> generate_folded_parallel_trace(const ModelSpec& model
     if (left <= 0) continue;
     part.gradient_accumulation = whole.gradient_accumulation - left;
     if (!orders_by_measures(whole)) {  // tell at once
-      const PipelinePlan few = plan_of(part), many = plan_of(whole);
-      if (!fold_of(many, few, period, micro_batches_apart)) continue;
+      const PipelinePlan many = plan_of(whole);
+      try {
+        if (!fold_of(many, plan_of(part), period, micro_batches_apart)) continue;
+      } catch (const InputError&) {
+        continue;  // a schedule in groups of micro-batches, of which the part has a broken one
+      }
     }
     const StepPrograms step(model, part, cost, cluster);
     const PipelinePlan plan = step.plan_of_batches(whole.gradient_accumulation);

@@ -120,6 +120,13 @@ TEST(BriefRun, TurnsOfManyMicroBatches) {
   }
 }
 
+// Interleaved goes through micro-batches in groups of its stages, of which the part of 22 that is tried first has a
+// broken one.
+TEST(BriefRun, GroupsOfMicroBatchesStayWhole) {
+  EXPECT_TRUE(folds_exactly(scenario_of("llama-3.1-8b", R"("layers": 6, "gradient_accumulation": 120,
+                     "pipeline_parallel": 3, "pipeline_schedule": "interleaved", "framework": "megatron_2022")")));
+}
+
 TEST(BriefRun, OneStageAndManyReplicas) {
   EXPECT_TRUE(folds_exactly(scenario_of("gpt2-small", R"("gradient_accumulation": 96, "data_parallel": 4,
                                                         "framework": "megatron")")));
