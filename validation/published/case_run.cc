@@ -1,15 +1,16 @@
 #include "validation/published/case_run.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/parallel.h"
-#include "scenario/scenario_run.h"
+#include "scenario/brief_run.h"
+#include "scenario/shared_machines.h"
 #include "validation/published/case_work.h"
 
 namespace spillway::validation {
@@ -29,17 +30,19 @@ std::string reason(const InputError& error) {
 }
 
 // What was measured did fit: nothing is kept free for what it took beside the allocator.
-LoadedScenario load_case(const CaseFile& file, Scenario scenario) {
+BriefRun run_case(const CaseFile& file, Scenario scenario, SharedMachines& machines) {
   if (scenario.reserve.empty()) scenario.reserve.assign(1, '0');  // not = "0": a false -Wrestrict of gcc 12
+  if (scenario.model.empty()) return run_briefly(scenario, false);
   const auto own = file.models.find(scenario.model);
-  return own == file.models.end() ? load(scenario) : load(scenario, own->second);
+  const ModelSpec model = own == file.models.end() ? find_model(scenario.model) : own->second;
+  return run_briefly(scenario, model, *machines.of(scenario), false);
 }
 
 // The same step, with everything in device memory from its making to its use.
-Result run_keeping_all(const CaseFile& file, Scenario scenario) {
+Result run_keeping_all(const CaseFile& file, Scenario scenario, SharedMachines& machines) {
   scenario.offload.technique = no_offload;
   scenario.training.recompute = Recompute::none;
-  return run(load_case(file, scenario));
+  return run_case(file, scenario, machines).run.result;
 }
 
 FigureRange range_of(Metric metric, const Result& result) {
@@ -48,15 +51,16 @@ FigureRange range_of(Metric metric, const Result& result) {
   return {};
 }
 
-void run_group(const Group& group) {
+void run_group(const Group& group, SharedMachines& machines) {
   try {
     const Scenario& scenario = group.outcomes.front()->measured->scenario;
-    const LoadedScenario loaded = load_case(*group.file, scenario);
-    const Result result = run(loaded);
+    const BriefRun ran = run_case(*group.file, scenario, machines);
+    const LoadedScenario& loaded = ran.loaded;
+    const Result& result = ran.run.result;
     std::optional<Result> keeping;
     if (std::any_of(group.outcomes.begin(), group.outcomes.end(),
                     [](const CaseOutcome* outcome) { return is_comparison(outcome->measured->metric); }))
-      keeping = run_keeping_all(*group.file, scenario);
+      keeping = run_keeping_all(*group.file, scenario, machines);
     for (CaseOutcome* outcome : group.outcomes) {
       const Case& measured = *outcome->measured;
       try {
@@ -117,15 +121,23 @@ Tolerance held_to(const CaseFile& file, const Case& one) {
   return {};
 }
 
-// One after the other in their order, as many at a time as there are threads.
+// As many at a time as there are threads: one takes the longest that is left, the others the shortest, so that two of
+// the longest, which take the most memory, don't meet while there are others.
 void run_groups(const std::vector<Group>& groups, const CaseProgress& progress) {
   std::mutex mutex;
   std::size_t done = 0;
   if (progress && !progress(0, groups.size())) throw Cancelled();
-  std::atomic<std::size_t> next = 0;
+  std::size_t longest = 0, shortest = groups.size();
+  bool is_long_one_running = false;
+  SharedMachines machines;
   in_parallel(groups.size(), [&](std::size_t) {
-    run_group(groups[next++]);
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
+    const bool is_long = !std::exchange(is_long_one_running, true);
+    const Group& group = groups[is_long ? longest++ : --shortest];
+    lock.unlock();
+    run_group(group, machines);
+    lock.lock();
+    if (is_long) is_long_one_running = false;
     ++done;
     if (progress && !progress(done, groups.size())) throw Cancelled();
   });
