@@ -272,8 +272,7 @@ void describe(Scenario& scenario, FieldVisitor& visitor) {
   fields::text(visitor, {.key = "note", .about = "For people; not read by the program."}, note);
   fields::text(visitor,
                {.key = "trace",
-                .about = "A recorded step: a file of any format `spillway trace info` knows, or a folder with TrioSim "
-                         "tables.",
+                .about = "A recorded step: a file of any format `spillway trace info` knows.",
                 .path = FieldPath::file},
                scenario.trace);
   fields::text(visitor,

@@ -16,7 +16,6 @@
 #include "cli/options/interrupt.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
-#include "traces/formats/chakra_writer.h"
 #include "traces/formats/chrome_writer.h"
 #include "traces/formats/read.h"
 #include "traces/formats/spillway_binary.h"
@@ -171,13 +170,12 @@ struct Writer {
 };
 
 // Longer endings before those they end with.
-constexpr std::array<Writer, 6> writers = {{
+constexpr std::array<Writer, 5> writers = {{
     {"spillway-json", ".spillway.json", write_spillway_json},
     {"kineto", ".pt.trace.json", write_chrome_trace},
     {"chrome", ".json", write_chrome_trace},
     {"spillway", ".spillway", write_spillway_binary},
     {"torch-snapshot", ".pickle", write_torch_snapshot},
-    {"chakra", ".et", write_chakra},
 }};
 
 std::string known_formats() {
@@ -246,7 +244,7 @@ void run_convert(const Context& context, const Files& files) {
 
 Command* add_file_command(Command& group, const std::string& name, const std::string& about, Files& files) {
   Command* command = group.add_subcommand(name, about);
-  command->add_option("FILE", files.input, "trace file, or folder with a TrioSim table")->required();
+  command->add_option("FILE", files.input, "trace file")->required();
   return command;
 }
 

@@ -100,7 +100,7 @@ void compare(Context& context, const OrderRequest& request, const OrderGraph& gr
 bool is_trace_with_uses(const std::string& file) {
   try {
     const TraceFormat format = detect_format(file);
-    return format == TraceFormat::execution_trace || format == TraceFormat::chakra || format == TraceFormat::triosim ||
+    return format == TraceFormat::execution_trace || format == TraceFormat::chakra ||
            format == TraceFormat::spillway_binary || format == TraceFormat::spillway_json;
   } catch (const InputError&) {
     return false;

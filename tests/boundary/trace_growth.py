@@ -149,15 +149,12 @@ def json_seeds(size):
     seeds = []
     for target, around in (("execution_trace", lambda v: graph(['{"id": 1, "name": ' + v + "}"])),
                            ("chakra", lambda v: workload(['{"Id": 1, "Name": ' + v + "}"])),
-                           ("spillway_json", lambda v: own(f'"ops": {v}')), ("rocprof_json", rocprof),
-                           ("memory_timeline", lambda v: f"[[{v}]]")):
+                           ("spillway_json", lambda v: own(f'"ops": {v}')), ("rocprof_json", rocprof)):
         make = seeds_of("" if target == "chakra" else target, ".json")
         loose = lambda name, content, make=make, target=target: make(f"{target}-{name}", content, EITHER)
         seeds += in_brackets("value", around, BRACKETS, levels, loose)
         seeds += [zipped(make, f"{target}-numbers", around("[" + "0," * (250 * wide) + "0]").encode(), EITHER),
                   zipped(make, f"{target}-lists", around("[" + "[]," * (150 * wide) + "[]]").encode(), EITHER)]
-    make = seeds_of("memory_timeline", ".json")
-    seeds.append(zipped(make, "timeline-rows", b"[" + b"[1,1,1,1]," * (50 * wide) + b"[1,1,1,1]]", EITHER))
     both = ["trace info BAD", "run BAD"]
     seeds += [
         seeds_of("execution_trace", ".json", both)("execution-chain", graph([chain(i) for i in range(levels)]), EITHER),

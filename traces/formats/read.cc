@@ -1,7 +1,6 @@
 #include "traces/formats/read.h"
 
 #include <array>
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -11,7 +10,6 @@
 #include "traces/formats/chakra_reader.h"
 #include "traces/formats/execution_trace_reader.h"
 #include "traces/formats/kineto/kineto_reader.h"
-#include "traces/formats/memory_timeline_reader.h"
 #include "traces/formats/nsys_reader.h"
 #include "traces/formats/perfetto/perfetto_packet.h"
 #include "traces/formats/perfetto/perfetto_reader.h"
@@ -19,25 +17,15 @@
 #include "traces/formats/spillway_binary.h"
 #include "traces/formats/spillway_json.h"
 #include "traces/formats/torch_snapshot_reader.h"
-#include "traces/formats/triosim_reader.h"
 #include "traces/size_check.h"
 
 namespace spillway::traces {
 namespace {
 
 constexpr std::size_t look_ahead_bytes = 64 << 10;
-constexpr std::string_view triosim_heading = "OperatorID,";
 
-constexpr std::array<std::string_view, 10> format_names = {
-    "kineto", "torch-snapshot", "memory-timeline", "execution-trace", "chakra",
-    "nsys",   "perfetto",       "triosim",         "spillway-binary", "spillway-json"};
-
-bool is_triosim_folder(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  return fs::is_directory(path, ignored) && fs::exists(fs::path(path) / "trace.csv", ignored) &&
-         fs::exists(fs::path(path) / "tensor.csv", ignored);
-}
+constexpr std::array<std::string_view, 8> format_names = {
+    "kineto", "torch-snapshot", "execution-trace", "chakra", "nsys", "perfetto", "spillway-binary", "spillway-json"};
 
 std::string_view without_space(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
@@ -48,8 +36,7 @@ std::string_view without_space(std::string_view text) {
 // file is taken for a Kineto trace with a long header.
 TraceFormat detect_json(std::string_view head) {
   const auto holds = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
-  if (head.front() == '[')
-    return without_space(head.substr(1)).starts_with('[') ? TraceFormat::memory_timeline : TraceFormat::kineto;
+  if (head.front() == '[') return TraceFormat::kineto;
   if (holds("\"spillway.trace\"")) return TraceFormat::spillway_json;
   if (holds("\"rocprofiler-sdk-tool\"")) return TraceFormat::perfetto;  // the same records
   if (holds("\"traceEvents\"")) return TraceFormat::kineto;
@@ -82,7 +69,6 @@ std::optional<TraceFormat> detect(ByteSource& source) {
   if (looks_like_perfetto(raw)) return TraceFormat::perfetto;
   const std::string_view text = without_space(raw);
   if (!text.empty() && (text.front() == '{' || text.front() == '[')) return detect_json(text);
-  if (text.starts_with(triosim_heading)) return TraceFormat::triosim;
   if (looks_like_chakra(raw)) return TraceFormat::chakra;
   return std::nullopt;
 }
@@ -98,8 +84,7 @@ bool is_archive(ByteSource& source) {
   if (is_archive(source)) throw InputError(path, "", "is a tar archive", "unpack it and give the trace inside");
   throw InputError(path, "", "is in no format that can be read",
                    "give a Kineto JSON trace, a Perfetto trace, rocprofv3's JSON, a CUDA memory snapshot pickle, an "
-                   "ExecutionTrace, a Chakra trace, an Nsight Systems SQLite export or a folder with TrioSim's "
-                   "trace.csv and tensor.csv");
+                   "ExecutionTrace, a Chakra trace or an Nsight Systems SQLite export");
 }
 
 bool is_json(ByteSource& source) {
@@ -119,8 +104,6 @@ Trace read_stream(TraceFormat format, ByteSource& source, const ReadOptions& opt
       return read_kineto(source, options);
     case TraceFormat::torch_snapshot:
       return read_torch_snapshot(source, options);
-    case TraceFormat::memory_timeline:
-      return read_memory_timeline(source, options);
     case TraceFormat::execution_trace:
       return read_execution_trace(source, options);
     case TraceFormat::chakra:
@@ -132,7 +115,6 @@ Trace read_stream(TraceFormat format, ByteSource& source, const ReadOptions& opt
     case TraceFormat::spillway_json:
       return read_spillway_json(source, options);
     case TraceFormat::nsys:
-    case TraceFormat::triosim:
       break;  // read by path
   }
   fail_unknown(source.name(), source);
@@ -149,7 +131,6 @@ Trace derived(Trace trace) {
 std::string_view to_string(TraceFormat format) { return format_names[static_cast<std::size_t>(format)]; }
 
 TraceFormat detect_format(const std::string& path) {
-  if (is_triosim_folder(path)) return TraceFormat::triosim;
   ByteSource source = ByteSource::open(path, look_ahead_bytes * 64);
   const auto found = detect(source);
   if (!found) fail_unknown(path, source);
@@ -157,11 +138,9 @@ TraceFormat detect_format(const std::string& path) {
 }
 
 Trace read_trace(const std::string& path, const ReadOptions& options) {
-  if (is_triosim_folder(path)) return derived(read_triosim(path, options));
   ByteSource source = ByteSource::open(path, options.max_decompressed_bytes, options.progress);
   const auto format = detect(source);
   if (!format) fail_unknown(path, source);
-  if (*format == TraceFormat::triosim) return derived(read_triosim(path, options));
   Trace trace =
       derived(*format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(*format, source, options));
   // Own forms keep the fit they were written with; the other formats have no recorded times to fit to.

@@ -13,12 +13,10 @@ namespace spillway::traces {
 enum class TraceFormat : std::uint8_t {
   kineto,           // Kineto / Chrome trace JSON
   torch_snapshot,   // torch.cuda.memory._dump_snapshot() pickle
-  memory_timeline,  // torch.profiler export_memory_timeline "raw" JSON
   execution_trace,  // PyTorch ExecutionTraceObserver JSON
   chakra,           // Chakra ET protobuf
   nsys,             // Nsight Systems SQLite export
   perfetto,         // Perfetto protobuf (rocprofv3's .pftrace)
-  triosim,          // TrioSim op table (trace.csv with tensor.csv beside it)
   spillway_binary,
   spillway_json,
 };
@@ -28,8 +26,7 @@ std::string_view to_string(TraceFormat format);
 TraceFormat detect_format(const std::string& path);
 
 // Reads, then derives what the format allows (traces/derive.h) and fits Kineto, Perfetto and Nsight captures to
-// the machine they recorded (traces/capture_fit.h). A directory with trace.csv and
-// tensor.csv is a TrioSim table. Throws InputError; rows that can't be used are in Trace::findings.
+// the machine they recorded (traces/capture_fit.h). Throws InputError; rows that can't be used are in Trace::findings.
 // Linear in the file size.
 Trace read_trace(const std::string& path, const ReadOptions& options = {});
 

@@ -1,11 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "base/input_error.h"
 #include "tests/traces/test_files.h"
 #include "traces/formats/chakra_reader.h"
-#include "traces/formats/chakra_writer.h"
 #include "traces/formats/python_values.h"
 
 namespace spillway::traces {
@@ -105,42 +102,6 @@ TEST(ChakraTest, DamagedJsonTwin) {
   EXPECT_EQ(trace.ops.size(), 3664U);
   EXPECT_EQ(total_micros(trace), 381'795);
   EXPECT_NE(trace.finding("damaged_names"), nullptr);
-}
-
-// read(write(t)): names, durations, kinds, data edges; lane order comes back as control edges.
-TEST(ChakraTest, RoundTrip) {
-  Trace before;
-  const LaneId host = before.lane({.kind = LaneKind::host_thread, .number = 3});
-  const LaneId stream = before.lane({.kind = LaneKind::stream, .device = 0, .number = 7});
-  const LaneId comm = before.lane({.kind = LaneKind::communication, .device = 0, .number = 9});
-  const auto op = [&](const char* name, OpKind kind, LaneId lane, std::int64_t us) {
-    return before.append_op({.name = before.strings.intern(name),
-                             .kind = kind,
-                             .lane = lane,
-                             .start = microseconds(us),
-                             .duration = microseconds(us)});
-  };
-  op("launch", OpKind::launch, host, 1);
-  const OpId kernel = op("k", OpKind::kernel, stream, 2);
-  const OpId reduce = op("r", OpKind::collective, comm, 3);
-  before.ops.launched_by[1] = OpId(0);
-  before.collectives = {{.op = reduce, .kind = CollectiveKind::all_gather, .bytes = Bytes(77)}};
-  before.edges = {{kernel, reduce, EdgeKind::data}};
-  const std::string path = test::temporary_path("chakra.et");
-  OutputFile out(path);
-  write_chakra(before, out);
-  out.commit();
-  ByteSource source = ByteSource::open(path, test::no_limit);
-  const Trace after = read_chakra(source, {});
-  std::filesystem::remove(path);
-  EXPECT_EQ(after.ops.kind, (std::vector{OpKind::host_work, OpKind::kernel, OpKind::collective}));
-  EXPECT_EQ(after.ops.duration, before.ops.duration);
-  ASSERT_EQ(after.collectives.size(), 1U);
-  EXPECT_EQ(after.collectives[0].kind, CollectiveKind::all_gather);
-  EXPECT_EQ(after.collectives[0].bytes, Bytes(77));
-  ASSERT_EQ(after.edges.size(), 2U);
-  EXPECT_EQ(after.edges[0].kind, EdgeKind::control);  // launch before kernel
-  EXPECT_EQ(after.edges[1].kind, EdgeKind::data);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include "base/input_error.h"
 #include "tests/traces/test_files.h"
 #include "traces/acyclic.h"
-#include "traces/formats/memory_timeline_reader.h"
 
 namespace spillway::traces {
 namespace {
@@ -178,36 +177,6 @@ TEST(ExecutionTraceTest, Gpt2Large) {
   std::int64_t total = 0;
   for (const auto& entry : weights) total += entry.second;
   EXPECT_NEAR(static_cast<double>(total), 774'030'080.0 * 4, 774'030'080.0 * 4 * 0.01);
-}
-
-// 16,845 rows by Python's json; version increments (action 3) change no memory.
-TEST(MemoryTimelineTest, Sample) {
-  const auto path = test::shared_file("traces/hta/memory_timeline.raw.gz");
-  if (!path) GTEST_SKIP() << "no shared data beside the checkout";
-  ByteSource source = ByteSource::open(*path, test::no_limit);
-  const Trace trace = read_memory_timeline(source, {});
-  EXPECT_EQ(trace.source_events, 16845U);
-  std::map<MemoryAction, int> counts;
-  std::size_t before = 0;
-  for (const MemoryEvent& event : trace.memory_events) {
-    ++counts[event.action];
-    before += event.time == unknown_time;
-  }
-  EXPECT_EQ(before, 267U + 215U + 161U + 2U);                                    // action 1
-  EXPECT_EQ(counts[MemoryAction::free_completed], 1662 + 725 + 644 + 299 + 15);  // action 4
-  EXPECT_EQ(counts[MemoryAction::allocate], 645 + 1095 + 805 + 805 + 625 + 15);  // actions 1 and 2
-}
-
-TEST(MemoryTimelineTest, BadRowsAreFindings) {
-  ByteSource source = test::source_of(R"([[5,2,100,0],[6,4,-100,0],[7,9,1,0],[8,2],"x",[[1]],[9,2,1e300,0]])");
-  const Trace trace = read_memory_timeline(source, {});
-  EXPECT_EQ(trace.memory_events.size(), 2U);
-  EXPECT_EQ(trace.memory_events[1].bytes, Bytes(100));
-  ASSERT_NE(trace.finding("bad_row"), nullptr);
-  for (const char* broken : {"", "{}", "[[1,2", "3"}) {
-    ByteSource bad = test::source_of(broken);
-    EXPECT_THROW(read_memory_timeline(bad, {}), InputError) << broken;
-  }
 }
 
 }  // namespace

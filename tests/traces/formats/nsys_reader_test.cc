@@ -8,7 +8,6 @@
 
 #include "base/input_error.h"
 #include "tests/traces/test_files.h"
-#include "traces/formats/triosim_reader.h"
 
 namespace spillway::traces {
 namespace {
@@ -250,67 +249,6 @@ TEST_F(NsysTest, NotNsys) {
   std::filesystem::resize_file(path_, 100);
   EXPECT_THROW(read_nsys(path_, {}), InputError);
 }
-
-Trace read_tables(const std::string& operators, const std::string& tensors) {
-  ByteSource first = test::source_of(operators);
-  ByteSource second = test::source_of(tensors);
-  return read_triosim(first, second, {});
-}
-
-const std::string operator_header =
-    "OperatorID,OperatorName,Operator_input,Operator_output,Operator_cudatime,gpuid,stage\n";
-const std::string tensor_header =
-    "Index,TensorID,TensorShape,TensorNumElement,TensorEachByte,TensorType,TensorStorgeid,gpuid\n";
-
-// Op 2 reads what op 1 wrote; 3 elements of 4 bytes; the phase is the stage; quoted commas are no separators.
-TEST(TrioSimTest, SmallTable) {
-  const Trace t = read_tables(
-      operator_header + "1,a,[1],[2],10,0,forward\n2,b,[2; 9],[3],5,0,backward\n3,c,[2],[],x,0,forward\n",
-      tensor_header + "0,1,\"[3, 1]\",3,4,weight,11,0\r\n1,2,[3],3,4,output,12,0\n2,3,[3],3,4,output,13,0\n");
-  ASSERT_EQ(t.ops.size(), 2U);
-  EXPECT_EQ(t.ops.duration[0], microseconds(10));
-  EXPECT_EQ(t.ops.phase[1], Phase::backward);
-  ASSERT_EQ(t.edges.size(), 1U);
-  EXPECT_EQ(t.tensors.bytes[0], Bytes(12));
-  EXPECT_EQ(t.tensors.role[0], TensorRole::weight);
-  EXPECT_EQ(t.finding("unknown_tensor")->count, 1U);
-  EXPECT_EQ(t.finding("bad_operator_row")->count, 1U);
-}
-
-TEST(TrioSimTest, Hostile) {
-  EXPECT_THROW(read_tables("", tensor_header), InputError);
-  EXPECT_THROW(read_tables(operator_header, tensor_header), InputError);
-  EXPECT_THROW(
-      read_tables(operator_header + "1,a,[],[],1e300,0,f\n2,a,[],[],nan,0,f\n3,a,[],[],-1,0,f\n", tensor_header),
-      InputError);
-  EXPECT_THROW(read_tables(operator_header + "1,\"a,[],[],1", tensor_header), InputError);  // a quote without end
-  // Sizes that overflow are findings.
-  const Trace t = read_tables(operator_header + "1,a,[1],[],1,0,f\n", tensor_header + "0,1,x,8e15,8e15,w,1,0\n");
-  EXPECT_NE(t.finding("bad_tensor_size"), nullptr);
-}
-
-struct TrioSimSample {
-  const char* folder;
-  std::size_t operators;
-  std::int64_t total_us;
-};
-class RealTrioSimTest : public ::testing::TestWithParam<TrioSimSample> {};
-
-// Counts and sums taken with Python's csv.
-TEST_P(RealTrioSimTest, Imports) {
-  const auto path =
-      test::shared_file(std::string("traces/triosim/sample_trace/trace2-h100-bs128/") + GetParam().folder);
-  if (!path) GTEST_SKIP() << "no shared data beside the checkout";
-  const Trace t = read_triosim(*path, {});
-  EXPECT_EQ(t.ops.size(), GetParam().operators);
-  Picos total{};
-  for (const Picos duration : t.ops.duration) total += duration;
-  EXPECT_EQ(total, microseconds(GetParam().total_us));
-  EXPECT_TRUE(t.has(Capability::phases));
-  EXPECT_EQ(t.finding("unknown_tensor"), nullptr);
-}
-INSTANTIATE_TEST_SUITE_P(Files, RealTrioSimTest,
-                         ::testing::Values(TrioSimSample{"resnet50", 396, 83309}, TrioSimSample{"vgg13", 77, 94462}));
 
 }  // namespace
 }  // namespace spillway::traces
