@@ -50,7 +50,6 @@
 #include "cli/options/context.h"
 #include "cli/options/interrupt.h"
 #include "cli/plan/plan_command.h"
-#include "planners/order/cbc/cbc_solver.h"
 #include "studies/procurement/procurement_fields.h"
 
 namespace spillway::cli {
@@ -215,7 +214,6 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   guard_files_in_use();
   use_installed_data();
   add_study_sections();
-  use_cbc();
   Context context;
   Command app("Simulates training steps of large models on machines with too little memory.", "spillway");
   add_global_options(app, context);

@@ -35,7 +35,6 @@ LIBRARIES = {
     "Open MPI": (["libopenmpi3"], None, "sweeps under MPI", "BSD-3-Clause"),
     "Eigen": ([], r"Eigen/", "fits, reference kernels (headers)", "MPL-2.0"),
     "oneTBB": (["libtbb12"], r"(oneapi/)?tbb/", "threads", "Apache-2.0"),
-    "CBC": (["coinor-libcbc3"], r"Cbc_C_Interface\.h", "integer programs", "EPL-1.0"),
     "yaml-cpp": (["libyaml-cpp0.7"], r"yaml-cpp/", "launch files in YAML", "MIT"),
     "toml++": (["libtomlplusplus3"], r"toml\+\+/", "launch files in TOML", "MIT"),
     "muParser": (["libmuparser2v5"], r"muParser\.h", "expressions in sweeps", "BSD-2-Clause"),
@@ -62,7 +61,6 @@ LIBRARIES = {
 HEADERS_ALONE = "headers"  # stands where programs stand, for what no program links
 PROGRAMS = {"spillway": "spillway", "spillway-mpi": "spillway-mpi", "spillway-gui": "spillway-gui",
             "libspillway_pdf.so": "PDF module", "libspillway_xlsx.so": "spreadsheet module",
-            "libspillway_cbc.so": "CBC module",
             "libspillway_cuda.so": "GPU module", "libspillway_inject.so": "recorder"}
 CUDA = {"libcublasLt": "cuBLASLt", "libcupti": "CUPTI"}
 
@@ -73,7 +71,7 @@ spillway is Apache-2.0 (`LICENSE`); its sources contain no code of the libraries
 headers alone are compiled into the programs, and the CUDA runtime into the GPU module.
 
 `spillway` is the program, `spillway-mpi` what `spillway sweep` becomes under mpirun, `spillway-gui` the window. The
-modules for PDF, spreadsheets and CBC (`libspillway_pdf.so` and so on) are files apart, loaded when asked for. The GPU
+modules for PDF and spreadsheets (`libspillway_pdf.so`, `libspillway_xlsx.so`) are files apart, loaded when asked for. The GPU
 module (`libspillway_cuda.so`) and the recorder's library (`libspillway_inject.so`) are files apart, built where there is
 a CUDA toolkit and loaded when asked for: no program links them. Libraries that these libraries need in turn have their
 licences in their packages (`/usr/share/doc/PACKAGE/copyright`).
@@ -84,7 +82,7 @@ licences in their packages (`/usr/share/doc/PACKAGE/copyright`).
 NOTES = """
 NVIDIA's NVML, cuFile and, for the recorder, CUPTI are looked for and loaded at run time; nothing of them is linked.
 Releases (`./spill release`) carry none of NVIDIA's libraries, and the licences of those that they carry in
-`share/doc/spillway/licences`; they are built without CBC.
+`share/doc/spillway/licences`.
 
 `spillway-gui` links Qt, LGPL-3, dynamically: it is Apache-2.0 itself, and Qt under it may be replaced by another build.
 The other programs link nothing of Qt; nothing is linked that is under the GPL without an exception.

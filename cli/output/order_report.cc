@@ -11,9 +11,7 @@
 #include "base/number_text.h"
 #include "cli/options/interrupt.h"
 #include "cli/output/table.h"
-#include "planners/order/integer_program.h"
 #include "planners/order/order_buffers.h"
-#include "planners/order/order_ilp.h"
 #include "sim/devices/memory/memory_policies.h"
 
 namespace spillway::cli {
@@ -46,7 +44,6 @@ Json roam_json(const RoamResult& roam) {
           {"key_points", roam.key_points},
           {"segments", roam.segments},
           {"unproven_segments", roam.unproven_segments},
-          {"ilp_segments", roam.ilp_segments},
           {"leaves", roam.leaves},
           {"evicted_tensors", roam.evicted}};
 }
@@ -121,10 +118,6 @@ OrderAnswer answer_order(OrderMethod method, const OrderGraph& graph, const Orde
   answer.layout = layout_by(method, graph, answer.outcome, layout_options);
   answer.layout_seconds = seconds_since(layout_begin);
   return answer;
-}
-
-bool can_order_by_ilp(const OrderGraph& graph) {
-  return IntegerProgram::can_solve() && graph.operators.size() <= OrderIlpOptions().largest;
 }
 
 void print_order(Context& context, const OrderGraph& graph, const OrderAnswer& answer) {

@@ -23,9 +23,6 @@ struct OrderAnswer {
 
 OrderAnswer answer_order(OrderMethod method, const OrderGraph& graph, const OrderMethodOptions& options, bool layout);
 
-// Whether the integer program may be run: this build has CBC and the graph at most 40 operators.
-bool can_order_by_ilp(const OrderGraph& graph);
-
 // In the form the context asks for, with warnings about the graph.
 void print_order(Context& context, const OrderGraph& graph, const OrderAnswer& answer);
 // One row a method; all answers have layouts.

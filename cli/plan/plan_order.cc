@@ -38,11 +38,9 @@ const std::map<std::string, OrderMethod>& methods() {
   }();
   return all;
 }
-const std::map<std::string, RoamLeafSolver> leaf_solvers{{"exact", RoamLeafSolver::exact},
-                                                         {"ilp", RoamLeafSolver::ilp}};
 
 struct OrderRequest {
-  std::string file, output, layout_output, method = "best", leaf_solver = "exact";
+  std::string file, output, layout_output, method = "best";
   OrderMethodOptions options;
   bool layout = false, baselines = false, compare = false;
   std::string execution_trace;
@@ -64,7 +62,6 @@ OrderAnswer solve_order(const Context& context, const OrderRequest& request, con
   };
   options.best.progress = options.roam.progress = show;
   options.roam.layout = layout;
-  options.roam.leaf_solver = leaf_solvers.at(request.leaf_solver);
   return answer_order(method, graph, options, layout);
 }
 
@@ -88,11 +85,9 @@ void write_layout(const OrderGraph& graph, const OrderAnswer& answer, const std:
 
 void compare(Context& context, const OrderRequest& request, const OrderGraph& graph) {
   std::vector<OrderAnswer> answers;
-  for (const OrderMethod method : {OrderMethod::program, OrderMethod::greedy, OrderMethod::lescea, OrderMethod::ilp,
-                                   OrderMethod::roam, OrderMethod::best}) {
-    if (method == OrderMethod::ilp && !can_order_by_ilp(graph)) continue;
+  for (const OrderMethod method :
+       {OrderMethod::program, OrderMethod::greedy, OrderMethod::lescea, OrderMethod::roam, OrderMethod::best})
     answers.push_back(solve_order(context, request, graph, method, true));
-  }
   print_orders(context, graph, answers);
 }
 
@@ -161,8 +156,8 @@ void add_plan_order(Command& group, Context& context) {
       ->required();
   command
       ->add_option("--method", request->method,
-                   "best: the lowest peak found; roam: ROAM as published; lescea, greedy: list orders; ilp: integer "
-                   "program, up to 40 operators; program: as it is")
+                   "best: the lowest peak found; roam: ROAM as published; lescea, greedy: list orders; program: as it "
+                   "is")
       ->choices(methods())
       ->capture_default_str()
       ->type_name("NAME");
@@ -201,12 +196,6 @@ void add_plan_order(Command& group, Context& context) {
       ->check(non_negative_number())
       ->capture_default_str()
       ->type_name("R");
-  command
-      ->add_option("--leaf-solver", request->leaf_solver,
-                   "roam: order segments by exhaustive search, or up to 40 operators by the published integer program")
-      ->choices(leaf_solvers)
-      ->capture_default_str()
-      ->type_name("NAME");
   command->callback([&context, request] { run_order(context, *request); });
 }
 

@@ -47,9 +47,7 @@ std::uint64_t digest_of_order(OrderMethod method, const OrderGraph& graph, const
   add(options.best.effort);
   add(options.roam.node_limit);
   add(std::bit_cast<std::uint64_t>(options.roam.ratio));
-  add(options.roam.leaf_solver);
   add(options.roam.segment_effort);
-  add(options.roam.ilp_nodes);
   add(options.roam.layout);
   add(graph.constant_bytes);
   add(graph.operators.size());

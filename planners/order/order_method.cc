@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "base/input_error.h"
 #include "planners/layout/emulated_layout.h"
 #include "planners/layout/layout_sections.h"
 #include "planners/layout/result_check.h"
@@ -14,7 +13,6 @@
 #include "planners/order/order_buffers.h"
 #include "planners/order/order_check.h"
 #include "planners/order/order_greedy.h"
-#include "planners/order/order_ilp.h"
 #include "planners/order/order_links.h"
 
 namespace spillway::planners {
@@ -50,15 +48,6 @@ OrderOutcome unchecked(OrderMethod method, const OrderGraph& graph, const OrderM
     case OrderMethod::lescea:
       outcome.order = greedy_order(OrderLinks(graph), order_of_names(graph));
       break;
-    case OrderMethod::ilp: {
-      const OrderIlpResult result = solve_order_ilp(graph);
-      if (result.order.empty() && !graph.operators.empty())
-        throw InputError("", "", "the integer program ran into its limit before it found an order",
-                         "choose another method");
-      outcome.order = result.order;
-      outcome.proven = result.proven;
-      break;
-    }
     case OrderMethod::roam:
       outcome.roam = plan_roam(graph, options.roam);
       outcome.order = outcome.roam->order;
@@ -88,8 +77,8 @@ LayoutResult longest_lived_first(std::span<const LayoutBuffer> buffers) {
 }  // namespace
 
 std::string_view to_string(OrderMethod method) {
-  constexpr std::array<std::string_view, order_method_count> names = {
-      program_order_word, "greedy", "lescea", "ilp", "roam", "best"};
+  constexpr std::array<std::string_view, order_method_count> names = {program_order_word, "greedy", "lescea", "roam",
+                                                                      "best"};
   return names[static_cast<std::size_t>(method)];
 }
 

@@ -19,7 +19,6 @@ enum class OrderMethod : std::uint8_t {
   program,  // the program's order, made legal where it breaks hazards
   greedy,   // list order: least alive after the operator; ties by the program's order
   lescea,   // the same with ties by name, as ROAM's baseline has them; laid out longest-lived first (LLFB)
-  ilp,      // integer program through CBC, up to 40 operators
   roam,     // ROAM as published, with its own layout
   best,     // the lowest peak we find: solve_order()
 };
@@ -40,8 +39,7 @@ struct OrderOutcome {
   std::optional<RoamResult> roam;  // of that method
 };
 
-// Every order is legal: one that is not is a programmer's error. Throws InputError where an integer program is asked
-// for and the graph is too large or the build has no CBC. A graph with a cycle is a programmer's error.
+// Every order is legal: one that is not is a programmer's error, and so is a graph with a cycle.
 OrderOutcome order_by(OrderMethod method, const OrderGraph& graph, const OrderMethodOptions& options = {});
 
 // The layout that goes with a method, of buffers_of_order(): LESCEA's, ROAM's own (which must be in the outcome), and

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 
-#include "base/input_error.h"
 #include "base/stop.h"
-#include "planners/order/integer_program.h"
 #include "planners/order/order_buffers.h"
-#include "planners/order/order_ilp.h"
 #include "planners/order/roam_branches.h"
 #include "planners/order/roam_dag.h"
 #include "planners/order/roam_layout.h"
@@ -15,8 +12,6 @@
 
 namespace spillway::planners {
 namespace {
-
-constexpr std::size_t largest_ilp = 40;  // operators of a segment
 
 // The program's order where the added dependencies allow it.
 std::vector<OperatorIndex> order_with(const OrderGraph& graph, const std::vector<RoamDag::Added>& added) {
@@ -27,11 +22,7 @@ std::vector<OperatorIndex> order_with(const OrderGraph& graph, const std::vector
 
 class Planner {
  public:
-  Planner(const OrderGraph& graph, const RoamOptions& options) : graph_(graph), options_(options), dag_(graph) {
-    // So that the answer does not depend on whether some segment is small enough.
-    if (options.leaf_solver == RoamLeafSolver::ilp && !IntegerProgram::can_solve())
-      static_cast<void>(IntegerProgram().solve(1));
-  }
+  Planner(const OrderGraph& graph, const RoamOptions& options) : graph_(graph), options_(options), dag_(graph) {}
 
   RoamResult run() {
     if (graph_.operators.empty()) {
@@ -69,18 +60,9 @@ class Planner {
 
   // A key point ends the segment: with two operators there is nothing to choose.
   void order_segment(const RoamSegment& segment, std::size_t begin) {
-    std::vector<OperatorIndex> order;
-    if (options_.leaf_solver == RoamLeafSolver::ilp && segment.graph.operators.size() <= largest_ilp + 2) {
-      const OrderIlpResult found = solve_order_ilp(segment.graph, {largest_ilp + 2, options_.ilp_nodes});
-      if (found.proven) order = found.order;
-      result_.ilp_segments += found.proven ? 1 : 0;
-    }
-    if (order.empty()) {
-      const OrderResult found = solve_order(segment.graph, {options_.segment_effort, {}});
-      order = found.order;
-      result_.unproven_segments += found.proven ? 0 : 1;
-    }
-    for (const OperatorIndex op : order)
+    const OrderResult found = solve_order(segment.graph, {options_.segment_effort, {}});
+    result_.unproven_segments += found.proven ? 0 : 1;
+    for (const OperatorIndex op : found.order)
       if (segment.operators[op] != no_operator) result_.order[begin++] = segment.operators[op];
   }
 

@@ -19,19 +19,12 @@
 
 namespace spillway::planners {
 
-enum class RoamLeafSolver : std::uint8_t {
-  exact,  // exhaustive search of our own
-  ilp,    // the published integer program through CBC, for segments of up to 40 operators; else as exact
-};
-
 struct RoamOptions {
   std::size_t node_limit = 100;  // of a leaf of the subgraph tree, in operators
   // The published `ratio`: from what size on, in inputs of its operator, a gradient's update may be delayed, and how
   // many times larger than an activation a tensor may be that it evicts from its place.
   double ratio = 1;
-  RoamLeafSolver leaf_solver = RoamLeafSolver::exact;
   std::int64_t segment_effort = 200'000;  // of the search in one segment, in operators looked at
-  int ilp_nodes = 2'000;                  // of branch and cut in one segment
   bool layout = true;
   OrderProgress progress;
 };
@@ -44,12 +37,11 @@ struct RoamResult {
   // What the pipeline made of the graph.
   std::size_t branches = 0, delayed = 0, key_points = 0, segments = 0, leaves = 0, evicted = 0;
   std::size_t unproven_segments = 0;  // ordered without proof, because their effort ran out
-  std::size_t ilp_segments = 0;       // ordered by CBC
   bool stopped = false;               // by the progress callback; the rest is in the program's order
 };
 
-// Throws InputError where an integer program is asked for in a build without CBC. Precondition: no cycle. Branches
-// times (n + m) for the updates, buffers squared for the layout: 10,000 operators take seconds.
+// Precondition: no cycle. Branches times (n + m) for the updates, buffers squared for the layout: 10,000 operators take
+// seconds.
 RoamResult plan_roam(const OrderGraph& graph, const RoamOptions& options = {});
 
 }  // namespace spillway::planners

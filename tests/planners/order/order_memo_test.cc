@@ -64,9 +64,7 @@ TEST(OrderMemo, EveryPartOfTheQuestionCounts) {
   with_options([](OrderMethodOptions& o) { o.best.effort = 1; });
   with_options([](OrderMethodOptions& o) { o.roam.node_limit = 1; });
   with_options([](OrderMethodOptions& o) { o.roam.ratio = 2; });
-  with_options([](OrderMethodOptions& o) { o.roam.leaf_solver = RoamLeafSolver::ilp; });
   with_options([](OrderMethodOptions& o) { o.roam.segment_effort = 1; });
-  with_options([](OrderMethodOptions& o) { o.roam.ilp_nodes = 1; });
   with_options([](OrderMethodOptions& o) { o.roam.layout = false; });
 }
 

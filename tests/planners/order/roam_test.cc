@@ -7,7 +7,6 @@
 
 #include "base/input_error.h"
 #include "planners/layout/layout_check.h"
-#include "planners/order/integer_program.h"
 #include "planners/order/order_buffers.h"
 #include "planners/order/order_check.h"
 #include "planners/order/order_method.h"
@@ -196,22 +195,6 @@ TEST(Roam, LayoutsNeverOverlap) {
   if (spillway::test::is_full_size()) {
     EXPECT_GT(evicted, 30U);  // rare
   }
-}
-
-TEST(Roam, LeavesByIntegerProgram) {
-  RoamOptions options;
-  options.leaf_solver = RoamLeafSolver::ilp;
-  // Between 0 and 5 four operators in any order.
-  const OrderGraph graph =
-      graph_of(6, {{0, 4, {1, 2}}, {0, 9, {3, 4}}, {1, 2, {5}}, {2, 1, {5}}, {3, 8, {5}}, {4, 3, {5}}, {5, 1, {}}});
-  if (!IntegerProgram::can_solve()) {
-    EXPECT_THROW(plan_roam(graph, options), InputError);
-    return;
-  }
-  const RoamResult ilp = plan_roam(graph, options), exact = plan_roam(graph);
-  EXPECT_EQ(ilp.peak_bytes, exact.peak_bytes);
-  EXPECT_GT(ilp.ilp_segments, 0U);
-  EXPECT_TRUE(check_order(graph, ilp.order).legal());
 }
 
 // Every method gives a legal order with a legal layout (which order_by() and layout_by() assert), none below the best.

@@ -1,8 +1,0 @@
-// In a build without CBC.
-#include "planners/order/cbc/cbc_solver.h"
-
-namespace spillway::planners {
-
-void use_cbc() {}
-
-}  // namespace spillway::planners
