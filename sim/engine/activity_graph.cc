@@ -24,13 +24,11 @@ void ActivityGraph::add_capacity_change(Picos at, LinkId link, Rate capacity) {
 }
 
 ActivityId ActivityGraph::add(std::uint8_t traits, TrackId lane, std::int64_t work) {
-  SPILLWAY_ASSERT(work >= 0 && work_.size() < 0xFFFFFFF0u);
+  SPILLWAY_ASSERT(!finished_ && work >= 0 && work_.size() < 0xFFFFFFF0u);
   const std::uint32_t a = size();
-  std::uint32_t previous = none;
   if (lane != no_lane) {
     Lane& row = lanes_.at(index(lane));
-    previous = row.last;
-    (previous == none ? row.first : lane_next_[previous]) = a;
+    (row.last == none ? row.first : lane_next_[row.last]) = a;
     row.last = a;
     if (row.width > 1) traits = static_cast<std::uint8_t>(traits | on_wide_lane);
   }
@@ -39,7 +37,6 @@ ActivityId ActivityGraph::add(std::uint8_t traits, TrackId lane, std::int64_t wo
   lane_next_.push_back(none);
   flow_index_.push_back((traits & is_flow) != 0 ? static_cast<std::uint32_t>(flows_.size()) - 1 : none);
   traits_.push_back(traits);
-  if (finished_) late_previous_.push_back(previous);
   return ActivityId{a};
 }
 
@@ -69,16 +66,9 @@ void ActivityGraph::set_gap(ActivityId activity, Picos gap) {
 
 void ActivityGraph::add_edge(ActivityId from, ActivityId to, EdgeType type, Picos lag) {
   const std::uint32_t source = index(from), target = index(to);
-  SPILLWAY_ASSERT(source < size() && target < size() && lag >= Picos{});
+  SPILLWAY_ASSERT(!finished_ && source < size() && target < size() && lag >= Picos{});
   if (type == EdgeType::start_to_start) traits_[source] = static_cast<std::uint8_t>(traits_[source] | has_start_edges);
-  const Edge edge{lag, target, type};
-  if (!finished_) {
-    staged_.push_back(StagedEdge{edge, source});
-    return;
-  }
-  if (extra_first_.size() < size()) extra_first_.resize(size(), none);
-  extra_edges_.push_back(ExtraEdge{edge, source, extra_first_[source]});
-  extra_first_[source] = static_cast<std::uint32_t>(extra_edges_.size() - 1);
+  staged_.push_back(StagedEdge{{lag, target, type}, source});
 }
 
 void ActivityGraph::reserve(std::size_t activities, std::size_t edges) {
@@ -93,10 +83,9 @@ void ActivityGraph::reserve(std::size_t activities, std::size_t edges) {
 // Counting sort by source; the order in which a source's edges were added is kept.
 void ActivityGraph::finish() {
   SPILLWAY_ASSERT(!finished_ && staged_.size() < 0xFFFFFFF0u);
-  compact_size_ = size();
-  first_edge_.assign(compact_size_ + std::size_t{1}, 0);
+  first_edge_.assign(size() + std::size_t{1}, 0);
   for (const StagedEdge& row : staged_) ++first_edge_[row.source + 1];
-  for (std::size_t a = 0; a < compact_size_; ++a) first_edge_[a + 1] += first_edge_[a];
+  for (std::size_t a = 0; a < size(); ++a) first_edge_[a + 1] += first_edge_[a];
   std::vector<std::uint32_t> cursor(first_edge_.begin(), first_edge_.end() - 1);
   edges_.resize(staged_.size());
   for (const StagedEdge& row : staged_) edges_[cursor[row.source]++] = row.edge;
@@ -107,8 +96,7 @@ void ActivityGraph::finish() {
 std::size_t ActivityGraph::memory_bytes() const {
   const auto bytes = [](const auto& column) { return column.capacity() * sizeof(column[0]); };
   return bytes(work_) + bytes(lane_) + bytes(lane_next_) + bytes(flow_index_) + bytes(traits_) + bytes(release_) +
-         bytes(gap_) + bytes(flows_) + bytes(lanes_) + bytes(staged_) + bytes(first_edge_) + bytes(edges_) +
-         bytes(extra_first_) + bytes(late_previous_) + bytes(extra_edges_);
+         bytes(gap_) + bytes(flows_) + bytes(lanes_) + bytes(staged_) + bytes(first_edge_) + bytes(edges_);
 }
 
 }  // namespace spillway::sim

@@ -11,8 +11,7 @@
 // Host threads, GPU streams, copy engines and communicators are lanes; launches, event waits, syncs and
 // launch-queue limits are edges with lags; copies are flows; compute may be a flow of work units.
 //
-// Columns, not objects: an activity is an index. Fill, then finish() once; add_* and add_edge keep
-// working after finish() (used by Executor::append), into overflow lists beside the compact edge table.
+// Columns, not objects: an activity is an index. Fill, then finish() once, and run.
 // Errors: a value out of its range is a programmer error (SPILLWAY_ASSERT).
 #pragma once
 
@@ -84,7 +83,6 @@ class ActivityGraph {
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(work_.size()); }
   [[nodiscard]] std::uint32_t lane_count() const { return static_cast<std::uint32_t>(lanes_.size()); }
   [[nodiscard]] std::uint32_t link_count() const { return network_.link_count(); }
-  [[nodiscard]] std::size_t edge_count() const { return edges_.size() + staged_.size() + extra_edges_.size(); }
   [[nodiscard]] bool finished() const { return finished_; }
 
   // Bits of traits().
@@ -110,28 +108,10 @@ class ActivityGraph {
   // Bytes of all columns, for the memory budget.
   [[nodiscard]] std::size_t memory_bytes() const;
 
-  // Compact out-edges of an activity; those added after finish() come by for_each_extra_edge.
+  // Out-edges of an activity.
   [[nodiscard]] std::span<const Edge> edges(std::uint32_t a) const {
-    return a < compact_size_ ? std::span(edges_.data() + first_edge_[a], first_edge_[a + 1] - first_edge_[a])
-                             : std::span<const Edge>();
+    return std::span(edges_.data() + first_edge_[a], first_edge_[a + 1] - first_edge_[a]);
   }
-  [[nodiscard]] bool has_extra_edges() const { return !extra_edges_.empty(); }
-  template <class Visit>
-  void for_each_extra_edge(std::uint32_t a, Visit&& visit) const {
-    for (std::uint32_t e = a < extra_first_.size() ? extra_first_[a] : none; e != none; e = extra_edges_[e].next)
-      visit(extra_edges_[e].edge);
-  }
-  // Predecessor on the lane of an activity added after finish(), else no_activity.
-  [[nodiscard]] ActivityId late_lane_previous(std::uint32_t a) const {
-    return ActivityId{late_previous_[a - compact_size_]};
-  }
-  // The i-th edge added after finish(), with its source.
-  struct ExtraEdge {
-    Edge edge;
-    std::uint32_t source = 0;
-    std::uint32_t next = 0;
-  };
-  [[nodiscard]] const std::vector<ExtraEdge>& extra_edges() const { return extra_edges_; }
 
  private:
   static constexpr std::uint32_t none = 0xFFFFFFFFu;
@@ -151,14 +131,11 @@ class ActivityGraph {
   std::vector<FlowSpec> flows_;       // one row per flow activity
   std::vector<Lane> lanes_;
   std::vector<StagedEdge> staged_;         // until finish()
-  std::vector<std::uint32_t> first_edge_;  // compact_size_ + 1 offsets into edges_
+  std::vector<std::uint32_t> first_edge_;  // size() + 1 offsets into edges_
   std::vector<Edge> edges_;
-  std::vector<std::uint32_t> extra_first_, late_previous_;
-  std::vector<ExtraEdge> extra_edges_;
   std::vector<CapacityChange> capacity_changes_;
   std::vector<ReservoirSpec> reservoirs_;
   FluidNetwork network_;
-  std::uint32_t compact_size_ = 0;
   bool finished_ = false;
 };
 

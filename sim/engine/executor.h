@@ -15,14 +15,9 @@
 //   void on_start(ActivityId, Picos)           the activity starts (phase dispatch)
 //   void on_end(ActivityId, Picos)             it ends (phase completion; instants and empty flows: dispatch)
 //   void on_rate(ActivityId, Picos, Rate)      a flow's rate changed (phase resolve)
-//   void on_instant(Executor&, EventPhase, Picos)   called with
-//       EventPhase::free, then EventPhase::allocation    after ends at this instant, before anything else starts
-//       EventPhase::sampling                        once the instant is over and rates are solved
-// A *controller* is a sink whose on_instant calls append(), block(), unblock() or set_capacity(); what it
-// lets start at once does so at the same instant, which then goes through its phases again.
 //
 // Cost: a delay on a lane about 100-200 ns in all; a flow one or two solves of its component.
-// Fork: copying an executor copies its whole state (the graph is shared until one of them appends).
+// Fork: copying an executor copies its whole state (the graph is shared).
 // Errors: InputError when the clock would pass Picos::max() (106 days). Cancelled when the thread is asked to stop
 // (base/stop.h).
 #pragma once
@@ -52,66 +47,15 @@ class Executor : public ExecutorState {
   [[nodiscard]] Sink& sink() { return sink_; }
   [[nodiscard]] const Sink& sink() const { return sink_; }
 
-  // The following may be called before a run, between runs, or from on_instant.
-
-  // fill(ActivityGraph&) may add activities on existing lanes and paths, and edges to activities that
-  // haven't started. Sources that have already started or ended count as satisfied at that time.
-  template <class Fill>
-  void append(Fill&& fill) {
-    const Appended before = begin_append();
-    fill(own_graph());
-    end_append(before);
-  }
-  // A blocked activity doesn't start until it was unblocked as often as it was blocked. Not yet started only.
-  void block(ActivityId activity) { add_block(activity); }
-  void unblock(ActivityId activity) {
-    remove_block(activity);
-    satisfy(index(activity), now_);
-  }
-  // From now on. Not for a link governed by a reservoir.
-  void set_capacity(LinkId link, Rate capacity) { network_.set_capacity(link, capacity); }
-
  private:
-  static constexpr bool watches_instants = requires(Sink & s, Executor& e) {
-    s.on_instant(e, EventPhase::free, Picos{});
-  };
-
   void handle(const EventQueue::Event& event);
-  bool close_phase(Picos next_time, EventPhase next_phase);
   void start_activity(std::uint32_t a);
   void end_activity(std::uint32_t a);
   void end_flow(std::uint32_t slot);
   void resolve();
 
   Sink sink_;
-  bool ends_seen_ = false, sample_due_ = false;
 };
-
-// What is left to do at this instant before an event at (next_time, next_phase) may be handled. Returns true
-// when something was done that may have put an earlier event in front of it.
-template <class Sink>
-bool Executor<Sink>::close_phase(Picos next_time, EventPhase next_phase) {
-  if constexpr (watches_instants) {
-    if (ends_seen_ && (next_time > now_ || next_phase > EventPhase::completion)) {
-      ends_seen_ = false;
-      sink_.on_instant(*this, EventPhase::free, now_);
-      sink_.on_instant(*this, EventPhase::allocation, now_);
-      return true;
-    }
-  }
-  if (next_time <= now_) return false;
-  if (network_.dirty()) {
-    resolve();
-    return true;
-  }
-  if constexpr (watches_instants) {
-    if (std::exchange(sample_due_, false)) {
-      sink_.on_instant(*this, EventPhase::sampling, now_);
-      return true;
-    }
-  }
-  return false;
-}
 
 template <class Sink>
 Outcome Executor<Sink>::run_until(Picos limit) {
@@ -124,10 +68,11 @@ Outcome Executor<Sink>::run_until(Picos limit) {
     const bool empty = queue_.empty();
     const EventQueue::Event next = empty ? EventQueue::Event{Picos::max(), 0, 0, 0} : queue_.top();
     const bool idle = empty || next.time > now_;
-    if (idle || watches_instants) {
-      if (close_phase(next.time, next.phase())) continue;
-    }
     if (idle) {
+      if (network_.dirty()) {
+        resolve();  // which may put an earlier event in front of that one
+        continue;
+      }
       if (ended_ == graph_->size()) status = RunStatus::finished;
       if (empty || status == RunStatus::finished || next.time > limit) {
         if (empty && status != RunStatus::finished) status = RunStatus::stalled;
@@ -144,7 +89,6 @@ Outcome Executor<Sink>::run_until(Picos limit) {
 
 template <class Sink>
 void Executor<Sink>::handle(const EventQueue::Event& event) {
-  if constexpr (watches_instants) sample_due_ = true;
   switch (static_cast<EventKind>(event.kind & ~EventQueue::timer_bit)) {
     case EventKind::start:
       return start_activity(event.target);
@@ -161,7 +105,6 @@ void Executor<Sink>::handle(const EventQueue::Event& event) {
 
 template <class Sink>
 void Executor<Sink>::start_activity(std::uint32_t a) {
-  if (pending_[a] != 0 || start_[a] > now_) return;  // held again since it was scheduled
   pending_[a] = running;
   start_[a] = now_;
   note(EventKind::start, a);
@@ -179,7 +122,6 @@ void Executor<Sink>::start_activity(std::uint32_t a) {
 
 template <class Sink>
 void Executor<Sink>::end_activity(std::uint32_t a) {
-  if constexpr (watches_instants) ends_seen_ = true;
   pending_[a] = done;
   end_[a] = now_;
   last_end_ = now_;

@@ -39,15 +39,6 @@ Rate ExecutorState::rate(ActivityId a) const {
   return Rate{};
 }
 
-std::vector<Picos> ExecutorState::lane_busy() const {
-  std::vector<Picos> busy(graph_->lane_count());
-  for (std::uint32_t a = 0; a < graph_->size(); ++a) {
-    if (graph_->lane(a) == no_lane || pending_[a] < running) continue;
-    busy[index(graph_->lane(a))] += (pending_[a] == done ? end_[a] : now_) - start_[a];
-  }
-  return busy;
-}
-
 std::vector<LaneDigest> ExecutorState::lane_digests() const {
   const ActivityGraph& g = *graph_;
   std::vector<LaneDigest> lanes(g.lane_count() + 1);
@@ -100,7 +91,6 @@ std::string ExecutorState::check_activity(std::uint32_t a) const {
       broken = fmt::format("activity {} started before its edge from {} let it", edge.target, a);
   };
   for (const ActivityGraph::Edge& edge : g.edges(a)) check(edge);
-  g.for_each_extra_edge(a, check);
   return broken;
 }
 
@@ -145,7 +135,6 @@ std::vector<std::vector<std::uint32_t>> ExecutorState::unmet() const {
       if (!met && pending_[edge.target] < running) sources[edge.target].push_back(a);
     };
     for (const ActivityGraph::Edge& edge : g.edges(a)) add(edge);
-    g.for_each_extra_edge(a, add);
     const std::uint32_t next = index(g.lane_next(a));
     if (next == none || pending_[a] == done || pending_[next] >= running) continue;
     const TrackId lane = g.lane(a);
@@ -157,7 +146,7 @@ std::vector<std::vector<std::uint32_t>> ExecutorState::unmet() const {
 }
 
 // From the lowest unstarted activity, always to the first unmet condition: ends at one that can't go on by
-// itself (a stalled flow, a blocked activity), or comes round in a cycle.
+// itself (a stalled flow), or comes round in a cycle.
 void ExecutorState::diagnose(Outcome& outcome) const {
   const std::vector<std::vector<std::uint32_t>> sources = unmet();
   std::vector<std::uint32_t> seen(graph_->size(), none);
@@ -172,8 +161,7 @@ void ExecutorState::diagnose(Outcome& outcome) const {
     }
     seen[a] = static_cast<std::uint32_t>(walk.size());
     walk.push_back(ActivityId{a});
-    const bool blocked = a < blocks_.size() && blocks_[a] > 0;
-    if (pending_[a] >= running || blocked || sources[a].empty()) break;
+    if (pending_[a] >= running || sources[a].empty()) break;
     a = sources[a].front();
   }
   outcome.status = RunStatus::stalled;

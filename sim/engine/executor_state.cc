@@ -26,7 +26,6 @@ ExecutorState::ExecutorState(ActivityGraph graph, const ExecutorOptions& options
   for (std::uint32_t a = 0; a < count; ++a) {
     start_[a] = g.release(a);
     for (const ActivityGraph::Edge& edge : g.edges(a)) ++pending_[edge.target];
-    g.for_each_extra_edge(a, [&](const ActivityGraph::Edge& edge) { ++pending_[edge.target]; });
     const std::uint32_t next = index(g.lane_next(a));
     if ((g.traits(a) & ActivityGraph::on_wide_lane) != 0) {
       ++pending_[a];
@@ -137,65 +136,6 @@ void ExecutorState::end_of_time(std::uint32_t a) {
   throw InputError("", "activity " + std::to_string(a),
                    "it would begin or end after the end of simulated time (106 days)",
                    "check durations, lags and release times");
-}
-
-ExecutorState::Appended ExecutorState::begin_append() const { return {graph_->size(), graph_->extra_edges().size()}; }
-
-ActivityGraph& ExecutorState::own_graph() {
-  if (graph_.use_count() != 1) graph_ = std::make_shared<ActivityGraph>(*graph_);
-  return const_cast<ActivityGraph&>(*graph_);  // sole owner, and it was made non-const
-}
-
-void ExecutorState::end_append(const Appended& before) {
-  const ActivityGraph& g = *graph_;
-  SPILLWAY_ASSERT(g.lane_count() == lanes_.size() && g.link_count() == network_.link_count());
-  SPILLWAY_ASSERT(g.network().path_count() == network_.path_count());
-  pending_.resize(g.size(), 1);
-  start_.resize(g.size());
-  end_.resize(g.size());
-  for (std::size_t e = before.edges; e < g.extra_edges().size(); ++e) {
-    const auto& [edge, source, next] = g.extra_edges()[e];
-    SPILLWAY_ASSERT(pending_[edge.target] < running);
-    const bool from_end = edge.type == EdgeType::end_to_start;
-    if (from_end ? pending_[source] != done : pending_[source] < running) {
-      ++pending_[edge.target];
-    } else {
-      const Picos since = from_end ? end_[source] : start_[source];
-      start_[edge.target] = std::max(start_[edge.target], later(since, edge.lag, edge.target));
-    }
-  }
-  for (std::uint32_t a = before.activities; a < g.size(); ++a) {
-    start_[a] = std::max(start_[a], std::max(g.release(a), now_));
-    const std::uint32_t previous = index(g.late_lane_previous(a));
-    const std::uint32_t lane = index(g.lane(a));
-    if ((g.traits(a) & ActivityGraph::on_wide_lane) != 0) {
-      ++pending_[a];
-      if (lanes_[lane].head == none) lanes_[lane].head = a;
-      if (begun_) grant(lane);
-    } else if (previous != none) {
-      if (pending_[previous] != done) {
-        ++pending_[a];
-      } else {
-        start_[a] = std::max(start_[a], later(end_[previous], g.gap(a), a));
-      }
-    }
-  }
-  if (!begun_) return;
-  for (std::uint32_t a = before.activities; a < g.size(); ++a) satisfy(a, start_[a]);
-}
-
-void ExecutorState::add_block(ActivityId activity) {
-  const std::uint32_t a = index(activity);
-  SPILLWAY_ASSERT(pending_[a] < running);
-  if (blocks_.size() < pending_.size()) blocks_.resize(pending_.size());
-  ++blocks_[a];
-  ++pending_[a];
-}
-
-void ExecutorState::remove_block(ActivityId activity) {
-  const std::uint32_t a = index(activity);
-  SPILLWAY_ASSERT(a < blocks_.size() && blocks_[a] > 0);
-  --blocks_[a];
 }
 
 }  // namespace spillway::sim

@@ -25,7 +25,7 @@ enum class RunStatus : std::uint8_t {
   finished,  // every activity ended
   paused,    // run_until() reached its limit
   deadlock,  // a cycle of edges and lane order: see Outcome::cycle
-  stalled,   // flows at rate 0, or activities held by block(): see Outcome::waiting
+  stalled,   // flows at rate 0: see Outcome::waiting
 };
 
 struct Outcome {
@@ -37,7 +37,7 @@ struct Outcome {
   std::uint64_t fingerprint = 0;   // of the outcome (fingerprint.h)
   // deadlock: each activity waits for the next one, the last for the first.
   std::vector<ActivityId> cycle;
-  // stalled: from a waiting activity to the stalled or blocked one that holds it up.
+  // stalled: from a waiting activity to the stalled one that holds it up.
   std::vector<ActivityId> waiting;
 
   [[nodiscard]] bool ok() const { return status == RunStatus::finished; }
@@ -64,8 +64,6 @@ class ExecutorState {
   [[nodiscard]] FluidNetwork::LinkTotals link_totals(LinkId link) const { return network_.totals(link, now_); }
   [[nodiscard]] const FluidNetwork& network() const { return network_; }
   [[nodiscard]] const Reservoir& reservoir(ReservoirId id) const { return reservoirs_[index(id)]; }
-  // Sum over each lane's activities of the time they ran, those still running until now. O(activities).
-  [[nodiscard]] std::vector<Picos> lane_busy() const;
 
   // Empty when all hold, else the first that doesn't, in words: every edge, lag, gap, release and delay kept,
   // every activity ran once (if the run finished), no lane ran more than its width at once, bytes in == bytes
@@ -89,10 +87,6 @@ class ExecutorState {
 
   // Values are part of the event digest.
   enum class EventKind : std::uint32_t { start = 1, delay_end, flow_end, capacity, reservoir };
-  struct Appended {
-    std::uint32_t activities = 0;
-    std::size_t edges = 0;
-  };
 
   ExecutorState(ActivityGraph graph, const ExecutorOptions& options);
   // Schedules what may start by itself; the first call only.
@@ -121,12 +115,6 @@ class ExecutorState {
   }
   [[noreturn]] static void end_of_time(std::uint32_t a);
 
-  Appended begin_append() const;
-  ActivityGraph& own_graph();  // copy-on-write
-  void end_append(const Appended& before);
-  void add_block(ActivityId activity);
-  void remove_block(ActivityId activity);
-
   std::shared_ptr<const ActivityGraph> graph_;
   EventQueue queue_;
   FluidNetwork network_;
@@ -135,7 +123,6 @@ class ExecutorState {
   std::vector<std::uint32_t> pending_;         // conditions left, or running / done
   std::vector<Picos> start_;                   // earliest start until started
   std::vector<Picos> end_;
-  std::vector<std::uint32_t> blocks_;  // block() depth, empty until used
   std::vector<LaneState> lanes_;
   Digest events_digest_;
   std::uint64_t events_ = 0;
@@ -166,10 +153,6 @@ inline void ExecutorState::satisfy(std::uint32_t a, Picos at) {
 inline void ExecutorState::follow_edges(std::uint32_t a, EdgeType type) {
   for (const ActivityGraph::Edge& edge : graph_->edges(a))
     if (edge.type == type) satisfy(edge.target, later(now_, edge.lag, edge.target));
-  if (!graph_->has_extra_edges()) return;
-  graph_->for_each_extra_edge(a, [&](const ActivityGraph::Edge& edge) {
-    if (edge.type == type) satisfy(edge.target, later(now_, edge.lag, edge.target));
-  });
 }
 
 }  // namespace spillway::sim

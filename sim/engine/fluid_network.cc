@@ -110,7 +110,6 @@ std::uint32_t FluidNetwork::start(Picos now, std::int64_t amount, PathId path, R
   flow.hops = path_hops_[index(path)];
   flow.owner = owner;
   flow.active = true;
-  ++active_;
   if (flow.hops == 0) pathless_.push_back(slot);
   const bool replaces = !vacancies_.empty() && take_vacancy(flow);
   if (replaces) {
@@ -148,7 +147,6 @@ void FluidNetwork::finish(Picos now, std::uint32_t slot) {
   }
   if (flow.hops > 0) vacancies_.push_back(Vacancy{flow.cap, flow.rate.count(), flow.weight, flow.first_hop, flow.hops});
   flow.active = false;
-  --active_;
   free_slots_.push_back(slot);
 }
 

@@ -96,7 +96,6 @@ class FluidNetwork {
 
   [[nodiscard]] const Flow& flow(std::uint32_t slot) const { return flows_[slot]; }
   [[nodiscard]] std::uint32_t slot_count() const { return static_cast<std::uint32_t>(flows_.size()); }
-  [[nodiscard]] std::uint32_t active_flows() const { return active_; }
   [[nodiscard]] std::uint32_t link_count() const { return static_cast<std::uint32_t>(links_.size()); }
   [[nodiscard]] std::uint32_t path_count() const { return static_cast<std::uint32_t>(path_first_.size()); }
   [[nodiscard]] Rate capacity(LinkId link) const { return links_[index(link)].capacity; }
@@ -164,7 +163,7 @@ class FluidNetwork {
   std::vector<std::uint32_t> dirty_links_, pathless_;
   std::vector<Vacancy> vacancies_;
   std::vector<std::uint32_t> component_, component_links_, changed_, earliest_;  // of the last solve
-  std::uint32_t solves_ = 0, active_ = 0;
+  std::uint32_t solves_ = 0;
   bool any_capped_ = false;  // in the component being solved
 };
 
