@@ -170,7 +170,6 @@ std::uint16_t layer_in(std::string_view name) {
 
 struct DerivedLife {
   OpId allocated_at = OpId::none;
-  Bytes bytes{};
   TensorId tensor = TensorId::none;
 };
 
@@ -182,7 +181,7 @@ void visit_lives(const Trace& trace, Visit visit) {
     if (event.device < 0 || event.address.count() == 0) continue;
     const std::pair key(event.device, event.address.count());
     if (event.action == MemoryAction::allocate) {
-      live[key] = {event.anchor, event.bytes, event.tensor};
+      live[key] = {event.anchor, event.tensor};
     } else if (event.action == MemoryAction::free_requested) {
       const auto found = live.find(key);
       if (found == live.end()) continue;
@@ -263,17 +262,6 @@ void derive_activations(Trace& trace) {
     TensorRole& role = trace.tensors.role[index_of(life.tensor)];
     if (role == TensorRole::unknown) role = TensorRole::activation;
   });
-}
-
-Bytes saved_activation_bytes(const Trace& trace, std::uint16_t step) {
-  constexpr std::array needed = {Capability::memory, Capability::phases};
-  trace.require(needed, "the size of the saved activations");
-  Bytes sum{};
-  visit_lives(trace, [&](const DerivedLife& life, OpId freed_at) {
-    if (!is_saved_activation(trace, life, freed_at)) return;
-    if (step == no_index16 || trace.ops.step[index_of(life.allocated_at)] == step) sum += life.bytes;
-  });
-  return sum;
 }
 
 void derive(Trace& trace) {

@@ -33,9 +33,4 @@ void derive_layers(Trace& trace);
 // Gives role activation to tensors of unknown role that are allocated in a forward and freed in a backward phase.
 void derive_activations(Trace& trace);
 
-// Bytes of GPU memory allocated in the forward and freed in the backward phase of that step (an index into
-// Trace::steps; no_index16: of the whole trace). Blocks are paired by address. Throws InputError without the
-// capabilities memory and phases.
-Bytes saved_activation_bytes(const Trace& trace, std::uint16_t step);
-
 }  // namespace spillway::traces

@@ -25,43 +25,8 @@ void fill_rows(QImage& image, int left, int right, int top, int bottom, std::uin
   }
 }
 
-void paint_legend(QPainter& painter, const PlotFrame& frame, const std::vector<LegendEntry>& entries,
-                  const Theme& theme, double top) {
-  double x = frame.gutter + 10;
-  const double y = top;
-  for (const LegendEntry& entry : entries) {
-    const double width = painter.fontMetrics().horizontalAdvance(entry.words) + 30;
-    if (x + width > frame.size.width()) break;
-    QColor back = theme.panel;
-    back.setAlpha(215);
-    painter.fillRect(QRectF(x - 4, y - 3, width, 20), back);
-    painter.fillRect(QRectF(x, y + 1, 12, 12), entry.color);
-    painter.setPen(theme.text);
-    painter.drawText(QRectF(x + 17, y - 2, width, 18), Qt::AlignVCenter | Qt::AlignLeft, entry.words);
-    x += width + 6;
-  }
-}
-
 void paint_elided(QPainter& painter, const QRectF& rect, int flags, const QString& text) {
   painter.drawText(rect, flags, painter.fontMetrics().elidedText(text, Qt::ElideRight, static_cast<int>(rect.width())));
-}
-
-void paint_time_axis(QPainter& painter, const PlotFrame& frame, TimeRange view, const Theme& theme, bool timed) {
-  const QRect plot = frame.plot();
-  const TimeAxis axis = frame.axis_of(view);
-  painter.fillRect(QRect(0, 0, frame.size.width(), frame.axis), theme.panel);
-  const int tick_room = painter.fontMetrics().horizontalAdvance("000.000 ms") + 24;
-  const auto ticks = axis.ticks(std::max(1, plot.width() / tick_room), timed);
-  for (const Tick& tick : ticks) {
-    const double x = plot.left() + axis.x(tick.at);
-    painter.setPen(theme.grid);
-    painter.drawLine(QPointF(x, frame.axis - 5), QPointF(x, frame.size.height()));
-    painter.setPen(theme.muted);
-    const QString label = QString::fromStdString(tick.label);
-    const double width = painter.fontMetrics().horizontalAdvance(label);
-    const double left = std::min(x + 3, frame.size.width() - width - 2);
-    painter.drawText(QRectF(left, 0, width + 2, frame.axis), Qt::AlignVCenter | Qt::AlignLeft, label);
-  }
 }
 
 void paint_marks(QPainter& painter, const PlotFrame& frame, TimeRange view, const Theme& theme,

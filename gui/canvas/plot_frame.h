@@ -47,15 +47,7 @@ QImage blank(const PlotFrame& frame, const Theme& theme);
 // Fills [left, right) x [top, bottom), device pixels, cut to the image. 32-bit images only.
 void fill_rows(QImage& image, int left, int right, int top, int bottom, std::uint32_t color);
 
-void paint_time_axis(QPainter& painter, const PlotFrame& frame, TimeRange view, const Theme& theme, bool timed);
 void paint_marks(QPainter& painter, const PlotFrame& frame, TimeRange view, const Theme& theme, const PlotMarks& marks);
-struct LegendEntry {
-  QColor color;
-  QString words;
-};
-// In a row from the left of the plot, at `top`; those that don't fit are left out.
-void paint_legend(QPainter& painter, const PlotFrame& frame, const std::vector<LegendEntry>& entries,
-                  const Theme& theme, double top);
 // `text` in `rect`, cut with an ellipsis where it doesn't fit.
 void paint_elided(QPainter& painter, const QRectF& rect, int flags, const QString& text);
 

@@ -12,15 +12,6 @@ constexpr double edge_tolerance = 0.25;  // pixels
 
 }  // namespace
 
-void SpanLane::reserve(std::size_t count) {
-  begins_.reserve(count);
-  ends_.reserve(count);
-  colors_.reserve(count);
-  ids_.reserve(count);
-  sums_.reserve(count / stride + 1);
-  block_begins_.reserve(count / stride + 1);
-}
-
 void SpanLane::add(std::int64_t begin, std::int64_t end, std::uint8_t color, std::uint32_t id) {
   if (begins_.size() % stride == 0) {
     sums_.push_back(running_);

@@ -33,7 +33,6 @@ class SpanLane {
  public:
   // Precondition: begin >= the end of the span before, end >= begin, color < most_span_colors. id: the caller's own.
   void add(std::int64_t begin, std::int64_t end, std::uint8_t color, std::uint32_t id);
-  void reserve(std::size_t count);
 
   [[nodiscard]] std::size_t size() const { return begins_.size(); }
   [[nodiscard]] std::int64_t begin(std::size_t i) const { return begins_[i]; }

@@ -39,7 +39,6 @@ class ScenarioPanel : public QWidget {
   [[nodiscard]] KeysShown shown() const { return which_; }
   // By label, key or description; empty: no more. All keys are looked through.
   void filter(const QString& words);
-  [[nodiscard]] QLineEdit& filter_line() { return *filter_; }
   [[nodiscard]] QScrollBar* verticalScrollBar() const;
   // value: as --set takes it, null to take the key out. goes_on: a slider is being dragged.
   std::function<void(const Control& control, const std::string& value, bool goes_on)> on_edit;

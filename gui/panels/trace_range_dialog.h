@@ -26,7 +26,6 @@ class TraceRangeDialog : public QDialog {
 
   // What is no number counts as left empty.
   [[nodiscard]] ReadRange range() const;
-  [[nodiscard]] bool is_surveyed() const { return survey_.has_value(); }
   [[nodiscard]] QListWidget& steps() { return *steps_; }
 
  private:

@@ -77,12 +77,6 @@ bool ScenarioDocument::set(const std::string& key, const std::string& value, boo
   return become(with_setting(text_, key + "=" + value), key, goes_on);
 }
 
-bool ScenarioDocument::set_all(const std::vector<std::string>& settings) {
-  std::string text = text_;
-  for (const std::string& setting : settings) text = with_setting(text, setting);
-  return become(std::move(text), "", false);
-}
-
 bool ScenarioDocument::replace(const std::string& text) { return become(text, "", false); }
 
 bool ScenarioDocument::undo() {

@@ -28,12 +28,9 @@ class ScenarioDocument {
   [[nodiscard]] std::optional<std::string> value(const std::string& key) const;
   // False when nothing changes. goes_on: a further value of the same drag; undone with the ones before in one step.
   bool set(const std::string& key, const std::string& value, bool goes_on = false);
-  // Several at once, one step.
-  bool set_all(const std::vector<std::string>& settings);
   bool replace(const std::string& text);
 
   [[nodiscard]] bool can_undo() const { return !undone_to_.empty(); }
-  [[nodiscard]] bool can_redo() const { return !redone_to_.empty(); }
   // Steps made and not undone: where the document is on its way.
   [[nodiscard]] std::size_t steps() const { return steps_; }
   static constexpr std::size_t most_steps = 1'000;  // that can be undone

@@ -339,14 +339,6 @@ void Session::open(ScenarioDocument document, ReadRange range, int parent, const
   ask();
 }
 
-void Session::adopt(ScenarioDocument document) {
-  opening_.reset();
-  add_opened({std::move(document), {}, -1, {}});
-  stale_ = true;
-  edited_at_ = QDateTime::currentMSecsSinceEpoch();
-  ask();
-}
-
 void Session::edited() {
   edited_text_ = current_->document.text();
   if (std::exchange(opening_, std::nullopt)) {
@@ -381,16 +373,6 @@ void Session::edit(const std::string& key, const std::string& value, bool goes_o
     const std::string before = document.text();
     const std::size_t steps = document.steps();
     if (document.set(key, value, goes_on)) stepped(before, document.steps() != steps, {});
-  } catch (const std::exception& error) {
-    if (on_error) on_error(describe_error(error));
-  }
-}
-
-void Session::edit_all(const std::vector<std::string>& settings, const std::string& name) {
-  if (current_ == nullptr) return;
-  try {
-    const std::string before = current_->document.text();
-    if (current_->document.set_all(settings)) stepped(before, true, name);
   } catch (const std::exception& error) {
     if (on_error) on_error(describe_error(error));
   }

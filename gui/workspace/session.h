@@ -29,8 +29,6 @@ class Session {
   // (on_error), or is given up by cancel() or an edit, all stays as it is. parent: of whom it is a what-if; -1: of
   // none. A scenario that is there already, unchanged, is gone to instead.
   void open(ScenarioDocument document, ReadRange range = {}, int parent = -1, const std::string& name = {});
-  // One more at once, whatever its replay comes to: work from an earlier session.
-  void adopt(ScenarioDocument document);
 
   [[nodiscard]] const std::vector<std::unique_ptr<Variant>>& variants() const { return variants_; }
   [[nodiscard]] const Variant* variant(int id) const;  // null: there is none
@@ -43,7 +41,6 @@ class Session {
   // Its children become its parent's. The last one stays. What was removed comes back by restore_removed().
   void remove(int id);
   bool restore_removed();
-  [[nodiscard]] bool has_removed() const { return !removed_.empty(); }
   // Variants whose changes are in no file.
   [[nodiscard]] std::vector<int> changed() const;
   [[nodiscard]] StoredWorkspace stored() const;
@@ -69,8 +66,7 @@ class Session {
   [[nodiscard]] QUndoGroup& history() { return history_; }
 
   void edit(const std::string& key, const std::string& value, bool goes_on);
-  // Several keys, or the whole text at once: one step to undo. name: of the step; empty: what changed.
-  void edit_all(const std::vector<std::string>& settings, const std::string& name = {});
+  // The whole text at once: one step to undo. name: of the step; empty: what changed.
   void become(const std::string& text, const std::string& name = {});
   void undo();
   void redo();

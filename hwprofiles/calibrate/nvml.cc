@@ -111,17 +111,7 @@ NvmlState Nvml::state(unsigned index) const {
   state.milliwatts = library_->ask<unsigned>("nvmlDeviceGetPowerUsage", *device);
   state.limit_milliwatts = library_->ask<unsigned>("nvmlDeviceGetEnforcedPowerLimit", *device);
   state.celsius = library_->ask<unsigned>("nvmlDeviceGetTemperature", *device, gpu_sensor);
-  using Reasons = unsigned long long;
-  if (const auto reasons = library_->ask<Reasons>("nvmlDeviceGetCurrentClocksThrottleReasons", *device))
-    state.throttle_reasons = *reasons;
   return state;
-}
-
-std::string Nvml::driver_version() const {
-  const auto version_of = library_->find<int(char*, unsigned)>("nvmlSystemGetDriverVersion");
-  std::array<char, 96> version{};
-  if (version_of == nullptr || version_of(version.data(), version.size() - 1) != success) return "";
-  return version.data();
 }
 
 }  // namespace spillway::hwprofiles

@@ -19,8 +19,7 @@ struct NvmlGpu {
 // Of one moment; nothing where the GPU doesn't tell.
 struct NvmlState {
   std::optional<unsigned> sm_clock_mhz, memory_clock_mhz, milliwatts, celsius;
-  std::optional<unsigned> limit_milliwatts;       // that the clock is held to now
-  std::optional<std::uint64_t> throttle_reasons;  // nvmlClocksThrottleReason bits; 1: idle
+  std::optional<unsigned> limit_milliwatts;  // that the clock is held to now
 };
 
 class Nvml {
@@ -31,7 +30,6 @@ class Nvml {
   [[nodiscard]] std::vector<NvmlGpu> gpus() const;
   // Precondition: index < gpus().size().
   [[nodiscard]] NvmlState state(unsigned index) const;
-  [[nodiscard]] std::string driver_version() const;  // empty: unknown
 
  private:
   struct Library;

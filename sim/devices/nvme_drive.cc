@@ -73,16 +73,6 @@ NvmeModel nvme_model(const NvmeProfile& drive, Bytes extent, std::int64_t queue_
   return model;
 }
 
-DriveWear drive_wear(const NvmeProfile& drive, Bytes host_bytes, double write_amplification) {
-  SPILLWAY_ASSERT(host_bytes >= Bytes::zero() && write_amplification >= 1);
-  DriveWear wear{host_bytes, fraction_of(host_bytes, write_amplification), 0};
-  if (drive.rated_endurance && drive.rated_endurance->value > Bytes::zero()) {
-    wear.rated_fraction =
-        static_cast<double>(host_bytes.count()) / static_cast<double>(drive.rated_endurance->value.count());
-  }
-  return wear;
-}
-
 double life_years(Bytes endurance, Bytes bytes_per_step, Picos step) {
   SPILLWAY_ASSERT(endurance >= Bytes::zero() && step > Picos::zero());
   if (bytes_per_step <= Bytes::zero()) return std::numeric_limits<double>::infinity();

@@ -43,14 +43,6 @@ inline constexpr Bytes default_extent{1 << 20};  // tensors are written in large
 // Throws InputError when the profile states no sequential rates; `queue_depth` 0 takes the profile's.
 NvmeModel nvme_model(const NvmeProfile& drive, Bytes extent = default_extent, std::int64_t queue_depth = 0);
 
-// What writing does to a drive. NAND bytes = host bytes x write amplification (>= 1, default 1: large extents
-// written in order and freed in bulk).
-struct DriveWear {
-  Bytes host_bytes, nand_bytes;
-  double rated_fraction = 0;  // of the rated endurance used; 0 when the profile rates none
-};
-DriveWear drive_wear(const NvmeProfile& drive, Bytes host_bytes, double write_amplification = 1);
-
 // Years until `endurance` bytes are written at `bytes_per_step` every `step`: endurance * step / bytes_per_step.
 // Infinity when nothing is written. This is the published simple relation (SSDTrain, arXiv 2408.10013, section
 // III-D, without its retention and write-amplification factors); it knows no temperature, no retention, no

@@ -73,17 +73,6 @@ std::string layer_of_name(std::string_view name) {
                                    : "layer " + std::string(name.substr(at + before.size(), end - at - before.size()));
 }
 
-void fold(const HeldNode& node, const std::string& path, std::string& into) {
-  Bytes own = node.bytes;
-  for (const HeldNode& child : node.children) own -= child.bytes;
-  std::string name = node.name;
-  std::replace(name.begin(), name.end(), ';', ',');
-  std::replace(name.begin(), name.end(), '\n', ' ');
-  const std::string whole = path.empty() ? name : path + ";" + name;
-  if (own > Bytes(0)) into += whole + " " + std::to_string(own.count()) + "\n";
-  for (const HeldNode& child : node.children) fold(child, whole, into);
-}
-
 }  // namespace
 
 HeldNode held_by_stack(const MemoryDiagnosis& diagnosis) {
@@ -148,12 +137,6 @@ HeldNode held_by_owner(const Trace& trace, const MemoryPicture& picture, std::in
     builder.add({kind, layer, name}, {block.size, 1, static_cast<std::int64_t>(i), block.size});
   }
   return builder.made("all that is alive");
-}
-
-std::string folded_tree(const HeldNode& root) {
-  std::string text;
-  for (const HeldNode& child : root.children) fold(child, {}, text);
-  return text;
 }
 
 }  // namespace spillway::studies

@@ -30,7 +30,4 @@ HeldNode held_by_module(const MemoryDiagnosis& diagnosis);
 // Of the blocks alive at that time: owner, then layer, then tensor ("what work it is for" where it has no name).
 HeldNode held_by_owner(const Trace& trace, const MemoryPicture& picture, std::int64_t at);
 
-// "owner;layer;tensor bytes" a line, as flame graphs take them.
-std::string folded_tree(const HeldNode& root);
-
 }  // namespace spillway::studies

@@ -83,17 +83,6 @@ std::string stalloc_plan_text(const MemoryPlan& plan, Bytes allocated) {
   return text;
 }
 
-std::string spare_addresses_text(const MemoryPlan& plan) {
-  std::string text;
-  for (const DynamicSpace& space : plan.spaces) {
-    text += space.name;
-    for (const PlanRange& range : space.ranges)
-      text += " (" + std::to_string(range.begin.count()) + "," + std::to_string(range.end.count()) + ")";
-    text += "\n";
-  }
-  return text;
-}
-
 MemoryPlan parse_stalloc_plan(std::string_view text, const std::string& file) { return TextReader(text, file).read(); }
 
 }  // namespace spillway::sim

@@ -4,8 +4,6 @@
 //   empty MAX_ALLOCATED POOL BEFORE PERIOD SMALL         bytes, bytes, places before the repeated part, in it, bytes of
 //   slots 0 1048576                                      offset and size of each place, in order
 //
-// and the space for dynamic requests beside it, devN_spare_addr.txt: NAME (begin,end) (begin,end) ... , one line each.
-//
 // Source: infinigence/STAlloc 3a9f97f.
 #pragma once
 
@@ -18,7 +16,6 @@ namespace spillway::sim {
 
 // Precondition: the plan is of kind stalloc and every place has an offset. `allocated`: most ever allocated at once.
 std::string stalloc_plan_text(const MemoryPlan& plan, Bytes allocated);
-std::string spare_addresses_text(const MemoryPlan& plan);
 
 // Throws InputError with the line of whatever is wrong: see also check_plan(). Without spaces.
 MemoryPlan parse_stalloc_plan(std::string_view text, const std::string& file);

@@ -29,8 +29,11 @@ TEST(HeldTree, StacksAreAddedUp) {
   ASSERT_EQ(root.children[0].children.size(), 2U);
   EXPECT_EQ(root.children[0].children[0].name, "model.py:4 forward");
   EXPECT_TRUE(root.children[0].children[0].children.empty());
-  EXPECT_EQ(folded_tree(root),
-            "train.py:9 step;model.py:4 forward 400\ntrain.py:9 step;model.py:7 forward 200\ndata.py:3 load 100\n");
+  EXPECT_EQ(root.children[0].children[0].bytes, Bytes(400));
+  EXPECT_EQ(root.children[0].children[1].name, "model.py:7 forward");
+  EXPECT_EQ(root.children[0].children[1].bytes, Bytes(200));
+  EXPECT_EQ(root.children[1].name, "data.py:3 load");
+  EXPECT_EQ(root.children[1].bytes, Bytes(100));
 }
 
 TEST(HeldTree, LinesAreByFile) {
