@@ -1,6 +1,7 @@
 #include "scenario/result_bytes.h"
 
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 
 namespace spillway::scenario {
@@ -78,6 +79,52 @@ class Reader {
   bool is_good_ = true;
 };
 
+auto members_of(StepResult& v) { return std::tie(v.name, v.begin, v.end, v.recorded_span, v.device_busy); }
+auto members_of(KeptIdle& v) { return std::tie(v.name, v.in_call, v.count, v.total, v.longest, v.on_path); }
+auto members_of(Fidelity& v) {
+  return std::tie(v.recorded, v.replayed, v.error, v.unexplained, v.unexplained_share, v.cause);
+}
+auto members_of(LinkResult& v) { return std::tie(v.name, v.bytes, v.capacity, v.busy_fraction); }
+auto members_of(DriveLife& v) { return std::tie(v.years, v.low_years, v.high_years, v.basis, v.assumptions); }
+auto members_of(DriveSharer& v) { return std::tie(v.rank, v.gpus, v.written, v.read); }
+auto members_of(DriveTraffic& v) {
+  return std::tie(v.name, v.set, v.drives, v.written, v.read, v.gpus, v.sharers, v.cache_was_full, v.held, v.room,
+                  v.model, v.life);
+}
+auto members_of(OffloadResult& v) {
+  return std::tie(v.technique, v.candidates, v.stored, v.loaded, v.forwarded, v.kept, v.recomputed,
+                  v.store_bytes_per_second, v.in_flight, v.plain_peak, v.settled);
+}
+auto members_of(MemoryPoint& v) { return std::tie(v.time, v.allocated, v.reserved); }
+auto members_of(PeakOwner& v) { return std::tie(v.name, v.bytes, v.known); }
+auto members_of(MemoryResult& v) {
+  return std::tie(v.known, v.on_host, v.allocator, v.peak_allocated, v.peak_reserved, v.capacity, v.limit, v.peak_time,
+                  v.out_of_memory, v.gives_back, v.explanation, v.segments_allocated, v.driver_time,
+                  v.first_driver_time, v.is_tight, v.short_of, v.timeline, v.owners, v.owners_by_layer,
+                  v.owners_by_phase, v.device, v.doubt);
+}
+auto members_of(ReservePart& v) {
+  return std::tie(v.name, v.bytes, v.is_margin, v.in_capacity, v.provenance, v.source);
+}
+auto members_of(Reserve& v) { return std::tie(v.parts, v.taken, v.margin); }
+auto members_of(HostMemoryResult& v) { return std::tie(v.known, v.peak, v.capacity); }
+auto members_of(RankResult& v) {
+  return std::tie(v.name, v.bubble, v.compute_busy, v.peak_allocated, v.peak_reserved, v.verdict);
+}
+auto members_of(PowerResult& v) { return std::tie(v.clock_share, v.watts, v.limit_watts, v.joules); }
+auto members_of(EvaluationResult& v) {
+  return std::tie(v.time, v.every_steps, v.batches, v.simulated_batches, v.tokens, v.time_share, v.tokens_per_second,
+                  v.peak);
+}
+auto members_of(FigureRange& v) { return std::tie(v.known, v.low, v.high, v.basis); }
+auto members_of(InputProvenance& v) { return std::tie(v.name, v.value, v.provenance, v.source); }
+auto members_of(Result& v) {
+  return std::tie(v.title, v.step_time, v.step_time_range, v.peak_range, v.steps, v.breakdown, v.binding, v.replayed,
+                  v.bubble, v.tokens_per_second, v.mfu, v.mfu_basis, v.evaluation, v.power, v.memory, v.reserve,
+                  v.host_memory, v.ranks, v.links, v.drives, v.kept_idle, v.fidelity, v.drives_refuse, v.offload,
+                  v.fingerprint, v.warnings, v.provenance);
+}
+
 // What is a number is written as it lies in memory.
 template <class Archive, class T>
 requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void put(Archive& archive, T& value) { archive.plain(value); }
@@ -89,9 +136,6 @@ template <class Archive>
 void put(Archive& archive, std::string& value) {
   archive.text(value);
 }
-
-template <class Archive, class... Fields>
-void all(Archive& archive, Fields&... fields);
 
 template <class Archive, class T>
 void put(Archive& archive, std::vector<T>& list) {
@@ -106,97 +150,10 @@ template <class Archive, class T>
 void put(Archive& archive, std::optional<T>& value) {
   if (archive.has(value)) put(archive, *value);
 }
-
-template <class Archive>
-void put(Archive& a, StepResult& v) {
-  all(a, v.name, v.begin, v.end, v.recorded_span, v.device_busy);
-}
-template <class Archive>
-void put(Archive& a, KeptIdle& v) {
-  all(a, v.name, v.in_call, v.count, v.total, v.longest, v.on_path);
-}
-template <class Archive>
-void put(Archive& a, Fidelity& v) {
-  all(a, v.recorded, v.replayed, v.error, v.unexplained, v.unexplained_share, v.cause);
-}
-template <class Archive>
-void put(Archive& a, LinkResult& v) {
-  all(a, v.name, v.bytes, v.capacity, v.busy_fraction);
-}
-template <class Archive>
-void put(Archive& a, DriveLife& v) {
-  all(a, v.years, v.low_years, v.high_years, v.basis, v.assumptions);
-}
-template <class Archive>
-void put(Archive& a, DriveSharer& v) {
-  all(a, v.rank, v.gpus, v.written, v.read);
-}
-template <class Archive>
-void put(Archive& a, DriveTraffic& v) {
-  all(a, v.name, v.set, v.drives, v.written, v.read, v.gpus, v.sharers, v.cache_was_full, v.held, v.room, v.model,
-      v.life);
-}
-template <class Archive>
-void put(Archive& a, OffloadResult& v) {
-  all(a, v.technique, v.candidates, v.stored, v.loaded, v.forwarded, v.kept, v.recomputed, v.store_bytes_per_second,
-      v.in_flight, v.plain_peak, v.settled);
-}
-template <class Archive>
-void put(Archive& a, MemoryPoint& v) {
-  all(a, v.time, v.allocated, v.reserved);
-}
-template <class Archive>
-void put(Archive& a, PeakOwner& v) {
-  all(a, v.name, v.bytes, v.known);
-}
-template <class Archive>
-void put(Archive& a, MemoryResult& v) {
-  all(a, v.known, v.on_host, v.allocator, v.peak_allocated, v.peak_reserved, v.capacity, v.limit, v.peak_time,
-      v.out_of_memory, v.gives_back, v.explanation, v.segments_allocated, v.driver_time, v.first_driver_time,
-      v.is_tight, v.short_of, v.timeline, v.owners, v.owners_by_layer, v.owners_by_phase, v.device, v.doubt);
-}
-template <class Archive>
-void put(Archive& a, ReservePart& v) {
-  all(a, v.name, v.bytes, v.is_margin, v.in_capacity, v.provenance, v.source);
-}
-template <class Archive>
-void put(Archive& a, Reserve& v) {
-  all(a, v.parts, v.taken, v.margin);
-}
-template <class Archive>
-void put(Archive& a, HostMemoryResult& v) {
-  all(a, v.known, v.peak, v.capacity);
-}
-template <class Archive>
-void put(Archive& a, RankResult& v) {
-  all(a, v.name, v.bubble, v.compute_busy, v.peak_allocated, v.peak_reserved, v.verdict);
-}
-template <class Archive>
-void put(Archive& a, PowerResult& v) {
-  all(a, v.clock_share, v.watts, v.limit_watts, v.joules);
-}
-template <class Archive>
-void put(Archive& a, EvaluationResult& v) {
-  all(a, v.time, v.every_steps, v.batches, v.simulated_batches, v.tokens, v.time_share, v.tokens_per_second, v.peak);
-}
-template <class Archive>
-void put(Archive& a, FigureRange& v) {
-  all(a, v.known, v.low, v.high, v.basis);
-}
-template <class Archive>
-void put(Archive& a, InputProvenance& v) {
-  all(a, v.name, v.value, v.provenance, v.source);
-}
-template <class Archive>
-void put(Archive& a, Result& v) {
-  all(a, v.title, v.step_time, v.step_time_range, v.peak_range, v.steps, v.breakdown, v.binding, v.replayed, v.bubble,
-      v.tokens_per_second, v.mfu, v.mfu_basis, v.evaluation, v.power, v.memory, v.reserve, v.host_memory, v.ranks,
-      v.links, v.drives, v.kept_idle, v.fidelity, v.drives_refuse, v.offload, v.fingerprint, v.warnings, v.provenance);
-}
-
-template <class Archive, class... Fields>
-void all(Archive& archive, Fields&... fields) {
-  (put(archive, fields), ...);
+template <class Archive, class T>
+requires requires(T& value) { members_of(value); }
+void put(Archive& archive, T& value) {
+  std::apply([&](auto&... members) { (put(archive, members), ...); }, members_of(value));
 }
 
 }  // namespace
