@@ -68,6 +68,7 @@ std::optional<TraceFormat> detect(ByteSource& source) {
   // Before what looks past space: a Perfetto trace begins with a line feed.
   if (looks_like_perfetto(raw)) return TraceFormat::perfetto;
   const std::string_view text = without_space(raw);
+  if (text.starts_with('[') && without_space(text.substr(1)).starts_with('[')) return std::nullopt;  // rows, no events
   if (!text.empty() && (text.front() == '{' || text.front() == '[')) return detect_json(text);
   if (looks_like_chakra(raw)) return TraceFormat::chakra;
   return std::nullopt;
