@@ -1,11 +1,11 @@
 #include "traces/formats/kineto/json_tokenizer.h"
 
-#include <emmintrin.h>
-
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+#include "traces/formats/kineto/byte_block.h"
 
 namespace spillway::traces {
 
@@ -38,24 +38,22 @@ JsonWindow::Refill JsonWindow::refill(const char*& keep) {
 namespace json {
 namespace {
 
-inline __m128i load(const char* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
-inline unsigned matches(__m128i block, char wanted) {
-  return static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8(wanted))));
-}
+static_assert(ByteBlock::size <= JsonWindow::padding_bytes);
+
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Behind the bracket that closes the `depth` open ones; braces and brackets count alike.
 const char* skip_nested(const char* at, const char* end, int depth) {
   while (at < end) {
-    const __m128i block = load(at);
+    const ByteBlock block(at);
     // '[' and '{' (and ']' and '}') differ in one bit only.
-    const __m128i folded = _mm_or_si128(block, _mm_set1_epi8(0x20));
-    const unsigned found = matches(block, '"') | matches(folded, '{') | matches(folded, '}');
+    const ByteBlock folded = block.folded();
+    const ByteBlock::Matches found = block.matches('"') | folded.matches('{') | folded.matches('}');
     if (found == 0) {
-      at += 16;
+      at += ByteBlock::size;
       continue;
     }
-    at += __builtin_ctz(found);
+    at += ByteBlock::first(found);
     if (at >= end) return nullptr;
     const char c = *at++;
     if (c == '"') {
@@ -120,13 +118,13 @@ bool parse_double(std::string_view text, double& value) {
 
 const char* find_quote(const char* at, const char* end, bool& escaped) {
   while (at < end) {
-    const __m128i block = load(at);
-    const unsigned found = matches(block, '"') | matches(block, '\\');
+    const ByteBlock block(at);
+    const ByteBlock::Matches found = block.matches('"') | block.matches('\\');
     if (found == 0) {
-      at += 16;
+      at += ByteBlock::size;
       continue;
     }
-    at += __builtin_ctz(found);
+    at += ByteBlock::first(found);
     if (at >= end) return nullptr;
     if (*at == '"') return at;
     escaped = true;
