@@ -155,7 +155,9 @@ const Words& schedule_words() {
   return words;
 }
 
-void describe(TrainingSetup& setup, FieldVisitor& visitor) {
+namespace {
+
+void describe_batch(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::integer(visitor,
                   {.key = "micro_batch",
                    .min = 1,
@@ -180,6 +182,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                    .label = "accumulation",
                    .unit = "batches"},
                   setup.gradient_accumulation);
+}
+
+void describe_optimizer(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(visitor, {.key = "precision", .about = "Of weights, gradients and activations.", .label = "precision"},
                setup.precision, precision_words());
   fields::flag(visitor,
@@ -190,6 +195,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                setup.optimizer, optimizer_words());
   fields::word(visitor, {.key = "optimizer_form", .about = "How the update runs."}, setup.optimizer_form,
                optimizer_form_words());
+}
+
+void describe_trained(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(visitor,
                {.key = "trainable",
                 .about = "What is trained: frozen parameters have no gradients and no optimizer state.",
@@ -231,6 +239,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                    .label = "frozen layers",
                    .unit = "layers"},
                   setup.frozen_layers);
+}
+
+void describe_stored(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(visitor,
                {.key = "main_gradients",
                 .about = "Of gradient buffers that live all the time (framework megatron): fp32 or bf16."},
@@ -250,6 +261,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
       {.key = "master_remainders",
        .about = "Of master weights only the 16 bits that the bf16 weights haven't (precision-aware optimizer)."},
       setup.master_remainders);
+}
+
+void describe_recompute(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(visitor,
                {.key = "recompute", .about = "Activations computed again in the backward.", .label = "activations"},
                setup.recompute, recompute_words());
@@ -269,6 +283,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::integer(visitor,
                   {.key = "recompute_every", .min = 1, .max = 100'000, .about = "With full: every n-th layer."},
                   setup.recompute_every);
+}
+
+void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::flag(visitor,
                {.key = "flash_attention",
                 .about = "false: scores and probabilities are written to memory.",
@@ -299,6 +316,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                  setup.dropout);
   fields::word(visitor, {.key = "framework", .about = "Whose kernels and buffers."}, setup.framework,
                framework_words());
+}
+
+void describe_split_layers(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::integer(visitor,
                   {.key = "global_batch",
                    .max = 0x1p32,
@@ -329,6 +349,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "How context-parallel GPUs share attention. a2a: framework megatron, and context_parallel a "
                          "divisor of a GPU's key heads. all_gather: framework eager."},
                setup.context_exchange, context_exchange_words());
+}
+
+void describe_pipeline(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::integer(visitor,
                   {.key = "pipeline_parallel",
                    .min = 1,
@@ -395,14 +418,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "Layers of each of the pipeline_parallel x pipeline_chunks parts of the model, first to last, "
                          "with commas; empty: as even as can be."},
                setup.stage_layers);
-  fields::integer(visitor,
-                  {.key = "data_parallel",
-                   .min = 1,
-                   .max = 65536,
-                   .about = "Replicas.",
-                   .label = "data parallel",
-                   .unit = "replicas"},
-                  setup.data_parallel);
+}
+
+void describe_experts(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::integer(visitor,
                   {.key = "expert_parallel",
                    .min = 1,
@@ -465,6 +483,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "With framework megatron and fp8_mixed: experts' activation and casts are part of their "
                          "products."},
                setup.fused_experts);
+}
+
+void describe_launches(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::text(visitor,
                {.key = "cuda_graphs",
                 .about = "What is replayed as CUDA graphs, with commas: attn, mlp, moe_router, moe_preprocess, "
@@ -483,6 +504,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "With sequence_parallel: collectives of a tensor group run in pieces beside the products "
                          "they belong to."},
                setup.overlap_tensor);
+}
+
+void describe_sharding(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::integer(visitor,
                   {.key = "zero_stage",
                    .max = 3,
@@ -537,6 +561,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                {.key = "phase_timers",
                 .about = "The program waits for the device before and after every forward and backward, to time them."},
                setup.phase_timers);
+}
+
+void describe_host_update(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(visitor,
                {.key = "optimizer_device",
                 .about = "Where the optimizer state is, and who updates; other than gpu for adam and adamw only.",
@@ -553,6 +580,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "With optimizer_device cpu: the CPU updates with the last step's gradients beside this step's "
                          "forward and backward."},
                setup.delayed_update);
+}
+
+void describe_evaluation(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::integer(visitor,
                   {.key = "evaluate_every",
                    .max = 0x1p40,
@@ -583,6 +613,32 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                    .about = "With evaluation_keeps: batches after which it goes to the host (transformers' "
                             "eval_accumulation_steps); 0: at the end."},
                   setup.evaluation_flush);
+}
+
+}  // namespace
+
+void describe(TrainingSetup& setup, FieldVisitor& visitor) {
+  describe_batch(setup, visitor);
+  describe_optimizer(setup, visitor);
+  describe_trained(setup, visitor);
+  describe_stored(setup, visitor);
+  describe_recompute(setup, visitor);
+  describe_kernels(setup, visitor);
+  describe_split_layers(setup, visitor);
+  describe_pipeline(setup, visitor);
+  fields::integer(visitor,
+                  {.key = "data_parallel",
+                   .min = 1,
+                   .max = 65536,
+                   .about = "Replicas.",
+                   .label = "data parallel",
+                   .unit = "replicas"},
+                  setup.data_parallel);
+  describe_experts(setup, visitor);
+  describe_launches(setup, visitor);
+  describe_sharding(setup, visitor);
+  describe_host_update(setup, visitor);
+  describe_evaluation(setup, visitor);
 }
 
 const std::vector<std::string>& training_setup_keys() {
