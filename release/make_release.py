@@ -20,7 +20,7 @@ from elf_file import ElfFile, is_elf  # noqa: E402
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Of the C library itself, which every system has in its own version and which can't be carried along.
-C_LIBRARY = re.compile(r"(ld-linux-x86-64|lib(c|m|dl|rt|pthread|util|resolv|anl|mvec|nss_\w+))\.so\.\d+")
+C_LIBRARY = re.compile(r"(ld-linux-(?:x86-64|aarch64)|lib(c|m|dl|rt|pthread|util|resolv|anl|mvec|nss_\w+))\.so\.\d+")
 NEWEST_GLIBC = (2, 36)  # Debian 12
 # Found at run time (hwprofiles/calibrate/cuda_libraries.h).
 NVIDIA = re.compile(r"lib(cuda|cublas|cublasLt|cupti|cudart|cudnn\w*|nvidia-ml|nvrtc)\.so\.\d+")
@@ -72,7 +72,7 @@ def system_libraries():
     """Soname -> file, as the dynamic loader finds it."""
     found = {}
     for line in run("/sbin/ldconfig", "-p").splitlines():
-        match = re.match(r"\s+(\S+) \(libc6,x86-64\b[^)]*\) => (\S+)", line)
+        match = re.match(r"\s+(\S+) \(libc6,(?:x86-64|AArch64)\b[^)]*\) => (\S+)", line)
         if match:
             found.setdefault(match.group(1), match.group(2))
     return found

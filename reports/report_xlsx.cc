@@ -45,7 +45,8 @@ class NumbersWithPoints {
 // Excel allows 31 characters and not these.
 std::string sheet_name(std::string name, std::size_t number) {
   for (char& c : name)
-    if (std::string("[]:*?/\\'").find(c) != std::string::npos || c < ' ') c = ' ';  // also what isn't ASCII
+    if (std::string("[]:*?/\\'").find(c) != std::string::npos || static_cast<signed char>(c) < ' ')
+      c = ' ';  // also what isn't ASCII
   return fmt::format("{} {}", number, name).substr(0, 31);
 }
 

@@ -46,7 +46,7 @@ std::vector<fs::path> library_folders() {
   }
   for (const std::string& toolkit : {variable("CUDA_HOME"), variable("CUDA_PATH"), std::string("/usr/local/cuda")})
     if (!toolkit.empty())
-      for (const char* below : {"lib64", "extras/CUPTI/lib64", "targets/x86_64-linux/lib"})
+      for (const char* below : {"lib64", "extras/CUPTI/lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"})
         folders.push_back(fs::path(toolkit) / below);
   const std::string home = variable("HOME");
   for (const std::string& prefix :

@@ -8,6 +8,7 @@ Run without an environment, and without a network where this user may (unshare);
 """
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -125,7 +126,7 @@ class ReleaseTest(unittest.TestCase):
 
     def test_its_own_libraries_are_the_ones_loaded(self):
         for program in ["bin/spillway"] + (["bin/spillway-gui"] if self.has_window else []):
-            result = self.run_program(program=program, LD_TRACE_LOADED_OBJECTS="1", LD_LIBRARY_PATH="/usr/lib/x86_64-linux-gnu")
+            result = self.run_program(program=program, LD_TRACE_LOADED_OBJECTS="1", LD_LIBRARY_PATH=f"/usr/lib/{platform.machine()}-linux-gnu")
             self.assertNotIn("not found", result.stdout)
             loaded = re.findall(r"^\s+(\S+) => (.+) \(0x", result.stdout, re.MULTILINE)
             self.assertGreater(len(loaded), 15)

@@ -36,6 +36,7 @@ class CudaLibraries : public testing::Test {
 
 TEST_F(CudaLibraries, TheToolkitAndPipPackagesAreLookedIn) {
   const std::string listed = put("listed"), toolkit = put("cuda/extras/CUPTI/lib64"),
+                    arm = put("cuda/targets/sbsa-linux/lib"),
                     pip = put("venv/lib/python3.12/site-packages/nvidia/cu13/lib"),
                     conda = put("conda/lib/python3.11/site-packages/nvidia/cuda_cupti/lib");
   EXPECT_THAT(cuda_library_files(library_name), ElementsAre());
@@ -45,7 +46,7 @@ TEST_F(CudaLibraries, TheToolkitAndPipPackagesAreLookedIn) {
   setenv("CONDA_PREFIX", (folder_ / "conda").c_str(), 1);
   setenv("VIRTUAL_ENV", (folder_ / "venv").c_str(), 1);
   setenv("CUDA_HOME", (folder_ / "cuda").c_str(), 1);
-  EXPECT_THAT(cuda_library_files(library_name), ElementsAre(listed, toolkit, pip, conda));
+  EXPECT_THAT(cuda_library_files(library_name), ElementsAre(listed, toolkit, arm, pip, conda));
 }
 
 TEST_F(CudaLibraries, WhatIsNoLibraryIsNotLoaded) {
