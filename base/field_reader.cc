@@ -152,10 +152,10 @@ void FieldReader::check_keys(const Json& object, const std::vector<std::string_v
     const auto renamed =
         std::find_if(former.begin(), former.end(), [&, &name = key](const auto& each) { return each.first == name; });
     if (renamed != former.end())
-      problem(place + "/" + key, "'" + key + "' has a name that says more now",
+      problem(fmt::format("{}/{}", place, key), "'" + key + "' has a name that says more now",
               fmt::format("write '{}' instead", renamed->second), 1);
     else
-      problem(place + "/" + key, "unknown key '" + key + "'", suggest(key, known), 1);
+      problem(fmt::format("{}/{}", place, key), "unknown key '" + key + "'", suggest(key, known), 1);
   }
 }
 
@@ -254,9 +254,7 @@ void FieldReader::word_or_file(const FieldInfo& info, std::optional<std::string>
   if (found == nullptr) return;
   const std::string given = text_of(*found);
   std::size_t read = 0;
-  if (found->is_string() && given.ends_with(".json"))
-    value = given;
-  else if (is_word(*found, info, words, place_of(info.key), read))
+  if ((found->is_string() && given.ends_with(".json")) || is_word(*found, info, words, place_of(info.key), read))
     value = given;
 }
 

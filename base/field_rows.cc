@@ -12,7 +12,7 @@ std::string value_text(double value) {
                                                               : fmt::format("{}", value);
 }
 
-std::string range_of(const FieldInfo& info, std::string noun) {
+std::string range_of(const FieldInfo& info, const std::string& noun) {
   if (std::isfinite(info.max))
     return noun + (info.above_min ? ", above " : ", ") + value_text(info.min) + " to " + value_text(info.max);
   return std::isfinite(info.min) ? noun + (info.above_min ? ", above " : ", from ") + value_text(info.min) : noun;

@@ -245,6 +245,7 @@ void list(FieldVisitor& visitor, const FieldInfo& info, std::vector<Item>& items
 template <class Items, class Describe>
 void map(FieldVisitor& visitor, const FieldInfo& info, Items& items, Describe describe_item) {
   std::vector<std::string> names;
+  names.reserve(items.size());
   for (const auto& [name, item] : items) names.push_back(name);
   Items visited;
   for (const std::string& name : visitor.begin_map(info, std::move(names))) {

@@ -21,7 +21,7 @@ std::string describe(const std::string& file, const std::string& place, const st
 
 }  // namespace
 
-InputError::InputError(std::string file, std::string place, std::string cause, std::string remedy)
+InputError::InputError(std::string file, const std::string& place, const std::string& cause, const std::string& remedy)
     : std::runtime_error(describe(shortened(file, longest_path), shortened(place), shortened(cause),
                                   shortened(remedy, longest_remedy))),
       file_(std::move(file)),

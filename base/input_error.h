@@ -12,7 +12,7 @@ namespace spillway {
 class InputError : public std::runtime_error {
  public:
   // file: as the user named it, may be empty. place: "line 12", "byte 4711", "/gpu/memory", may be empty.
-  InputError(std::string file, std::string place, std::string cause, std::string remedy);
+  InputError(std::string file, const std::string& place, const std::string& cause, const std::string& remedy);
 
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] const std::string& place() const { return place_; }
