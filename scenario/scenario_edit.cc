@@ -1,4 +1,6 @@
 // Editing scenarios as text: what --set does, and what tells two of them apart.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -29,7 +31,7 @@ Json parsed_scenario(const std::string& text) {
 // Leaves by path; objects are walked, everything else counts as one.
 void leaves_of(const Json& object, const std::string& path, std::map<std::string, Json>& into) {
   for (const auto& [key, value] : object.items()) {
-    const std::string place = path.empty() ? key : path + "." + key;
+    const std::string place = path.empty() ? key : fmt::format("{}.{}", path, key);
     if (value.is_object() && !value.empty())
       leaves_of(value, place, into);
     else if (!value.is_object())

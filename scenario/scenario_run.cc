@@ -414,7 +414,7 @@ Trace generated_step(const Scenario& scenario, const ModelSpec& model, const Sce
 
 std::string machine_key(const Scenario& scenario) {
   std::string key = scenario.hardware;
-  for (const auto& [path, text] : scenario.hardware_overrides) key += "\n" + path + "=" + text;
+  for (const auto& [path, text] : scenario.hardware_overrides) key += fmt::format("\n{}={}", path, text);
   return key;
 }
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -17,7 +19,8 @@ void collect_json(const Json& value, const std::string& name, const std::string&
   budget.spend(name.size() + place.size(), place);
   if (value.is_object() && (!value.empty() || name.empty())) {
     for (const auto& [key, below] : value.items())
-      collect_json(below, name.empty() ? key : name + "." + key, place + "/" + key, budget, into);
+      collect_json(below, name.empty() ? key : fmt::format("{}.{}", name, key), fmt::format("{}/{}", place, key),
+                   budget, into);
     return;
   }
   LaunchSetting made{.name = name, .shown = name, .file = budget.file(), .place = place};

@@ -98,7 +98,7 @@ std::string toml_file(const std::vector<Written>& flags, const Scenario& scenari
     if (at == sections.end()) at = sections.insert(sections.end(), {section, ""});
     const bool is_bare = flag.value == "true" || flag.value == "false" || whole_number(flag.value);
     std::string value = is_bare ? flag.value : "\"" + flag.value + "\"";
-    if (flag.row->fact == facts::fp8) value = "[" + value + "]";  // a list of converters
+    if (flag.row->fact == facts::fp8) value = fmt::format("[{}]", value);  // a list of converters
     at->second += fmt::format("{} = {}\n", flag.row->flag.substr(dot + 1), value);
   }
   std::string text = header(scenario, "#") + fmt::format("# For {} GPUs.\n", setup.gpus());

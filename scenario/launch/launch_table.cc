@@ -44,7 +44,7 @@ std::vector<Pair> pairs_of(std::string_view values) {
 
 // True and false as YAML, Python and people write them.
 std::string plain_word(std::string_view text) {
-  const std::string small = lower(text);
+  std::string small = lower(text);
   if (small == "yes" || small == "on") return "true";
   if (small == "no" || small == "off") return "false";
   return small;

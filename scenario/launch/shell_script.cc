@@ -296,11 +296,9 @@ class ScriptReader {
     }
     if (branch == Branch::may_run) return forget(name, head.line);
     ShellVariable& variable = variables_[name];
-    if (!appends) {
-      variable = std::move(value);
-    } else if (head.kind == ShellTokenKind::array) {
+    if (appends && head.kind == ShellTokenKind::array) {
       variable.insert(variable.end(), value.begin(), value.end());
-    } else if (variable.empty()) {
+    } else if (!appends || variable.empty()) {
       variable = std::move(value);
     } else {
       variable.front().text += value.front().text;

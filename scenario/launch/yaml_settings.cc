@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
@@ -64,7 +65,7 @@ class YamlReader {
         const std::string& key = member.first.Scalar();
         budget_.spend(visit_letters + key.size(), line_of(member.first.Mark()));
         if (!keys.insert(key).second) fail(member.first, "'" + key + "' is given twice", "leave one");
-        collect(member.second, name.empty() ? key : name + "." + key);
+        collect(member.second, name.empty() ? key : fmt::format("{}.{}", name, key));
       }
       return;
     }
