@@ -62,7 +62,7 @@ constexpr const char* no_times = "the file has no times";
 
 bool has_times(const Outcome& outcome) { return outcome.trace().has(Capability::times); }
 
-// Without a limit there is no verdict on the replay; the record has one all the same.
+// Without a limit there is no verdict on the replay; that the record has one is said beside it.
 bool ran_out_when_recorded(const Outcome& outcome) {
   const auto& events = outcome.trace().memory_events;
   return std::any_of(events.begin(), events.end(),
@@ -97,7 +97,6 @@ std::string verdict_title(const Outcome& outcome) {
   const Result& result = outcome.result();
   if (!result.may_fit()) return "✖ out of memory";
   if (!result.drives_refuse.empty()) return "✖ not what is asked";
-  if (!result.fits() && ran_out_when_recorded(outcome)) return "✖ out of memory, as recorded";
   if (result.verdict() == Verdict::tight) return "▲ fits tightly";
   return result.fits() ? "✔ fits" : "▲ not known";
 }
@@ -107,8 +106,7 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   ShownFigure figure{.id = "verdict", .title = verdict_title(outcome)};
   figure.value = verdict(result);
   figure.short_value = short_verdict(outcome);
-  figure.is_alarm =
-      !result.may_fit() || !result.drives_refuse.empty() || (!result.fits() && ran_out_when_recorded(outcome));
+  figure.is_alarm = !result.may_fit() || !result.drives_refuse.empty();
   if (result.fits() && !result.drives_refuse.empty() && result.memory.capacity > Bytes(0))
     figure.detail = "memory fits, " + bytes_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
   else if (result.reserve.margin > Bytes(0) && result.fits())
