@@ -127,7 +127,8 @@ class EnvironmentTest(unittest.TestCase):
         with gzip.open(self.path("nothing.json.gz"), "wb") as file:
             file.write(b'{"traceEvents":[' + b"{}," * (large // 3) + b"{}]}")
         with gzip.open(self.path("rows.json.gz"), "wb") as file:
-            file.write(b"[" + b"[1,1,1,1]," * (large // 10) + b"[1,1,1,1]]")
+            row = b'{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":1,"pid":0,"tid":7,"args":{"stream":7}}'
+            file.write(b'{"traceEvents":[' + (row + b",") * (large // len(row)) + row + b"]}")
         self.assertLess(os.path.getsize(self.path("nothing.json.gz")), large // 500)
         few = ("--memory-limit", "56MiB", "trace", "info")
         kept = self.spillway(*few, "nothing.json.gz")
