@@ -95,23 +95,16 @@ FigureRange peak_range(const models::TrainingSetup& setup, const Result& result)
   if (has_state_away(setup)) return not_known(state_is_away);
   if (result.memory.allocator != sim::torch_policy) return not_known("published peaks are PyTorch's allocator's");
   if (result.offload) return not_known("no published peak of a step that moves its tensors is known");
-  switch (setup.framework) {
-    case models::Framework::megatron:
-      // Else its layers are those of 2022 (models/spec/model_part.h).
-      if (setup.zero_stage >= 3 || setup.sequence_slices > 1 || !setup.trains_all() || !setup.flash_attention ||
-          !setup.fused_kernels)
-        break;
-      return {.known = true, .low = 0.993, .high = 1.013, .basis = "10 stages of Megatron-core on B200"};
-    case models::Framework::megatron_2021:
-    case models::Framework::megatron_2022:
-      return {.known = true, .low = 0.995, .high = 1.084, .basis = "84 peaks of Zero Bubble's tables"};
-    case models::Framework::huggingface:
-    case models::Framework::huggingface_2024:
-      return {.known = true, .low = 0.95, .high = 1.02, .basis = "145 peaks of fine-tuning on one to four A100"};
-    case models::Framework::eager:
-    case models::Framework::nanotron:
-      break;
-  }
+  const models::FrameworkTraits& whose = setup.traits();
+  // Else its layers are those of 2022 (models/spec/model_part.h).
+  const bool is_other_core = whose.core && (setup.zero_stage >= 3 || setup.sequence_slices > 1 || !setup.trains_all() ||
+                                            !setup.flash_attention || !setup.fused_kernels);
+  if (whose.core && !is_other_core)
+    return {.known = true, .low = 0.993, .high = 1.013, .basis = "10 stages of Megatron-core on B200"};
+  if (whose.megatron && !whose.core)
+    return {.known = true, .low = 0.995, .high = 1.084, .basis = "84 peaks of Zero Bubble's tables"};
+  if (whose.transformers)
+    return {.known = true, .low = 0.95, .high = 1.02, .basis = "145 peaks of fine-tuning on one to four A100"};
   return not_known("too few published peaks of this framework's layers are known");
 }
 

@@ -24,9 +24,9 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .recipe = setup.fp8_recipe,
       .product = activation_type(setup),
       .sequence_parallel = setup.sequence_parallel,
-      .fused_accumulation = has_gradient_buffers(setup.framework) && setup.zero_stage < 2,
+      .fused_accumulation = setup.traits().gradient_buffers && setup.zero_stage < 2,
       .loss = setup.loss,
-      .separate_passes = setup.framework == Framework::megatron_2022 && !has_narrow_products(setup.precision),
+      .separate_passes = setup.traits().separate_passes && !has_narrow_products(setup.precision),
       .recomputes_shared_experts = setup.recomputes_module("shared_experts"),
       .recomputes_expert_activation = setup.recomputes_module("moe_act"),
       .recomputes_norms = setup.recomputes_module("layernorm"),
@@ -36,20 +36,19 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .adapter_dropout = setup.lora_dropout,
       .keeps_packed_inputs = setup.keeps_packed_inputs,
       .sequences = setup.micro_batch,
-      .copies_logits = setup.framework == Framework::huggingface_2024,
-      .loops_experts = is_huggingface(setup.framework),
-      .widens_logits = is_huggingface(setup.framework) && is_mixed(setup.precision),
-      .keeps_gathered = setup.framework == Framework::nanotron,
+      .copies_logits = setup.traits().copies_logits,
+      .loops_experts = setup.traits().transformers,
+      .widens_logits = setup.traits().transformers && is_mixed(setup.precision),
+      .keeps_gathered = setup.traits().keeps_gathered,
       .whole_experts = setup.has_whole_experts(),
       .expert_imbalance = setup.expert_imbalance,
       .fused_experts = setup.fused_experts,
-      .waits_for_counts =
-          is_megatron_core(setup.framework) && !setup.static_experts && !setup.captures("full_iteration"),
+      .waits_for_counts = setup.traits().core && !setup.static_experts && !setup.captures("full_iteration"),
       .dispatcher = setup.expert_dispatcher,
       .captures_router = setup.captures("moe_router"),
       .overlap_tensor = setup.overlap_tensor && setup.sequence_parallel,
-      .softmax_limits = setup.framework == Framework::megatron_2021,
-      .before_cuda_12 = is_megatron(setup.framework) && !is_megatron_core(setup.framework)};
+      .softmax_limits = setup.traits().softmax_limits,
+      .before_cuda_12 = setup.traits().megatron && !setup.traits().core};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
   return options;
 }
@@ -89,7 +88,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
           model, setup, options_of(model, setup), {session, autograd, ops_, communication},
           [this](const std::string& name) -> TrainedParameter& { return weight(name); },
           [this](const std::string& name) -> TrainedParameter& { return *by_name_.at(name); }) {
-  if (is_huggingface(setup.framework))
+  if (setup.traits().transformers)
     autograd.set_retention(setup.zero_stage == 3 && !setup.trains_all() ? Autograd::Retention::inputs
                                                                         : Autograd::Retention::result);
   std::int64_t fp8_linears = 0;
@@ -139,7 +138,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       model.positions == Positions::learned && (part.has_embedding || part.layers.contains(model.encoder_layers));
   for (std::int64_t slice = 0; slice < setup.sequence_slices; ++slice) {
     if (rotates) {
-      const bool is_wide = is_megatron_core(setup.framework);  // a table of angles in fp32
+      const bool is_wide = setup.traits().core;  // a table of angles in fp32
       const std::int64_t width = model.has_latent() ? model.latent.rope_dim : model.head_dim;
       angles_.push_back(session.empty("rotary.angles", is_wide ? DataType::fp32 : type_,
                                       (is_wide ? 1 : 2) * setup.slice_tokens() * width, TensorRole::buffer));
@@ -148,7 +147,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       position_ids_.push_back(
           session.empty("positions.ids", DataType::int64, setup.slice_tokens(), TensorRole::buffer));
   }
-  if (is_megatron_core(setup.framework) && model.has_latent())  // cosines, sines and both for keys, of each layer
+  if (setup.traits().core && model.has_latent())  // cosines, sines and both for keys, of each layer
     for (std::int64_t i = 0; i < 4 * part.layers.count; ++i)
       angles_.push_back(
           session.empty("rotary.table", type_, setup.slice_tokens() * model.latent.rope_dim, TensorRole::buffer));
@@ -419,7 +418,7 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
     qkv[0] = norm(prefix + "attention.q_norm", qkv[0]);
     qkv[1] = norm(prefix + "attention.k_norm", qkv[1]);
   }
-  if (setup_.framework == Framework::nanotron) regroup(prefix + "attention", qkv);
+  if (setup_.traits().regroups_heads) regroup(prefix + "attention", qkv);
   if (rotates) {
     qkv[0] = rotary(prefix + "attention.q_rotary", qkv[0]);
     qkv[1] = rotary(prefix + "attention.k_rotary", qkv[1]);
@@ -513,13 +512,13 @@ Tensor Transformer::core(const std::string& name, const CoreInput& input) {
   if (setup_.context_parallel > 1)
     return setup_.context_exchange == ContextExchange::all_gather ? ops_.gathered_attention(name, input.qkv, shape)
                                                                   : ops_.ring_attention(name, input.qkv, shape);
-  if (setup_.framework == Framework::huggingface_2024 && setup_.flash_attention && setup_.fused_kernels &&
-      input.qkv.size() == 3 && shape.kv_heads < shape.heads && (input.window > 0 || model_.experts.count > 0))
+  if (setup_.traits().repeats_shared_heads && setup_.flash_attention && setup_.fused_kernels && input.qkv.size() == 3 &&
+      shape.kv_heads < shape.heads && (input.window > 0 || model_.experts.count > 0))
     return ops_.repeating_flash_attention(name, input.qkv, shape);
   if (!setup_.flash_attention)
     return ops_.plain_attention(name, input.qkv, shape, attention_dropout(), input.bias, model_.attention_softcap > 0);
   // transformers since 4.50 leaves shared keys and values to PyTorch's attention, which takes heads where they are.
-  return setup_.fused_kernels || setup_.framework == Framework::huggingface || input.bias || input.qkv.size() != 3
+  return setup_.fused_kernels || setup_.traits().strided_heads || input.bias || input.qkv.size() != 3
              ? ops_.flash_attention(name, input.qkv, shape, input.bias)
              : ops_.copying_flash_attention(name, input.qkv, shape);
 }
@@ -568,7 +567,7 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
                                       labels);
   Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, scales ? ops_.scale("head.scale", x) : x)[0];
   if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
-  if (setup_.framework == Framework::nanotron) logits = ops_.widened("logits", logits);
+  if (setup_.traits().widens_split_logits) logits = ops_.widened("logits", logits);
   if (has_split_loss(setup_)) return ops_.split_cross_entropy("loss", logits, labels);
   if (setup_.loss_metrics > 0) judged_ = {logits, labels};
   hold(logits);

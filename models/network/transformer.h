@@ -90,7 +90,7 @@ class Transformer {
   Tensor linear(const std::string& name, const Tensor& x) { return ops_.linear({name, &weight(name), bias(name)}, x); }
   [[nodiscard]] bool has(const std::string& name) const { return by_name_.find(name + ".weight") != by_name_.end(); }
   [[nodiscard]] bool is_t5() const { return model_.has_encoder() && model_.positions == Positions::relative_bias; }
-  [[nodiscard]] bool is_megatron() const { return spillway::models::is_megatron(setup_.framework); }
+  [[nodiscard]] bool is_megatron() const { return setup_.traits().megatron; }
   Tensor norm(const std::string& name, const Tensor& x);
   Tensor rotary(const std::string& name, const Tensor& x);
 

@@ -76,7 +76,7 @@ struct Merged {
   bool is_first = false;
 };
 Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::string_view stem) {
-  if (!is_megatron(setup.framework)) return {};
+  if (!setup.traits().megatron) return {};
   const bool packed_attention = !model.has_latent() && !model.wide_query_key_norm &&
                                 (!model.query_key_norm || has_engine_layers(model, setup)) &&
                                 (setup.flash_attention || model.kv_heads == model.heads);
@@ -114,7 +114,7 @@ std::vector<Parameter> merged_parameters(const ModelSpec& model, const TrainingS
 }
 
 std::int64_t padded(std::int64_t rows, const TrainingSetup& setup) {
-  const std::int64_t unit = setup.tensor_parallel * (is_megatron(setup.framework) ? 128 : 1);
+  const std::int64_t unit = setup.tensor_parallel * (setup.traits().megatron ? 128 : 1);
   return (rows + unit - 1) / unit * unit;
 }
 
@@ -175,16 +175,14 @@ void add_adapters(std::vector<LocalParameter>& list, std::string_view stem, cons
 
 bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup) {
   const bool goes_round = setup.context_parallel > 1 && setup.context_exchange == ContextExchange::p2p;
-  return is_megatron_core(setup.framework) && setup.trains_all() && setup.flash_attention && setup.fused_kernels &&
+  return setup.traits().core && setup.trains_all() && setup.flash_attention && setup.fused_kernels &&
          !model.has_encoder() && !model.reads_images() && model.norm_placement == NormPlacement::pre &&
          model.block_layout == BlockLayout::sequential && !model.wide_query_key_norm && !model.attention_gate &&
          !(model.query_key_norm && (goes_round || model.positions != Positions::rotary)) &&
          setup.sequence_slices == 1 && setup.zero_stage < 3;
 }
 
-bool has_split_loss(const TrainingSetup& setup) {
-  return is_megatron(setup.framework) || setup.framework == Framework::nanotron || setup.tensor_parallel > 1;
-}
+bool has_split_loss(const TrainingSetup& setup) { return setup.traits().split_loss || setup.tensor_parallel > 1; }
 
 LossForm loss_in_effect(const ModelSpec& model, const TrainingSetup& setup) {
   if (setup.loss == LossForm::chunked || model.reads_images() || model.pretraining_heads || model.masked_lm_head)
@@ -194,8 +192,7 @@ LossForm loss_in_effect(const ModelSpec& model, const TrainingSetup& setup) {
 }
 
 bool has_merged_experts(const ModelSpec& model, const TrainingSetup& setup) {
-  return is_megatron_core(setup.framework) && model.gated() && model.activation == Activation::silu_gated &&
-         setup.trains_all();
+  return setup.traits().core && model.gated() && model.activation == Activation::silu_gated && setup.trains_all();
 }
 
 std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup,

@@ -37,7 +37,7 @@ ParallelLayout::ParallelLayout(const TrainingSetup& setup, const ModelSpec& mode
       ranges_[i] = {i == 0 ? 0 : ranges_[i - 1].first + ranges_[i - 1].count, stated[i]};
     return;
   }
-  if (setup.framework == Framework::nanotron && split_ == 0) {
+  if (setup.traits().spreads_by_cost && split_ == 0) {
     spread_by_cost(model);
     return;
   }

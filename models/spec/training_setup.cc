@@ -159,10 +159,10 @@ void check_experts(const TrainingSetup& setup) {
     check_divides("expert_parallel", setup.expert_parallel, "ranks of a stage", ranks * setup.tensor_parallel);
   else
     check_divides("expert_parallel", setup.expert_parallel, "data-parallel ranks", ranks);
-  if (setup.expert_dispatcher != ExpertDispatcher::nccl && !is_megatron_core(setup.framework))
+  if (setup.expert_dispatcher != ExpertDispatcher::nccl && !setup.traits().core)
     throw InputError("", "expert_dispatcher", "DeepEP and Hybrid-EP are called by Megatron-core's dispatcher",
                      "set framework to megatron or expert_dispatcher to nccl");
-  if (setup.fused_experts && (!is_megatron_core(setup.framework) || setup.precision != TrainingPrecision::fp8_mixed))
+  if (setup.fused_experts && (!setup.traits().core || setup.precision != TrainingPrecision::fp8_mixed))
     throw InputError("", "fused_experts", "Transformer Engine fuses experts' products and casts in fp8 alone",
                      "set framework to megatron and precision to fp8_mixed, or leave it out");
 }
@@ -239,7 +239,7 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", setup.sequence_parallel ? "sequence_parallel" : "context_parallel",
                      model.title + " has heads that see whole sequences", "split it over tensors only");
   if (setup.context_parallel > 1 && setup.context_exchange == ContextExchange::a2a) {
-    if (!is_megatron_core(setup.framework) || model.has_latent())
+    if (!setup.traits().core || model.has_latent())
       throw InputError("", "context_exchange", "heads are exchanged in Megatron-core's attention alone",
                        "set framework to megatron or context_exchange to p2p");
     check_divides("context_parallel", setup.context_parallel, "key-value heads of a rank", model.kv_heads / t);
@@ -248,7 +248,7 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "optimizer", "Muon orthogonalises whole matrices, ZeRO shares them out",
                      "set zero_stage to 0 or choose another optimizer");
   if (setup.context_parallel > 1 && setup.context_exchange == ContextExchange::all_gather &&
-      setup.framework != Framework::eager)
+      !setup.traits().gathers_context)
     throw InputError("", "context_exchange", "gathered keys and values are PyTorch's, not Megatron-core's",
                      "set framework to eager or context_exchange to p2p");
   check_graphs(setup);
@@ -340,7 +340,7 @@ void check_state_types(const TrainingSetup& setup) {
                      "set precision to fp8_mixed, zero_stage below 3 and optimizer_device to gpu");
   if (setup.fp8_recipe != Fp8Recipe::delayed && setup.precision != TrainingPrecision::fp8_mixed)
     throw InputError("", "fp8_recipe", "no product is in fp8", "set precision to fp8_mixed, or leave it out");
-  if (setup.fp8_recipe == Fp8Recipe::rowwise && (is_megatron(setup.framework) || setup.fp8_weights))
+  if (setup.fp8_recipe == Fp8Recipe::rowwise && (setup.traits().megatron || setup.fp8_weights))
     throw InputError("", "fp8_recipe", "Transformer Engine has no scales per row, nor can weights be kept so",
                      "take tensorwise or blockwise, or leave out framework and fp8_weights");
   if (setup.fp8_weights && setup.master_remainders)
@@ -358,15 +358,14 @@ void check_recompute(const TrainingSetup& setup) {
     if (std::find(known.begin(), known.end(), word) == known.end())
       throw InputError("", "recompute_modules", fmt::format("no module '{}'", word),
                        "use some of core_attn, attention, layernorm, moe_act, mla_up_proj, shared_experts, mlp, moe");
-    if (word == "attention" && setup.recompute == Recompute::selective && !is_pytorch(setup.framework))
+    if (word == "attention" && setup.recompute == Recompute::selective && !setup.traits().pytorch)
       throw InputError("", "recompute_modules", "'attention' is one of PyTorch's modules",
                        "set framework to eager or huggingface, or recompute_modules to core_attn");
-    if (word != "core_attn" && word != "attention" && setup.recompute == Recompute::selective &&
-        !is_megatron_core(setup.framework))
+    if (word != "core_attn" && word != "attention" && setup.recompute == Recompute::selective && !setup.traits().core)
       throw InputError("", "recompute_modules", fmt::format("'{}' is one of Megatron-core's layers", word),
                        "set framework to megatron or recompute_modules to core_attn or attention");
   }
-  if (setup.recompute == Recompute::operators && setup.framework != Framework::eager)
+  if (setup.recompute == Recompute::operators && !setup.traits().keeps_operators)
     throw InputError("", "recompute", "operators' results are kept by torchtitan, not by Megatron-LM",
                      "set framework to eager, or recompute to selective with recompute_modules");
   if (setup.recompute_layers < 0 || setup.recompute_every < 1 ||
@@ -402,7 +401,7 @@ void apply_global_batch(TrainingSetup& setup) {
 void check_loss(const TrainingSetup& setup, const ModelSpec& model) {
   if (setup.loss != LossForm::chunked && setup.loss != LossForm::sliced) return;
   const auto refuse = [](const char* cause, const char* remedy) { throw InputError("", "loss", cause, remedy); };
-  if (!is_pytorch(setup.framework))
+  if (!setup.traits().pytorch)
     refuse("chunks and slices of logits are for PyTorch modules",
            "set framework to eager or huggingface, or loss to fused");
   if (setup.tensor_parallel > 1)
@@ -457,7 +456,7 @@ void check_evaluation(const TrainingSetup& setup, const ModelSpec& model) {
   if (setup.evaluation_flush < 0 || setup.evaluation_flush > most_micro_batches)
     refuse("evaluation_flush", "no number of batches", "give 0 for none, or how many are kept together");
   if (!keeps) return;
-  if (!is_pytorch(setup.framework) || setup.tensor_parallel * setup.context_parallel * setup.pipeline_parallel > 1)
+  if (!setup.traits().pytorch || setup.tensor_parallel * setup.context_parallel * setup.pipeline_parallel > 1)
     refuse("evaluation_keeps", "logits are kept by transformers' Trainer, whole on every GPU",
            "set framework to huggingface or eager, all parallel sizes but data_parallel to 1, or keep the loss");
   if (model.reads_images() || model.pretraining_heads || model.masked_lm_head || setup.loss == LossForm::chunked)
@@ -493,9 +492,8 @@ std::int64_t TrainingSetup::model_state_bytes_per_parameter() const {
 std::int64_t default_bucket_bytes(const TrainingSetup& setup) {
   constexpr std::int64_t ddp = 25 << 20, deepspeed = 500'000'000, megatron = 40'000'000, megatron_rank = 1'000'000;
   if (setup.zero_stage >= 2) return whole_layers;
-  if (is_megatron(setup.framework))
-    return std::max(megatron, megatron_rank * setup.data_parallel) * setup.gradient_bytes();
-  return is_pytorch(setup.framework) && setup.zero_stage == 1 ? deepspeed * setup.gradient_bytes() : ddp;
+  if (setup.traits().megatron) return std::max(megatron, megatron_rank * setup.data_parallel) * setup.gradient_bytes();
+  return setup.traits().pytorch && setup.zero_stage == 1 ? deepspeed * setup.gradient_bytes() : ddp;
 }
 
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
@@ -516,10 +514,10 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   if (result.dropout == -1) result.dropout = model.dropout;
   if (!(result.dropout >= 0 && result.dropout < 1))
     throw InputError("", "dropout", fmt::format("{} is not a probability", result.dropout), "give a number in [0, 1)");
-  if (result.framework == Framework::nanotron) {
-    if (result.zero_stage > 1)
-      throw InputError("", "zero_stage", "nanotron shares out optimizer states alone",
-                       "set it to 0 or 1, or framework to eager");
+  if (result.zero_stage > result.traits().most_zero_stage)
+    throw InputError("", "zero_stage", fmt::format("{} shares out optimizer states alone", result.traits().word),
+                     "set it to 0 or 1, or framework to eager");
+  if (result.traits().gradients_at_end) {
     result.fp32_gradients = is_mixed(result.precision);
     if (result.zero_stage == 1) result.overlap_gradients = false;
   }

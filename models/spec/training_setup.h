@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/spec/framework.h"
+
 namespace spillway::models {
 
 struct ModelSpec;
@@ -115,48 +117,6 @@ enum class EvaluationKeeps : std::uint8_t { loss, logits };
 // of normal numbers. dirichlet: the symmetric Dirichlet distribution.
 enum class ExpertSpread : std::uint8_t { even, lognormal, dirichlet };
 
-// Whose kernels and buffers. eager: PyTorch modules as they stand. megatron_2022: Megatron-LM's fused kernels (masked
-// softmax, bias-GELU, bias-dropout-add), gradients added into fp32 buffers by the weight-gradient product itself, a
-// host that waits for the device after each transfer between pipeline stages. megatron: Megatron-core 0.14 with
-// Transformer Engine 2.11: the same with layers as Transformer Engine has them (a norm and the linear layer behind it
-// are one function), parameters and gradients in contiguous buffers, and the names, workspaces and dummy gradients that
-// its Python keeps (models/network/te_ops.cc, models/step/start_up.h). megatron_2021: Megatron-LM before September 2021
-// (SC'21; its DeepSpeed fork until July 2023): as megatron_2022, but gradients are in the type of the weights and added
-// up by kernels of their own, those of a pipeline are reduced through a copy of all of them, and collectives of a
-// tensor group are waited for; without flash attention its fused softmax takes shapes in multiples of four only.
-// nanotron: PyTorch modules, with Megatron-LM's loss over a split vocabulary on logits in fp32; gradients of a
-// micro-batch stay until its backward ends and are added into fp32 buffers
-// (src/nanotron/optim/gradient_accumulator.py); between replicas PyTorch's DistributedDataParallel, whose buckets hold
-// all gradients once more for good. huggingface: PyTorch modules under transformers' Trainer since 4.50: a recomputed
-// layer's result stays until its backward ends (the reentrant checkpoint), results of a model in mixed precision are
-// cast to fp32 (Accelerate), one group of parameters with weight decay and one without; under FSDP 1 the inputs of
-// recomputed layers with frozen weights, and their gradients, stay until the backward ends (a cycle through the hook
-// that frees such weights, torch/distributed/fsdp/_runtime_utils.py). huggingface_2024: the same before: logits are
-// copied to be shifted by a token, and attention of models with windows or experts repeats shared keys and values.
-enum class Framework : std::uint8_t {
-  eager,
-  megatron,
-  megatron_2022,
-  megatron_2021,
-  nanotron,
-  huggingface,
-  huggingface_2024
-};
-constexpr bool is_megatron(Framework framework) {
-  return framework == Framework::megatron || framework == Framework::megatron_2022 ||
-         framework == Framework::megatron_2021;
-}
-constexpr bool is_huggingface(Framework framework) {
-  return framework == Framework::huggingface || framework == Framework::huggingface_2024;
-}
-// PyTorch modules with PyTorch's own data parallelism: under zero_stage 3 they are FSDP's.
-constexpr bool is_pytorch(Framework framework) { return framework == Framework::eager || is_huggingface(framework); }
-constexpr bool is_megatron_core(Framework framework) { return framework == Framework::megatron; }
-// Weight gradients are added into fp32 buffers that live all the time.
-constexpr bool has_gradient_buffers(Framework framework) {
-  return framework == Framework::megatron || framework == Framework::megatron_2022;
-}
-
 // Where a part of the model's state lives between its uses. cpu: in host memory. drives: on the machine's drives, with
 // staging buffers in host memory.
 enum class StateDevice : std::uint8_t { gpu, cpu, drives };
@@ -210,6 +170,7 @@ struct TrainingSetup {
   double dropout = -1;            // [0, 1) replaces the model's; -1: the model's own
 
   Framework framework = Framework::eager;
+  [[nodiscard]] const FrameworkTraits& traits() const { return traits_of(framework); }
   std::int64_t global_batch = 0;      // sequences of all replicas; when given, it sets gradient_accumulation
   std::int64_t tensor_parallel = 1;   // t: heads, feed-forward and vocabulary are split
   bool sequence_parallel = false;     // norms, dropouts and residuals are split t ways along the sequence as well
@@ -364,11 +325,11 @@ struct TrainingSetup {
   // FSDP: the shards are the fp32 weights themselves, gradients' shards are in fp32 too, and weights in 16 bits are
   // there while they are gathered.
   [[nodiscard]] bool has_wide_shards() const {
-    return zero_stage == 3 && is_pytorch(framework) && has_master_weights() && !master_remainders &&
+    return zero_stage == 3 && traits().pytorch && has_master_weights() && !master_remainders &&
            optimizer_device == StateDevice::gpu && weight_device == StateDevice::gpu && !has_narrow_products(precision);
   }
   [[nodiscard]] std::int64_t trained_weight_bytes() const { return has_wide_adapters() ? 4 : weight_bytes(); }
-  [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || has_gradient_buffers(framework); }
+  [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || traits().gradient_buffers; }
   [[nodiscard]] std::int64_t gradient_bytes() const {
     if (has_main_gradients() && main_gradients == StateType::bf16) return 2;
     return has_main_gradients() || (fp32_reduction && is_mixed(precision)) || has_wide_shards()
@@ -428,7 +389,6 @@ std::string_view to_string(StateType type);
 std::string_view to_string(LossForm form);
 std::string_view to_string(EvaluationKeeps keeps);
 std::string_view to_string(ExpertSpread spread);
-std::string_view to_string(Framework framework);
 std::string_view to_string(StateDevice device);
 
 }  // namespace spillway::models

@@ -129,13 +129,11 @@ const Words& expert_spread_words() {
 }
 
 const Words& framework_words() {
-  static const Words words = {{"eager", "PyTorch modules as they stand"},
-                              {"megatron", "Megatron-core's on Transformer Engine"},
-                              {"megatron_2022", "Megatron-LM's fused ones of 2022 and 2023"},
-                              {"megatron_2021", "those of its versions up to 2021"},
-                              {"nanotron", "PyTorch modules, fp32 gradient buffers, DistributedDataParallel's buckets"},
-                              {"huggingface", "PyTorch modules under transformers' Trainer, FSDP 1"},
-                              {"huggingface_2024", "the same before transformers 4.50: shifted copies of logits"}};
+  static const Words words = [] {
+    std::vector<Word> list;
+    for (const FrameworkTraits& row : framework_table) list.push_back({row.word, row.about});
+    return Words(std::move(list));
+  }();
   return words;
 }
 
@@ -679,7 +677,6 @@ std::string_view to_string(AttentionKernel kernel) { return attention_kernel_wor
 std::string_view to_string(EvaluationKeeps keeps) { return evaluation_keeps_words()[keeps].name; }
 std::string_view to_string(ExpertSpread spread) { return expert_spread_words()[spread].name; }
 std::string_view to_string(LossForm form) { return loss_words()[form].name; }
-std::string_view to_string(Framework framework) { return framework_words()[framework].name; }
 std::string_view to_string(StateDevice device) { return state_device_words()[device].name; }
 
 }  // namespace spillway::models

@@ -27,7 +27,7 @@ void GradientReducer::take(TrainedParameter& parameter, Tensor gradient) {
     if (setup_.late_reduction) return keep_whole(parameter, std::move(gradient));
     return put(parameter, std::move(gradient));
   }
-  if (setup_.framework == Framework::nanotron && gradient) held_.push_back(gradient);
+  if (setup_.traits().gradients_at_end && gradient) held_.push_back(gradient);
   autograd_.add(parameter, std::move(gradient));
   const bool leaves = reduces_ ? setup_.overlap_gradients : host_ != nullptr;
   if (!leaves || !is_last_) return;
@@ -155,7 +155,7 @@ void GradientReducer::finish(const std::vector<TrainedParameter*>& parameters) {
   if (setup_.overlap_gradients || setup_.zero_stage >= 2) return;
   const bool waits = communication_->after_kernels();
   communication_->set_after_kernels(true);
-  if (is_megatron(setup_.framework))
+  if (setup_.traits().megatron)
     finish_as_megatron(parameters);
   else if (reduces_)
     for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter)
@@ -180,7 +180,7 @@ void GradientReducer::finish_as_megatron(const std::vector<TrainedParameter*>& p
                      .cost = {.memory = MemoryKind::optimizer},
                      .bytes = all + all});
   };
-  const bool copies = setup_.framework == Framework::megatron_2021;
+  const bool copies = setup_.traits().copies_gradients;
   if (copies) pass("flatten_gradients");
   pass("divide_gradients");
   if (reduces_) {

@@ -26,8 +26,8 @@ inline constexpr Picos between_steps = milliseconds(50);
 
 inline void set_host_times(EagerSession& session, const TrainingSetup& setup) {
   session.set_launch_blocking(setup.launch_blocking);
-  const bool megatron = is_megatron(setup.framework);
-  const bool is_split = setup.framework == Framework::nanotron && setup.tensor_parallel > 1;
+  const bool megatron = setup.traits().megatron;
+  const bool is_split = setup.traits().pauses_between_steps && setup.tensor_parallel > 1;
   if (!megatron && !is_split) return;
   const double base = to_seconds(session.cost().host_time_per_kernel());
   session.set_host_times(from_seconds(base * (megatron ? megatron_program_factor : split_program_factor)),

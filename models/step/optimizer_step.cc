@@ -79,7 +79,7 @@ void gather_updated_weights(const TrainingSetup& setup, Communication* communica
 OptimizerStep::OptimizerStep(const TrainingSetup& setup, EagerSession& session,
                              const std::vector<TrainedParameter*>& parameters, Communication* communication)
     : setup_(setup), session_(session), communication_(communication) {
-  const bool one_group = is_megatron(setup.framework);
+  const bool one_group = setup.traits().megatron;
   std::array<Group, 2> by_decay;  // transformers' Trainer: matrices, then norms and biases
   const bool shares = setup.zero_stage >= 2 && communication != nullptr;
   std::int64_t layer = -2;
@@ -89,7 +89,7 @@ OptimizerStep::OptimizerStep(const TrainingSetup& setup, EagerSession& session,
     if (parameter.share == 0) parameter.share = parameter.shape.elements();
     allocate_state(parameter);
     allocate_main_gradient(setup, session, parameter, shares);
-    if (is_huggingface(setup.framework)) {
+    if (setup.traits().transformers) {
       by_decay[parameter.shape.columns > 1 ? 0 : 1].push_back(&parameter);
       continue;
     }
@@ -144,7 +144,7 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
 }
 
 void OptimizerStep::run() {
-  if (is_megatron(setup_.framework)) prepare_gradients(groups_.empty() ? Group() : groups_.front());
+  if (setup_.traits().megatron) prepare_gradients(groups_.empty() ? Group() : groups_.front());
   for (const Group& group : groups_) {
     session_.set_layer(group.front()->shape.layer);
     update(group);
@@ -200,14 +200,14 @@ List OptimizerStep::weights_of(const Group& group) const {
 
 void OptimizerStep::update(const Group& group) {
   const bool mixed = setup_.has_master_weights();
-  const bool in_one = setup_.optimizer_form == OptimizerForm::fused || is_megatron(setup_.framework);
+  const bool in_one = setup_.optimizer_form == OptimizerForm::fused || setup_.traits().megatron;
   const bool fuses = in_one && (is_adam(setup_.optimizer) || setup_.optimizer == OptimizerKind::sgd ||
                                 setup_.optimizer == OptimizerKind::sgd_momentum);
   const List values = weights_of(group);
   const List weights = mixed ? list_of(group, &TrainedParameter::master) : values;
   List gradients = wide_gradients_.empty() ? list_of(group, &TrainedParameter::gradient) : wide_gradients_;
   if (fuses) {
-    const bool copies = mixed && is_pytorch(setup_.framework) && !has_wide_shard(group);
+    const bool copies = mixed && setup_.traits().pytorch && !has_wide_shard(group);
     fused(group, weights, gradients, copies);
     if (mixed && !copies) copy_back(group);
     return;

@@ -226,7 +226,7 @@ Trace generate_stage_trace(const ModelSpec& model, const TrainingSetup& wanted, 
 }
 
 bool has_stages(const TrainingSetup& setup) {
-  return is_megatron_core(setup.framework) || setup.framework == Framework::nanotron || setup.gpus() > 1 ||
+  return setup.traits().core || setup.traits().buckets_hold_all || setup.gpus() > 1 ||
          setup.weight_device != StateDevice::gpu || setup.zero_stage == 3;
 }
 

@@ -43,7 +43,7 @@ class StageRecorder {
         reducer_(setup, session_, autograd_, &communication_) {
     session_.merge_free_events();
     set_host_times(session_, setup);
-    communication_.set_after_kernels(setup.framework == Framework::megatron_2021);
+    communication_.set_after_kernels(setup.traits().waits_for_collectives);
     communication_.hide_exchanges(setup.overlap_experts ? hidden_exchange : 0);
     program_.stage = stage_;
     session_.set_graph_pool(setup.graph_pool && !setup.captures("full_iteration"));
@@ -157,10 +157,10 @@ class StageRecorder {
       if (setup_.zero_stage == 2 && setup_.bucket_bytes == whole_layers) mark_units(chunk);
     }
     if (setup_.has_expert_loads()) draw_experts();
-    if (is_megatron_core(setup_.framework)) add_workspaces();
+    if (setup_.traits().core) add_workspaces();
     if (keeps_logits()) chunks_.front().transformer->keep_logits();
     if (evaluates_) return;
-    if (setup_.framework == Framework::nanotron) add_buckets();
+    if (setup_.traits().buckets_hold_all) add_buckets();
     const std::vector<TrainedParameter*> at_home = offload_states();
     if (setup_.optimizer_device == StateDevice::gpu || setup_.offloaded_states > 0) {
       if (!at_home.empty()) optimizer_.emplace(setup_, session_, at_home, &communication_);
@@ -238,7 +238,7 @@ class StageRecorder {
 
   void note_start_up() {
     // DeepSpeed makes its states before the first step; others' come with the first update.
-    const bool early_states = is_pytorch(setup_.framework) && (setup_.zero_stage == 1 || setup_.zero_stage == 2);
+    const bool early_states = setup_.traits().pytorch && (setup_.zero_stage == 1 || setup_.zero_stage == 2);
     if (early_states) return;
     std::vector<BuiltChunk> built;
     std::vector<Tensor> late = workspaces_ ? workspaces_->all() : std::vector<Tensor>();
@@ -344,7 +344,7 @@ class StageRecorder {
   // Megatron-LM without sequence parallelism sends 1 / t of the tensor from each rank of the tensor group and gathers
   // it on the other side (Narayanan et al. 2021, section 4.1).
   [[nodiscard]] std::int64_t parts() const {
-    return is_megatron(setup_.framework) && !setup_.sequence_parallel ? setup_.tensor_parallel : 1;
+    return setup_.traits().megatron && !setup_.sequence_parallel ? setup_.tensor_parallel : 1;
   }
   [[nodiscard]] const StageProgram::Chunk& shape_of(std::int64_t index) const {
     return program_.chunks[static_cast<std::size_t>(index)];
@@ -356,7 +356,7 @@ class StageRecorder {
     Tensor tensor = session_.empty(name, type, chunk.transformer->stream_elements(), role);
     communication_.receive(name, tensor, from, parts());
     s.receives.push_back(last_on(receive_lane));
-    if (is_megatron(setup_.framework)) session_.device_sync();
+    if (setup_.traits().megatron) session_.device_sync();
     return tensor;
   }
 
@@ -391,7 +391,7 @@ class StageRecorder {
     if (shape.after >= 0) hand_over(pass, out);
     // Megatron-LM frees what it has sent (Korthikanti et al. 2022, appendix B).
     const bool goes_again = shape.passes.recomputes;
-    if (!goes_again && !evaluates_ && (chunk.is_last || !is_megatron(setup_.framework))) slice.output = std::move(out);
+    if (!goes_again && !evaluates_ && (chunk.is_last || !setup_.traits().megatron)) slice.output = std::move(out);
     out = {};
     if (!goes_again) forget_input(slice);
     session_.set_layer(-1);
@@ -482,8 +482,7 @@ class StageRecorder {
   // gradient received, through the next forward; the gradient sent, through the next backward; and the loss on the last
   // stage holds the leaf of its graph, the input, through the next forward.
   [[nodiscard]] bool holds_names() const {
-    return is_megatron_core(setup_.framework) && layout_.stages() > 1 && program_.chunks.size() == 1 &&
-           program_.slices == 1;
+    return setup_.traits().core && layout_.stages() > 1 && program_.chunks.size() == 1 && program_.slices == 1;
   }
   void forget_names() {
     for (Chunk& chunk : chunks_) chunk.held_gradient = chunk.held_input_gradient = chunk.held_input = {};
@@ -574,7 +573,7 @@ class StageRecorder {
   }
   // A step ends with its last kernel, so what the program does after that is counted before the update.
   void pause_between_steps() {
-    if (setup_.framework != Framework::nanotron) return;
+    if (!setup_.traits().pauses_between_steps) return;
     session_.device_sync();
     session_.host_work("between steps", between_steps, {}, {}, false);
   }

@@ -210,7 +210,7 @@ BuiltChunk built_chunk(std::deque<TrainedParameter>& parameters) {
 }
 
 bool has_buffers(const TrainingSetup& setup) {
-  return is_megatron_core(setup.framework) && setup.zero_stage <= 1 && setup.has_main_gradients() &&
+  return setup.traits().core && setup.zero_stage <= 1 && setup.has_main_gradients() &&
          setup.optimizer_device == StateDevice::gpu && setup.offloaded_states == 0 && !setup.fp8_weights;
 }
 

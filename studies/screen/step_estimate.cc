@@ -184,7 +184,7 @@ class Estimator {
     const std::int64_t layers = layout_.layers(stage, chunk).count;
     const bool host_leads =
         shape_.layer_host.forward + shape_.layer_host.backward > shape_.layer_work.forward + shape_.layer_work.backward;
-    if (!is_megatron(setup_.framework) || (setup_.zero_stage == 3 && !host_leads)) {
+    if (!setup_.traits().megatron || (setup_.zero_stage == 3 && !host_leads)) {
       const ShapeTimes times = pass_times(extra, layers);
       return {{{times.forward}}, {{times.backward}}};
     }
@@ -215,7 +215,7 @@ class Estimator {
                       .stages = p,
                       .chunks = v,
                       .micro_batches = m,
-                      .waits = is_megatron(setup_.framework),
+                      .waits = setup_.traits().megatron,
                       .passes = {},
                       .messages = {}};
     for (std::int64_t position = 0; position < p * v; ++position) {
@@ -249,8 +249,8 @@ class Estimator {
   // What Megatron-LM does with all gradients before they are reduced at once, however many replicas there are
   // (models/step/gradient_reducer.h). The probe reduces while it goes backwards.
   [[nodiscard]] Picos passes_over(Bytes gradients) const {
-    if (!is_megatron(setup_.framework) || setup_.overlap_gradients || !has_stages(setup_)) return Picos(0);
-    const std::int64_t passes = setup_.framework == Framework::megatron_2021 ? 3 : 1;
+    if (!setup_.traits().megatron || setup_.overlap_gradients || !has_stages(setup_)) return Picos(0);
+    const std::int64_t passes = setup_.traits().copies_gradients ? 3 : 1;
     return machine_.cost->duration({.bytes = gradients * 2, .memory = MemoryKind::optimizer}).time * passes;
   }
 

@@ -393,7 +393,7 @@ TrainingSetup step_setup(const ModelSpec& model, const TrainingSetup& resolved) 
   if (setup.zero_stage < 3) setup.prefetch = usual.prefetch;
   const bool is_plain = !model.has_experts() && setup.optimizer_device == StateDevice::gpu;
   if (is_plain && setup.zero_stage >= 2 && setup.data_parallel > 1) setup.overlap_gradients = usual.overlap_gradients;
-  if (is_plain && setup.zero_stage == 0 && !setup.overlap_gradients && is_megatron(setup.framework))
+  if (is_plain && setup.zero_stage == 0 && !setup.overlap_gradients && setup.traits().megatron)
     setup.bucket_bytes = usual.bucket_bytes;
   return setup;
 }
@@ -482,7 +482,7 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
   trace.memory_events.clear();  // nothing that follows asks for memory
   const Result result = replay(trace, machine.hardware, machine.options);
   const ProbeTimes times(trace, result, static_cast<std::size_t>(layers), machine.hardware.gpu.kernel_gap.value,
-                         is_megatron(setup.framework));
+                         setup.traits().megatron);
   const Stage& stage = times.stage(middle);
 
   if (layers < 3) {  // too few for differences of layers
@@ -501,7 +501,7 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
   shape.update_per_byte = per_byte(stage.update, weights);
   shape.tail_per_byte = per_byte(stage.tail, weights);
   shape.message = stage.message;
-  shape.update_scales = is_megatron(setup.framework);
+  shape.update_scales = setup.traits().megatron;
   shape.layer_work = {stage.layers_work.forward / layers, stage.layers_work.backward / layers};
   shape.middle = chunk_shape(stage, memory, shape, ChunkPlace::middle, layers);
   shape.first = shape.last = shape.only = shape.middle;

@@ -1,0 +1,123 @@
+// Frameworks whose steps are generated, as one table of what sets them apart: nothing asks for a framework by its name.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace spillway::models {
+
+// Whose kernels and buffers. eager: PyTorch modules as they stand. megatron_2022: Megatron-LM's fused kernels (masked
+// softmax, bias-GELU, bias-dropout-add), gradients added into fp32 buffers by the weight-gradient product itself, a
+// host that waits for the device after each transfer between pipeline stages. megatron: Megatron-core 0.14 with
+// Transformer Engine 2.11: the same with layers as Transformer Engine has them (a norm and the linear layer behind it
+// are one function), parameters and gradients in contiguous buffers, and the names, workspaces and dummy gradients that
+// its Python keeps (models/network/te_ops.cc, models/step/start_up.h). megatron_2021: Megatron-LM before September 2021
+// (SC'21; its DeepSpeed fork until July 2023): as megatron_2022, but gradients are in the type of the weights and added
+// up by kernels of their own, those of a pipeline are reduced through a copy of all of them, and collectives of a
+// tensor group are waited for; without flash attention its fused softmax takes shapes in multiples of four only.
+// nanotron: PyTorch modules, with Megatron-LM's loss over a split vocabulary on logits in fp32; gradients of a
+// micro-batch stay until its backward ends and are added into fp32 buffers
+// (src/nanotron/optim/gradient_accumulator.py); between replicas PyTorch's DistributedDataParallel, whose buckets hold
+// all gradients once more for good. huggingface: PyTorch modules under transformers' Trainer since 4.50: a recomputed
+// layer's result stays until its backward ends (the reentrant checkpoint), results of a model in mixed precision are
+// cast to fp32 (Accelerate), one group of parameters with weight decay and one without; under FSDP 1 the inputs of
+// recomputed layers with frozen weights, and their gradients, stay until the backward ends (a cycle through the hook
+// that frees such weights, torch/distributed/fsdp/_runtime_utils.py). huggingface_2024: the same before: logits are
+// copied to be shifted by a token, and attention of models with windows or experts repeats shared keys and values.
+enum class Framework : std::uint8_t {
+  eager,
+  megatron,
+  megatron_2022,
+  megatron_2021,
+  nanotron,
+  huggingface,
+  huggingface_2024
+};
+
+// What a framework does that others don't. A new one is a row here, and what no row has yet is a trait of its own.
+struct FrameworkTraits {
+  std::string_view word, about;  // as a scenario says it; for people
+  // PyTorch modules with PyTorch's own data parallelism: under zero_stage 3 they are FSDP's.
+  bool pytorch = false;
+  bool transformers = false;      // models and Trainer of Hugging Face's
+  bool megatron = false;          // Megatron's layers, buckets and optimizer
+  bool core = false;              // of Megatron-core on Transformer Engine
+  bool gradient_buffers = false;  // weight gradients are added into fp32 buffers that live all the time
+  bool gathers_context = false;   // context parallelism may gather keys and values
+  bool keeps_operators = false;   // recomputation may keep results by operator
+  bool split_loss = false;        // of a split vocabulary, also on one GPU
+  // Of a model or layer.
+  bool separate_passes = false;       // bias, dropout and residual are passes of their own
+  bool softmax_limits = false;        // the fused softmax takes shapes in multiples of four alone
+  bool copies_logits = false;         // to shift them by a token
+  bool repeats_shared_heads = false;  // of attention with windows or experts
+  bool strided_heads = false;         // PyTorch's attention takes heads where they are, fused kernels or not
+  bool keeps_gathered = false;        // the gathered input of a split product stays for its backward
+  bool regroups_heads = false;        // queries, keys and values are copied before attention
+  bool widens_split_logits = false;   // to fp32, before the split loss
+  // Of a step.
+  bool spreads_by_cost = false;        // layers over the stages, by what they cost
+  bool gradients_at_end = false;       // stay until a micro-batch's backward ends, then are added up
+  bool buckets_hold_all = false;       // DistributedDataParallel's, with all gradients once more for good
+  bool copies_gradients = false;       // to one buffer, to be reduced
+  bool waits_for_collectives = false;  // of a tensor group, the kernels behind them
+  bool pauses_between_steps = false;   // the program does work of its own there
+  std::int64_t most_zero_stage = 3;
+};
+
+constexpr std::array<FrameworkTraits, 7> framework_table = {{
+    {.word = "eager",
+     .about = "PyTorch modules as they stand",
+     .pytorch = true,
+     .gathers_context = true,
+     .keeps_operators = true},
+    {.word = "megatron",
+     .about = "Megatron-core's on Transformer Engine",
+     .megatron = true,
+     .core = true,
+     .gradient_buffers = true,
+     .split_loss = true},
+    {.word = "megatron_2022",
+     .about = "Megatron-LM's fused ones of 2022 and 2023",
+     .megatron = true,
+     .gradient_buffers = true,
+     .split_loss = true,
+     .separate_passes = true},
+    {.word = "megatron_2021",
+     .about = "those of its versions up to 2021",
+     .megatron = true,
+     .split_loss = true,
+     .softmax_limits = true,
+     .copies_gradients = true,
+     .waits_for_collectives = true},
+    {.word = "nanotron",
+     .about = "PyTorch modules, fp32 gradient buffers, DistributedDataParallel's buckets",
+     .split_loss = true,
+     .keeps_gathered = true,
+     .regroups_heads = true,
+     .widens_split_logits = true,
+     .spreads_by_cost = true,
+     .gradients_at_end = true,
+     .buckets_hold_all = true,
+     .pauses_between_steps = true,
+     .most_zero_stage = 1},
+    {.word = "huggingface",
+     .about = "PyTorch modules under transformers' Trainer, FSDP 1",
+     .pytorch = true,
+     .transformers = true,
+     .strided_heads = true},
+    {.word = "huggingface_2024",
+     .about = "the same before transformers 4.50: shifted copies of logits",
+     .pytorch = true,
+     .transformers = true,
+     .copies_logits = true,
+     .repeats_shared_heads = true},
+}};
+
+constexpr const FrameworkTraits& traits_of(Framework framework) {
+  return framework_table[static_cast<std::size_t>(framework)];
+}
+constexpr std::string_view to_string(Framework framework) { return traits_of(framework).word; }
+
+}  // namespace spillway::models
