@@ -5,9 +5,7 @@ namespace spillway::planners {
 ReplayOptions varied(ReplayOptions options, const ReplayVariation& variation) {
   MemoryReplayOptions& memory = options.memory;
   if (variation.capacity) memory.capacity = *variation.capacity;
-  if (variation.times_only || variation.clock_only) memory.details = false;
-  if (variation.clock_only) memory.peaks = false;
-  if (variation.with_details) memory.details = true;
+  if (variation.detail) memory.detail = *variation.detail;
   if (!variation.places.empty()) {
     memory.allocator = policy_of(*variation.places.begin()->second);
     memory.plan = nullptr;
@@ -41,9 +39,7 @@ Bytes VariedReplayer::memory_limit() const {
 ReplayVariation VariedReplayer::with(const ReplayVariation& more) const {
   ReplayVariation all = more;
   if (!all.capacity) all.capacity = variation_.capacity;
-  all.times_only |= variation_.times_only;
-  all.clock_only |= variation_.clock_only;
-  all.with_details |= variation_.with_details;
+  if (!all.detail) all.detail = variation_.detail;
   all.ideal_memory |= variation_.ideal_memory;
   if (all.places.empty()) all.places = variation_.places;
   return all;

@@ -17,9 +17,7 @@ namespace spillway::planners {
 // What a planner may change of the options.
 struct ReplayVariation {
   std::optional<Bytes> capacity;  // of device memory; 0: without a limit
-  bool times_only = false;        // without what only a report shows (MemoryReplayOptions::details)
-  bool clock_only = false;        // times_only, and peaks may be lower bounds (MemoryReplayOptions::peaks)
-  bool with_details = false;      // with that, for a planner that plans on it
+  std::optional<Detail> detail;   // else the options'
   bool ideal_memory = false;      // an allocator that fragments nothing, without a limit
   std::map<std::int16_t, std::shared_ptr<const MemoryPlan>> places;  // by device, to be followed; empty: as it is
 };

@@ -98,7 +98,7 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
                                   answer.is_on_host()                       ? "to and from host memory"
                                   : question.route == DriveRoute::gpudirect ? "drives read and write GPU memory"
                                                                             : "through pinned host memory");
-  document.is_yes = answer.is_yes();
+  document.answer = answer.is_yes() ? Verdict::fits : Verdict::does_not_fit;
   if (load.written() == Bytes(0) && answer.kept_by_plan > Bytes(0)) {
     document.verdict = fmt::format(
         "No: {} writes nothing here: it keeps, or computes again, the {:.4g} GB of each step that it might move. Ask "
@@ -113,7 +113,7 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
   } else {
     const LinkAnswer& tightest = answer.links.front();
     document.verdict =
-        document.is_yes
+        answer.is_yes()
             ? fmt::format(
                   "Yes: {:.4g} GB/s needed for each GPU; the tightest link, {}, has {:.3g} times what it needs.",
                   giga(answer.required_rate), tightest.name, tightest.headroom())

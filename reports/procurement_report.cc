@@ -40,7 +40,7 @@ class Writer {
                                      tokens_text(in_.tokens()), in_.runs.size(), in_.runs.size() == 1 ? "" : "s",
                                      in_.deadline_days > 0 ? " within " + figure(in_.deadline_days) + " days" : "",
                                      figure(in_.period_months), figure(100 * in_.utilisation));
-    document_.is_yes = answer_.chosen.has_value();
+    document_.answer = answer_.chosen ? Verdict::fits : Verdict::does_not_fit;
     document_.verdict = verdict() + how_often() + unknown_prices();
     document_.formulas = answer_.book;
     asked();

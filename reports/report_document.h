@@ -58,10 +58,8 @@ struct ReportSection {
 
 struct ReportDocument {
   std::string title, subtitle;
-  bool is_yes = false, is_unknown = false;  // neither: no
-  bool is_tight = false;                    // a yes that has used its reserve's margin up
-  std::string verdict;                      // begins with "Yes", "Tight", "No" or "Unknown"
-  [[nodiscard]] bool is_no() const { return !is_yes && !is_tight && !is_unknown; }
+  Verdict answer = Verdict::does_not_fit;  // "yes", "tight", "unknown" or "no"
+  std::string verdict;                     // begins with "Yes", "Tight", "No" or "Unknown"
   std::vector<ReportSection> sections;
   FormulaWorkbook formulas;  // in spreadsheets, sheets with formulas before those of the tables
 };

@@ -3,6 +3,7 @@
 #include <pango/pangocairo.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
@@ -58,7 +59,8 @@ class PdfPages {
   void verdict(const ReportDocument& document) {
     const Layout layout = lay_out(document.verdict, 10, true, room - 12);
     const double tall = height(layout.get()) + 8;
-    colour(document.is_yes ? "#00795A" : document.is_tight ? "#8A5A00" : document.is_unknown ? "#6B7280" : "#B94600");
+    constexpr std::array colours = {"#00795A", "#8A5A00", "#6B7280", "#B94600"};  // by Verdict
+    colour(colours.at(static_cast<std::size_t>(document.answer)));
     cairo_rectangle(cairo_.get(), page_margin, y_ + 8, 3, tall);
     cairo_fill(cairo_.get());
     colour(page_ink);

@@ -105,11 +105,7 @@ std::string report_html(const ReportDocument& document) {
       svg_escape(document.title) + "</title>\n<style>" + std::string(style) + "</style>\n</head>\n<body>\n<main>\n";
   html += "<h1>" + svg_escape(document.title) + "</h1>\n";
   html += paragraph(document.subtitle, " class=\"subtitle\"");
-  const std::string answer = document.is_yes       ? "yes"
-                             : document.is_tight   ? "tight"
-                             : document.is_unknown ? "unknown"
-                                                   : "no";
-  html += paragraph(document.verdict, " class=\"verdict " + answer + "\"");
+  html += paragraph(document.verdict, fmt::format(" class=\"verdict {}\"", yes_or_no(document.answer)));
   for (const ReportSection& section : document.sections) {
     html += (section.new_page ? "<h2 class=\"page\">" : "<h2>") + svg_escape(section.heading) + "</h2>\n";
     for (const std::string& text : section.paragraphs) html += paragraph(text);

@@ -71,7 +71,7 @@ class SsdReport {
         "Drives for " + (loaded_.scenario.title.empty() ? loaded_.scenario.trace : loaded_.scenario.title);
     document_.subtitle = fmt::format("{}; {} GPU{}; step of {} before any drive is waited for", machine(), answer_.gpus,
                                      answer_.gpus == 1 ? "" : "s", time_text(to_seconds(load_.step)));
-    document_.is_yes = answer_.is_yes();
+    document_.answer = answer_.is_yes() ? Verdict::fits : Verdict::does_not_fit;
     document_.verdict = verdict();
     verdicts();
     traffic();

@@ -163,13 +163,11 @@ ReportDocument step_report(const Result& result, const Result* baseline) {
   ReportDocument document;
   document.title = result.title;
   document.subtitle = "A training step, replayed by spillway";
-  document.is_yes = result.fits() && result.drives_refuse.empty();
-  document.is_tight = result.verdict() == Verdict::tight && result.drives_refuse.empty();
-  document.is_unknown = result.verdict() == Verdict::unknown && result.drives_refuse.empty();
-  const std::string answer = document.is_yes       ? "Yes: " + verdict(result)
-                             : document.is_tight   ? "T" + verdict(result).substr(1)
-                             : document.is_unknown ? "Unknown: " + result.why_unknown()
-                                                   : "No: " + without_no(verdict(result));
+  document.answer = result.answer();
+  const std::string words = verdict_sentence(result);
+  const std::string answer = document.answer == Verdict::fits           ? "Yes: " + words
+                             : document.answer == Verdict::does_not_fit ? "No: " + without_no(words)
+                                                                        : verdict_heading(result);
   document.verdict = fmt::format("{}. A step takes {:.1f} ms; {} binds it ({:.0f} % of its critical path).", answer,
                                  to_seconds(result.step_time) * 1e3, describe(result.binding),
                                  binding_share(result, result.binding) * 100);

@@ -23,14 +23,14 @@ bool is_plain(const Scenario& scenario) {
          (places == nullptr || places->make == nullptr);
 }
 
-BriefRun run_loaded(LoadedScenario loaded, bool details) {
-  loaded.options.memory.details = details;
+BriefRun run_loaded(LoadedScenario loaded, Detail detail) {
+  loaded.options.memory.detail = detail;
   ScenarioRun run = run_traced(loaded);
   return {std::move(loaded), std::move(run)};
 }
 
 std::optional<BriefRun> run_folded(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
-                                   bool details) {
+                                   Detail detail) {
   if (!is_plain(scenario)) return std::nullopt;
   const ModelSpec layered = with_layers(scenario, model);
   const TrainingSetup setup = resolve(scenario.training, layered);
@@ -43,7 +43,7 @@ std::optional<BriefRun> run_folded(const Scenario& scenario, const ModelSpec& mo
     try {
       LoadedScenario loaded = load(scenario, model, machine, std::move(step->trace));
       loaded.options.memory.fold = std::make_shared<const StepFold>(std::move(step->fold));
-      return run_loaded(std::move(loaded), details);
+      return run_loaded(std::move(loaded), detail);
     } catch (const NotFolded& refused) {
       const NotFolded::Turns seen = refused.turns();
       if (is_verbose())
@@ -60,14 +60,14 @@ std::optional<BriefRun> run_folded(const Scenario& scenario, const ModelSpec& mo
 
 }  // namespace
 
-BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, bool details) {
-  if (std::optional<BriefRun> folded = run_folded(scenario, model, machine, details)) return std::move(*folded);
-  return run_loaded(load(scenario, model, machine), details);
+BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Detail detail) {
+  if (std::optional<BriefRun> folded = run_folded(scenario, model, machine, detail)) return std::move(*folded);
+  return run_loaded(load(scenario, model, machine), detail);
 }
 
-BriefRun run_briefly(const Scenario& scenario, bool details, const ReadOptions& read) {
-  if (scenario.model.empty()) return run_loaded(load(scenario, read), details);
-  return run_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware_of(scenario)), details);
+BriefRun run_briefly(const Scenario& scenario, Detail detail, const ReadOptions& read) {
+  if (scenario.model.empty()) return run_loaded(load(scenario, read), detail);
+  return run_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware_of(scenario)), detail);
 }
 
 }  // namespace spillway::scenario

@@ -15,8 +15,8 @@ struct BriefRun {
   ScenarioRun run;
 };
 
-// As load() and Evaluator::run() do, with its errors. details: see MemoryReplayOptions.
-BriefRun run_briefly(const Scenario& scenario, bool details = true, const ReadOptions& read = {});
-BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, bool details);
+// As load() and Evaluator::run() do, with its errors.
+BriefRun run_briefly(const Scenario& scenario, Detail detail = Detail::figures, const ReadOptions& read = {});
+BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Detail detail);
 
 }  // namespace spillway::scenario

@@ -251,7 +251,7 @@ ReplayStoreScope::ReplayStoreScope(ReplayStore& store) {
 }
 ReplayStoreScope::~ReplayStoreScope() { current = nullptr; }
 
-std::optional<std::uint64_t> replay_key(const Scenario& scenario, bool details) {
+std::optional<std::uint64_t> replay_key(const Scenario& scenario, Detail detail) {
   if (scenario.model.empty()) return std::nullopt;
   Scenario told = scenario;
   told.title.clear();
@@ -268,21 +268,21 @@ std::optional<std::uint64_t> replay_key(const Scenario& scenario, bool details) 
   digest.add(program_commit());
   digest.add(library_digest());
   digest.add(text);
-  digest.add(std::uint64_t{details});
+  digest.add(std::uint64_t{detail == Detail::figures});
   digest.add(files.value());
   return digest.value();
 }
 
-bool is_kept(const Scenario& scenario, bool details) {
+bool is_kept(const Scenario& scenario, Detail detail) {
   const ReplayStore* const store = current;
   if (store == nullptr) return false;
-  const std::optional<std::uint64_t> key = replay_key(scenario, details);
+  const std::optional<std::uint64_t> key = replay_key(scenario, detail);
   return key && store->has(*key);
 }
 
-KeptReplay kept_brief_replay(const Scenario& scenario, bool details, const std::function<BriefRun()>& run) {
+KeptReplay kept_brief_replay(const Scenario& scenario, Detail detail, const std::function<BriefRun()>& run) {
   ReplayStore* const store = current;
-  const std::optional<std::uint64_t> key = store != nullptr ? replay_key(scenario, details) : std::nullopt;
+  const std::optional<std::uint64_t> key = store != nullptr ? replay_key(scenario, detail) : std::nullopt;
   if (key) {
     if (std::optional<KeptReplay> known = store->find(*key)) {
       known->result.title = scenario.title;
@@ -302,10 +302,10 @@ KeptReplay kept_brief_replay(const Scenario& scenario, bool details, const std::
   return replay;
 }
 
-KeptReplay kept_replay(const Scenario& scenario, bool details, const std::function<LoadedScenario()>& loaded) {
-  return kept_brief_replay(scenario, details, [&] {
+KeptReplay kept_replay(const Scenario& scenario, Detail detail, const std::function<LoadedScenario()>& loaded) {
+  return kept_brief_replay(scenario, detail, [&] {
     LoadedScenario made = loaded();
-    made.options.memory.details = details;
+    made.options.memory.detail = detail;
     ScenarioRun run = run_traced(made);
     return BriefRun{std::move(made), std::move(run)};
   });

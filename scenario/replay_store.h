@@ -69,16 +69,16 @@ class ReplayStoreScope {
   ReplayStoreScope& operator=(const ReplayStoreScope&) = delete;
 };
 
-// By what a replay is kept, with MemoryReplayOptions::details or without; none: it is not kept.
-std::optional<std::uint64_t> replay_key(const Scenario& scenario, bool details);
+// By what a replay is kept, with Detail::figures or without; none: it is not kept.
+std::optional<std::uint64_t> replay_key(const Scenario& scenario, Detail detail);
 
 // Whether the store of the scope has it. Counts as no question.
-bool is_kept(const Scenario& scenario, bool details);
+bool is_kept(const Scenario& scenario, Detail detail);
 
 // From the store of the scope, else replayed and kept there. `loaded`: the scenario, loaded; not called for what is
 // there. Throws as load() and run_traced() do.
-KeptReplay kept_replay(const Scenario& scenario, bool details, const std::function<LoadedScenario()>& loaded);
-// The same of a replay that may be folded; `run`: the scenario, replayed with these details.
-KeptReplay kept_brief_replay(const Scenario& scenario, bool details, const std::function<BriefRun()>& run);
+KeptReplay kept_replay(const Scenario& scenario, Detail detail, const std::function<LoadedScenario()>& loaded);
+// The same of a replay that may be folded; `run`: the scenario, replayed so.
+KeptReplay kept_brief_replay(const Scenario& scenario, Detail detail, const std::function<BriefRun()>& run);
 
 }  // namespace spillway::scenario

@@ -188,9 +188,10 @@ Bytes capacity_without_margin(const LoadedScenario& loaded) {
   return std::max(Bytes(1), loaded.capacity - loaded.reserve.taken);
 }
 
-std::vector<std::string> without_margin(std::vector<std::string> settings, const LoadedScenario& loaded) {
-  settings.push_back(fmt::format("memory.reserve={}B", loaded.reserve.taken.count()));
-  return settings;
+void give_up_margin(LoadedScenario& loaded) {
+  loaded.options.memory.capacity = capacity_without_margin(loaded);
+  std::erase_if(loaded.reserve.parts, [](const ReservePart& part) { return part.is_margin; });
+  loaded.reserve.margin = Bytes(0);
 }
 
 bool runs_out(const Result& result) {
@@ -242,7 +243,8 @@ ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replaye
 
 Bytes shortage_of(const LoadedScenario& loaded, const ScenarioRun& run, bool is_in_order) {
   const MemoryResult& memory = run.result.memory;
-  if (!memory.known || memory.on_host || !runs_out(run.result) || !loaded.options.memory.details) return Bytes(0);
+  if (!memory.known || memory.on_host || !runs_out(run.result) || loaded.options.memory.detail < Detail::figures)
+    return Bytes(0);
   const Bytes most = capacity_without_margin(loaded);
   return least_capacity_of(loaded, run, most, is_in_order) - most;
 }

@@ -30,8 +30,8 @@ void keep_reserve(LoadedScenario& loaded);
 
 // The capacity less what is taken, without the margin: what a tight step runs within. At least 1 byte.
 Bytes capacity_without_margin(const LoadedScenario& loaded);
-// The scenario's settings with the margin given up: its reserve is what is really taken.
-std::vector<std::string> without_margin(std::vector<std::string> settings, const LoadedScenario& loaded);
+// Has its replays keep free what is really taken alone.
+void give_up_margin(LoadedScenario& loaded);
 // Whether a device's memory, not the host's, is too small.
 bool runs_out(const Result& result);
 // Of a step that runs there, and how it did within the capacity less the whole reserve.

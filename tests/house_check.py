@@ -7,6 +7,7 @@
     mixing constants  one generator and one set of multipliers: base/splitmix64.h; FNV's: base/digest.h
     data folders      one finder: base/data_folder.cc
     quantiles         base/quantile.h
+    verdicts          whether a step fits is said in words of sim/replay/verdict_words.h alone
     names             what a source of a room keeps to itself (anonymous namespaces, static) has a name that no other source
                       of the room gives: several are one unit of the compiler (-Dunity=on)
 
@@ -55,6 +56,9 @@ ONCE = [
      ("base/digest.h",), True),
     ("a finder of installed data (base/data_folder.h has data_places)", re.compile(r'"SPILLWAY_DATA[/"]'),
      ("base/data_folder.cc",), False),
+    ("words of a verdict (sim/replay/verdict_words.h has them)",
+     re.compile(r'"(?:[Dd]oes not fit|[Ff]its with|[Tt]ight: |Unknown: |✔ |▲ (?:fits|tight|unknown|not)|✖ (?:does|out of|drives))'),
+     ("sim/replay/verdict.cc", "sim/replay/verdict_words.cc"), False),
     ("a quantile (base/quantile.h has one)", re.compile(r"^\s*(?:static |inline )?double (?:\w+_)?(?:quantile|percentile)\("),
      ("base/quantile.h", "base/quantile.cc"), False),
 ]
@@ -250,6 +254,8 @@ SELF_TESTS = [
     ({"tests/sim/a.cc": "x *= 0xbf58476d1ce4e5b9ULL;\n"}, "mixing constant"),
     ({"studies/a.cc": "hash *= 1099511628211U;\n"}, "FNV"),
     ({"models/a.cc": 'const char* data = std::getenv("SPILLWAY_DATA");\n'}, "installed data"),
+    ({"gui/a.cc": 'const char* a = "✖ out of memory";\n'}, "words of a verdict"),
+    ({"sim/replay/verdict_words.cc": 'const char* a = "does not fit: ";\n'}, None),
     ({"validation/a.cc": "double quantile(std::vector<double> values) {\n"}, "a quantile"),
     ({"sim/a.cc": "namespace {\nint run(int a) {\n", "sim/b.cc": "namespace {\nvoid run() {\n"}, "sim/b.cc: run is a name"),
     ({"sim/a.cc": "namespace {\nclass Reader {\n", "sim/b.cc": "namespace {\nstruct Reader final {\n"}, "Reader is a name"),

@@ -105,7 +105,7 @@ std::string room_of(const WayRow& row) {
   if (!row.ran()) return row.error;
   if (const std::string missing = row.shortage(); !missing.empty()) return "short of " + missing;
   const MemoryResult& memory = row.result.memory;
-  return or_dash(memory.known && memory.limit > Bytes(0), studies::to_spare(row.result));
+  return or_dash(memory.known && memory.limit > Bytes(0), to_spare(row.result));
 }
 
 // In the order of FigureColumn.

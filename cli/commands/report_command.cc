@@ -170,7 +170,7 @@ void finish(Context& context, const ReportArguments& arguments, const LoadedScen
     print_json(json);
   else
     print_document(context, document);
-  if (document.is_no()) context.exit_code = exit_answer_is_no;
+  if (document.answer == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
 }
 
 void report_ssd(Context& context, const ReportArguments& arguments) {
@@ -323,7 +323,7 @@ void add_report_commands(Command& app, Context& context) {
   add_report_options(*links, *pcie);
   links->callback([&context, pcie] { run_stoppable([&] { report_pcie(context, *pcie); }); });
   const auto step = std::make_shared<ReportArguments>();
-  Command* whole = group->add_subcommand("step", "The replayed step as a document; exit code 1 if it does not fit");
+  Command* whole = group->add_subcommand("step", "The replayed step as a document; exit code 1 if the answer is no");
   whole->add_option("SCENARIO", step->scenario, "a scenario, or a trace")->required();
   whole->add_option("--baseline", step->baseline, "a scenario or trace to compare with")->type_name("SCENARIO");
   add_settings(*whole, *step);

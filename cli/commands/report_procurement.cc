@@ -109,7 +109,7 @@ Json today_json(const TodaysFleet& today) {
 Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document) {
   Json json = json_document("spillway.procurement");
   json["title"] = document.title;
-  json["answer"] = document.is_yes;
+  json["answer"] = is_yes(document.answer);
   json["verdict"] = document.verdict;
   json["chosen"] = answer.chosen ? Json(answer.options[*answer.chosen].name()) : Json();
   if (answer.chosen)
@@ -180,7 +180,7 @@ void run_procurement(Context& context, const ProcurementCall& call) {
     print_json(answer_json(answer, document));
   else
     print_document(context, document);
-  if (!document.is_yes) context.exit_code = exit_answer_is_no;
+  if (!is_yes(document.answer)) context.exit_code = exit_answer_is_no;
 }
 
 }  // namespace

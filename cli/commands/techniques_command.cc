@@ -127,10 +127,10 @@ void run_techniques(Context& context, const TechniquesCall& call) {
   const Progress progress(context);
   const StoreInUse store(context, call.store);
   const TechniqueComparison comparison = compare_techniques(
-      scenario, ways, {.details = true, .progress = [&](const WayRow& row, std::size_t done, std::size_t all) {
-                         return progress.show(fmt::format("{} of {}: {}", done, all, row.way.name)) &&
-                                !is_interrupted();
-                       }});
+      scenario, ways,
+      {.detail = Detail::figures, .progress = [&](const WayRow& row, std::size_t done, std::size_t all) {
+         return progress.show(fmt::format("{} of {}: {}", done, all, row.way.name)) && !is_interrupted();
+       }});
   if (comparison.rows.empty()) throw Cancelled();
   const bool none_ran = std::none_of(comparison.rows.begin(), comparison.rows.end(),
                                      [](const TechniqueRow& each) { return each.row.ran(); });

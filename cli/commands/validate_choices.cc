@@ -24,9 +24,7 @@ Table choices_table(const std::vector<SetupChoice>& choices) {
                std::to_string(choice.batch),
                choice.published_layout + (choice.published_verdict == Verdict::fits
                                               ? ""
-                                              : fmt::format(" ({})", choice.published_verdict == Verdict::unknown
-                                                                         ? "fit unknown"
-                                                                         : to_string(choice.published_verdict))),
+                                              : fmt::format(" ({})", to_string(choice.published_verdict))),
                fmt::format("{:.4g}", choice.published_seconds), choice.chosen_layout,
                fmt::format("{:.4g}", choice.chosen_seconds),
                fmt::format("{:.1f}", 100 * (choice.published_seconds / choice.chosen_seconds - 1)),

@@ -24,7 +24,7 @@ LoadedScenario load_argument(const std::string& path, const std::vector<std::str
 }
 
 BriefRun run_argument_briefly(const std::string& path, const std::vector<std::string>& settings) {
-  return run_briefly(scenario_of(path, settings), true, interruptible());
+  return run_briefly(scenario_of(path, settings), Detail::figures, interruptible());
 }
 
 std::function<LoadedScenario(std::span<const std::string>)> with_settings(const std::string& path,

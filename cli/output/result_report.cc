@@ -227,12 +227,9 @@ std::string drives_text(const Result& result) {
 std::string ranks_text(const Result& result) {
   std::string text = "\n  peak reserved   idle\n";
   for (const RankResult& rank : result.ranks)
-    text += fmt::format(
-        "    {:>11} {:>6}  {}{}\n", gib_text(rank.peak_reserved), rank.bubble ? percent_text(*rank.bubble) : "?",
-        rank.name,
-        rank.verdict == Verdict::fits
-            ? ""
-            : fmt::format(", {}", rank.verdict == Verdict::unknown ? "fit unknown" : to_string(rank.verdict)));
+    text += fmt::format("    {:>11} {:>6}  {}{}\n", gib_text(rank.peak_reserved),
+                        rank.bubble ? percent_text(*rank.bubble) : "?", rank.name,
+                        rank.verdict == Verdict::fits ? "" : fmt::format(", {}", to_string(rank.verdict)));
   return text;
 }
 
@@ -266,7 +263,7 @@ Json result_json(const Result& result) {
   document["title"] = result.title;
   document["fingerprint"] = fmt::format("{:016x}", result.fingerprint);
   put_verdict(document, result);
-  document["verdict_words"] = verdict(result);
+  document["verdict_words"] = verdict_sentence(result);
   document["short_of_bytes"] = short_of_json(result);
   document["reserve"] = reserve_json(result.reserve);
   document["step_time_ns"] = whole_nanoseconds(result.step_time);
@@ -338,7 +335,7 @@ Json result_json(const Result& result) {
 
 std::string result_text(const Result& result) {
   std::string text = result.title + "\n\n";
-  text += fmt::format("  verdict        {}\n", verdict(result));
+  text += fmt::format("  verdict        {}\n", verdict_sentence(result));
   text += fmt::format("  step time      {}{}{}\n", milliseconds_text(result.step_time),
                       result.steps.size() > 2 ? fmt::format(", median of {} steps", result.steps.size() - 1) : "",
                       result.may_fit() ? "" : " (if it fitted)");
@@ -408,10 +405,7 @@ std::string result_text(const Result& result) {
 
 void warn_of_verdict(const Context& context, const Result& result) {
   const Verdict found = result.verdict();
-  if (found == Verdict::tight)
-    warn(context, verdict(result));
-  else if (found == Verdict::unknown)
-    warn(context, "whether it fits is unknown: " + result.why_unknown());
+  if (found == Verdict::tight || found == Verdict::unknown) warn(context, verdict_sentence(result));
 }
 
 void put_verdict(Json& document, const Result& result) {
@@ -420,7 +414,7 @@ void put_verdict(Json& document, const Result& result) {
 }
 
 ExitCode exit_code_of(const Result& result) {
-  if (!result.may_fit() || !result.drives_refuse.empty()) return exit_answer_is_no;
+  if (result.answer() == Verdict::does_not_fit) return exit_answer_is_no;
   return result.is_in_doubt() ? exit_not_known : exit_done;
 }
 

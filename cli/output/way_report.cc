@@ -76,7 +76,7 @@ Json way_json(const WayRow& row) {
 
 std::string way_verdict(const WayRow& row) {
   if (!row.ran()) return "can't";
-  return row.result.drives_refuse.empty() ? std::string(yes_or_no(row.result.verdict())) : "no";
+  return std::string(yes_or_no(row.result.answer()));
 }
 
 std::string edits_text(const std::vector<std::string>& settings) {

@@ -46,8 +46,8 @@ struct OffloadRequest {
 
 Json case_json(const HybridCase& one) {
   return {{"name", one.name},
-          {"fits", fits_json(one.verdict)},
-          {"verdict", to_string(one.verdict)},
+          {"fits", fits_json(one.result.answer())},
+          {"verdict", to_string(one.result.answer())},
           {"step_time_ns", whole_nanoseconds(one.result.step_time)},
           {"peak_allocated_bytes", one.result.memory.peak_allocated.count()},
           {"peak_reserved_bytes", one.result.memory.peak_reserved.count()},
@@ -69,7 +69,7 @@ std::string why_not(const Result& result) {
 }
 
 void add_case(Table& table, const HybridCase& one) {
-  table.add({one.name, std::string(yes_or_no(one.verdict)),
+  table.add({one.name, std::string(yes_or_no(one.result.answer())),
              fmt::format("{:.3f}", to_seconds(one.result.step_time) * 1e3), gib(one.result.memory.peak_allocated),
              gib(one.result.memory.peak_reserved), gib(studies::drives_written(one.result)), life_cell(one.result)});
 }
@@ -129,8 +129,7 @@ void print_offload(Context& context, const Answer& answer) {
       add_case(table, {.name = one.variant.name,
                        .plan = {},
                        .result = one.keep,
-                       .life_years = std::numeric_limits<double>::infinity(),
-                       .verdict = one.keep.verdict()});
+                       .life_years = std::numeric_limits<double>::infinity()});
   HybridCase best = outcome.best;
   const std::string on = answer.best.settings.empty() ? "" : joined(answer.best.settings);
   best.name = best.name == hybrid_word ? "mix (best)" : "best: " + best.name;
@@ -138,8 +137,8 @@ void print_offload(Context& context, const Answer& answer) {
   add_case(table, best);
   print(context, table);
   if (context.rows_only()) return;
-  if (outcome.best.verdict == Verdict::does_not_fit) print("\nno: " + why_not(outcome.best.result) + "\n");
-  if (!on.empty() && outcome.best.verdict != Verdict::does_not_fit)
+  if (!outcome.best.may_fit()) print("\nno: " + why_not(outcome.best.result) + "\n");
+  if (!on.empty() && outcome.best.may_fit())
     print("\nfits with " + on + (outcome.best.plan.empty() ? "" : " and the plan") + "\n");
   print(fmt::format(
       "\nbudget {} GiB; of the tensors with a choice {} GiB stay, {} GiB go to host memory, {} GiB to drives, "
@@ -169,24 +168,11 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   const auto shown = progress.counter("replays");
   const auto begin = Clock::now();
   Answer answer;
-  const auto plan = [&](const LoadedScenario& step, const std::vector<std::string>& on_top) {
-    return best_offload(step, with_settings(request.scenario, on_top), settings,
-                        [&](std::int64_t done, std::int64_t most) {
-                          return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
-                        });
-  };
-  answer.best = plan(loaded, said);
+  answer.best =
+      best_offload(loaded, with_settings(request.scenario, said), settings, [&](std::int64_t done, std::int64_t most) {
+        return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
+      });
   answer.reserve = settings.budget > Bytes(0) ? Reserve() : loaded.reserve;
-  if (settings.budget == Bytes(0) && runs_out(answer.best.outcome.best.result) && loaded.reserve.margin > Bytes(0)) {
-    const std::vector<std::string> given_up = without_margin(said, loaded);
-    LoadedScenario wider = load_argument(request.scenario, given_up);
-    prepare_for_offload(wider);
-    BestOffload found = plan(wider, given_up);
-    if (found.outcome.best.verdict != Verdict::does_not_fit) {
-      found.outcome.best.verdict = both(found.outcome.best.verdict, Verdict::tight);
-      answer.best = std::move(found);
-    }
-  }
   answer.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   answer.budget = settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity;
   answer.with = answer.best.settings;
@@ -196,11 +182,9 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   const HybridCase& best = answer.best.outcome.best;
   const LoadedScenario& planned = answer.best.loaded ? *answer.best.loaded : loaded;
   write_offload_plan(planned.trace, best.plan, request.output);
-  if (best.verdict == Verdict::tight)
-    warn(context,
-         "tight: the plan runs, but not with the reserve's margin of " + gib(loaded.reserve.margin) + " GiB kept free");
+  warn_of_verdict(context, best.result);
   print_offload(context, answer);
-  context.exit_code = best.verdict == Verdict::does_not_fit ? exit_answer_is_no : exit_code_of(best.result);
+  context.exit_code = exit_code_of(best.result);
 }
 
 struct RokRequest {

@@ -88,21 +88,11 @@ void run_plan(Context& context, const RecomputeCall& call) {
   const std::vector<std::string> said = with_reserve(call.settings, call.reserve);
   const LoadedScenario loaded = load_argument(call.scenario, said);
   const Progress progress(context);
-  const auto plan = [&](const LoadedScenario& step, const std::vector<std::string>& on_top) {
-    return best_recompute(step, with_settings(call.scenario, on_top), settings, [&progress](std::int64_t replays) {
-      return progress.show(fmt::format("replay {}", replays + 1)) && !is_interrupted();
-    });
-  };
-  BestRecompute best = plan(loaded, said);
+  const BestRecompute best =
+      best_recompute(loaded, with_settings(call.scenario, said), settings, [&progress](std::int64_t replays) {
+        return progress.show(fmt::format("replay {}", replays + 1)) && !is_interrupted();
+      });
   const bool is_own_budget = settings.budget > Bytes(0);
-  if (!is_own_budget && runs_out(best.outcome.best.result) && loaded.reserve.margin > Bytes(0)) {
-    const std::vector<std::string> given_up = without_margin(said, loaded);
-    BestRecompute wider = plan(load_argument(call.scenario, given_up), given_up);
-    if (wider.outcome.best.may_fit()) {
-      mark_tight(wider.outcome.best.result, best.outcome.best.result);
-      best = std::move(wider);
-    }
-  }
   const RecomputeOutcome& outcome = best.outcome;
   warn_of_verdict(context, outcome.best.result);
   for (const std::string& warning : outcome.best.result.warnings) warn(context, warning);

@@ -68,10 +68,10 @@ void CompareModel::add_figures(std::vector<Row>& rows) const {
   Row verdicts{Kind::key, tr("verdict"), {}, {}, {}}, bound{Kind::key, tr("binds"), {}, {}, {}};
   for (const ComparedVariant& variant : variants_) {
     const VariantFigures* const now = variant.figures.get();
-    const int good = now == nullptr                                           ? 0
-                     : now->state == Verdict::does_not_fit || now->is_refused ? -1
-                     : now->state == Verdict::fits                            ? 1
-                                                                              : 0;
+    const int good = now == nullptr                        ? 0
+                     : now->state == Verdict::does_not_fit ? -1
+                     : now->state == Verdict::fits         ? 1
+                                                           : 0;
     verdicts.cells.push_back(
         {now == nullptr ? tr("not replayed yet") : to_words(now->verdict), {}, good, 0, now != nullptr});
     bound.cells.push_back(

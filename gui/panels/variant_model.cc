@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/number_text.h"
+#include "sim/replay/verdict_words.h"
 
 namespace spillway::gui {
 
@@ -91,9 +92,7 @@ QVariant VariantModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole:
       if (is_name) {
-        const bool fits = figures != nullptr && figures->state == Verdict::fits;
-        const bool refuses = figures != nullptr && (figures->state == Verdict::does_not_fit || figures->is_refused);
-        const QString mark = is_stale ? "" : refuses ? "✖ " : fits ? "✔ " : "▲ ";
+        const QString mark = is_stale ? "" : QString::fromStdString(verdict_shape(figures->state) + " ");
         return mark + QString::fromStdString(variant->name) + (variant->document.is_changed() ? " *" : "");
       }
       if (figures == nullptr || !figures->tokens_per_second) return QString("–");

@@ -73,11 +73,8 @@ QString gib_words(Bytes bytes) { return QString::number(static_cast<double>(byte
 // Shape and word, never colour alone.
 QString state_words(const studies::WayRow& row) {
   if (!row.ran()) return QString::fromStdString("✖ " + row.error);
-  if (row.works()) return "✔ fits";
-  if (row.is_yes()) return "▲ tight";
-  if (!row.result.drives_refuse.empty()) return "✖ drives";
-  const std::string missing = row.shortage();
-  return missing.empty() ? QString("✖ not known") : QString("✖ short of %1").arg(QString::fromStdString(missing));
+  const bool is_short = !row.result.may_fit();
+  return QString::fromStdString(is_short ? "✖ short of " + row.shortage() : verdict_mark(row.result));
 }
 
 }  // namespace

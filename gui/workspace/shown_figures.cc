@@ -72,7 +72,6 @@ bool ran_out_when_recorded(const Outcome& outcome) {
 // One sentence that a cell holds; the whole is its tip.
 std::string short_verdict(const Outcome& outcome) {
   const Result& result = outcome.result();
-  const MemoryResult& memory = result.memory;
   if (result.may_fit() && !result.drives_refuse.empty()) {
     const DriveTraffic* const drive = shortest_lived(result);
     const auto& demands = outcome.loaded.scenario.offload.demands;
@@ -83,32 +82,18 @@ std::string short_verdict(const Outcome& outcome) {
     return fmt::format("Drives {} {:.2f} of {:.3g} years", bound, years_by(*drive->life, demands.bound),
                        demands.least_life_years);
   }
-  if (memory.verdict() == Verdict::does_not_fit && memory.short_of > Bytes(0))
-    return "Short of " + gib_text(memory.short_of);
-  if (!result.may_fit()) return "Out of memory";
-  if (result.verdict() == Verdict::tight) return "Tight: its margin is used";
-  if (!result.fits() && ran_out_when_recorded(outcome)) return "Ran out as recorded";
-  if (!result.fits()) return "No verdict on memory";
-  return "Fits, " + gib_text(memory.limit - memory.peak_reserved) + " to spare";
-}
-
-// Shape and word: never colour alone.
-std::string verdict_title(const Outcome& outcome) {
-  const Result& result = outcome.result();
-  if (!result.may_fit()) return "✖ out of memory";
-  if (!result.drives_refuse.empty()) return "✖ not what is asked";
-  if (result.verdict() == Verdict::tight) return "▲ fits tightly";
-  return result.fits() ? "✔ fits" : "▲ not known";
+  if (result.verdict() == Verdict::unknown && ran_out_when_recorded(outcome)) return "Ran out as recorded";
+  return verdict_cell(result);
 }
 
 ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
-  ShownFigure figure{.id = "verdict", .title = verdict_title(outcome)};
-  figure.value = verdict(result);
+  ShownFigure figure{.id = "verdict", .title = verdict_mark(result)};
+  figure.value = verdict_sentence(result);
   figure.short_value = short_verdict(outcome);
-  figure.is_alarm = !result.may_fit() || !result.drives_refuse.empty();
+  figure.is_alarm = result.answer() == Verdict::does_not_fit;
   if (result.fits() && !result.drives_refuse.empty() && result.memory.capacity > Bytes(0))
-    figure.detail = "memory fits, " + bytes_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
+    figure.detail = "memory fits, " + to_spare(result);
   else if (result.reserve.margin > Bytes(0) && result.fits())
     figure.detail = "with " + bytes_text(result.reserve.bytes()) + " kept in reserve";
   else if (result.memory.verdict() == Verdict::does_not_fit)

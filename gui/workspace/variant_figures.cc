@@ -72,8 +72,7 @@ VariantFigures variant_figures(const Outcome& outcome) {
   const Result& result = outcome.result();
   VariantFigures figures;
   figures.text = outcome.scenario.text;
-  figures.state = result.verdict();
-  figures.is_refused = !result.drives_refuse.empty();
+  figures.state = result.answer();
   const std::vector<ShownFigure> shown = shown_figures(outcome, nullptr);
   figures.verdict = shown.front().short_value;
   const bool has_times = outcome.trace().has(Capability::times);

@@ -18,8 +18,7 @@ struct VariantFigures {
   std::string text;     // of the scenario they are of
   std::string verdict;  // in a sentence
   Verdict state = Verdict::unknown;
-  bool is_refused = false;  // its drives can't do it, whatever the memory
-  double step_ms = 0;       // 0: the file has no times
+  double step_ms = 0;  // 0: the file has no times
   // None: not known, or it has no such thing.
   std::optional<double> tokens_per_second, mfu_percent, allocated_gib, reserved_gib, written_bytes_per_token,
       life_years;

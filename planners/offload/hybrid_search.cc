@@ -36,7 +36,7 @@ constexpr double lead = 1.15;  // loads begin this much earlier than an idle lin
 constexpr std::array<int, 4> in_flight_shares = {20, 40, 80, 10};
 constexpr std::size_t most_moves = 64;  // choices up to which single tensors are moved
 
-const ReplayVariation without_limit{.times_only = true, .ideal_memory = true};
+const ReplayVariation without_limit{.detail = Detail::times, .ideal_memory = true};
 
 // What makes one case better than another: fitting, else coming nearer; then time; then fewer bytes written.
 struct Rank {
@@ -65,8 +65,8 @@ std::vector<std::size_t> spread(const std::vector<std::size_t>& list) {
   return order;
 }
 
-ReplayVariation limit_of(const HybridSettings& settings, bool times_only) {
-  ReplayVariation variation{.times_only = times_only};
+ReplayVariation limit_of(const HybridSettings& settings, std::optional<Detail> detail) {
+  ReplayVariation variation{.detail = detail};
   if (settings.budget > Bytes(0)) variation.capacity = settings.budget;
   return variation;
 }
@@ -77,8 +77,8 @@ class HybridSearch {
                const std::function<bool(std::int64_t, std::int64_t)>& progress)
       : trace_(trace),
         replayer_(replayer),
-        limited_(replayer, limit_of(settings, true)),
-        detailed_(replayer, limit_of(settings, false)),
+        limited_(replayer, limit_of(settings, Detail::times)),
+        detailed_(replayer, limit_of(settings, std::nullopt)),
         hardware_(replayer.hardware()),
         settings_(settings),
         progress_(progress),
@@ -219,7 +219,7 @@ class HybridSearch {
   // Nothing is faster than keeping all where that fits, unless the allocator gives memory back and takes it again.
   bool is_settled() {
     const HybridCase& keep = outcome_.baselines.front();
-    if (keep.verdict != Verdict::fits) return false;
+    if (!keep.fits()) return false;
     if (!is_settled_) is_settled_ = replayer_.replay(trace_, without_limit).step_time >= keep.result.step_time;
     return *is_settled_;
   }
@@ -250,9 +250,8 @@ class HybridSearch {
     found.life_years = shortest_life_years(found.result);
     const bool lives = found.result.drives_refuse.empty();
     const MemoryResult& memory = found.result.memory;
-    found.verdict = lives ? found.result.verdict() : Verdict::does_not_fit;
     Rank& rank = candidate.rank;
-    rank.may_fit = found.verdict != Verdict::does_not_fit;
+    rank.may_fit = found.may_fit();
     rank.excess = std::max(memory.excess(), lives ? Bytes(0) : Bytes(1));
     rank.time = found.result.step_time;
     rank.moved = Bytes(0);
@@ -629,7 +628,7 @@ class HybridSearch {
     if (best_hybrid_ && best_hybrid_->rank < best_->rank) best_ = std::move(best_hybrid_);
     outcome_.best = std::move(best_->found);
     outcome_.planned = std::move(best_->planned);
-    outcome_.best.result.memory = replayer_.replay(outcome_.planned, limit_of(settings_, false)).memory;
+    outcome_.best.result.memory = replayer_.replay(outcome_.planned, limit_of(settings_, std::nullopt)).memory;
     outcome_.replays = replays_;
     std::map<std::uint32_t, Tier> gone;
     for (const Absence& absence : outcome_.best.plan.absences)

@@ -46,12 +46,12 @@ struct HybridSettings {
 struct HybridCase {
   std::string name;
   OffloadPlan plan;
-  Result result;                       // against the budget
-  double life_years = 0;               // infinity when nothing is written
-  Verdict verdict = Verdict::unknown;  // memory and life
-  std::string_view technique;          // a word of offload.technique by which a run does the same; empty: only a plan
-  Tier tier = Tier::drive;             // of that technique
-  [[nodiscard]] bool fits() const { return verdict == Verdict::fits; }
+  Result result;               // against the budget
+  double life_years = 0;       // infinity when nothing is written
+  std::string_view technique;  // a word of offload.technique by which a run does the same; empty: only a plan
+  Tier tier = Tier::drive;     // of that technique
+  [[nodiscard]] bool may_fit() const { return result.answer() != Verdict::does_not_fit; }
+  [[nodiscard]] bool fits() const { return result.answer() == Verdict::fits; }
 };
 
 struct HybridOutcome {

@@ -375,7 +375,7 @@ std::vector<IdleInterval> idle_intervals(const Trace& trace, std::span<const Pic
 }
 
 OffloadOutcome run_lifetimes(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
-  const Result keep = replayer.replay(trace, {.with_details = true});  // what is held when decides what leaves
+  const Result keep = replayer.replay(trace, {.detail = Detail::figures});  // what is held when decides what leaves
   const std::vector<IdleInterval> intervals = idle_intervals(trace, keep.op_start, keep.op_end, least_interval);
   LifetimePlanner planner(trace, replayer, settings, keep, intervals);
   const Bytes capacity = memory_of(replayer);

@@ -13,7 +13,7 @@ constexpr int rounds_from_nothing = 2, rounds_from_known = 6, most_rounds = 12; 
 constexpr int rounds_for_limits = 8;
 constexpr int most_widenings = 3;           // of the limits of unfinished stores
 constexpr double slower_by_limits = 0.005;  // a step that waits for its stores no more than this is taken
-const ReplayVariation times{.times_only = true}, clock_alone{.clock_only = true};
+const ReplayVariation times{.detail = Detail::times}, clock_alone{.detail = Detail::clock};
 
 Bytes block_bytes(const PlannedTrace& planned, OpId transfer) { return planned.trace.ops.bytes[index_of(transfer)]; }
 

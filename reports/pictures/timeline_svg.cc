@@ -14,6 +14,7 @@
 #include "base/svg_text.h"
 #include "reports/pictures/picture_style.h"
 #include "sim/pictures/timeline_lanes.h"
+#include "sim/replay/verdict_words.h"
 
 namespace spillway::reports {
 namespace {
@@ -116,27 +117,14 @@ class TimelinePicture : private SvgCanvas {
 
 std::string TimelinePicture::fit_verdict() const {
   const MemoryResult& m = result_.memory;
-  const std::string peak = bytes_text(m.peak_reserved > Bytes(0) ? m.peak_reserved : m.peak_allocated);
-  if (result_.host_memory.verdict() == Verdict::does_not_fit)
-    return fmt::format("Does not fit: {} of host memory wanted, the machine has {}.",
-                       bytes_text(result_.host_memory.peak), bytes_text(result_.host_memory.capacity));
-  if (result_.verdict() == Verdict::does_not_fit) {
-    const std::string by =
-        m.short_of > Bytes(0) ? fmt::format(": short of {}", bytes_text(m.short_of)) : ": out of memory";
-    return m.capacity > Bytes(0)
-               ? fmt::format("Does not fit{}; peak without a limit {}, capacity {}.", by, peak, bytes_text(m.capacity))
-               : fmt::format("Does not fit{}; peak {}.", by, peak);
-  }
-  const Bytes spare = m.limit - std::max(m.peak_reserved, m.peak_allocated);
-  const std::string kept = result_.reserve.bytes() > Bytes(0)
-                               ? fmt::format(", {} of it kept free", bytes_text(result_.reserve.bytes()))
-                               : "";
-  if (result_.verdict() == Verdict::tight)
-    return fmt::format("Tight: peak {} of {}, {} to spare without the margin of {}.", peak, bytes_text(m.capacity),
-                       bytes_text(spare), bytes_text(result_.reserve.margin));
-  if (!result_.fits())
-    return fmt::format("Whether it fits is not known: {}{}.", result_.why_unknown(), m.known ? "; peak " + peak : "");
-  return fmt::format("Fits: peak {} of {}{}, {} to spare.", peak, bytes_text(m.capacity), kept, bytes_text(spare));
+  std::string words = verdict_heading(result_);
+  if (!m.known || m.on_host) return words + ".";
+  words += fmt::format("; peak {}{}", bytes_text(std::max(m.peak_reserved, m.peak_allocated)),
+                       m.out_of_memory ? " without a limit" : "");
+  if (m.capacity > Bytes(0)) words += " of " + bytes_text(m.capacity);
+  if (result_.fits() && result_.reserve.bytes() > Bytes(0))
+    words += fmt::format(", {} of it kept free", bytes_text(result_.reserve.bytes()));
+  return words + ".";
 }
 
 std::string TimelinePicture::speed_verdict() const {

@@ -302,7 +302,7 @@ Bytes surely_held(const Trace& trace, const EventIndex& events) {
 
 void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   const Bytes capacity = options_.capacity;
-  const bool may_skip = !options_.peaks && capacity > Bytes(0) && options_.fold == nullptr;
+  const bool may_skip = options_.detail == Detail::clock && capacity > Bytes(0) && options_.fold == nullptr;
   if (const Bytes held = may_skip ? surely_held(trace_, events) : Bytes(0); held > capacity) {
     runs_.emplace_back();
     peaks_.push_back({device, held, held, Verdict::does_not_fit});
@@ -313,7 +313,7 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
     return;
   }
   AllocationStreamOptions stream = stream_options(options_, device, Bytes(0));
-  stream.keep_totals = options_.details;
+  stream.keep_totals = options_.detail == Detail::figures;
   stream.repeat = capacity == Bytes(0) || limit_matters_only_when_met(options_);
   if (capacity > Bytes(0)) stream.repeat_up_to = capacity;
   AllocationStreamResult needed = replay_allocation_stream(trace_, events, stream);
@@ -331,12 +331,12 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   if (capacity > Bytes(0) && (!ran_twice || needed.repeated_peak_reserved > capacity)) {
     stream = stream_options(options_, device, capacity);
     stream.repeat = stream.stop_when_out_of_memory = true;
-    stream.keep_rows = stream.keep_totals = options_.details && peaks.reserved > capacity;
+    stream.keep_rows = stream.keep_totals = options_.detail == Detail::figures && peaks.reserved > capacity;
     AllocationStreamResult limited = replay_allocation_stream(trace_, events, stream);
     run = {limited.costs, limited.repeated_costs};
     if (peaks.reserved > capacity && limited.out_of_memory > 0) {
       peaks.verdict = Verdict::does_not_fit;
-      if (options_.details) failed = std::move(limited);
+      if (options_.detail == Detail::figures) failed = std::move(limited);
     } else if (peaks.reserved > capacity) {
       gives_back = true;
       needed = std::move(limited);
@@ -443,8 +443,8 @@ MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
   result.gives_back = gives_back_;
   result.out_of_memory = !on_host_ && peaks_[shown_].verdict == Verdict::does_not_fit;
   if (result.gives_back) result.explanation = "fits because the allocator gives cached segments back and retries";
-  if (result.out_of_memory && options_.details) result.explanation = why_it_failed(event_time);
-  if (options_.details && options_.peaks) fill_details(event_time, result);
+  if (result.out_of_memory && options_.detail == Detail::figures) result.explanation = why_it_failed(event_time);
+  if (options_.detail == Detail::figures) fill_details(event_time, result);
   return result;
 }
 

@@ -23,6 +23,16 @@
 
 namespace spillway::sim {
 
+// How much a replay finds out; each level has all before it.
+enum class Detail : std::uint8_t {
+  // When all ends. The allocator of a device that surely runs out of memory is not run at all, and its peaks are what
+  // is
+  // surely held, a lower bound.
+  clock,
+  times,    // and peaks
+  figures,  // and the curve, the owners of the peak, why it failed
+};
+
 struct MemoryReplayOptions {
   std::string allocator{torch_policy};                              // one of memory_policies()
   std::string settings;                                             // PYTORCH_CUDA_ALLOC_CONF; gmlake: its own
@@ -30,11 +40,7 @@ struct MemoryReplayOptions {
   std::map<std::int16_t, std::shared_ptr<const MemoryPlan>> plans;  // the same of a step on several, by device
   Bytes capacity{};                                                 // for the step's allocator; 0: unlimited
   std::optional<std::int16_t> device{};                             // of several; not given: the one that reserves most
-  // The curve, the owners of the peak, why it failed. Planners that ask for nothing but peaks leave them out.
-  bool details = true;
-  // Else times alone are asked for: the allocator of a device that surely runs out of memory is not run at all, and its
-  // peaks are what is surely held, a lower bound.
-  bool peaks = true;
+  Detail detail = Detail::figures;
   // The trace is a folded step: replays are of the whole one, or throw NotFolded. Null: it has all of its step.
   std::shared_ptr<const StepFold> fold;
 };

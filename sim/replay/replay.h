@@ -1,4 +1,5 @@
-// Replay: a Trace on a machine -> Result. Deterministic, single-threaded; copies of the inputs may run in parallel.
+// Replay: a Trace on a machine -> Result. Deterministic, on one thread or more (its clock and its
+// allocators run side by side where they don't wait for each other, base/parallel.h); several may run in parallel.
 #pragma once
 
 #include <cstdint>

@@ -255,6 +255,8 @@ struct Result {
 
   // Of the device memory of every rank and the host's: the one place that says whether a step fits.
   [[nodiscard]] Verdict verdict() const;
+  // The same; a no also where the drives refuse.
+  [[nodiscard]] Verdict answer() const { return drives_refuse.empty() ? verdict() : Verdict::does_not_fit; }
   // Of the critical path: how much of this replay, a what-if too, rests on time that nothing explains.
   [[nodiscard]] Picos unexplained() const;
   // Precondition: verdict() is unknown. "the trace has no memory events".

@@ -18,6 +18,7 @@
 #include "scenario/replay_store.h"
 #include "scenario/reserve.h"
 #include "scenario/scenario_run.h"
+#include "sim/replay/verdict_words.h"
 #include "studies/capacity/capacity_trial.h"
 #include "studies/offload/best_offload.h"
 #include "studies/screen/state_bound.h"
@@ -41,7 +42,7 @@ class Judge {
         settings_(technique.settings),
         is_planned_(technique.is_planned),
         is_thorough_(technique.is_thorough),
-        is_shown_(is_shown) {}
+        detail_(is_shown ? Detail::figures : Detail::times) {}
 
   void judge(CapacityTrial& trial) const {
     std::vector<std::string> settings = request_.settings;
@@ -96,18 +97,18 @@ class Judge {
     };
     if (is_planned_) {
       LoadedScenario made = loaded();
-      made.options.memory.details = true;
+      made.options.memory.detail = Detail::figures;
       trial.gpus = made.scenario.model.empty() ? 1 : made.setup.gpus();
       return run_planned(made, trial);
     }
     if (!scenario.model.empty()) hardware = hardware_of(scenario);
     if (!scenario.offload.drives.empty()) {
       LoadedScenario made = loaded();
-      made.options.memory.details = is_shown_;
+      made.options.memory.detail = detail_;
       trial.gpus = made.scenario.model.empty() ? 1 : made.setup.gpus();
       return run(made);
     }
-    KeptReplay replay = kept_replay(scenario, is_shown_, loaded);
+    KeptReplay replay = kept_replay(scenario, detail_, loaded);
     trial.gpus = replay.gpus;
     return std::move(replay.result);
   }
@@ -146,24 +147,11 @@ class Judge {
     settings.budget = settings.runtime.budget;
     if (!is_thorough_) settings.replays = planning_replays;
     BestOffload best = best_offload(loaded, loader_of(trial.settings), settings);
-    if (runs_out(best.outcome.best.result) && loaded.reserve.margin > Bytes(0))
-      give_up_margin(loaded, trial.settings, settings, best);
     std::vector<std::string> way = settings_of(best.outcome.best);
     if (way.empty()) way = technique_named(hybrid_word).ways.front().settings;
     trial.settings.insert(trial.settings.end(), best.settings.begin(), best.settings.end());
     trial.settings.insert(trial.settings.end(), way.begin(), way.end());
     return std::move(best.outcome.best.result);
-  }
-
-  // As `plan offload` does where no plan keeps the whole reserve.
-  void give_up_margin(const LoadedScenario& loaded, const std::vector<std::string>& said,
-                      const HybridSettings& settings, BestOffload& best) const {
-    const LoadVariant load_with = loader_of(without_margin(said, loaded));
-    BestOffload found = best_offload(load_with({}), load_with, settings);
-    if (found.outcome.best.verdict == Verdict::does_not_fit) return;
-    mark_tight(found.outcome.best.result, best.outcome.best.result);
-    found.outcome.best.result.reserve = loaded.reserve;
-    best = std::move(found);
   }
 
   static void count_owners(const Result& result, CapacityTrial& trial) {
@@ -174,20 +162,9 @@ class Judge {
                      [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
   }
 
-  static std::string why_no_fit(const Result& result) {
-    if (result.memory.verdict() == Verdict::does_not_fit)
-      return result.memory.short_of > Bytes(0) ? gib_text(result.memory.short_of) + " of memory missing"
-                                               : "out of memory";
-    if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
-      return gib_text(host.peak - host.capacity) + " of host memory missing";
-    for (const RankResult& rank : result.ranks)
-      if (rank.verdict == Verdict::does_not_fit) return rank.name + " runs out of memory";
-    return "whether it fits is unknown: " + result.why_unknown();
-  }
-
   [[nodiscard]] std::string what_fails(const Result& result, const CapacityTrial& trial) const {
     const CapacityConstraints& asked = request_.constraints;
-    if (!is_yes(result.verdict())) return why_no_fit(result);
+    if (!is_yes(result.verdict())) return verdict_sentence(result);
     const double seconds = to_seconds(trial.step_time);
     if (asked.most_step_seconds > 0 && seconds > asked.most_step_seconds)
       return fmt::format("a step of {:.4g} s is longer than {:.4g} s", seconds, asked.most_step_seconds);
@@ -327,7 +304,8 @@ class Judge {
 
   const CapacityRequest& request_;
   const std::vector<std::string>& settings_;
-  bool is_planned_, is_thorough_, is_shown_;
+  bool is_planned_, is_thorough_;
+  Detail detail_;
 };
 
 struct Change {
@@ -414,7 +392,8 @@ std::vector<FurtherChange> try_changes(const CapacityRequest& request, const Cap
 std::vector<std::string> CapacityTrial::margins(const CapacityConstraints& asked) const {
   std::vector<std::string> words;
   if (only_tight)
-    words.push_back(fmt::format("tight: {} of memory free, nothing of a margin", gib_text(capacity - needed)));
+    words.push_back(
+        fmt::format("{}: {} of memory free, nothing of a margin", to_string(verdict), gib_text(capacity - needed)));
   else if (capacity > Bytes(0))
     words.push_back(fmt::format("{} of memory free ({:.3g} %) beside {} kept free", gib_text(free()),
                                 100 * static_cast<double>(free().count()) / static_cast<double>(capacity.count()),

@@ -566,7 +566,7 @@ class Search {
     });
     std::vector<Way> ways;
     for (const std::size_t i : shown) ways.push_back(outcome_.ways[i].row.way);
-    const std::vector<WayRow> rows = evaluate_ways(subject_.scenario, ways, {.details = true});
+    const std::vector<WayRow> rows = evaluate_ways(subject_.scenario, ways, {.detail = Detail::figures});
     for (std::size_t i = 0; i < shown.size(); ++i)
       if (rows[i].ran()) outcome_.ways[shown[i]].row.result.memory.short_of = rows[i].result.memory.short_of;
   }

@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluator.h"
+#include "scenario/reserve.h"
 #include "sim/replay/order_plan.h"
 
 namespace spillway::studies {
@@ -21,8 +22,8 @@ ReplayVariation limit_of(Bytes capacity) {
 }
 
 // Whether `a` is the better answer: fitting, else short of less; then faster.
-bool is_better(Verdict verdict_a, const Result& a, Verdict verdict_b, const Result& b) {
-  const bool fits_a = verdict_a != Verdict::does_not_fit, fits_b = verdict_b != Verdict::does_not_fit;
+bool is_better(const Result& a, const Result& b) {
+  const bool fits_a = a.answer() != Verdict::does_not_fit, fits_b = b.answer() != Verdict::does_not_fit;
   if (fits_a != fits_b) return fits_a;
   if (!fits_a) return a.memory.excess() < b.memory.excess();
   return a.step_time < b.step_time;
@@ -40,7 +41,7 @@ void replay_kept(VariantCase& one, const LoadVariant& load, Bytes capacity) {
     auto loaded = std::make_shared<LoadedScenario>(load(one.variant.settings));
     const Evaluator evaluator(*loaded);
     one.keep = evaluator.replay(loaded->trace, limit_of(capacity));
-    one.least = evaluator.replay(loaded->trace, {.times_only = true, .ideal_memory = true}).step_time;
+    one.least = evaluator.replay(loaded->trace, {.detail = Detail::times, .ideal_memory = true}).step_time;
     one.loaded = std::move(loaded);
   } catch (const InputError& error) {
     one.refused = error.cause();
@@ -56,7 +57,6 @@ void compose_best(const LoadedScenario& loaded, HybridCase& best) {
   const std::optional<OffloadResult> moved = best.result.offload;
   best.result = Evaluator(loaded).run({.fates = std::move(fates)}).result;
   if (!best.result.offload) best.result.offload = moved;
-  best.verdict = both(best.verdict, best.result.verdict());
 }
 
 }  // namespace
@@ -106,28 +106,28 @@ std::vector<std::string> settings_of(const HybridCase& found) {
   return found.tier == Tier::host ? ways.back().settings : ways.front().settings;
 }
 
-BestOffload best_offload(const LoadedScenario& loaded, const LoadVariant& load, const HybridSettings& settings,
-                         const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+namespace {
+
+BestOffload best_within(const LoadedScenario& loaded, const LoadVariant& load, const HybridSettings& settings,
+                        const std::function<bool(std::int64_t, std::int64_t)>& progress) {
   BestOffload best;
   best.outcome = plan_hybrid(loaded.trace, Evaluator(loaded), settings, progress);
   best.variants = replay_variants(loaded, load, settings.budget, {settings.recompute, settings.host});
   for (VariantCase& one : best.variants) {
     const HybridCase& now = best.outcome.best;
-    const bool may_fit = now.verdict != Verdict::does_not_fit;
-    if (one.loaded == nullptr || one.is_same || (may_fit && one.least >= now.result.step_time)) continue;
+    if (one.loaded == nullptr || one.is_same || (now.may_fit() && one.least >= now.result.step_time)) continue;
     HybridOutcome outcome;
     if (one.keep.may_fit() && one.keep.step_time <= one.least) {
       outcome.best = {.name = "keep",
                       .plan = {},
                       .result = one.keep,
                       .life_years = std::numeric_limits<double>::infinity(),
-                      .verdict = one.keep.verdict(),
                       .technique = no_offload};
     } else {
       one.planned = true;
       outcome = plan_hybrid(one.loaded->trace, Evaluator(*one.loaded), settings, progress);
     }
-    if (!is_better(outcome.best.verdict, outcome.best.result, now.verdict, now.result)) continue;
+    if (!is_better(outcome.best.result, now.result)) continue;
     outcome.replays += best.outcome.replays;
     outcome.baselines = std::move(best.outcome.baselines);
     best.outcome = std::move(outcome);
@@ -138,8 +138,8 @@ BestOffload best_offload(const LoadedScenario& loaded, const LoadVariant& load, 
   return best;
 }
 
-BestRecompute best_recompute(const LoadedScenario& loaded, const LoadVariant& load, const RecomputeSettings& settings,
-                             const std::function<bool(std::int64_t)>& progress) {
+BestRecompute best_within(const LoadedScenario& loaded, const LoadVariant& load, const RecomputeSettings& settings,
+                          const std::function<bool(std::int64_t)>& progress) {
   BestRecompute best;
   best.outcome = plan_recompute(loaded.trace, Evaluator(loaded), settings, progress);
   if (settings.choice.method != RecomputeMethod::best) return best;
@@ -156,7 +156,7 @@ BestRecompute best_recompute(const LoadedScenario& loaded, const LoadVariant& lo
       outcome = plan_recompute(one.loaded->trace, Evaluator(*one.loaded), settings, progress);
     }
     const Result& then = outcome.best.result;
-    if (!is_better(then.verdict(), then, now.verdict(), now)) continue;
+    if (!is_better(then, now)) continue;
     best.outcome.others.push_back(std::move(best.outcome.best));
     best.outcome.best = std::move(outcome.best);
     best.outcome.replays += outcome.replays;
@@ -164,6 +164,42 @@ BestRecompute best_recompute(const LoadedScenario& loaded, const LoadVariant& lo
     best.loaded = one.loaded;
   }
   return best;
+}
+
+// A budget of the caller's own has no margin. `find(loaded, load)`: as best_within().
+template <class Find>
+auto within_reserve(const LoadedScenario& loaded, const LoadVariant& load, Bytes budget, const Find& find) {
+  auto best = find(loaded, load);
+  const Result& kept = best.outcome.best.result;
+  if (budget > Bytes(0) || !runs_out(kept) || loaded.reserve.margin <= Bytes(0)) return best;
+  LoadedScenario wider = loaded;
+  give_up_margin(wider);
+  auto found = find(wider, [&load](std::span<const std::string> settings) {
+    LoadedScenario variant = load(settings);
+    give_up_margin(variant);
+    return variant;
+  });
+  Result& result = found.outcome.best.result;
+  if (!found.outcome.best.may_fit()) return best;
+  mark_tight(result, kept);
+  result.reserve = loaded.reserve;
+  return found;
+}
+
+}  // namespace
+
+BestOffload best_offload(const LoadedScenario& loaded, const LoadVariant& load, const HybridSettings& settings,
+                         const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+  return within_reserve(loaded, load, settings.budget, [&](const LoadedScenario& step, const LoadVariant& variant) {
+    return best_within(step, variant, settings, progress);
+  });
+}
+
+BestRecompute best_recompute(const LoadedScenario& loaded, const LoadVariant& load, const RecomputeSettings& settings,
+                             const std::function<bool(std::int64_t)>& progress) {
+  return within_reserve(loaded, load, settings.budget, [&](const LoadedScenario& step, const LoadVariant& variant) {
+    return best_within(step, variant, settings, progress);
+  });
 }
 
 }  // namespace spillway::studies

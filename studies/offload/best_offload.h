@@ -7,7 +7,8 @@
 // A setting's step is planned when it may win: kept whole, it would be faster than the best so far. What leaves or is
 // made again on top of a step takes no time off it, but for what the allocator waits for the driver: steps that do are
 // compared by their time without a limit and fragmentation. So the answer is never slower than any of these
-// settings with any technique of the table, and never a no where one of them fits.
+// settings with any technique of the table, and never a no where one of them fits. Where nothing keeps the whole
+// reserve, all is sought anew with its margin given up, and what then fits is tight.
 #pragma once
 
 #include <functional>

@@ -21,32 +21,6 @@ Bytes most_a_step(const Result& result, Bytes DriveTraffic::*bytes) {
 
 }  // namespace
 
-std::string to_spare(const Result& result) {
-  return gib_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
-}
-
-std::string verdict(const Result& result) {
-  const MemoryResult& memory = result.memory;
-  if (result.may_fit() && !result.drives_refuse.empty()) return "no: " + result.drives_refuse;
-  if (result.host_memory.verdict() == Verdict::does_not_fit)
-    return "does not fit: " + gib_text(result.host_memory.peak) + " of host memory wanted, the machine has " +
-           gib_text(result.host_memory.capacity);
-  if (memory.verdict() == Verdict::does_not_fit && memory.short_of > Bytes(0))
-    return "does not fit: short of " + gib_text(memory.short_of);
-  if (memory.verdict() == Verdict::does_not_fit) return "does not fit: it runs out of memory";
-  for (const RankResult& rank : result.ranks)
-    if (rank.verdict == Verdict::does_not_fit) return "does not fit: " + rank.name + " runs out of memory";
-  if (result.verdict() == Verdict::tight)
-    return "tight: runs with " + to_spare(result) + ", but not with the reserve's margin of " +
-           gib_text(result.reserve.margin) + " kept free";
-  if (!result.fits())
-    return "unknown: " + result.why_unknown() +
-           (!memory.known    ? ""
-            : memory.on_host ? "; peak " + gib_text(memory.peak_allocated) + " of host memory"
-                             : "; peak reserved " + gib_text(memory.peak_reserved));
-  return "fits with " + to_spare(result);
-}
-
 std::string step_range_words(const Result& result) {
   const FigureRange& range = result.step_time_range;
   if (!range.known) return "not known: " + range.basis;

@@ -6,14 +6,9 @@
 #include <vector>
 
 #include "sim/replay/result.h"
+#include "sim/replay/verdict_words.h"
 
 namespace spillway::studies {
-
-// In a sentence, which begins as Result::verdict() says: "fits with 12.3 GiB to spare" beside the reserve, "tight:
-// ...", "does not fit: short of 87.1 GiB", "unknown: the trace has no memory events"; or "no: ", where drives refuse.
-std::string verdict(const Result& result);
-// "12.3 GiB to spare": of the capacity less what is kept free of it.
-std::string to_spare(const Result& result);
 
 // "322.1 ms to 402.4 ms (published steps of 15 sources)"; "not known: ..."
 std::string step_range_words(const Result& result);

@@ -170,16 +170,17 @@ SweepReplay parse_sweep_replay(const std::string& record) { return record_of<Rep
 
 KeptReplay SweepWorker::kept_point(const Scenario& scenario, HardwareProfile& hardware) {
   if (scenario.model.empty())
-    return kept_brief_replay(scenario, false, [&] {
-      BriefRun brief = run_briefly(scenario, false);
+    return kept_brief_replay(scenario, Detail::times, [&] {
+      BriefRun brief = run_briefly(scenario, Detail::times);
       hardware = brief.loaded.hardware;
       return brief;
     });
   const auto own = file_.models.find(scenario.model);
   const auto machine = machines_.of(scenario);
   hardware = machine->hardware;
-  return kept_brief_replay(scenario, false, [&] {
-    return run_briefly(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second, *machine, false);
+  return kept_brief_replay(scenario, Detail::times, [&] {
+    return run_briefly(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second, *machine,
+                       Detail::times);
   });
 }
 

@@ -96,7 +96,7 @@ class Evaluation {
     if (stopped_) return;
     Step step;
     // What all share is made before its ways are spread: a thread that waited for it within would take up others.
-    if (const auto first = group.rows.front(); !is_kept(scenarios_[first], options_.details) && !make(step, group))
+    if (const auto first = group.rows.front(); !is_kept(scenarios_[first], options_.detail) && !make(step, group))
       return;
     in_parallel(group.rows.size(), [&](std::size_t i) {
       // A thread that waits inside a planner takes up no other way, whose time would count as this one's.
@@ -129,7 +129,7 @@ class Evaluation {
     try {
       const double begin = cpu_seconds();
       HardwareProfile hardware = scenario.model.empty() ? HardwareProfile() : machines_.of(scenario)->hardware;
-      KeptReplay replay = kept_replay(scenario, options_.details, [&] {
+      KeptReplay replay = kept_replay(scenario, options_.detail, [&] {
         const Trace& made = step.get([&] { return step_of(scenario); });
         if (!scenario.model.empty()) return load(scenario, find_model(scenario.model), *machines_.of(scenario), made);
         LoadedScenario loaded = load_captured(scenario, made);

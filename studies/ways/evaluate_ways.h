@@ -31,7 +31,7 @@ WaysScenario ways_scenario(const std::string& path);
 Scenario scenario_of(const WaysScenario& scenario, std::span<const std::string> settings);
 
 struct WaysOptions {
-  bool details = false;  // of memory: owners at the peak, timeline (MemoryReplayOptions::details)
+  Detail detail = Detail::times;
   // After each row, in no set order, one call at a time; false: no more are begun.
   std::function<bool(const WayRow& row, std::size_t done, std::size_t all)> progress;
 };

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/number_text.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/machine_power.h"
 
@@ -18,17 +17,6 @@ double WayRow::allocator_efficiency() const {
 std::optional<double> WayRow::cost_per_million_tokens() const {
   if (!usd_per_hour || tokens_per_step <= 0) return std::nullopt;
   return *usd_per_hour * to_seconds(result.step_time) / 3600 / static_cast<double>(tokens_per_step) * 1e6;
-}
-
-std::string WayRow::shortage() const {
-  if (!ran()) return "";
-  if (result.may_fit()) return result.drives_refuse;
-  const HostMemoryResult& host = result.host_memory;
-  if (host.verdict() == Verdict::does_not_fit) return gib_text(host.peak - host.capacity) + " of host memory";
-  if (result.memory.short_of > Bytes(0)) return gib_text(result.memory.short_of);
-  for (const RankResult& rank : result.ranks)
-    if (rank.verdict == Verdict::does_not_fit) return "memory of " + rank.name;
-  return "memory";
 }
 
 WayRow row_of(Way way, const HardwareProfile& hardware, KeptReplay replay) {

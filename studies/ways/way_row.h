@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scenario/replay_store.h"
+#include "sim/replay/verdict_words.h"
 
 namespace spillway::studies {
 
@@ -32,15 +33,15 @@ struct WayRow {
 
   [[nodiscard]] bool ran() const { return is_done && error.empty(); }
   // Runs, fits, and its drives can do what the step asks of them.
-  [[nodiscard]] bool works() const { return ran() && result.fits() && result.drives_refuse.empty(); }
+  [[nodiscard]] bool works() const { return ran() && result.answer() == Verdict::fits; }
   // The same, also where the reserve's margin is used up.
-  [[nodiscard]] bool is_yes() const { return ran() && sim::is_yes(result.verdict()) && result.drives_refuse.empty(); }
+  [[nodiscard]] bool is_yes() const { return ran() && sim::is_yes(result.answer()); }
   // Of the most loaded device: what an allocator without waste would need, over what it took; 0: nothing was allocated.
   [[nodiscard]] double allocator_efficiency() const;
   // USD; none: no price, or tokens are not known.
   [[nodiscard]] std::optional<double> cost_per_million_tokens() const;
   // What is missing, in words; empty: nothing, or it is not known.
-  [[nodiscard]] std::string shortage() const;
+  [[nodiscard]] std::string shortage() const { return ran() ? lacking(result) : ""; }
 };
 
 // `hardware`: what it ran on.

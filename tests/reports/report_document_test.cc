@@ -19,7 +19,7 @@ ReportDocument small() {
   ReportDocument document;
   document.title = "A <report> & more";
   document.subtitle = "one \"quoted\", line";
-  document.is_yes = true;
+  document.answer = Verdict::fits;
   document.verdict = "Yes: it does.";
   ReportSection section{"First", {"Words."}, {"An item, with a comma"}, {}, {}};
   section.charts.push_back(

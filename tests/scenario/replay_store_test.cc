@@ -26,7 +26,7 @@ std::string path_of(const std::string& name) {
 }
 
 KeptReplay ask(const Scenario& scenario, int& loads) {
-  return kept_replay(scenario, false, [&] {
+  return kept_replay(scenario, Detail::times, [&] {
     ++loads;
     return load(scenario);
   });
@@ -50,8 +50,8 @@ TEST(ReplayStore, ResultsComeBackAsTheyWere) {
 TEST(ReplayStore, FoldedStepsAreKeptWhole) {
   const Scenario scenario = small(R"(, "pipeline_parallel": 4, "gradient_accumulation": 96)");
   bool is_folded = false;
-  const KeptReplay brief = kept_brief_replay(scenario, false, [&] {
-    BriefRun run = run_briefly(scenario, false);
+  const KeptReplay brief = kept_brief_replay(scenario, Detail::times, [&] {
+    BriefRun run = run_briefly(scenario, Detail::times);
     is_folded = run.loaded.options.memory.fold != nullptr;
     return run;
   });
@@ -87,8 +87,8 @@ TEST(ReplayStore, ReplaysOnceAndTellsScenariosApart) {
   EXPECT_EQ(again.tokens_per_step, plain.tokens_per_step);
   EXPECT_EQ(store.asked(), 1);
   EXPECT_EQ(store.found(), 1);
-  EXPECT_TRUE(other.find(*replay_key(small(), false)));
-  EXPECT_FALSE(other.find(*replay_key(small(), true)));
+  EXPECT_TRUE(other.find(*replay_key(small(), Detail::times)));
+  EXPECT_FALSE(other.find(*replay_key(small(), Detail::figures)));
 }
 
 TEST(ReplayStore, LeavesForeignFilesAsTheyAre) {

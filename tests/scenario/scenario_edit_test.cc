@@ -143,8 +143,8 @@ TEST(StepReport, SaysTheAnswerAndTheChanges) {
   Result slower = result;
   slower.step_time = Picos(result.step_time.count() * 2);
   const ReportDocument alone = step_report(result, nullptr);
-  EXPECT_TRUE(alone.is_yes);
-  EXPECT_EQ(alone.verdict.rfind("Yes: " + verdict(result), 0), 0U) << alone.verdict;
+  EXPECT_EQ(alone.answer, Verdict::fits);
+  EXPECT_EQ(alone.verdict.rfind("Yes: " + verdict_sentence(result), 0), 0U) << alone.verdict;
   const ReportDocument both = step_report(slower, &result);
   const ReportTable& figures = both.sections.front().tables.front();
   EXPECT_EQ(figures.rows.size(), compared_figures(result, slower).size());

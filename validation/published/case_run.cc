@@ -32,10 +32,10 @@ std::string reason(const InputError& error) {
 // What was measured did fit: nothing is kept free for what it took beside the allocator.
 BriefRun run_case(const CaseFile& file, Scenario scenario, SharedMachines& machines) {
   if (scenario.reserve.empty()) scenario.reserve.assign(1, '0');  // not = "0": a false -Wrestrict of gcc 12
-  if (scenario.model.empty()) return run_briefly(scenario, false);
+  if (scenario.model.empty()) return run_briefly(scenario, Detail::times);
   const auto own = file.models.find(scenario.model);
   const ModelSpec model = own == file.models.end() ? find_model(scenario.model) : own->second;
-  return run_briefly(scenario, model, *machines.of(scenario), false);
+  return run_briefly(scenario, model, *machines.of(scenario), Detail::times);
 }
 
 // The same step, with everything in device memory from its making to its use.

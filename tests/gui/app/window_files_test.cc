@@ -361,7 +361,7 @@ TEST_F(Window, ASnapshotThatRanOutSaysSo) {
   window_.open(QString::fromStdString(root + "/traces/data/ran-out/snapshot.pickle"));
   ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.session().is_busy(); }, patience_ms));
   EXPECT_EQ(window_.strip().shown().front().short_value, "Ran out as recorded");
-  EXPECT_EQ(window_.strip().shown().front().title, "▲ not known");  // as `run` says of the replay
+  EXPECT_EQ(window_.strip().shown().front().title, "▲ unknown");  // as `run` says of the replay
   EXPECT_FALSE(window_.strip().shown().front().is_alarm);
 }
 

@@ -300,10 +300,10 @@ TEST_F(Window, WarningsAreSeen) {
   EXPECT_EQ(list->count(), static_cast<int>(outcome.result().warnings.size()));
   const ShownFigure& verdict = window_.strip().shown().front();
   EXPECT_TRUE(verdict.is_caution || verdict.is_alarm) << verdict.value;
-  EXPECT_EQ(verdict.short_value.rfind("No verdict on memory", 0), 0U) << verdict.short_value;
+  EXPECT_EQ(verdict.short_value.rfind("Unknown", 0), 0U) << verdict.short_value;
   // As the result says, which every other face prints.
   EXPECT_EQ(outcome.result().verdict(), Verdict::unknown);
-  EXPECT_EQ(verdict.title, "▲ not known");
+  EXPECT_EQ(verdict.title, "▲ unknown");
   EXPECT_EQ(verdict.detail, outcome.result().why_unknown());
   EXPECT_EQ(outcome.figures->state, Verdict::unknown);
 }

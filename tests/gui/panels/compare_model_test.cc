@@ -8,8 +8,7 @@ namespace {
 std::shared_ptr<VariantFigures> replayed(bool is_refused) {
   auto figures = std::make_shared<VariantFigures>();
   figures->verdict = "a verdict";
-  figures->state = Verdict::fits;
-  figures->is_refused = is_refused;
+  figures->state = is_refused ? Verdict::does_not_fit : Verdict::fits;
   figures->kernels = {{"add", 1.0}, {"gemm", 8.0}, {"norm", 4.0}};
   return figures;
 }

@@ -98,8 +98,8 @@ TEST(ClockOnly, HasTheTimesOfOtherReplays) {
   const PlainReplayer replayer(loaded.hardware, loaded.options);
   const Bytes peak = replayer.replay(loaded.trace).memory.peak_allocated;
   for (const Bytes capacity : {peak * 2, peak + Bytes(1 << 30), peak - Bytes(1 << 20), Bytes(std::int64_t{1} << 30)}) {
-    const Result times = replayer.replay(loaded.trace, {.capacity = capacity, .times_only = true});
-    const Result clock = replayer.replay(loaded.trace, {.capacity = capacity, .clock_only = true});
+    const Result times = replayer.replay(loaded.trace, {.capacity = capacity, .detail = Detail::times});
+    const Result clock = replayer.replay(loaded.trace, {.capacity = capacity, .detail = Detail::clock});
     EXPECT_EQ(clock.op_start, times.op_start);
     EXPECT_EQ(clock.op_end, times.op_end);
     EXPECT_EQ(clock.step_time, times.step_time);

@@ -43,7 +43,7 @@ TEST(MemoryReplay, VerdictsWithoutPeaksAreThoseWithThem) {
     const Trace trace = random_stream(random, i % 2 == 1);
     MemoryReplayOptions options = within(mebibytes(random.between(100, 900)));
     const DevicePeaks whole = MemoryReplay(trace, options).peaks().front();
-    options.peaks = false;
+    options.detail = Detail::clock;
     const DevicePeaks brief = MemoryReplay(trace, options).peaks().front();
     EXPECT_EQ(brief.verdict, whole.verdict);
     EXPECT_LE(brief.allocated, whole.allocated);

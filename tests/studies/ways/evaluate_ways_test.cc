@@ -66,7 +66,7 @@ void expect_same(const Result& row, const Result& alone, const std::string& name
 }
 
 TEST(EvaluateWays, RowsAreWhatRunGives) {
-  const std::vector<WayRow> rows = evaluate_ways(base, ways, {.details = true});
+  const std::vector<WayRow> rows = evaluate_ways(base, ways, {.detail = Detail::figures});
   ASSERT_EQ(rows.size(), ways.size());
   for (std::size_t i = 0; i + 2 < ways.size(); ++i) {
     ASSERT_TRUE(rows[i].ran()) << ways[i].name << ": " << rows[i].error;
@@ -87,7 +87,7 @@ TEST(EvaluateWays, RowsAreWhatRunGives) {
 
 // bytes to a tier = sum over the plan's stores; life is of the set that wears first; a GPU hour of a priced machine.
 TEST(EvaluateWays, TellsTrafficLifeAndCost) {
-  const std::vector<WayRow> rows = evaluate_ways(base, ways, {.details = true});
+  const std::vector<WayRow> rows = evaluate_ways(base, ways, {.detail = Detail::figures});
   const WayRow &plain = rows[0], &drives = rows[4], &host = rows[5], &two = rows[10];
   EXPECT_EQ(plain.traffic.to_drives, Bytes(0));
   EXPECT_EQ(drives.traffic.to_drives, drives.result.offload->stored);

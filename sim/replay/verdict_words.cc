@@ -1,0 +1,74 @@
+#include "sim/replay/verdict_words.h"
+
+#include "base/number_text.h"
+
+namespace spillway::sim {
+namespace {
+
+std::string capitalised(std::string words) {
+  words.front() = static_cast<char>(words.front() - 'a' + 'A');
+  return words;
+}
+
+}  // namespace
+
+std::string to_spare(const Result& result) {
+  return gib_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
+}
+
+std::string lacking(const Result& result) {
+  if (result.may_fit()) return result.drives_refuse;
+  if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
+    return gib_text(host.peak - host.capacity) + " of host memory";
+  if (result.memory.short_of > Bytes(0)) return gib_text(result.memory.short_of);
+  for (const RankResult& rank : result.ranks)
+    if (rank.verdict == Verdict::does_not_fit) return "memory of " + rank.name;
+  return "memory";
+}
+
+std::string verdict_sentence(const Result& result) {
+  const MemoryResult& memory = result.memory;
+  switch (result.verdict()) {
+    case Verdict::does_not_fit:
+      if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
+        return "does not fit: " + gib_text(host.peak) + " of host memory wanted, the machine has " +
+               gib_text(host.capacity);
+      if (memory.verdict() == Verdict::does_not_fit && memory.short_of == Bytes(0))
+        return "does not fit: it runs out of memory";
+      return "does not fit: short of " + lacking(result);
+    case Verdict::unknown:
+      if (!result.drives_refuse.empty()) break;
+      return "unknown: " + result.why_unknown() +
+             (!memory.known    ? ""
+              : memory.on_host ? "; peak " + gib_text(memory.peak_allocated) + " of host memory"
+                               : "; peak reserved " + gib_text(memory.peak_reserved));
+    case Verdict::tight:
+      if (!result.drives_refuse.empty()) break;
+      return "tight: runs with " + to_spare(result) + ", but not with the reserve's margin of " +
+             gib_text(result.reserve.margin) + " kept free";
+    case Verdict::fits:
+      if (!result.drives_refuse.empty()) break;
+      return "fits with " + to_spare(result);
+  }
+  return "no: " + result.drives_refuse;
+}
+
+std::string verdict_heading(const Result& result) { return capitalised(verdict_sentence(result)); }
+
+std::string verdict_cell(const Result& result) {
+  if (!result.may_fit()) return "Short of " + lacking(result);
+  if (!result.drives_refuse.empty()) return "Drives refuse";
+  const std::string word = capitalised(std::string(to_string(result.verdict())));
+  return result.verdict() == Verdict::unknown ? word : word + ", " + to_spare(result);
+}
+
+std::string verdict_shape(Verdict verdict) {
+  return verdict == Verdict::fits ? "✔" : verdict == Verdict::does_not_fit ? "✖" : "▲";
+}
+
+std::string verdict_mark(const Result& result) {
+  const bool refuses = result.may_fit() && !result.drives_refuse.empty();
+  return verdict_shape(result.answer()) + " " + (refuses ? "drives refuse" : std::string(to_string(result.verdict())));
+}
+
+}  // namespace spillway::sim

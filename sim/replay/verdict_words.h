@@ -1,0 +1,26 @@
+// The words of a result's verdict, for every face. Nobody else composes them (tests/house_check.py).
+#pragma once
+
+#include <string>
+
+#include "sim/replay/result.h"
+
+namespace spillway::sim {
+
+// A sentence that begins as to_string() of the verdict: "fits with 12.3 GiB to spare" beside the reserve, "tight: ...",
+// "does not fit: short of 87.1 GiB", "unknown: the trace has no memory events"; or "no: ", where drives refuse.
+std::string verdict_sentence(const Result& result);
+// The same with its first letter large.
+std::string verdict_heading(const Result& result);
+// For a cell: "Fits, 12.3 GiB to spare", "Tight, 0.4 GiB to spare", "Short of 87.1 GiB", "Unknown", "Drives refuse".
+std::string verdict_cell(const Result& result);
+// Shape and word, never colour alone: "✔ fits", "▲ tight", "▲ unknown", "✖ does not fit", "✖ drives refuse".
+std::string verdict_mark(const Result& result);
+// "✔", "▲", "✖".
+std::string verdict_shape(Verdict verdict);
+// "12.3 GiB to spare": of the capacity less what is kept free of it.
+std::string to_spare(const Result& result);
+// What a no lacks: "87.1 GiB", "20 GiB of host memory", "memory of stage 3", or why the drives refuse. Empty: no no.
+std::string lacking(const Result& result);
+
+}  // namespace spillway::sim
