@@ -19,8 +19,11 @@ using namespace sim;
 namespace scenario {
 using namespace planners;
 }  // namespace scenario
-namespace studies {
+namespace launch {
 using namespace scenario;
+}  // namespace launch
+namespace studies {
+using namespace launch;
 }  // namespace studies
 namespace reports {
 using namespace studies;

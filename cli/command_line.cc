@@ -44,12 +44,12 @@
 #include "cli/commands/techniques_command.h"
 #include "cli/commands/trace_command.h"
 #include "cli/commands/validate_command.h"
-#include "cli/launch/export_command.h"
-#include "cli/launch/import_command.h"
+#include "cli/commands/export_command.h"
+#include "cli/commands/import_command.h"
 #include "cli/options/command_options.h"
 #include "cli/options/context.h"
 #include "cli/options/interrupt.h"
-#include "cli/plan/plan_command.h"
+#include "cli/commands/plan_command.h"
 #include "studies/procurement/procurement_fields.h"
 
 namespace spillway::cli {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/replay/verdict.h"
 #include "studies/procurement/formula_table.h"
 
 namespace spillway::reports {

@@ -26,7 +26,7 @@ ReportSection figures_section(const Result& result, const Result* baseline) {
   ReportSection section;
   section.heading = baseline == nullptr ? "Figures" : "Figures against the baseline";
   if (baseline != nullptr)
-    section.paragraphs.push_back("The baseline is: " + baseline->title + ": " + verdict(*baseline) + ".");
+    section.paragraphs.push_back("The baseline is: " + baseline->title + ": " + verdict_sentence(*baseline) + ".");
   ReportTable table;
   if (baseline == nullptr) {
     table.columns = {"figure", "value", "unit"};

@@ -34,7 +34,7 @@ std::string recomputes_for_nothing(const Scenario& scenario, const Result& resul
     return "";
   Scenario plain = scenario;
   plain.training.recompute = Recompute::none;
-  return recomputes_for_nothing(recompute, result, run_briefly(plain, false).run.result);
+  return recomputes_for_nothing(recompute, result, run_briefly(plain, Detail::times).run.result);
 }
 
 }  // namespace spillway::scenario

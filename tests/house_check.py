@@ -23,7 +23,7 @@ import re
 import sys
 import tempfile
 
-FLOORS = ["base", "traces", "hwprofiles", "models", "sim", "planners", "scenario", "studies", "reports", "validation",
+FLOORS = ["base", "traces", "hwprofiles", "models", "sim", "planners", "scenario", "launch", "studies", "reports", "validation",
           "cli", "gui"]
 BESIDE = ["tests", "bench"]  # mixing constants alone
 CEILINGS = "tests/house_ceilings.json"

@@ -3,10 +3,10 @@
 
 Folders are floors (ARCHITECTURE.md draws them), lowest first:
 
-    base < traces, hwprofiles < models < sim < planners < scenario < studies < reports < validation < cli, gui
+    base < traces, hwprofiles < models < sim < planners < scenario < launch < studies < reports < validation < cli, gui
 
 A file includes its own floor and floors below; floors on one level do not see each other. Every sub-folder that has
-sources is a room: rooms include each other without a circle, and none grows past ROOM_LINES lines.
+sources is a room: rooms include each other without a circle, and each has a sentence in ARCHITECTURE.md.
 sim/engine sees base alone. hwprofiles/calibrate measures this machine: it may look at clocks, and only validation and
 the faces may see it. Names of a floor are in its namespace (base/floors.h).
 Usage: include_check.py ROOT      checks a tree, prints one line per breach, exit 1 if there is any
@@ -17,13 +17,13 @@ import re
 import sys
 import tempfile
 
-LEVELS = [["base"], ["traces", "hwprofiles"], ["models"], ["sim"], ["planners"], ["scenario"], ["studies"], ["reports"],
+LEVELS = [["base"], ["traces", "hwprofiles"], ["models"], ["sim"], ["planners"], ["scenario"], ["launch"], ["studies"], ["reports"],
           ["validation"], ["cli", "gui"]]
 LEVEL = {floor: level for level, floors in enumerate(LEVELS) for floor in floors}
 CALIBRATE = "hwprofiles/calibrate"
 SEES_CALIBRATE = ("hwprofiles", "validation", "cli")
 UNFLOORED = ("tests/", "bench/")  # may include every floor
-ROOM_LINES = 6000
+ROOM_ROW = re.compile(r"^\| `([\w/]+)` \|", re.MULTILINE)
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 HEAVY = re.compile(r"^(nlohmann/json\.hpp|sqlite3\.h|google/protobuf/.*|.*\.pb\.h)$")
@@ -166,15 +166,16 @@ def circles(root, files):
             yield f"{room}: in a circle of rooms with {', '.join(sorted(reached & set(sees)))}"
 
 
-def too_large(root, files):
-    lines = {}
-    for path in files:
-        if floor_of(path):
-            with open(os.path.join(root, path), encoding="utf-8") as source:
-                lines[room_of(path)] = lines.get(room_of(path), 0) + sum(1 for _ in source)
-    for room, count in sorted(lines.items()):
-        if count > ROOM_LINES:
-            yield f"{room}: {count} lines in one room; {ROOM_LINES} are allowed"
+def unsaid(root, files):
+    """Rooms without a sentence in ARCHITECTURE.md's table, and rows of no room."""
+    page = os.path.join(root, "ARCHITECTURE.md")
+    if not os.path.exists(page):
+        return
+    with open(page, encoding="utf-8") as text:
+        said = set(ROOM_ROW.findall(text.read().split("| room | is |")[-1].split("\n\n")[0]))
+    rooms = {room_of(path) for path in files if floor_of(path)}
+    yield from (f"{room}: a room without a sentence in ARCHITECTURE.md" for room in sorted(rooms - said))
+    yield from (f"ARCHITECTURE.md: {room} is no room" for room in sorted(said - rooms))
 
 
 def foreign_names(root, files):
@@ -199,7 +200,7 @@ def foreign_names(root, files):
 def check_tree(root):
     files = list(sources(root))
     breaches = [breach for path in files for breach in check_file(root, path)]
-    for rule in (twice_defined, circles, too_large, foreign_names):
+    for rule in (twice_defined, circles, unsaid, foreign_names):
         breaches.extend(rule(root, files))
     return len(files), breaches
 
@@ -248,7 +249,8 @@ SELF_TESTS = [
     ({"sim/a.h": "#pragma once\nnamespace spillway::models {\nstruct A;\n}  // namespace spillway::models\n"}, None),
     ({"models/spec/a.h": "#pragma once\n", "models/cost/b.h": '#pragma once\n#include "models/spec/a.h"\n',
       "models/cost/c.h": "#pragma once\n", "models/spec/d.cc": '#include "models/spec/a.h"\n'}, None),
-    ({"models/a.cc": "int a;\n" * (ROOM_LINES + 1)}, "lines in one room"),
+    ({"models/a.cc": "int a;\n", "ARCHITECTURE.md": "| room | is |\n|---|---|\n| `sim` | a |\n"}, 2),
+    ({"models/a.cc": "int a;\n", "ARCHITECTURE.md": "| room | is |\n|---|---|\n| `models` | a |\n\n| `sim` | b |\n"}, None),
     ({"tests/sim/a.cc": "auto t = std::chrono::steady_clock::now();\n"}, None),
 ]
 # A circle is told once by each of its rooms.
@@ -265,7 +267,8 @@ def self_test():
                 with open(os.path.join(root, path), "w", encoding="utf-8") as out:
                     out.write(text)
             breaches = check_tree(root)[1]
-        right = not breaches if wanted is None else len(breaches) == 1 and wanted in breaches[0]
+        right = (len(breaches) == wanted if isinstance(wanted, int) else
+                 not breaches if wanted is None else len(breaches) == 1 and wanted in breaches[0])
         if not right:
             failed += 1
             print(f"wanted {wanted!r}, got {breaches} for {files}")

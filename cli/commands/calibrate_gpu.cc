@@ -24,7 +24,7 @@
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
 #include "models/fit/gpu_profile_fit.h"
-#include "validation/calibration/calibration_verdict.h"
+#include "validation/campaign/calibration_verdict.h"
 
 namespace spillway::cli {
 namespace {

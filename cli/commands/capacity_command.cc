@@ -205,10 +205,10 @@ void list_techniques(const Context& context) {
 void run_capacity(Context& context, const CapacityCall& call) {
   if (call.list) return list_techniques(context);
   if (call.path.empty()) throw missing_argument("SCENARIO");
-  const CapacityRequest request =
-      read_capacity_request(call.path, with_reserve(call.settings, call.reserve), call.flags);
+  CapacityRequest request = read_capacity_request(call.path, with_reserve(call.settings, call.reserve), call.flags);
   const Progress progress(context);
-  const StoreInUse store(context, call.store);
+  StoreInUse store(context, call.store);
+  request.store = store.get();
   std::size_t tried = 0;
   const CapacityOutcome outcome = find_capacity(request, [&](const std::string& technique, std::int64_t value) {
     return progress.show(fmt::format("{} values tried; {}: {} = {}", tried++, technique, request.axis.name,

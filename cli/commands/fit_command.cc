@@ -241,7 +241,7 @@ void run_fit(Context& context, FitCall& call) {
   std::optional<oneapi::tbb::global_control> jobs;
   if (call.jobs > 0) jobs.emplace(oneapi::tbb::global_control::max_allowed_parallelism, call.jobs);
   call.question.settings = with_reserve(call.question.settings, call.reserve);
-  const StoreInUse store(context, call.store);
+  StoreInUse store(context, call.store);
   const Deadline deadline(call.seconds);
   const FitSubject subject = fit_subject(call.question);
   FitOutcome outcome;
@@ -252,8 +252,8 @@ void run_fit(Context& context, FitCall& call) {
     const auto show = [&](const std::string& what, std::size_t replays) {
       return progress.show(fmt::format("{} ({} replays)", what, replays)) && !deadline.is_reached();
     };
-    outcome = find_fit(call.question, subject, {.progress = show});
-    if (!outcome.stopped) others = other_trainings(call.question, subject, {.progress = show});
+    outcome = find_fit(call.question, subject, {.store = store.get(), .progress = show});
+    if (!outcome.stopped) others = other_trainings(call.question, subject, {.store = store.get(), .progress = show});
   }
   if (outcome.stopped)
     note(context, is_interrupted() ? "interrupted: the best so far"

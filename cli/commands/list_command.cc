@@ -15,7 +15,7 @@
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/technique/technique_table.h"
-#include "scenario/launch/launch_table.h"
+#include "launch/launch_table.h"
 
 namespace spillway::cli {
 namespace {

@@ -170,7 +170,7 @@ Answer replay(const Context& context, const MemoryCall& request) {
 }
 
 // What lived before the first event is there already, so it can be too much without any allocation failing.
-Verdict verdict_of(const Replayed& replayed, const MemoryCall& request) {
+Verdict replayed_verdict(const Replayed& replayed, const MemoryCall& request) {
   const AllocationStreamResult& result = replayed.result;
   if (result.out_of_memory > 0) return Verdict::does_not_fit;
   const Bytes peak(result.statistics.all().reserved_bytes.peak);
@@ -190,7 +190,7 @@ std::vector<std::string> warnings_of(const Replayed& replayed, const MemoryCall&
                       missed, missed + plan.placed, plan.size_mismatch, plan.overlap, plan.unplanned));
   }
   if (!replayed.doubt.empty()) warnings.push_back("the record of memory is in doubt: " + replayed.doubt);
-  if (verdict_of(replayed, request) == Verdict::does_not_fit && !result.first_out_of_memory)
+  if (replayed_verdict(replayed, request) == Verdict::does_not_fit && !result.first_out_of_memory)
     warnings.push_back("the recorded state at the first event is larger than the capacity");
   const auto add = [&](std::uint64_t count, const std::string& what) {
     if (count > 0) warnings.push_back(fmt::format("{} {}", count, what));
@@ -275,7 +275,7 @@ void fill(const Replayed& replayed, const MemoryCall& request, Json& document) {
   document["allocator"] = result.policy;
   document["settings"] = replayed.settings;
   document["device"] = result.device;
-  put_verdict(document, verdict_of(replayed, request));
+  put_verdict(document, replayed_verdict(replayed, request));
   document["peak_allocated_bytes"] = all.allocated_bytes.peak;
   document["peak_active_bytes"] = all.active_bytes.peak;
   document["peak_requested_bytes"] = all.requested_bytes.peak;
@@ -399,7 +399,7 @@ void run_memory(Context& context, const MemoryCall& request) {
           owners_text("by phase", answer.owners.owners_by_phase, 8) +
           owners_text("by layer", answer.owners.owners_by_layer, 8) + diagnosis_text(*answer.diagnosis) +
           explanation_text(*answer.explanation));
-  const Verdict verdict = verdict_of(results.front(), request);
+  const Verdict verdict = replayed_verdict(results.front(), request);
   if (verdict == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
   if (verdict == Verdict::unknown && request.capacity_bytes > 0) context.exit_code = exit_not_known;
 }

@@ -164,9 +164,10 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
 
 void run_procurement(Context& context, const ProcurementCall& call) {
   check_report_paths(call.outputs);
-  const ProcurementRequest request = read_procurement_request(call.path, call.settings, call.flags);
+  ProcurementRequest request = read_procurement_request(call.path, call.settings, call.flags);
   const Progress progress(context);
-  const StoreInUse store(context, call.store);
+  StoreInUse store(context, call.store);
+  request.store = store.get();
   std::string last;
   const ProcurementAnswer answer =
       answer_procurement(request, [&](const std::string& what, std::size_t done, std::size_t all) {

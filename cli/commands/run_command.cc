@@ -35,8 +35,8 @@
 #include "sim/replay/fidelity.h"
 #include "sim/replay/replayed_trace.h"
 #include "studies/diagnosis/step_diagnosis.h"
+#include "studies/diagnosis/training_run.h"
 #include "studies/offload/roofline.h"
-#include "studies/training_run/training_run.h"
 #include "traces/formats/chrome_writer.h"
 #include "traces/formats/read.h"
 #include "traces/formats/torch_snapshot_writer.h"
@@ -206,7 +206,8 @@ void compare_scenarios(const RunArguments& arguments, Context& context) {
     for (const std::string& warning : fidelity_warnings(*result)) warn(context, result->title + ": " + warning);
   }
   if (context.json()) return print_json(comparison_json(a, b));
-  if (!context.rows_only()) print(fmt::format("A: {}: {}\nB: {}: {}\n\n", a.title, verdict(a), b.title, verdict(b)));
+  if (!context.rows_only())
+    print(fmt::format("A: {}: {}\nB: {}: {}\n\n", a.title, verdict_sentence(a), b.title, verdict_sentence(b)));
   print(context, comparison(a, b));
 }
 

@@ -329,9 +329,10 @@ SweepOptions options_of(const SweepCall& call, SweepWorkers& workers, const Prog
   return options;
 }
 
-void run_sweep_call(Context& context, const SweepCall& call, const SweepFile& file, SweepStore& store) {
+void run_sweep_call(Context& context, const SweepCall& call, SweepFile file, SweepStore& store) {
   const Progress progress(context);
-  const StoreInUse kept(context, call.kept);
+  StoreInUse kept(context, call.kept);
+  file.replays_kept = kept.get();
   if (!call.database.empty()) check_sweep_database(call.database);
   Pace pace;
   std::vector<SweepPlot> plots;

@@ -21,7 +21,7 @@
 #include "planners/technique/technique_table.h"
 #include "reports/pictures/bars_svg.h"
 #include "scenario/machine_power.h"
-#include "studies/techniques/compare_techniques.h"
+#include "studies/candidates/compare_techniques.h"
 
 namespace spillway::cli {
 namespace {
@@ -125,10 +125,12 @@ void run_techniques(Context& context, const TechniquesCall& call) {
   for (const std::string& setting : call.settings) scenario.text = with_setting(scenario.text, setting);
   const std::vector<Way> ways = technique_ways_of(scenario, call.techniques);
   const Progress progress(context);
-  const StoreInUse store(context, call.store);
+  StoreInUse store(context, call.store);
   const TechniqueComparison comparison = compare_techniques(
       scenario, ways,
-      {.detail = Detail::figures, .progress = [&](const WayRow& row, std::size_t done, std::size_t all) {
+      {.detail = Detail::figures,
+       .store = store.get(),
+       .progress = [&](const WayRow& row, std::size_t done, std::size_t all) {
          return progress.show(fmt::format("{} of {}: {}", done, all, row.way.name)) && !is_interrupted();
        }});
   if (comparison.rows.empty()) throw Cancelled();

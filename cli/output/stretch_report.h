@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "studies/stretch/counters.h"
-#include "studies/stretch/passes.h"
-#include "studies/stretch/work_sum.h"
+#include "studies/diagnosis/counters.h"
+#include "studies/diagnosis/passes.h"
+#include "studies/diagnosis/work_sum.h"
 
 namespace spillway::cli {
 

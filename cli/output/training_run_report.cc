@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "studies/training_run/training_run_words.h"
+#include "studies/diagnosis/training_run_words.h"
 
 namespace spillway::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sim/replay/result.h"
-#include "studies/training_run/training_run.h"
+#include "studies/diagnosis/training_run.h"
 
 namespace spillway::cli {
 

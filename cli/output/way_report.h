@@ -1,4 +1,4 @@
-// Rows of ways (studies/ways/way_row.h) as JSON and as cells of a table: `spillway fit` and `spillway techniques` show
+// Rows of ways (studies/candidates/way_row.h) as JSON and as cells of a table: `spillway fit` and `spillway techniques` show
 // the same figures under the same keys.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "studies/ways/way_row.h"
+#include "studies/candidates/way_row.h"
 
 namespace spillway::cli {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gui/canvas/plot_frame.h"
-#include "studies/stretch/counters.h"
+#include "studies/diagnosis/counters.h"
 
 namespace spillway::gui {
 

@@ -6,7 +6,7 @@
 
 #include "base/stop.h"
 #include "sim/pictures/timeline_lanes.h"
-#include "studies/stretch/host_clock.h"
+#include "studies/diagnosis/host_clock.h"
 
 namespace spillway::gui {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/stop.h"
 #include "gui/canvas/operator_rows.h"
 #include "sim/pictures/timeline_lanes.h"
-#include "studies/stretch/passes.h"
+#include "studies/diagnosis/passes.h"
 #include "traces/span_tree.h"
 
 namespace spillway::gui {

@@ -9,7 +9,7 @@
 
 #include "gui/canvas/span_lane.h"
 #include "sim/replay/result.h"
-#include "studies/stretch/work_sum.h"
+#include "studies/diagnosis/work_sum.h"
 #include "traces/trace.h"
 
 namespace spillway::gui {
@@ -47,7 +47,7 @@ struct TimelineScene {
 // Every op that was replayed, by rank, host threads with their operators (operator_rows.h) before streams before
 // communication and storage. O(n log n).
 TimelineScene timeline_scene(const Trace& trace, const Result& result);
-// One row per rank, of its passes (studies/stretch/passes.h).
+// One row per rank, of its passes (studies/diagnosis/passes.h).
 TimelineScene pipeline_scene(const Trace& trace, const Result& result);
 
 // What lies in a range of a scene's lanes that hold work, not operators (timeline_scene of the same trace). lanes:

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/input_error.h"
-#include "studies/training_run/training_run_words.h"
+#include "studies/diagnosis/training_run_words.h"
 
 namespace spillway::gui {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "scenario/scenario.h"
 #include "studies/fit/fit_search.h"
-#include "studies/techniques/compare_techniques.h"
+#include "studies/candidates/compare_techniques.h"
 
 namespace spillway::gui {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "gui/workspace/outcome.h"
 #include "gui/workspace/worker.h"
-#include "studies/ways/way_row.h"
+#include "studies/candidates/way_row.h"
 
 namespace spillway::gui {
 

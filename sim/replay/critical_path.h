@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/fold/periodic_run.h"
+#include "sim/replay/periodic_run.h"
 #include "sim/replay/lowering.h"
 #include "sim/replay/result.h"
 

@@ -12,7 +12,7 @@
 #include "base/stop.h"
 #include "sim/engine/executor.h"
 #include "sim/engine/wide.h"
-#include "sim/fold/periodic_run.h"
+#include "sim/replay/periodic_run.h"
 #include "sim/replay/critical_path.h"
 #include "sim/replay/fidelity.h"
 #include "sim/replay/gpu_busy.h"

@@ -10,7 +10,7 @@
 #include "base/words.h"
 #include "hwprofiles/hardware_profile.h"
 #include "models/spec/model_spec.h"
-#include "studies/ways/evaluate_ways.h"
+#include "studies/candidates/evaluate_ways.h"
 
 namespace spillway::studies {
 

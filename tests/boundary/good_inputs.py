@@ -167,13 +167,13 @@ def add_foreign(maker):
                   faults={"sizes": [json.dumps({**json.loads(maker.source(f"{hf}{name}.json")), key: value}).encode()
                                     for key in ("hidden_size", "num_hidden_layers", "vocab_size", "num_attention_heads")
                                     for value in (-1, 0, "many", [], {}, None, 1e300, 2.5)]})
-    trainer = json.loads(maker.source("tests/scenario/launch/data/ds-alone.json"))
+    trainer = json.loads(maker.source("tests/launch/data/ds-alone.json"))
     maker.add("DeepSpeed configuration", trainer, ["import BAD --model gpt2-small --output OUT"],
               drop=("no UTF-8",), faults={
         "sizes": [json.dumps({**trainer, key: value}).encode()
                   for key in ("train_micro_batch_size_per_gpu",) for value in (-1, 0, "many", [], {}, 1e300, 2.5)]})
     for name in ("fsdp.yaml", "titan-llama3-8b.toml"):
-        good = maker.source(f"tests/scenario/launch/data/{name}").decode()
+        good = maker.source(f"tests/launch/data/{name}").decode()
         middle = good.count("\n") // 2
         mark = ("a: [1, 2", "a: {b: 1", "a: &x *y *z", "\ta: 1\n b: 2", "- x\na: 1") if name.endswith("yaml") else (
             "a = [1, 2", "a = {b = 1", 'a = "b', "[section", "a = 1\na = 2", "a == 1")

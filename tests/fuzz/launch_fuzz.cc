@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/input_error.h"
-#include "scenario/launch/launch_import.h"
+#include "launch/launch_import.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_file.h"
 

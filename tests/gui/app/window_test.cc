@@ -39,7 +39,7 @@
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
 #include "scenario/scenario.h"
-#include "studies/training_run/training_run_words.h"
+#include "studies/diagnosis/training_run_words.h"
 #include "tests/gui/app/window_fixture.h"
 
 namespace spillway::gui {

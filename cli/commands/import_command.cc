@@ -1,0 +1,178 @@
+#include "cli/commands/import_command.h"
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/input_error.h"
+#include "base/output_file.h"
+#include "cli/options/command_options.h"
+#include "cli/options/interrupt.h"
+#include "cli/output/table.h"
+#include "launch/launch_import.h"
+
+namespace spillway::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ImportCall {
+  std::vector<std::string> files, values;
+  std::string from, model, machine, output;
+};
+
+std::string stem_of(const std::string& path) {
+  std::string stem = std::filesystem::path(path).stem().string();
+  for (const std::string_view ending : {".scenario"})
+    if (stem.ends_with(ending)) stem.erase(stem.size() - ending.size());
+  return stem;
+}
+
+ImportRequest request_of(const ImportCall& request) {
+  ImportRequest made{.model = request.model, .machine = request.machine};
+  made.launch.paths = request.files;
+  if (!request.from.empty()) made.launch.from = static_cast<LaunchFormat>(*launch_format_words().find(request.from));
+  for (const std::string& value : request.values) {
+    const std::size_t equals = value.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw InputError("--env", value, "expected NAME=VALUE", "for example --env NNODES=4");
+    made.launch.given[value.substr(0, equals)] = value.substr(equals + 1);
+  }
+  made.model_file = stem_of(request.output.empty() ? request.files.front() : request.output) + ".model.json";
+  return made;
+}
+
+Table understood_table(const LaunchImport& import) {
+  Table table({"understood", "value", "scenario key", "is"});
+  for (const UnderstoodFlag& each : import.understood)
+    table.add({each.flag, each.value, each.key.empty() ? "(read)" : each.key, each.set_to});
+  return table;
+}
+
+Table defaulted_table(const LaunchImport& import) {
+  Table table({"defaulted", "value", "why"});
+  for (const DefaultedKey& each : import.defaulted) table.add({each.key, each.value, each.why});
+  return table;
+}
+
+Table ignored_table(const LaunchImport& import) {
+  Table table({"ignored", "value", "effect", "reason"});
+  for (const IgnoredFlag& each : import.ignored)
+    table.add({each.flag, each.value, std::string(to_string(each.kind)), each.reason});
+  return table;
+}
+
+// Of all three, for spreadsheets.
+Table import_table(const LaunchImport& import) {
+  Table table({"list", "flag", "value", "scenario key", "is", "reason"});
+  for (const UnderstoodFlag& each : import.understood)
+    table.add({"understood", each.flag, each.value, each.key, each.set_to, ""});
+  for (const DefaultedKey& each : import.defaulted) table.add({"defaulted", "", "", each.key, each.value, each.why});
+  for (const IgnoredFlag& each : import.ignored)
+    table.add({"ignored", each.flag, each.value, "", "", std::string(to_string(each.kind)) + ": " + each.reason});
+  return table;
+}
+
+Json lists_of(const LaunchImport& import) {
+  Json lists;
+  lists["understood"] = Json::array();
+  for (const UnderstoodFlag& each : import.understood)
+    lists["understood"].push_back({{"flag", each.flag},
+                                   {"value", each.value},
+                                   {"key", each.key},
+                                   {"set_to", each.set_to},
+                                   {"file", each.file},
+                                   {"place", each.place}});
+  lists["defaulted"] = Json::array();
+  for (const DefaultedKey& each : import.defaulted)
+    lists["defaulted"].push_back({{"key", each.key}, {"value", each.value}, {"why", each.why}});
+  lists["ignored"] = Json::array();
+  for (const IgnoredFlag& each : import.ignored)
+    lists["ignored"].push_back({{"flag", each.flag},
+                                {"value", each.value},
+                                {"effect", to_string(each.kind)},
+                                {"reason", each.reason},
+                                {"file", each.file},
+                                {"place", each.place}});
+  return lists;
+}
+
+void print_import(const LaunchImport& import) {
+  Json document = json_document("spillway.import");
+  document["format"] = import.format;
+  document["scenario"] = Json::parse(import.scenario);
+  if (!import.model.empty()) {
+    document["model_file"] = import.model_file;
+    document["model"] = Json::parse(import.model);
+  }
+  document.update(lists_of(import));
+  document["warnings"] = import.warnings;
+  print_json(document);
+}
+
+// Both or none: the scenario names the model's file.
+void write(const LaunchImport& import, const std::string& output) {
+  OutputFile scenario(output);
+  scenario.write(import.scenario);
+  if (!import.model.empty()) {
+    const auto folder = std::filesystem::path(output).parent_path();
+    OutputFile model((folder / import.model_file).string());
+    model.write(import.model);
+    model.commit();
+  }
+  scenario.commit();
+}
+
+void print_lists(const Context& context, const LaunchImport& import, bool is_result) {
+  for (const Table& table : {understood_table(import), defaulted_table(import), ignored_table(import)}) {
+    if (table.empty()) continue;
+    if (is_result)
+      print(table.text() + "\n");
+    else
+      note(context, table.text());
+  }
+}
+
+void run_import(const Context& context, const ImportCall& request) {
+  const LaunchImport import = import_launch(request_of(request));
+  const bool writes = !request.output.empty() && request.output != "-";
+  if (!import.model.empty() && !writes && !context.json())
+    throw InputError(request.files.front(), "", "its model is not bundled and needs a file of its own",
+                     "give --output SCENARIO, beside which it is written, or --model NAME");
+  for (const std::string& warning : import.warnings) warn(context, warning);
+  if (writes) write(import, request.output);
+  if (context.json()) return print_import(import);
+  if (context.rows_only()) return print(context, import_table(import));
+  print_lists(context, import, writes);
+  if (!writes) print(import.scenario);
+}
+
+}  // namespace
+
+void add_import_command(Command& app, Context& context) {
+  Command* command = app.add_subcommand("import", "A launch script or configuration of a framework to a scenario");
+  const auto request = std::make_shared<ImportCall>();
+  std::vector<std::string> formats;
+  for (std::size_t i = 0; i < named_launch_formats; ++i) formats.emplace_back(launch_format_words()[i].name);
+  command
+      ->add_option("LAUNCH", request->files,
+                   "shell script or arguments, TOML, JSON or YAML of Megatron-LM, torchtitan, DeepSpeed, accelerate, "
+                   "Hugging Face or nanotron; several files of one launch")
+      ->required();
+  command->add_option("--output", request->output, "write the scenario here; else it is printed")
+      ->to_write()
+      ->type_name("FILE");
+  command->add_option("--from", request->from, "whose settings they are, instead of by content")->choices(formats);
+  command->add_option("--model", request->model, "the model: a bundled one or its file, instead of the launch's")
+      ->type_name("NAME");
+  command->add_option("--on", request->machine, "the machine, one of spillway profile list or a file")
+      ->type_name("MACHINE");
+  command->add_option("--env", request->values, "NAME=VALUE: a shell variable's value, instead of the script's own")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
+  command->callback([&context, request] { run_stoppable([&] { run_import(context, *request); }); });
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,283 @@
+#include "cli/commands/plan_offload.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/output_file.h"
+#include "cli/options/command_options.h"
+#include "cli/options/interrupt.h"
+#include "cli/options/number_check.h"
+#include "cli/options/offload_plan_file.h"
+#include "cli/options/reserve_option.h"
+#include "cli/options/scenario_argument.h"
+#include "cli/output/progress.h"
+#include "cli/output/result_report.h"
+#include "cli/output/table.h"
+#include "planners/offload/drive_life.h"
+#include "planners/offload/hybrid_search.h"
+#include "scenario/reserve.h"
+#include "studies/offload/best_offload.h"
+#include "studies/offload/result_figures.h"
+#include "studies/offload/rok.h"
+
+namespace spillway::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+struct OffloadRequest {
+  std::string scenario, output;
+  std::vector<std::string> settings;
+  std::string reserve;
+  std::uint64_t budget = 0;
+  std::int64_t replays = 0;
+  double least_life_years = 0;
+  bool no_drives = false, no_host = false, no_recompute = false;
+};
+
+Json offload_case_json(const HybridCase& one) {
+  return {{"name", one.name},
+          {"fits", fits_json(one.result.answer())},
+          {"verdict", to_string(one.result.answer())},
+          {"step_time_ns", whole_nanoseconds(one.result.step_time)},
+          {"peak_allocated_bytes", one.result.memory.peak_allocated.count()},
+          {"peak_reserved_bytes", one.result.memory.peak_reserved.count()},
+          {"bytes_written", studies::drives_written(one.result).count()},
+          {"life_years", number_or_null(one.life_years)},
+          {"drives_refuse", one.result.drives_refuse}};
+}
+
+// As on the command line.
+std::string joined(const std::vector<std::string>& settings) {
+  std::string text;
+  for (const std::string& setting : settings) text += (text.empty() ? "--set " : " --set ") + setting;
+  return text;
+}
+
+std::string why_not(const Result& result) {
+  if (!result.drives_refuse.empty()) return result.drives_refuse;
+  return "what comes nearest takes " + gib(result.memory.excess()) + " GiB more than the budget";
+}
+
+void add_case(Table& table, const HybridCase& one) {
+  table.add({one.name, std::string(yes_or_no(one.result.answer())),
+             fmt::format("{:.3f}", to_seconds(one.result.step_time) * 1e3), gib(one.result.memory.peak_allocated),
+             gib(one.result.memory.peak_reserved), gib(studies::drives_written(one.result)), life_cell(one.result)});
+}
+
+Json variant_json(const VariantCase& one) {
+  Json json = {{"name", one.variant.name}, {"settings", one.variant.settings}};
+  if (one.loaded == nullptr) {
+    json["refused"] = one.refused;
+    return json;
+  }
+  json["fits"] = fits_json(one.keep.verdict());
+  json["verdict"] = to_string(one.keep.verdict());
+  json["step_time_ns"] = whole_nanoseconds(one.keep.step_time);
+  json["peak_reserved_bytes"] = one.keep.memory.peak_reserved.count();
+  json["same_step"] = one.is_same;
+  json["planned"] = one.planned;
+  return json;
+}
+
+struct OffloadAnswer {
+  BestOffload best;
+  Bytes budget{};
+  Reserve reserve;
+  double seconds = 0;
+  std::vector<std::string> with;  // settings that a run of the answer takes, the plan left out
+};
+
+void print_offload_json(const OffloadAnswer& answer) {
+  const HybridOutcome& outcome = answer.best.outcome;
+  Json document = json_document("spillway.plan_offload");
+  document["fingerprint"] = fmt::format("{:016x}", outcome.best.result.fingerprint);
+  document["budget_bytes"] = answer.budget.count();
+  document["reserve"] = reserve_json(answer.reserve);
+  document["best"] = offload_case_json(outcome.best);
+  document["settings"] = answer.with;
+  document["baselines"] = Json::array();
+  for (const HybridCase& one : outcome.baselines) document["baselines"].push_back(offload_case_json(one));
+  document["variants"] = Json::array();
+  for (const VariantCase& one : answer.best.variants) document["variants"].push_back(variant_json(one));
+  document["kept_bytes"] = outcome.kept.count();
+  document["to_host_bytes"] = outcome.to_host.count();
+  document["to_drives_bytes"] = outcome.to_drives.count();
+  document["recomputed_bytes"] = outcome.recomputed.count();
+  document["replays"] = outcome.replays;
+  document["seconds"] = answer.seconds;
+  document["warnings"] = Json::array();
+  print_json(document);
+}
+
+void print_offload(Context& context, const OffloadAnswer& answer) {
+  if (context.json()) return print_offload_json(answer);
+  const HybridOutcome& outcome = answer.best.outcome;
+  Table table({"plan", "fits", "step time (ms)", "allocated (GiB)", "reserved (GiB)", "written (GiB)", "life (years)"});
+  for (const HybridCase& one : outcome.baselines) add_case(table, one);
+  for (const VariantCase& one : answer.best.variants)
+    if (one.loaded != nullptr && !one.is_same)
+      add_case(table, {.name = one.variant.name,
+                       .plan = {},
+                       .result = one.keep,
+                       .life_years = std::numeric_limits<double>::infinity()});
+  HybridCase best = outcome.best;
+  const std::string on = answer.best.settings.empty() ? "" : joined(answer.best.settings);
+  best.name = best.name == hybrid_word ? "mix (best)" : "best: " + best.name;
+  if (!on.empty()) best.name = outcome.best.plan.empty() ? "best: " + on : best.name + ", " + on;
+  add_case(table, best);
+  print(context, table);
+  if (context.rows_only()) return;
+  if (!outcome.best.may_fit()) print("\nno: " + why_not(outcome.best.result) + "\n");
+  if (!on.empty() && outcome.best.may_fit())
+    print("\nfits with " + on + (outcome.best.plan.empty() ? "" : " and the plan") + "\n");
+  print(fmt::format(
+      "\nbudget {} GiB; of the tensors with a choice {} GiB stay, {} GiB go to host memory, {} GiB to drives, "
+      "{} GiB are computed again\n{} replays in {:.2f} s\n",
+      gib(answer.budget), gib(outcome.kept), gib(outcome.to_host), gib(outcome.to_drives), gib(outcome.recomputed),
+      outcome.replays, answer.seconds));
+}
+
+HybridSettings hybrid_settings(const OffloadRequest& request, const LoadedScenario& loaded) {
+  HybridSettings settings;
+  settings.budget = budget_argument(request.budget);
+  settings.replays = request.replays;
+  settings.drives = !request.no_drives;
+  settings.host = !request.no_host;
+  settings.recompute = !request.no_recompute;
+  settings.runtime = loaded.scenario.offload;
+  if (request.least_life_years > 0) settings.runtime.demands.least_life_years = request.least_life_years;
+  return settings;
+}
+
+void run_plan_offload(Context& context, const OffloadRequest& request) {
+  const std::vector<std::string> said = with_reserve(request.settings, request.reserve);
+  LoadedScenario loaded = load_argument(request.scenario, said);
+  prepare_for_offload(loaded);
+  const HybridSettings settings = hybrid_settings(request, loaded);
+  const Progress progress(context);
+  const auto shown = progress.counter("replays");
+  const auto begin = Clock::now();
+  OffloadAnswer answer;
+  answer.best =
+      best_offload(loaded, with_settings(request.scenario, said), settings, [&](std::int64_t done, std::int64_t most) {
+        return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
+      });
+  answer.reserve = settings.budget > Bytes(0) ? Reserve() : loaded.reserve;
+  answer.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  answer.budget = settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity;
+  answer.with = answer.best.settings;
+  for (std::string& setting : settings_of(answer.best.outcome.best)) answer.with.push_back(std::move(setting));
+  if (settings.budget > Bytes(0)) answer.with.push_back("memory.capacity_bytes=" + std::to_string(request.budget));
+  for (const std::string& warning : loaded.warnings) warn(context, warning);
+  const HybridCase& best = answer.best.outcome.best;
+  const LoadedScenario& planned = answer.best.loaded ? *answer.best.loaded : loaded;
+  write_offload_plan(planned.trace, best.plan, request.output);
+  warn_of_verdict(context, best.result);
+  print_offload(context, answer);
+  context.exit_code = exit_code_of(best.result);
+}
+
+struct RokRequest {
+  std::string scenario, output;
+  std::vector<std::string> settings;
+  std::vector<std::int64_t> batches = {1, 2, 4, 8};
+  bool mix = false;
+};
+
+void run_plan_rok(Context& context, const RokRequest& request) {
+  const Scenario scenario = load_scenario(request.scenario, request.settings);
+  const Progress progress(context);
+  const std::vector<RokPoint> points = rok_curve(scenario, request.batches, request.mix, progress.counter("replays"));
+  if (!request.output.empty()) {
+    OutputFile out(request.output);
+    out.write(rok_svg(scenario.title, points));
+    out.commit();
+  }
+  if (context.json()) {
+    Json document = json_document("spillway.plan_rok");
+    document["points"] = Json::array();
+    for (const RokPoint& point : points)
+      document["points"].push_back({{"family", point.family},
+                                    {"micro_batch", point.micro_batch},
+                                    {"activation_bytes", point.activations.count()},
+                                    {"peak_reserved_bytes", point.peak_reserved.count()},
+                                    {"step_time_ns", whole_nanoseconds(point.step_time)},
+                                    {"model_flops_per_second", point.model_flops_per_second},
+                                    {"tokens_per_second", point.tokens_per_second},
+                                    {"fits", fits_json(point.verdict)},
+                                    {"verdict", to_string(point.verdict)},
+                                    {"on_frontier", point.on_frontier}});
+    document["warnings"] = Json::array();
+    return print_json(document);
+  }
+  Table table({"family", "micro_batch", "activations (GiB)", "reserved (GiB)", "step time (ms)", "TFLOP/s", "tokens/s",
+               "fits", "frontier"});
+  for (const RokPoint& point : points)
+    table.add({point.family, std::to_string(point.micro_batch), gib(point.activations), gib(point.peak_reserved),
+               fmt::format("{:.3f}", to_seconds(point.step_time) * 1e3),
+               fmt::format("{:.2f}", point.model_flops_per_second / 1e12),
+               fmt::format("{:.0f}", point.tokens_per_second), std::string(yes_or_no(point.verdict)),
+               point.on_frontier ? "yes" : "no"});
+  print(context, table);
+}
+
+void add_offload_settings(Command& command, std::vector<std::string>& settings) {
+  command.add_option("--set", settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
+void add_plan_offload(Command& group, Context& context) {
+  const auto request = std::make_shared<OffloadRequest>();
+  Command* command = group.add_subcommand(
+      "offload", "For each activation: keep, offload or recompute, so that the step fits and is fastest");
+  command->add_option("SCENARIO", request->scenario, "scenario file, or a trace to replay as captured")->required();
+  command->add_option("--budget", request->budget, "device memory to fit into (default: the hardware's), e.g. 40GiB")
+      ->size_with_unit()
+      ->type_name("BYTES");
+  command->add_option("--least-life", request->least_life_years, "years the drives must live")
+      ->amount(Dimension::years, "years")
+      ->type_name("YEARS")
+      ->check(non_negative_number());
+  command->add_option("--replays", request->replays, "replays to spend; by the size of the step if not given")
+      ->type_name("N")
+      ->check(positive_number());
+  command->add_option("--output", request->output, "write the plan; a run follows it with --set plan=FILE")
+      ->to_write()
+      ->type_name("FILE.json");
+  command->add_flag("--no-drives", request->no_drives, "nothing goes to drives");
+  command->add_flag("--no-host", request->no_host, "nothing goes to host memory");
+  command->add_flag("--no-recompute", request->no_recompute, "nothing is computed again");
+  add_offload_settings(*command, request->settings);
+  add_reserve_option(*command, request->reserve);
+  command->callback([request, &context] { run_stoppable([&] { run_plan_offload(context, *request); }); });
+}
+
+void add_plan_rok(Command& group, Context& context) {
+  const auto request = std::make_shared<RokRequest>();
+  Command* command =
+      group.add_subcommand("rok", "Recompute, offload, keep: activation memory against throughput, per batch");
+  command->add_option("SCENARIO", request->scenario, "scenario file with a model")->required();
+  command->add_option("--batches", request->batches, "micro-batches to replay")
+      ->type_name("N,N,...")
+      ->delimiter(',')
+      ->check(positive_number());
+  command->add_flag("--mix", request->mix, "also the best mix within the GPU's memory (slower)");
+  command->add_option("--output", request->output, "write the curve as a picture")->to_write()->type_name("FILE.svg");
+  add_offload_settings(*command, request->settings);
+  command->callback([request, &context] { run_stoppable([&] { run_plan_rok(context, *request); }); });
+}
+
+}  // namespace spillway::cli

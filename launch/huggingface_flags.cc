@@ -1,0 +1,248 @@
+// Fields of Hugging Face's TrainingArguments (transformers 4.30 to 5, trl, axolotl), and keys of accelerate's YAML
+// file, which `accelerate launch` takes as flags.
+#include "launch/flag_rows.h"
+
+namespace spillway::launch {
+namespace {
+
+constexpr std::string_view optimizers =
+    "adamw_torch=adamw/foreach adamw_torch_fused=adamw/fused adamw_hf=adamw/foreach adamw_apex_fused=adamw/fused "
+    "adamw_bnb_8bit=adamw_8bit/fused adamw_8bit=adamw_8bit/fused "
+    "paged_adamw_32bit=adamw/fused paged_adamw=adamw/fused paged_adamw_8bit=adamw_8bit/fused "
+    "adafactor=adafactor/foreach sgd=sgd/foreach "
+    "muon=muon/foreach";
+constexpr std::string_view backward_prefetch = "BACKWARD_PRE=false BACKWARD_POST=true";
+
+void huggingface_training(FlagRows& rows) {
+  rows.say("model_name_or_path", "model.name", facts::model, "",
+           "a bundled model by its published name, or a folder with config.json")
+      .read("model_name", "model.name", facts::model, "", "")
+      .read("base_model", "model.name", facts::model, "", "axolotl")
+      .say("per_device_train_batch_size", "model.micro_batch", whole)
+      .read("per_gpu_train_batch_size", "model.micro_batch", whole, "its former name")
+      .read("micro_batch_size", "model.micro_batch", whole, "axolotl")
+      .say("gradient_accumulation_steps", "model.gradient_accumulation", whole)
+      .say("max_seq_length", "model.sequence", whole)
+      .read("max_length", "model.sequence", whole, "trl")
+      .read("block_size", "model.sequence", whole, "run_clm.py")
+      .read("model_max_length", "model.sequence", whole, "")
+      .read("sequence_len", "model.sequence", whole, "axolotl")
+      .read("cutoff_len", "model.sequence", whole, "LLaMA-Factory")
+      .say("bf16", "model.precision", "true=bf16_mixed full=bf16_mixed auto=bf16_mixed false=-")
+      .say("fp16", "model.precision", "true=fp16_mixed false=-")
+      .say("torch_dtype", "model.precision", facts::weights_type, "bfloat16=bf16 float32=- auto=-",
+           "with bf16, and neither DeepSpeed nor FSDP: weights in 2 bytes alone")
+      .read("dtype", "model.precision", facts::weights_type, "bfloat16=bf16 float32=- auto=-", "")
+      .read("fp8", "model.precision", facts::fp8, "true=fp8_mixed false=-", "axolotl")
+      .read("tf32", "model.precision", facts::tf32, "true=tf32 false=-", "where weights have 4 bytes")
+      .say("gradient_checkpointing", "model.recompute", "true=full unsloth=full false=none")
+      .read("disable_gradient_checkpointing", "model.recompute", "true=none false=full", "LLaMA-Factory")
+      .say("optim", "model.optimizer", facts::optimizer, optimizers, "and model.optimizer_form")
+      .read("optimizer", "model.optimizer", facts::optimizer, optimizers, "axolotl")
+      .say("attn_implementation", "model.flash_attention", facts::attention_backend,
+           "sdpa=best flash_attention_2=flash2 flash_attention_3=best eager=none", "and model.attention_kernel")
+      .read("use_flash_attn", "model.flash_attention", facts::attention_backend, "true=flash2 false=-", "")
+      .read("flash_attention", "model.flash_attention", facts::attention_backend, "true=flash2 false=-", "axolotl")
+      .read("flash_attn", "model.flash_attention", facts::attention_backend,
+            "fa2=flash2 auto=best sdpa=best disabled=none", "LLaMA-Factory")
+      .read("sdp_attention", "model.flash_attention", facts::attention_backend, "true=best false=-", "axolotl")
+      .say("torch_compile", "model.fused_kernels", on_off, "what the compiler fuses, as far as it is modelled")
+      .read("use_liger_kernel", "model.loss", "true=chunked false=-", "its fused linear cross-entropy")
+      .read("liger_fused_linear_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
+      .read("liger_cross_entropy", "model.loss", "true=fused false=-", "axolotl")
+      .say("ddp_bucket_cap_mb", "model.bucket_bytes", facts::bucket_mib, whole, "MiB")
+      .read("fsdp", "model.zero_stage", facts::sharding, "",
+            "full_shard stage 3, shard_grad_op stage 2; offload is optimizer_device and weight_device cpu")
+      .say("tensor_parallel_size", "model.tensor_parallel", whole)
+      .read("context_parallel_size", "model.context_parallel", whole, "axolotl")
+      .file("deepspeed", LaunchFormat::deepspeed, "DeepSpeed's JSON file")
+      .file("accelerate_config", LaunchFormat::accelerate, "accelerate's YAML file");
+}
+
+void adapters(FlagRows& rows) {
+  rows.say("use_peft", "model.trainable", facts::adapter, "true=peft false=-", "trl")
+      .read("use_lora", "model.trainable", facts::adapter, "true=lora false=-", "")
+      .read("adapter", "model.trainable", facts::adapter, "lora=lora qlora=qlora", "axolotl")
+      .read("finetuning_type", "model.trainable", facts::adapter, "lora=factory full=factory_full",
+            "LLaMA-Factory, which recomputes unless told not to")
+      .say("load_in_4bit", "model.base_weights", facts::base_bits, "true=4 false=-", "with adapters")
+      .say("load_in_8bit", "model.base_weights", facts::base_bits, "true=8 false=-", "with adapters")
+      .read("quantization_bit", "model.base_weights", facts::base_bits, "4=4 8=8", "LLaMA-Factory")
+      .say("use_bnb_nested_quant", "model.base_weights", facts::double_quant, on_off, "trl")
+      .read("bnb_4bit_use_double_quant", "model.base_weights", facts::double_quant, on_off, "")
+      .read("double_quantization", "model.base_weights", facts::double_quant, on_off, "LLaMA-Factory")
+      .say("lora_r", "model.lora_rank", whole, "PEFT, trl, axolotl")
+      .read("lora_rank", "model.lora_rank", whole, "LLaMA-Factory")
+      .say("lora_dropout", "model.lora_dropout", "")
+      .say("lora_target_modules", "model.lora_targets", facts::adapter_modules, "", "the least part that has them all")
+      .read("lora_target", "model.lora_targets", facts::adapter_modules, "", "LLaMA-Factory")
+      .read("lora_target_linear", "model.lora_targets", facts::adapter_modules, "true=all-linear false=-", "axolotl")
+      .as_modelled_if("bnb_4bit_quant_type", "nf4", "")
+      .as_modelled_if("quantization_method", "bnb", "")
+      .as_modelled_if("lora_task_type", "CAUSAL_LM", "")
+      .no_effect("lora_alpha use_rslora lora_fan_in_fan_out bnb_4bit_compute_dtype bnb_4bit_quant_storage",
+                 "a scale or a type of the same bytes");
+}
+
+void training_left_out(FlagRows& rows) {
+  rows.as_modelled_if("packing", "true", "sequences are full")
+      .as_modelled_if("sample_packing", "true", "sequences are full")
+      .as_modelled_if("pad_to_sequence_len", "true", "sequences are full")
+      .as_modelled_if("flash_attn_cross_entropy", "false", "")
+      .as_modelled_if("auto_find_batch_size", "false", "")
+      .not_said("packing_efficiency_estimate group_by_length pad_to_multiple_of", "sequences are reckoned as full")
+      .not_said(
+          "lora_* lora.* use_dora peft_* quantization_* bnb_4bit_* use_4bit_quantization unfrozen_parameters freeze_* "
+          "relora* lisa_*",
+          "set model.trainable and model.base_weights yourself (docs/models.md)")
+      .not_said(
+          "gradient_checkpointing_kwargs.* offload_activations activation_offloading gradient_checkpointing_offload "
+          "layer_offloading",
+          "set offload.technique yourself (docs/offload.md)")
+      .not_said(
+          "sequence_parallel_degree ring_attn_func heads_k_stride dp_shard_size dp_replicate_size "
+          "expert_parallel_size",
+          "set the layout yourself: model.context_parallel, model.data_parallel")
+      .not_said(
+          "torch_compile_backend torch_compile_mode use_ipex full_determinism liger_* unsloth_* lora_mlp_kernel "
+          "xformers_attention flex_attention flash_optimum flash_attn_* cut_cross_entropy plugins s2_attention "
+          "torchao_* use_liger neftune_* half_precision_backend deepcompile",
+          "kernels that are not modelled")
+      .not_said(
+          "rl beta max_prompt_length loss_type rpo_alpha ref_model reward_model trl.* ebft.* grpo_* dpo_* kto_* orpo_* "
+          "simpo_* nemo_gym_* num_labels model_config.* overrides_of_model_config.* qat.* kd_* mixture_of_depths",
+          "the loss of the next token is modelled, of one model with its own layers")
+      .not_said("galore_* optim_target_modules loraplus_* use_galore use_badam use_apollo",
+                "an optimizer that is not modelled")
+      .no_effect(
+          "gradient_checkpointing_kwargs.use_reentrant fp16_opt_level fp16_backend bf16_full_eval fp16_full_eval "
+          "fp16_full_eval_* float16_full_eval low_cpu_mem_usage",
+          "of evaluation or of how it is written")
+      .no_effect(
+          "optim_args adam_beta1 adam_beta2 adam_beta3 adam_epsilon adam_epsilon2 learning_rate lr_* embedding_lr* "
+          "min_lr* cosine_* warmup_* weight_decay max_grad_norm label_smoothing_* loss_watchdog_* sft_alpha "
+          "scheduler* seed data_seed ",
+          "values of the update")
+      .read("eval_strategy", "model.evaluate_every", facts::eval_when, "steps=steps epoch=epoch no=no", "")
+      .read("evaluation_strategy", "model.evaluate_every", facts::eval_when, "steps=steps epoch=epoch no=no",
+            "its name before 4.41")
+      .read("eval_steps", "model.evaluate_every", whole, "with eval_strategy steps; 500 where it isn't given")
+      .read("per_device_eval_batch_size", "model.evaluation_micro_batch", whole, "8 where it isn't given")
+      .read("eval_accumulation_steps", "model.evaluation_flush", whole)
+      .as_modelled("prediction_loss_only",
+                   "losses alone are kept; a program's compute_metrics keeps logits: model.evaluation_keeps")
+      .no_effect(
+          "output_dir overwrite_output_dir do_train do_eval do_predict num_train_epochs num_epochs max_steps "
+          "max_train_* max_eval_* eval_* evaluation_* evals_* val_* test_* metric_* greater_is_better "
+          "load_best_model_at_end prediction_* per_gpu_eval_batch_size "
+          "save_* saves_* hub_* push_to_hub* resume_* auto_resume_* restore_* ignore_data_skip "
+          "logging_* log_* report_to run_name disable_tqdm wandb_* mlflow_* comet_* tensorboard_* use_tensorboard "
+          "swanlab_* trackio_* skip_memory_metrics include_* debug strict early_stopping_* plot_loss do_bench_eval "
+          "jit_mode_eval past_index project stage profiler_* profile_* use_wandb use_mlflow generate_samples",
+          "logging and saving are not in a step")
+      .no_effect(
+          "train_file validation_file dataset_* datasets datasets.* data_* dataset preprocessing_* max_samples "
+          "test_datasets test_datasets.* template chat_* special_tokens special_tokens.* tokens.* "
+          "added_tokens_overrides.* tokens "
+          "tokenizer_* tokenizer use_fast_tokenizer train_on_* default_system_message roles_* shuffle_* "
+          "dataloader_* remove_unused_columns label_names completion_only_loss assistant_only_loss "
+          "length_column_name overwrite_cache train_split test_split config_name model_type "
+          "base_model_config model_revision revision_of_model trust_remote_code token cache_dir use_auth_token "
+          "is_llama_derived_model is_mistral_derived_model is_falcon_derived_model eot_tokens "
+          "streaming streaming_* pretraining_dataset pretraining_dataset.* fsdp_version torchdistx_path use_swanlab "
+          "mix_strategy interleave_probs preprocessing_num_workers type_of_model "
+          "curriculum_sampling sample_packing_* eval_sample_packing excess_length_strategy",
+          "data come in time, and which files they are doesn't matter")
+      .no_effect(
+          "local_rank ddp_find_unused_parameters ddp_timeout* ddp_backend ddp_broadcast_buffers "
+          "use_cpu no_cuda use_mps_device xpu_backend tpu_* accelerator_config accelerator_config.* "
+          "average_tokens_across_devices torch_empty_cache_steps batch_eval_metrics mp_parameters gc_steps env.*",
+          "of the start, or of evaluation");
+}
+
+// Under both names: in accelerate's file with the prefix fsdp_, in TrainingArguments' fsdp_config without.
+void sharding(FlagRows& rows, std::string_view section, bool has_prefix) {
+  const auto name = [&](std::string_view plain) {
+    return std::string(section) + (has_prefix ? "fsdp_" : "") + std::string(plain);
+  };
+  const bool is_said = section.empty();
+  const auto row = [&](std::string_view plain, std::string_view key, std::string_view fact, std::string_view values,
+                       std::string_view note) {
+    const std::string flag = name(plain);
+    if (is_said)
+      rows.say(flag, key, fact, values, note);
+    else
+      rows.read(flag, key, fact, values, note);
+  };
+  row("sharding_strategy", "model.zero_stage", facts::sharding,
+      "FULL_SHARD=3 SHARD_GRAD_OP=2 NO_SHARD=0 HYBRID_SHARD=hybrid HYBRID_SHARD_ZERO2=hybrid2 1=3 2=2 3=0 4=hybrid "
+      "5=hybrid2",
+      "");
+  row("offload_params", "model.optimizer_device", facts::offload_everything, if_on, "and model.weight_device");
+  row("backward_prefetch", "model.late_prefetch", "model.late_prefetch", backward_prefetch, "");
+  rows.read(name("reshard_after_forward"), "model.zero_stage", facts::reshard,
+            "true=3 false=2 FULL_SHARD=3 SHARD_GRAD_OP=2 NO_SHARD=0 HYBRID_SHARD=hybrid", "FSDP 2");
+  rows.read(name("activation_checkpointing"), "model.recompute", "true=full false=-", "");
+  rows.no_effect(name("auto_wrap_policy") + " " + name("transformer_layer_cls_to_wrap") + " " +
+                     name("use_orig_params") + " " + name("sync_module_states") + " " +
+                     name("cpu_ram_efficient_loading") + " " + name("state_dict_type") + " " + name("version") + " " +
+                     name("final_state_dict_type"),
+                 "one unit per layer is reckoned with, whatever it is called");
+  rows.as_modelled_if(name("forward_prefetch"), "false", "the host runs ahead of the device anyway");
+  rows.as_modelled_if(name("limit_all_gathers"), "true", "weights are gathered model.prefetch layers ahead");
+  rows.not_said(name("min_num_params"), "one unit per layer is reckoned with");
+}
+
+void starting(FlagRows& rows) {
+  rows.say("num_processes", "model.data_parallel", facts::gpus, whole, "over the other parallel sizes")
+      .say("mixed_precision", "model.precision", "bf16=bf16_mixed fp16=fp16_mixed fp8=fp8_mixed no=-", "")
+      .say("use_fsdp", "model.zero_stage", facts::fsdp, "true=3 false=-", "")
+      .read("distributed_type", "model.zero_stage", facts::fsdp, "FSDP=3 MULTI_GPU=- NO=- DEEPSPEED=- MEGATRON_LM=-",
+            "")
+      .read("zero_stage", "model.zero_stage", whole, "")
+      .read("gradient_accumulation_steps", "model.gradient_accumulation", whole, "")
+      .read("offload_optimizer_device", "model.optimizer_device", "cpu=cpu nvme=drives none=gpu", "")
+      .read("offload_param_device", "model.weight_device", "cpu=cpu nvme=drives none=gpu", "with stage 3")
+      .read("dynamo_backend", "model.fused_kernels", "inductor=true no=-", "")
+      .read("parallelism_config_tp_size", "model.tensor_parallel", whole, "")
+      .read("parallelism_config_cp_size", "model.context_parallel", whole, "")
+      .read("parallelism_config_dp_replicate_size", "model.data_parallel", facts::replicas, whole, "")
+      .read("parallelism_config_dp_shard_size", "model.data_parallel", facts::shards, whole, "")
+      .read("megatron_lm_tp_degree", "model.tensor_parallel", whole, "")
+      .read("megatron_lm_pp_degree", "model.pipeline_parallel", whole, "")
+      .read("megatron_lm_sequence_parallelism", "model.sequence_parallel", on_off, "")
+      .file("config_file", LaunchFormat::accelerate, "accelerate's YAML file")
+      .file("deepspeed_config_file", LaunchFormat::deepspeed, "DeepSpeed's JSON file")
+      .as_modelled("multi_gpu use_deepspeed", "by the number of processes")
+      .not_said(
+          "dynamo_mode dynamo_use_fullgraph dynamo_use_dynamic dynamo_use_regional_compilation fp8_config.* "
+          "megatron_lm_* use_megatron_lm parallelism_config_* fsdp_*",
+          "not said in a scenario")
+      .no_effect(
+          "num_machines machine_rank main_process_ip main_process_port main_training_function compute_environment "
+          "debug downcast_bf16 rdzv_backend same_network gpu_ids use_cpu tpu_* enable_cpu_affinity "
+          "num_cpu_threads_per_process deepspeed_multinode_launcher zero3_init_flag zero3_save_16bit_model "
+          "deepspeed_hostfile gradient_clipping offload_*_nvme_path deepspeed_moe_layer_cls_names "
+          "max_restarts role log_dir tee ipex_config.* mpirun_config.* main_process main_process_* monitor_interval "
+          "rdzv_conf module no_python quiet standalone",
+          "of the start, not of a step");
+}
+
+}  // namespace
+
+std::vector<LaunchFlag> huggingface_flags() {
+  FlagRows arguments(LaunchFormat::hf);
+  huggingface_training(arguments);
+  adapters(arguments);
+  training_left_out(arguments);
+  sharding(arguments, "fsdp_config.", false);
+  sharding(arguments, "fsdp_config.", true);
+  FlagRows starts(LaunchFormat::accelerate);
+  sharding(starts, "", true);
+  starting(starts);
+  std::vector<LaunchFlag> all = arguments.take();
+  for (LaunchFlag& row : starts.take()) all.push_back(std::move(row));
+  return all;
+}
+
+}  // namespace spillway::launch

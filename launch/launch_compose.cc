@@ -1,0 +1,383 @@
+#include "launch/launch_compose.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/input_error.h"
+#include "models/pipeline/named_schedules.h"
+#include "models/spec/training_setup_fields.h"
+#include "launch/launch_facts.h"
+#include "sim/devices/memory/memory_policies.h"
+
+namespace spillway::launch {
+namespace {
+
+constexpr std::int64_t usual_gpus = 8;  // of torchtitan's run_train.sh
+constexpr std::string_view by_layout = "what the layout leaves";
+
+bool is_mixed(const LaunchLedger& ledger) {
+  return ledger.chosen("model.precision").value_or("bf16_mixed").ends_with("_mixed");
+}
+
+void compose_precision(LaunchLedger& ledger) {
+  const auto fp8 = ledger.text(facts::fp8);
+  if (fp8) ledger.set("model.precision", *fp8, "");
+  if (fp8 == "fp8_mixed" && ledger.has(facts::fp8_recipe))
+    ledger.set("model.fp8_recipe", *ledger.text(facts::fp8_recipe), "");
+  else if (ledger.has(facts::fp8_recipe))
+    ledger.leave_out(facts::fp8_recipe, IgnoreReason::no_effect, "no product is in fp8");
+  else if (fp8 == "fp8_mixed" && ledger.program() == LaunchFormat::torchtitan)
+    ledger.set("model.fp8_recipe", "tensorwise", "torchao's default");
+  const std::string precision = ledger.chosen("model.precision").value_or("fp32");
+  const bool trains_wide = ledger.has_format(LaunchFormat::deepspeed) || ledger.has(facts::fsdp) ||
+                           ledger.has(facts::sharding) || ledger.program() == LaunchFormat::torchtitan;
+  if (ledger.has(facts::weights_type)) {
+    if (precision == "bf16_mixed" && trains_wide && ledger.program() != LaunchFormat::torchtitan)
+      ledger.leave_out(facts::weights_type, IgnoreReason::as_modelled, "mixed precision keeps weights in fp32 too");
+    else
+      ledger.set("model.precision", *ledger.text(facts::weights_type), "");
+  }
+  if (!ledger.has(facts::tf32)) return;
+  if (precision == "fp32")
+    ledger.set("model.precision", "tf32", "");
+  else
+    ledger.leave_out(facts::tf32, IgnoreReason::no_effect, "products are in 16 bits anyway");
+}
+
+// In PyTorch's words: expandable segments are an allocator of their own here.
+void compose_allocator(LaunchLedger& ledger) {
+  const auto settings = ledger.text(facts::allocator_settings);
+  if (!settings) return;
+  std::string rest;
+  bool expandable = false;
+  for (std::size_t at = 0; at < settings->size();) {
+    const std::size_t end = std::min(settings->find(',', at), settings->size());
+    const std::string part = settings->substr(at, end - at);
+    at = end + 1;
+    if (part == "expandable_segments:True")
+      expandable = true;
+    else if (part != "expandable_segments:False")
+      rest.append(rest.empty() ? "" : ",").append(part);
+  }
+  if (expandable) ledger.set("memory.allocator", std::string(expandable_policy), "PYTORCH_CUDA_ALLOC_CONF");
+  if (!rest.empty()) ledger.set("memory.config", rest, "");
+}
+
+void compose_attention(LaunchLedger& ledger) {
+  const auto backend = ledger.text(facts::attention_backend);
+  if (!backend) return;
+  ledger.set("model.flash_attention", *backend == "none" ? "false" : "true", "");
+  if (*backend != "none") ledger.set("model.attention_kernel", *backend, "the attention's backend");
+}
+
+// Megatron-LM's scopes; without one whole layers are captured.
+void compose_graphs(LaunchLedger& ledger) {
+  const auto scope = ledger.text(facts::graph_scope);
+  if (ledger.text(facts::graphs).value_or(scope == "full_iteration" ? "true" : "false") != "true") {
+    ledger.leave_out(facts::graphs, IgnoreReason::as_modelled, "nothing is captured");
+    return ledger.leave_out(facts::graph_scope, IgnoreReason::no_effect, "nothing is captured");
+  }
+  std::string words;
+  for (const std::string& word : listed_words(scope.value_or("full"))) {
+    const bool is_known = word == "attn" || word == "mlp" || word == "moe_router" || word == "moe_preprocess" ||
+                          word == "full_iteration" || word == "full";
+    if (is_known)
+      words += (words.empty() ? "" : ",") + (word == "full" ? std::string("attn,mlp") : word);
+    else
+      ledger.warn("graphs of '" + word + "' are left out: model.cuda_graphs has no such part");
+  }
+  if (!words.empty()) ledger.set("model.cuda_graphs", words, "whole layers");
+}
+
+// Names that say both the optimizer and how its update runs.
+void compose_optimizer(LaunchLedger& ledger) {
+  if (const auto both = ledger.text(facts::optimizer)) {
+    const std::size_t slash = both->find('/');
+    ledger.set("model.optimizer", both->substr(0, slash), "");
+    ledger.set("model.optimizer_form", both->substr(slash + 1), "by the optimizer's name");
+  } else if (ledger.says("model.optimizer") && ledger.setting_of("model.optimizer").format == LaunchFormat::deepspeed) {
+    ledger.set("model.optimizer_form", "fused", "DeepSpeed's fused Adam");
+  }
+}
+
+// TrainingArguments' fsdp: words such as "full_shard auto_wrap offload".
+void compose_fsdp_words(LaunchLedger& ledger) {
+  const auto words = ledger.text(facts::sharding);
+  if (!words || words->size() <= 1 || *words == "hybrid" || *words == "hybrid2") return;
+  const auto has = [&](std::string_view word) { return words->find(word) != std::string::npos; };
+  const bool is_off = !has("shard") || has("no_shard");
+  const std::string stage = is_off ? "0" : has("grad_op") || has("zero2") ? "2" : "3";
+  if (has("offload")) ledger.assume(facts::offload_everything, "true", "fsdp: offload");
+  ledger.set("model.zero_stage", stage, "");
+}
+
+void check_degrees(const LaunchLedger& ledger) {
+  for (const std::string_view fact :
+       {std::string_view("model.tensor_parallel"), std::string_view("model.context_parallel"),
+        std::string_view("model.pipeline_parallel"), facts::replicas}) {
+    const std::int64_t degree = ledger.number_or(fact, 1);
+    if (degree >= 1) continue;
+    const LaunchSetting& setting = ledger.setting_of(fact);
+    throw InputError(setting.file, setting.place + " (" + setting.shown + ")",
+                     fmt::format("GPUs can't be split into {} parts", degree), "give 1 or more");
+  }
+}
+
+std::int64_t divisor_of(const LaunchLedger& ledger) {
+  return times(times(ledger.number_or("model.tensor_parallel", 1), ledger.number_or("model.context_parallel", 1)),
+               ledger.number_or("model.pipeline_parallel", 1));
+}
+
+// GPUs as the launch counts them; 0: it doesn't.
+std::int64_t gpus_of(const LaunchLedger& ledger) {
+  if (const auto all = ledger.number(facts::gpus)) return *all;
+  if (!ledger.says(facts::nodes) && !ledger.says(facts::gpus_per_node)) return 0;
+  return times(ledger.number_or(facts::nodes, 1), ledger.number_or(facts::gpus_per_node, 1));
+}
+
+[[noreturn]] void refuse_gpus(const LaunchLedger& ledger, std::int64_t gpus, std::int64_t parts) {
+  for (const std::string_view fact : {facts::gpus, facts::gpus_per_node, facts::nodes}) {
+    if (!ledger.says(fact)) continue;
+    const LaunchSetting& setting = ledger.setting_of(fact);
+    throw InputError(setting.file, setting.place + " (" + setting.shown + ")",
+                     fmt::format("{} GPUs are no multiple of the layout's {}", gpus, parts),
+                     "correct one of them, or give the variables that say them by --env");
+  }
+  throw InputError("", "", fmt::format("{} GPUs are no multiple of the layout's {}", gpus, parts),
+                   "let tensor x context x pipeline parallel divide them");
+}
+
+// parts >= 1: check_degrees().
+std::int64_t replicas_of(LaunchLedger& ledger, std::int64_t machine_gpus, std::int64_t parts) {
+  std::int64_t gpus = gpus_of(ledger);
+  if (gpus == 0) gpus = machine_gpus > 0 && machine_gpus % parts == 0 ? machine_gpus : parts;
+  if (gpus < 1 || gpus % parts != 0) refuse_gpus(ledger, gpus, parts);
+  return gpus / parts;
+}
+
+// Of DeepSpeed's three sizes of a batch the launch may say all, and thereby the replicas.
+std::optional<std::int64_t> replicas_by_batches(const LaunchLedger& ledger) {
+  const auto all = ledger.number("model.global_batch"), each = ledger.number("model.micro_batch"),
+             several = ledger.number("model.gradient_accumulation");
+  if (gpus_of(ledger) > 0 || !all || !each || !several || *each < 1 || *several < 1) return std::nullopt;
+  const std::int64_t at_once = times(*each, *several);
+  return *all % at_once == 0 && *all >= at_once ? std::optional(*all / at_once) : std::nullopt;
+}
+
+void compose_replicas(LaunchLedger& ledger, std::int64_t machine_gpus) {
+  if (const auto replicas = replicas_by_batches(ledger))
+    return ledger.set("model.data_parallel", std::to_string(*replicas),
+                      "the batch over micro-batches and accumulation");
+  const bool has_mesh = ledger.says(facts::replicas) || ledger.says(facts::shards);
+  const std::int64_t mesh = times(ledger.number_or(facts::replicas, 1), ledger.number_or(facts::shards, 1));
+  const std::int64_t replicas = has_mesh ? mesh : replicas_of(ledger, machine_gpus, divisor_of(ledger));
+  ledger.set("model.data_parallel", std::to_string(replicas),
+             gpus_of(ledger) > 0 ? by_layout : "the launch doesn't say how many GPUs there are");
+}
+
+void compose_titan_replicas(LaunchLedger& ledger, std::int64_t machine_gpus) {
+  const std::int64_t replicas = ledger.number_or(facts::replicas, 1);
+  std::int64_t shards = ledger.number_or(facts::shards, -1);
+  if (shards < 1) {
+    shards = replicas_of(ledger, machine_gpus > 0 ? machine_gpus : usual_gpus, times(divisor_of(ledger), replicas));
+    if (gpus_of(ledger) == 0)
+      ledger.warn(fmt::format("how many GPUs shard is what is left over: reckoned with are {}", shards));
+  }
+  ledger.set("model.data_parallel", std::to_string(times(replicas, shards)), by_layout);
+  const bool is_sharded = shards > 1 || ledger.number_or("model.context_parallel", 1) > 1;
+  const bool has_stages = ledger.number_or("model.pipeline_parallel", 1) > 1;
+  const std::string stage = ledger.text(facts::reshard).value_or(has_stages ? "2" : "3");
+  if (is_sharded)
+    ledger.set("model.zero_stage", stage, "sharded: torchtitan's default is to keep weights in a pipeline alone");
+  else
+    ledger.leave_out(facts::reshard, IgnoreReason::no_effect, "nothing is sharded");
+  if (replicas > 1 && is_sharded)
+    ledger.set("model.shard_groups", std::to_string(replicas), "copies of what is sharded");
+  if (ledger.number_or("model.tensor_parallel", 1) > 1)
+    ledger.set("model.sequence_parallel", "true", "torchtitan's tensor parallelism splits norms along the sequence");
+}
+
+void compose_sharding(LaunchLedger& ledger) {
+  if (ledger.text(facts::fsdp2) == "3") ledger.set("model.zero_stage", ledger.text(facts::reshard).value_or("3"), "");
+  if (!ledger.has(facts::fsdp) && !ledger.has(facts::sharding)) return;
+  const auto sharding = ledger.text(facts::sharding);
+  if (sharding && sharding->size() > 1 && !sharding->starts_with("hybrid")) return;  // words, read before
+  if (ledger.program() == LaunchFormat::megatron && !ledger.has(facts::fsdp))
+    return ledger.leave_out(facts::sharding, IgnoreReason::no_effect, "of --use-megatron-fsdp");
+  const std::string usual =
+      ledger.program() == LaunchFormat::megatron ? "0" : ledger.text(facts::reshard).value_or("3");
+  const std::string words = sharding.value_or(usual);
+  const std::string stage = words == "hybrid" ? "3" : words == "hybrid2" ? "2" : words;
+  ledger.set("model.zero_stage", stage, "FSDP's default");
+}
+
+// FSDP's hybrid sharding keeps what is shared out within a machine; MiCS says how many GPUs share.
+void compose_groups(LaunchLedger& ledger, std::int64_t machine_gpus) {
+  const std::int64_t stage = whole_number(ledger.chosen("model.zero_stage").value_or("0")).value_or(0);
+  const bool is_hybrid = ledger.text(facts::sharding).value_or("").find("hybrid") != std::string::npos ||
+                         ledger.text(facts::reshard).value_or("") == "hybrid";
+  std::int64_t size = ledger.number_or(facts::shard_size, 0);
+  if (is_hybrid) {
+    const std::int64_t nodes = ledger.number_or(facts::nodes, 0);
+    const std::int64_t of_launch = nodes > 0 ? gpus_of(ledger) / nodes : 0;
+    size = of_launch > 0 ? of_launch : machine_gpus > 0 ? machine_gpus : usual_gpus;
+    size = ledger.number_or(facts::gpus_per_node, size) / ledger.number_or("model.tensor_parallel", 1);
+  }
+  const std::int64_t replicas = whole_number(ledger.chosen("model.data_parallel").value_or("1")).value_or(1);
+  if (stage == 0 || size < 1 || size >= replicas) return;
+  if (size == 1 || replicas % size != 0)
+    return ledger.warn(
+        fmt::format("{} GPUs can't share {} replicas: weights are reckoned as split over all", size, replicas));
+  ledger.set("model.shard_groups", std::to_string(replicas / size),
+             is_hybrid ? "each machine shares out a copy" : "replicas over the GPUs that share");
+}
+
+// What only some stages have.
+void compose_state(LaunchLedger& ledger) {
+  const std::int64_t stage = whole_number(ledger.chosen("model.zero_stage").value_or("0")).value_or(0);
+  if (ledger.is_on(facts::offload_everything)) {
+    ledger.set("model.optimizer_device", "cpu", "state is offloaded");
+    if (stage == 3) ledger.set("model.weight_device", "cpu", "weights are offloaded along with their state");
+  }
+  const bool on_gpu = ledger.chosen("model.optimizer_device").value_or("gpu") == "gpu";
+  if (ledger.chosen("model.weight_device").value_or("gpu") != "gpu" && (stage != 3 || on_gpu))
+    ledger.leave_out("model.weight_device", IgnoreReason::not_said,
+                     "weights leave the GPU under stage 3 with the optimizer on the CPU only");
+  if (stage < 2 || !is_mixed(ledger))
+    ledger.leave_out(facts::reduce_type, IgnoreReason::no_effect, "gradients are not sharded in 16 bits");
+  else if (const auto wide = ledger.text(facts::reduce_type))
+    ledger.set("model.fp32_reduction", *wide, "torchtitan reduces gradients in fp32");
+  if (!is_mixed(ledger))
+    ledger.leave_out("model.fp32_gradients", IgnoreReason::as_modelled, "they are as wide as weights");
+  if (stage < 3) ledger.leave_out("model.late_prefetch", IgnoreReason::no_effect, "of stage 3");
+}
+
+void compose_buckets(LaunchLedger& ledger) {
+  if (const auto mib = ledger.number(facts::bucket_mib))
+    ledger.set("model.bucket_bytes", std::to_string(*mib << 20), "");
+  const std::int64_t stage = whole_number(ledger.chosen("model.zero_stage").value_or("0")).value_or(0);
+  if (ledger.has_format(LaunchFormat::deepspeed) && stage < 3)  // stage 3: a layer at a time, which is less
+    ledger.assume(facts::bucket_elements, std::to_string(deepspeed_bucket()), "DeepSpeed's default");
+  const auto elements = ledger.number(facts::bucket_elements);
+  if (!elements) return;
+  const bool is_megatrons =
+      ledger.says(facts::bucket_elements) && ledger.setting_of(facts::bucket_elements).format == LaunchFormat::megatron;
+  const bool is_wide = is_megatrons
+                           ? ledger.chosen("model.main_gradients") != "bf16"
+                           : ledger.chosen("model.precision") == "fp32" || ledger.chosen("model.precision") == "tf32";
+  ledger.set("model.bucket_bytes", std::to_string(*elements * (is_wide ? 4 : 2)), "DeepSpeed's default");
+}
+
+void compose_pipeline(LaunchLedger& ledger, std::int64_t layers) {
+  const std::int64_t stages = ledger.number_or("model.pipeline_parallel", 1);
+  if (stages < 2) {
+    for (const std::string_view fact :
+         {std::string_view("model.pipeline_schedule"), std::string_view("model.pipeline_chunks"),
+          facts::layers_per_chunk, facts::pass_batch})
+      ledger.leave_out(fact, IgnoreReason::no_effect, "there is one stage");
+    return;
+  }
+  const auto per_chunk = ledger.number(facts::layers_per_chunk);
+  if (!per_chunk || *per_chunk < 1) return;
+  const std::int64_t chunks = (layers - 1) / times(stages, *per_chunk) + 1;
+  ledger.set("model.pipeline_chunks", std::to_string(std::max<std::int64_t>(chunks, 1)), "");
+}
+
+// A replica's sequences at once: one micro-batch, or through a pipeline several.
+void compose_titan_batches(LaunchLedger& ledger) {
+  const std::int64_t local = ledger.number_or(facts::local_batch, 8);
+  const bool has_stages = ledger.number_or("model.pipeline_parallel", 1) > 1;
+  const std::int64_t micro = has_stages ? ledger.number_or(facts::pass_batch, 1) : local;
+  const std::int64_t replicas = whole_number(ledger.chosen("model.data_parallel").value_or("1")).value_or(1);
+  ledger.set("model.micro_batch", std::to_string(micro),
+             has_stages ? "torchtitan's default in a pipeline" : "torchtitan's default");
+  const std::int64_t global = ledger.number_or("model.global_batch", -1);
+  if (global < 1) {
+    ledger.leave_out("model.global_batch", IgnoreReason::as_modelled, "-1: local_batch_size x replicas");
+    ledger.set("model.global_batch", std::to_string(times(local, replicas)), "local_batch_size x replicas");
+  } else if (has_stages && global != times(local, replicas)) {
+    ledger.warn("micro-batches of several passes through the pipeline are reckoned as one pass");
+  }
+}
+
+void leave_evaluation_out(LaunchLedger& ledger, IgnoreReason kind, const std::string& reason) {
+  for (const std::string_view fact :
+       {std::string_view("model.evaluate_every"), facts::eval_when, facts::eval_iterations,
+        std::string_view("model.evaluation_micro_batch"), std::string_view("model.evaluation_flush")})
+    ledger.leave_out(fact, kind, reason);
+}
+
+void compose_megatron_evaluation(LaunchLedger& ledger) {
+  if (!ledger.says("model.evaluate_every") && !ledger.says(facts::eval_iterations)) return;
+  const std::int64_t every = ledger.number_or("model.evaluate_every", 1000),
+                     iterations = ledger.number_or(facts::eval_iterations, 100);
+  if (every < 1 || iterations < 1)
+    return leave_evaluation_out(ledger, IgnoreReason::no_effect, "there is no evaluation");
+  const auto chosen = [&](const char* key, std::int64_t otherwise) {
+    return whole_number(ledger.chosen(key).value_or("")).value_or(otherwise);
+  };
+  const std::int64_t at_once =
+      std::max<std::int64_t>(1, times(chosen("model.micro_batch", 1), chosen("model.data_parallel", 1)));
+  const std::int64_t batches = std::max<std::int64_t>(1, chosen("model.global_batch", at_once) / at_once);
+  ledger.set("model.evaluate_every", std::to_string(every), "Megatron-LM's default");
+  ledger.set("model.evaluation_batches", std::to_string(std::min(most_micro_batches, times(iterations, batches))),
+             "global batches of as many micro-batches as a step has");
+}
+
+void compose_evaluation(LaunchLedger& ledger) {
+  if (ledger.program() == LaunchFormat::megatron) return compose_megatron_evaluation(ledger);
+  const auto when = ledger.text(facts::eval_when);
+  if (when != "steps")
+    return leave_evaluation_out(
+        ledger, when == "epoch" ? IgnoreReason::not_said : IgnoreReason::no_effect,
+        when == "epoch" ? "how many steps an epoch has the data say" : "there is no evaluation between steps");
+  const bool is_titan = ledger.program() == LaunchFormat::torchtitan;
+  ledger.set("model.evaluate_every", std::to_string(ledger.number_or("model.evaluate_every", is_titan ? 10 : 500)),
+             "the default");
+  ledger.set("model.evaluation_micro_batch", std::to_string(ledger.number_or("model.evaluation_micro_batch", 8)),
+             "the default");
+  const std::int64_t batches = ledger.number_or(facts::eval_iterations, -1);
+  if (batches < 1) ledger.warn("how many batches an evaluation has the data say: one is reckoned with");
+  ledger.set("model.evaluation_batches", std::to_string(std::max<std::int64_t>(1, batches)), "by the data");
+}
+
+}  // namespace
+
+std::int64_t deepspeed_bucket() {
+  const TrainingSetup setup{.zero_stage = 1};
+  return default_bucket_bytes(setup) / setup.gradient_bytes();
+}
+
+void compose_kernels(LaunchLedger& ledger) {
+  compose_precision(ledger);
+  compose_attention(ledger);
+  compose_graphs(ledger);
+  compose_optimizer(ledger);
+  compose_allocator(ledger);
+}
+
+void compose_layout(LaunchLedger& ledger, const MachineGpus& machines) {
+  check_degrees(ledger);
+  if (ledger.program() == LaunchFormat::torchtitan)
+    compose_titan_replicas(ledger, machines.all);
+  else if (!ledger.says("model.data_parallel"))
+    compose_replicas(ledger, machines.all);
+  compose_fsdp_words(ledger);
+  if (ledger.program() != LaunchFormat::torchtitan) {
+    compose_sharding(ledger);
+    compose_groups(ledger, machines.each);
+  }
+  compose_state(ledger);
+  compose_buckets(ledger);
+}
+
+void compose_batches(LaunchLedger& ledger, std::int64_t layers) {
+  compose_pipeline(ledger, layers);
+  if (ledger.program() == LaunchFormat::torchtitan) compose_titan_batches(ledger);
+  compose_evaluation(ledger);
+}
+
+}  // namespace spillway::launch

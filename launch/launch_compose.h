@@ -1,0 +1,30 @@
+// From facts to a scenario's keys: what several flags decide together, and what one framework means by a flag.
+#pragma once
+
+#include <cstdint>
+
+#include "models/spec/model_spec.h"
+#include "launch/launch_ledger.h"
+
+namespace spillway::launch {
+
+// Precision, gradients' types, optimizer, attention, allocator.
+void compose_kernels(LaunchLedger& ledger);
+
+// What is trained: adapters, and the bytes of what they stand on.
+void compose_adapters(LaunchLedger& ledger);
+
+// Who splits what: sets the parallel sizes, ZeRO's stage and where state lives. `machines`: those that were named, all
+// their GPUs and one's; 0: none. Throws InputError where the GPUs are no multiple of the layout.
+struct MachineGpus {
+  std::int64_t all = 0, each = 0;
+};
+void compose_layout(LaunchLedger& ledger, const MachineGpus& machines);
+
+// Gradients in a bucket of DeepSpeed's where nothing is said (reduce_bucket_size).
+std::int64_t deepspeed_bucket();
+
+// Micro-batches and the chunks of a pipeline, whose layers are `layers`.
+void compose_batches(LaunchLedger& ledger, std::int64_t layers);
+
+}  // namespace spillway::launch

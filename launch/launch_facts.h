@@ -1,0 +1,63 @@
+// What a launch says in words of its own, between its flags and a scenario's keys. Other facts are called as the
+// scenario's key that they are: "model.tensor_parallel".
+#pragma once
+
+#include <string_view>
+
+namespace spillway::launch::facts {
+
+using Name = const std::string_view;
+
+// How many GPUs.
+inline constexpr Name gpus = "launch.gpus", nodes = "launch.nodes", gpus_per_node = "launch.gpus_per_node";
+// Replicas: copies of what is split, and ranks that split it.
+inline constexpr Name replicas = "launch.replicas", shards = "launch.shards", reshard = "launch.reshard";
+// Ranks of each of several groups that share out a copy; below 1: all.
+inline constexpr Name shard_size = "launch.shard_size";
+inline constexpr Name fsdp = "launch.fsdp", fsdp2 = "launch.fsdp2", sharding = "launch.sharding";
+// Batches: of one replica at once, of one pass through a pipeline.
+inline constexpr Name local_batch = "launch.local_batch", pass_batch = "launch.pass_batch";
+inline constexpr Name layers_per_chunk = "launch.layers_per_chunk";
+inline constexpr Name bucket_elements = "launch.bucket_elements", bucket_mib = "launch.bucket_mib";
+inline constexpr Name fp8 = "launch.fp8", fp8_recipe = "launch.fp8_recipe", weights_type = "launch.weights_type",
+                      tf32 = "launch.tf32";
+inline constexpr Name hidden_dropout = "launch.hidden_dropout", attention_dropout = "launch.attention_dropout";
+inline constexpr Name attention_backend = "launch.attention_backend";
+inline constexpr Name offload_everything = "launch.offload_everything";
+inline constexpr Name reduce_type = "launch.reduce_type";
+inline constexpr Name allocator_settings = "launch.allocator_settings";
+// Of evaluation: whether and when; global batches.
+inline constexpr Name eval_when = "launch.eval_when", eval_iterations = "launch.eval_iterations";
+// CUDA graphs: whether, and of what.
+inline constexpr Name graphs = "launch.graphs", graph_scope = "launch.graph_scope";
+// An optimizer, a slash, and how its update runs.
+inline constexpr Name optimizer = "launch.optimizer";
+// Adapters: who says them (peft, lora, qlora, factory; factory_full: none), of what, and how their base is kept.
+inline constexpr Name adapter = "launch.adapter", adapter_modules = "launch.adapter_modules",
+                      base_bits = "launch.base_bits", double_quant = "launch.double_quant";
+// Of a decoder with rotary positions and gated products, as transformers names them; what stands for all.
+inline constexpr Name qkv_modules = "q_proj k_proj v_proj", output_module = "o_proj",
+                      mlp_modules = "gate_proj up_proj down_proj", all_modules = "all-linear";
+// Whose model.
+inline constexpr Name model = "launch.model", flavor = "launch.flavor";
+
+// Of a model's shape.
+inline constexpr std::string_view shape_prefix = "shape.";
+inline constexpr Name layers = "shape.layers", hidden = "shape.hidden", feed_forward = "shape.feed_forward",
+                      heads = "shape.heads", grouped = "shape.grouped", kv_heads = "shape.kv_heads",
+                      head_dim = "shape.head_dim", vocabulary = "shape.vocabulary",
+                      padded_vocabulary = "shape.padded_vocabulary", vocabulary_multiple = "shape.vocabulary_multiple",
+                      max_positions = "shape.max_positions", positions = "shape.positions", norm = "shape.norm",
+                      activation = "shape.activation", gated = "shape.gated", untied = "shape.untied",
+                      no_bias = "shape.no_bias", qkv_bias = "shape.qkv_bias", query_key_norm = "shape.query_key_norm",
+                      window = "shape.window", tokenizer = "shape.tokenizer";
+// Sizes of a model of another kind than the program's usual one.
+inline constexpr Name other_kind = "shape.other_kind";
+inline constexpr Name experts = "shape.experts", active_experts = "shape.active_experts",
+                      expert_width = "shape.expert_width", shared_width = "shape.shared_width",
+                      expert_layers = "shape.expert_layers", selection_bias = "shape.selection_bias",
+                      shared_gate = "shape.shared_gate";
+inline constexpr Name latent = "shape.latent", query_rank = "shape.query_rank", kv_rank = "shape.kv_rank",
+                      nope_dim = "shape.nope_dim", rope_dim = "shape.rope_dim", value_dim = "shape.value_dim";
+
+}  // namespace spillway::launch::facts

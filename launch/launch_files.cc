@@ -1,0 +1,316 @@
+#include "launch/launch_files.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/input_error.h"
+#include "base/read_file.h"
+#include "launch/launch_command.h"
+#include "launch/launch_table.h"
+#include "traces/utf8.h"
+
+namespace spillway::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t largest_launch = 4U << 20U;  // all its files together
+constexpr int most_files = 8;                        // that one launch names in turn
+
+enum class Syntax : std::uint8_t { shell, json, yaml, toml };
+
+bool is_section(std::string_view line) {  // [training]
+  if (!line.starts_with('[') || line.size() < 3 || std::isalpha(static_cast<unsigned char>(line[1])) == 0) return false;
+  const std::size_t end = line.find(']');
+  if (end == std::string_view::npos) return false;
+  return std::all_of(line.begin() + 1, line.begin() + static_cast<std::ptrdiff_t>(end), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+  });
+}
+
+bool has_flag(std::string_view line) {
+  for (std::size_t at = line.find("--"); at != std::string_view::npos; at = line.find("--", at + 2)) {
+    const bool begins =
+        at == 0 || line[at - 1] == ' ' || line[at - 1] == '\t' || line[at - 1] == '"' || line[at - 1] == '(';
+    if (begins && at + 2 < line.size() && std::isalpha(static_cast<unsigned char>(line[at + 2])) != 0) return true;
+  }
+  return false;
+}
+
+// "key: value", or "key:" alone.
+bool is_yaml_key(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  if (colon == 0 || colon == std::string_view::npos || (colon + 1 < line.size() && line[colon + 1] != ' '))
+    return false;
+  return std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(colon), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.' || c == '"' ||
+           c == '\'';
+  });
+}
+
+Syntax syntax_of(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '{') return Syntax::json;
+  if (text.starts_with("#!")) return Syntax::shell;
+  bool flags = false, sections = false, keys = false, assigns = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    const std::size_t begin = line.find_first_not_of(" \t");
+    if (begin == std::string_view::npos || line[begin] == '#') continue;
+    line.remove_prefix(begin);
+    sections = sections || is_section(line);
+    keys = keys || is_yaml_key(line);
+    flags = flags || has_flag(line);
+    assigns = assigns || line.find(" = ") != std::string_view::npos;
+  }
+  if (sections && assigns && !flags) return Syntax::toml;
+  if (keys && !flags) return Syntax::yaml;
+  return flags ? Syntax::shell : sections ? Syntax::toml : keys ? Syntax::yaml : Syntax::shell;
+}
+
+const LaunchFlag* row_of(const LaunchSetting& setting, LaunchFormat format) {
+  return find_flag(format, flag_name(format, setting.shown));
+}
+
+// How many settings a format's table knows; those that decide something count more.
+int score(const std::vector<LaunchSetting>& settings, LaunchFormat format) {
+  int points = 0;
+  for (const LaunchSetting& setting : settings) {
+    const LaunchFlag* row = row_of(setting, format);
+    if (row != nullptr) points += row->role == FlagRole::value ? 4 : 1;
+  }
+  return points;
+}
+
+std::pair<LaunchFormat, int> best_format(const std::vector<LaunchSetting>& settings) {
+  std::pair<LaunchFormat, int> best{LaunchFormat::megatron, 0};
+  for (std::size_t i = 0; i < named_launch_formats; ++i) {
+    const auto format = static_cast<LaunchFormat>(i);
+    const int points = score(settings, format);
+    if (points > best.second) best = {format, points};
+  }
+  return best;
+}
+
+class LaunchReader {
+ public:
+  explicit LaunchReader(const LaunchFiles& files) : files_(files) {}
+
+  Launch take() {
+    for (const std::string& path : files_.paths) read(path, files_.from, true);
+    return std::move(launch_);
+  }
+
+ private:
+  void read(const std::string& path, std::optional<LaunchFormat> format, bool is_program) {
+    if (++read_ > most_files)
+      throw InputError(path, "", "too many files name each other", "give the settings in fewer files");
+    const std::string text = to_valid_utf8(read_file(path, largest_launch));  // comments may be in other encodings
+    refuse_binary(text, path);
+    bytes_ += text.size();
+    if (bytes_ > largest_launch)
+      throw InputError(path, "", fmt::format("the launch's files come to more than {} MiB", largest_launch >> 20U),
+                       "give the settings alone, each file once");
+    TextBudget budget(path, text.size());
+    switch (syntax_of(text)) {
+      case Syntax::json:
+        return document(json_settings(text, budget), path, format, is_program);
+      case Syntax::yaml:
+        return document(yaml_settings(text, budget), path, format, is_program);
+      case Syntax::toml:
+        return document(toml_settings(text, budget), path, format ? format : LaunchFormat::torchtitan, is_program);
+      case Syntax::shell:
+        return script(text, budget, format);
+    }
+  }
+
+  static void refuse_binary(const std::string& text, const std::string& path) {
+    const auto at = std::find_if(text.begin(), text.end(), [](char c) {
+      return c == '\x7f' || (static_cast<unsigned char>(c) < 0x20 && std::isspace(static_cast<unsigned char>(c)) == 0);
+    });
+    if (at != text.end())
+      throw InputError(path, fmt::format("byte {}", at - text.begin() + 1),
+                       "is no text: a control character stands there",
+                       "give a launch script or a configuration as TOML, JSON or YAML");
+  }
+
+  void document(std::vector<LaunchSetting> settings, const std::string& path, std::optional<LaunchFormat> format,
+                bool is_program) {
+    const auto [found, points] = best_format(settings);
+    if (!format) {
+      const auto known = static_cast<std::size_t>(
+          std::count_if(settings.begin(), settings.end(),
+                        [of = found](const LaunchSetting& setting) { return row_of(setting, of) != nullptr; }));
+      const bool is_known = points > 0 && known * 2 > settings.size();
+      if (!is_known)
+        throw InputError(path, "",
+                         points == 0
+                             ? "none of its keys is known of a launch"
+                             : fmt::format("only {} of its {} keys are known of a launch", known, settings.size()),
+                         "give a launch, or say whose it is: --from " + launch_format_words().listed());
+    }
+    const LaunchFormat taken = format.value_or(found);
+    if (is_program) decide(taken);
+    add(std::move(settings), taken);
+  }
+
+  // The program is the one that says most of it: arguments before accelerate's or DeepSpeed's own file.
+  void decide(LaunchFormat format) {
+    const auto rank = [](LaunchFormat each) {
+      return each == LaunchFormat::deepspeed ? 1 : each == LaunchFormat::accelerate ? 0 : 2;
+    };
+    if (!is_decided_ || rank(format) > rank(launch_.program)) launch_.program = format;
+    is_decided_ = true;
+  }
+
+  void script(const std::string& text, TextBudget& budget, std::optional<LaunchFormat> format) {
+    const std::string& path = budget.file();
+    ShellScript shell = read_shell(text, files_.given, budget);
+    for (std::string& note : shell.notes) note_of(path, note);
+    std::vector<std::string> notes;
+    LaunchCommand command = the_launch(shell, notes, format, budget);
+    for (const std::string& note : notes) note_of(path, note);
+    launch_.script = command.script;
+    const LaunchFormat program = format.value_or(best_format(command.program).first);
+    decide(program);
+    add_variables(shell, path);
+    std::vector<ShellWord> others;
+    std::vector<LaunchSetting> job = flags_of(shell.job_options, path, others);
+    if (!gives_gpus(command.launcher)) add(std::move(job), LaunchFormat::launcher);
+    follow_words(command.others, path, program);
+    add(std::move(command.launcher), std::nullopt);
+    add(std::move(command.program), program);
+  }
+
+  void note_of(const std::string& path, const std::string& note) { launch_.notes.push_back(path + ": " + note); }
+
+  static bool gives_gpus(const std::vector<LaunchSetting>& launcher) {
+    return std::any_of(launcher.begin(), launcher.end(), [](const LaunchSetting& setting) {
+      const LaunchFlag* row = row_of(setting, setting.format);
+      return row != nullptr && row->key == "model.data_parallel";
+    });
+  }
+
+  // The one command whose flags are a training's.
+  static LaunchCommand the_launch(const ShellScript& shell, std::vector<std::string>& notes,
+                                  std::optional<LaunchFormat> format, TextBudget& budget) {
+    const std::string& path = budget.file();
+    std::vector<std::pair<int, LaunchCommand>> found;
+    for (const ShellCommand& each : shell.commands) {
+      const bool may_be = std::any_of(each.words.begin(), each.words.end(), [](const ShellWord& word) {
+        return word.text.find("--") != std::string::npos || word.text.find('=') != std::string::npos ||
+               word.text.ends_with(".json") || word.text.ends_with(".yaml") || word.text.ends_with(".yml");
+      });
+      if (!may_be) continue;
+      LaunchCommand command = launch_command(each, notes, budget);
+      int points = format ? score(command.program, *format) : best_format(command.program).second;
+      for (const ShellWord& word : command.others)
+        if (is_settings_file(word.text)) points += 4;
+      if (points > 0) found.emplace_back(points, std::move(command));
+    }
+    if (found.empty())
+      throw InputError(path, "", "no command with flags of a training is in it",
+                       "give the script or the arguments that start the training, or --from FORMAT");
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    if (found.size() > 1 && found[1].first * 2 > found[0].first)
+      throw InputError(path, fmt::format("line {}", found[1].second.line),
+                       fmt::format("a second launch; the first is in line {}", found[0].second.line),
+                       "leave one of them in the script");
+    return std::move(found.front().second);
+  }
+
+  static bool is_settings_file(std::string_view word) {
+    return word.ends_with(".json") || word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".toml");
+  }
+
+  void follow_words(const std::vector<ShellWord>& words, const std::string& path, LaunchFormat program) {
+    for (const ShellWord& word : words)
+      if (is_settings_file(word.text))
+        read(beside(path, word.text, fmt::format("line {}", word.line)),
+             program == LaunchFormat::hf ? std::optional<LaunchFormat>() : program, true);
+  }
+
+  void add_variables(const ShellScript& shell, const std::string& path) {
+    for (const ShellExport& each : shell.exports) {
+      if (find_flag(LaunchFormat::environment, each.name) == nullptr) continue;
+      LaunchSetting made{.format = LaunchFormat::environment, .name = each.name, .shown = each.name};
+      made.value = each.value.text;
+      made.unknown = each.value.unknown;
+      made.file = path;
+      made.place = fmt::format("line {}", each.value.line);
+      launch_.settings.push_back(std::move(made));
+    }
+  }
+
+  [[nodiscard]] bool is_given(const std::string& path) const {
+    return std::any_of(files_.paths.begin(), files_.paths.end(), [&](const std::string& given) {
+      std::error_code none;
+      return std::filesystem::equivalent(given, path, none);
+    });
+  }
+
+  // Names as the table has them; files that they name are read before them, unless they were given themselves.
+  void add(std::vector<LaunchSetting> settings, std::optional<LaunchFormat> format) {
+    for (LaunchSetting& setting : settings) {
+      if (format) setting.format = *format;
+      inner_document(setting);
+      setting.name = flag_name(setting.format, setting.shown);
+      const LaunchFlag* row = find_flag(setting.format, setting.name);
+      if (row == nullptr || row->role != FlagRole::file || setting.is_null || !is_settings_file(setting.value))
+        continue;
+      if (!setting.unknown.empty()) refuse_unknown(setting);
+      const std::string path = beside(setting.file, setting.value, setting.place);
+      if (is_given(path)) continue;  // it stands where it was given
+      const auto of = launch_format_words().find(row->fact);
+      read(path, static_cast<LaunchFormat>(*of), false);
+    }
+    for (LaunchSetting& setting : settings) {
+      const LaunchFlag* row = find_flag(setting.format, setting.name);
+      if (!setting.unknown.empty() && (row == nullptr || row->role != FlagRole::no_effect)) refuse_unknown(setting);
+      launch_.settings.push_back(std::move(setting));
+    }
+  }
+
+  // DeepSpeed's settings inside the arguments' own file.
+  static void inner_document(LaunchSetting& setting) {
+    constexpr std::string_view prefix = "deepspeed.";
+    if (setting.format != LaunchFormat::hf || !setting.shown.starts_with(prefix)) return;
+    setting.format = LaunchFormat::deepspeed;
+    setting.shown = setting.shown.substr(prefix.size());
+  }
+
+  [[noreturn]] static void refuse_unknown(const LaunchSetting& setting) {
+    throw InputError(
+        setting.file, setting.place,
+        fmt::format("{} is {}, and nothing gives {} a value", setting.shown, setting.value, setting.unknown),
+        fmt::format("give it: --env {}=VALUE", setting.unknown));
+  }
+
+  static std::string beside(const std::string& file, const std::string& named, const std::string& place) {
+    const fs::path near = fs::path(file).parent_path() / named;
+    std::error_code error;
+    if (fs::exists(near, error)) return near.lexically_normal().string();
+    if (fs::exists(named, error)) return named;
+    throw InputError(file, place, "it names " + named + ", which is not there",
+                     "put it beside the launch, or give it as a second file and take the name out");
+  }
+
+  const LaunchFiles& files_;
+  Launch launch_;
+  bool is_decided_ = false;
+  int read_ = 0;
+  std::uint64_t bytes_ = 0;  // of all files
+};
+
+}  // namespace
+
+Launch read_launch(const LaunchFiles& files) { return LaunchReader(files).take(); }
+
+}  // namespace spillway::launch

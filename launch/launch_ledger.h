@@ -1,0 +1,87 @@
+// The account of an import: what each setting came to, the facts that they say, and the scenario made of them.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "launch/launch_import.h"
+#include "launch/launch_table.h"
+
+namespace spillway::launch {
+
+// Of numbers that a launch says, which may be anything: no more than can be counted.
+constexpr std::int64_t times(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  return (a < 0) == (b < 0) ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
+class LaunchLedger {
+ public:
+  explicit LaunchLedger(Launch launch);
+
+  [[nodiscard]] LaunchFormat program() const { return launch_.program; }
+
+  [[nodiscard]] const std::string& script() const { return launch_.script; }
+
+  // Facts, whether a setting says them or a default.
+  [[nodiscard]] bool has(std::string_view fact) const { return facts_.contains(fact); }
+  // Whether a setting does.
+  [[nodiscard]] bool says(std::string_view fact) const;
+  [[nodiscard]] std::optional<std::string> text(std::string_view fact) const;
+  // None where the text is no whole number. Throws InputError for one beyond 4e12, which counts nothing of a training.
+  [[nodiscard]] std::optional<std::int64_t> number(std::string_view fact) const;
+  [[nodiscard]] std::int64_t number_or(std::string_view fact, std::int64_t otherwise) const;
+  [[nodiscard]] bool is_on(std::string_view fact) const { return text(fact) == "true"; }
+  // Whether any of the settings has the format.
+  [[nodiscard]] bool has_format(LaunchFormat format) const;
+  // The setting that says the fact; it must.
+  [[nodiscard]] const LaunchSetting& setting_of(std::string_view fact) const;
+  // A fact that no setting says.
+  void assume(std::string_view fact, std::string value, std::string_view why);
+
+  // A key of the scenario. `why` counts where no setting decides the key.
+  void set(const std::string& key, std::string value, std::string_view why);
+  void unset(const std::string& key) { chosen_.erase(key); }
+  [[nodiscard]] std::optional<std::string> chosen(std::string_view key) const;
+  [[nodiscard]] const std::map<std::string, std::string, std::less<>>& all_chosen() const { return chosen_; }
+  // Takes a fact back, and what it set: its setting is not in the scenario after all.
+  void leave_out(std::string_view fact, IgnoreReason kind, const std::string& reason);
+  void warn(std::string text) { warnings_.push_back(std::move(text)); }
+
+  // "--micro-batch-size" of the file's line 7: where the setting stands that decides a key; nullopt: none does.
+  [[nodiscard]] std::optional<std::pair<std::string, std::string>> place_of_key(std::string_view key) const;
+
+  // Moves everything but the scenario's text into the import.
+  void account(LaunchImport& into);
+
+ private:
+  struct Entry {
+    const LaunchFlag* row = nullptr;
+    std::optional<IgnoreReason> ignored;
+    std::string reason;
+  };
+  struct Fact {
+    std::string value;
+    std::optional<std::size_t> setting;  // none: a default
+    std::string why;
+  };
+
+  void classify(std::size_t at);
+  void gather(std::size_t at, const LaunchFlag& row);
+  void ignore(std::size_t at, IgnoreReason kind, std::string reason);
+
+  Launch launch_;
+  std::vector<Entry> entries_;  // of each setting
+  std::map<std::string, Fact, std::less<>> facts_;
+  std::map<std::string, std::string, std::less<>> chosen_;  // by the scenario's key
+  std::vector<DefaultedKey> defaulted_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace spillway::launch

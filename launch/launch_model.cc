@@ -1,0 +1,225 @@
+#include "launch/launch_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/field_writer.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
+#include "models/spec/model_check.h"
+#include "models/spec/model_fields.h"
+#include "launch/launch_facts.h"
+#include "launch/megatron_shape.h"
+
+namespace spillway::launch {
+namespace {
+
+// torchtitan/models/*/__init__.py; older releases call Llama 3.1's models llama3 as well.
+constexpr std::array<TitanModel, 15> titan_models = {{{"llama3", "8B", "llama-3.1-8b"},
+                                                      {"llama3", "70B", "llama-3.1-70b"},
+                                                      {"llama3", "405B", "llama-3.1-405b"},
+                                                      {"llama2", "7B", "llama-2-7b"},
+                                                      {"llama2", "13B", "llama-2-13b"},
+                                                      {"llama2", "70B", "llama-2-70b"},
+                                                      {"deepseek_v3", "16B", "deepseek-v2-lite"},
+                                                      {"deepseek_v3", "236B", "deepseek-v2"},
+                                                      {"deepseek_v3", "671B", "deepseek-v3"},
+                                                      {"qwen3", "0.6B", "qwen3-0.6b"},
+                                                      {"qwen3", "1.7B", "qwen3-1.7b"},
+                                                      {"qwen3", "4B", "qwen3-4b"},
+                                                      {"qwen3", "8B", "qwen3-8b"},
+                                                      {"qwen3", "14B", "qwen3-14b"},
+                                                      {"qwen3", "32B", "qwen3-32b"}}};
+
+std::string lower_name(std::string_view text) {
+  std::string result(text);
+  for (char& letter : result) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return result;
+}
+
+LaunchModel bundled(const std::string& name) { return {.name = name, .spec = find_model(name)}; }
+
+LaunchModel by_titan_flavor(LaunchLedger& ledger) {
+  const std::string name = ledger.text(facts::model).value_or("llama3");
+  const std::string flavor = ledger.text(facts::flavor).value_or("");
+  std::vector<std::string> known;
+  for (const TitanModel& each : titan_models) {
+    if (each.name == lower_name(name) && lower_name(each.flavor) == lower_name(flavor))
+      return bundled(std::string(each.bundled));
+    known.push_back(fmt::format("{} {}", each.name, each.flavor));
+  }
+  const LaunchSetting& setting = ledger.setting_of(ledger.says(facts::flavor) ? facts::flavor : facts::model);
+  throw InputError(setting.file, setting.place, fmt::format("torchtitan's {} {} is not bundled", name, flavor),
+                   fmt::format("give --model NAME or its file; bundled are {}", fmt::join(known, ", ")));
+}
+
+LaunchModel by_published_name(LaunchLedger& ledger) {
+  const LaunchSetting& setting = ledger.setting_of(facts::model);
+  const std::filesystem::path folder = std::filesystem::path(setting.file).parent_path() / setting.value;
+  std::error_code error;
+  if (std::filesystem::exists(folder / "config.json", error)) {
+    const std::string file = std::filesystem::absolute(folder / "config.json").lexically_normal().string();
+    return {.name = file, .spec = find_model(file)};
+  }
+  if (const auto name = bundled_by_published_name(setting.value)) return bundled(*name);
+  throw InputError(setting.file, setting.place, fmt::format("no bundled model is called '{}'", setting.value),
+                   suggest(lower_name(setting.value), bundled_models(), "give --model NAME") +
+                       ", or give --model with its config.json");
+}
+
+// Whether everything that a step's time and memory depend on is alike. Megatron pads the vocabulary.
+bool is_alike(const ModelSpec& bundled, const ModelSpec& wanted, const MegatronVocabulary& vocabulary) {
+  const auto& b = bundled;
+  const auto& w = wanted;
+  const bool is_table = w.positions == Positions::learned;
+  const bool dense = !w.has_experts() || w.experts.first_dense_layers > 0 || w.experts.every > 1;
+  const bool sizes = b.hidden == w.hidden && b.heads == w.heads && b.kv_heads == w.kv_heads &&
+                     b.head_dim == w.head_dim && (!dense || b.feed_forward == w.feed_forward) &&
+                     (!is_table || b.max_positions == w.max_positions);
+  const bool kinds = b.norm == w.norm && b.norm_placement == w.norm_placement && b.activation == w.activation &&
+                     b.positions == w.positions && b.mask == w.mask && b.block_layout == w.block_layout &&
+                     b.tied_embeddings == w.tied_embeddings && b.query_key_norm == w.query_key_norm &&
+                     b.attention_window == w.attention_window && b.attention_softcap == 0 && b.logit_softcap == 0 &&
+                     b.global_every == 0 && !b.head_bias && !b.wide_query_key_norm;
+  const bool biases = b.qkv_bias == w.qkv_bias && b.output_bias == w.output_bias &&
+                      b.feed_forward_bias == w.feed_forward_bias &&
+                      (b.norm == NormKind::rms_norm || b.norm_bias == w.norm_bias);
+  const auto& be = b.experts;
+  const auto& we = w.experts;
+  const bool experts = be.count == we.count &&
+                       (we.count == 0 || (be.active == we.active && be.width == we.width && be.every == we.every &&
+                                          be.shared_width == we.shared_width && be.shared_gate == we.shared_gate &&
+                                          be.first_dense_layers == we.first_dense_layers));
+  const auto& bl = b.latent;
+  const auto& wl = w.latent;
+  const bool latent = bl.kv_rank == wl.kv_rank && bl.query_rank == wl.query_rank && bl.rope_dim == wl.rope_dim &&
+                      bl.nope_dim == wl.nope_dim && bl.value_dim == wl.value_dim;
+  return sizes && kinds && biases && experts && latent && !b.has_encoder() && !b.reads_images() &&
+         vocabulary.is_of(b.vocabulary);
+}
+
+// The nearest of the bundled models with this shape: with as many layers, with as long sequences.
+std::optional<LaunchModel> with_shape(const ModelSpec& wanted, const MegatronVocabulary& vocabulary) {
+  std::optional<LaunchModel> best;
+  int best_points = -1;
+  for (const std::string& name : bundled_models()) {
+    const ModelSpec spec = find_model(name);
+    if (!is_alike(spec, wanted, vocabulary)) continue;
+    const int points = (spec.layers == wanted.layers ? 4 : 0) + (spec.max_positions == wanted.max_positions ? 2 : 0) +
+                       (vocabulary.given == spec.vocabulary ? 1 : 0);
+    if (points <= best_points) continue;
+    best_points = points;
+    best = LaunchModel{.name = name, .spec = spec, .layers = spec.layers == wanted.layers ? 0 : wanted.layers};
+  }
+  return best;
+}
+
+LaunchModel by_shape(LaunchLedger& ledger, std::int64_t tensor_parallel) {
+  const MegatronVocabulary vocabulary = megatron_vocabulary(ledger, tensor_parallel);
+  ModelSpec wanted = megatron_spec(ledger, vocabulary);
+  if (auto found = with_shape(wanted, vocabulary)) {
+    if (!vocabulary.is_said())
+      ledger.warn(fmt::format("the launch doesn't say its vocabulary: taken are the {} rows of {}, whose shape it has",
+                              found->spec.vocabulary, found->name));
+    return std::move(*found);
+  }
+  if (!vocabulary.is_said())
+    ledger.warn(fmt::format("the launch doesn't say its vocabulary: {} rows are assumed", wanted.vocabulary));
+  if (const auto fault = shape_fault(wanted)) {
+    const LaunchSetting& setting = ledger.setting_of(facts::hidden);
+    throw InputError(setting.file, setting.place,
+                     fmt::format("the sizes are no model: {} {}", fault->key, fault->cause),
+                     fault->remedy + ", or give --model");
+  }
+  return {.name = "", .spec = std::move(wanted), .is_new = true};
+}
+
+}  // namespace
+
+std::optional<TitanModel> titan_model(std::string_view name) {
+  for (const TitanModel& each : titan_models)
+    if (each.bundled == name) return each;
+  return std::nullopt;
+}
+
+std::optional<LaunchModel> model_of(LaunchLedger& ledger, std::int64_t tensor_parallel) {
+  if (ledger.says(facts::layers) || ledger.says(facts::hidden)) return by_shape(ledger, tensor_parallel);
+  if (ledger.program() == LaunchFormat::torchtitan && (ledger.says(facts::flavor) || ledger.says(facts::model)))
+    return by_titan_flavor(ledger);
+  if (ledger.says(facts::model)) return by_published_name(ledger);
+  return std::nullopt;
+}
+
+std::optional<std::string> bundled_by_published_name(std::string_view published) {
+  std::string name = lower_name(published);
+  if (const std::size_t slash = name.rfind('/'); slash != std::string::npos) name.erase(0, slash + 1);
+  for (const std::string_view prefix : {"meta-", "unsloth-"})
+    if (name.starts_with(prefix)) name.erase(0, prefix.size());
+  const std::vector<std::string> known = bundled_models();
+  const auto is_known = [&](const std::string& each) {
+    return std::find(known.begin(), known.end(), each) != known.end();
+  };
+  constexpr std::array<std::string_view, 13> endings = {"-hf",   "-instruct", "-chat",   "-base", "-it",
+                                                        "-v0.1", "-v0.2",     "-v0.3",   "-bf16", "-2407",
+                                                        "-2410", "-2507",     "-deduped"};
+  for (bool changed = true; changed;) {
+    if (is_known(name)) return name;
+    changed = false;
+    for (const std::string_view ending : endings) {
+      if (!name.ends_with(ending)) continue;
+      name.erase(name.size() - ending.size());
+      changed = true;
+    }
+  }
+  if (name == "gpt2") name = "gpt2-small";
+  return is_known(name) ? std::optional(name) : std::nullopt;
+}
+
+namespace {
+
+// The model's file: what says nothing is left out.
+class ModelWriter final : public FieldWriter {
+ public:
+  void integer(const FieldInfo& info, std::optional<std::int64_t>& value) override {
+    if (value && (*value != 0 || info.required)) FieldWriter::integer(info, value);
+  }
+  void flag(const FieldInfo& info, std::optional<bool>& value) override {
+    if (value && *value != (info.key == "norm_bias")) FieldWriter::flag(info, value);
+  }
+  void number(const FieldInfo& info, std::optional<double>& value) override {
+    if (value && (*value != 0 || wanted_.contains(info.key))) FieldWriter::number(info, value);
+  }
+  bool begin_group(const FieldInfo& info) override {
+    return wanted_.contains(info.key) && FieldWriter::begin_group(info);
+  }
+  void want(std::string_view key) { wanted_.emplace(key); }
+
+ private:
+  std::set<std::string, std::less<>> wanted_;  // groups, and numbers that are 0
+};
+
+}  // namespace
+
+std::string model_text(const ModelSpec& spec) {
+  ModelWriter writer;
+  if (spec.has_latent()) writer.want("latent_attention");
+  if (spec.has_indexer()) writer.want("indexer");
+  if (spec.has_linear()) writer.want("linear_attention");
+  if (spec.has_experts()) writer.want("experts");
+  ModelSpec copy = spec;
+  if (copy.has_latent()) copy.head_dim = 0;  // follows from its parts
+  if (copy.attention_dropout == copy.dropout)
+    copy.attention_dropout = 0;  // as the reader has it anyway
+  else
+    writer.want("attention_dropout");
+  describe(copy, writer);
+  return writer.text();
+}
+
+}  // namespace spillway::launch

@@ -1,0 +1,77 @@
+// The one table of what launches say: each flag or key of a framework, the scenario's key that it decides, and how the
+// values of both correspond. Import reads it from left to right, export from right to left, docs/launch-files.md prints
+// it. A flag that a scenario can't say has a row too: with the reason why it may be left out, or a warning.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/launch_setting.h"
+
+namespace spillway::launch {
+
+enum class FlagRole : std::uint8_t {
+  value,        // decides `key`
+  file,         // names another file of the same launch
+  as_modelled,  // what spillway reckons with anyway
+  no_effect,    // on memory or time of a step
+  not_said      // has one, but a scenario can't say it: a warning
+};
+
+std::string_view to_string(FlagRole role);
+
+struct LaunchFlag {
+  LaunchFormat format = LaunchFormat::megatron;
+  std::string flag;  // a * at its end stands for anything
+  FlagRole role = FlagRole::value;
+  std::string_view key{};  // of the scenario
+  // What it is called between the launch and the scenario (launch_facts.h); the key itself where they correspond one to
+  // one.
+  std::string_view fact{};
+  // "": any text; "#": whole numbers; else pairs "theirs=ours", the first of several with one of ours is exported; "*"
+  // stands for any of theirs; ours "-": as if not given.
+  std::string_view values{};
+  std::string_view note{};
+  bool exported = false;
+};
+
+const std::vector<LaunchFlag>& launch_flags();
+
+// As the table spells it: "--Seq_Length" is "seq-length" of Megatron-LM's.
+std::string flag_name(LaunchFormat format, std::string_view shown);
+// The row of a name by flag_name(): of the whole name, of its last part, or by a *; null: none.
+const LaunchFlag* find_flag(LaunchFormat format, std::string_view name);
+// Whether the flag may stand without a value.
+bool is_switch(const LaunchFlag& flag);
+
+// The scenario's value; nullopt: the flag has no such value. "-": as if it weren't given.
+std::optional<std::string> our_value(const LaunchFlag& flag, std::string_view theirs);
+// The framework's; nullopt: it can't say it.
+std::optional<std::string> their_value(const LaunchFlag& flag, std::string_view ours);
+// Of a list, however it is written: "a b", "a,b", "['a', 'b']".
+std::vector<std::string> listed_words(std::string_view text);
+// "16", "5e8", "1_000"; nullopt: no whole number of 64 bits.
+std::optional<std::int64_t> whole_number(std::string_view text);
+
+// What counts where a launch doesn't say it, other than spillway's own default.
+struct LaunchDefault {
+  LaunchFormat format;
+  std::string_view fact, value, why;
+};
+std::span<const LaunchDefault> launch_defaults();
+
+// For docs/launch-files.md: a Markdown table for each framework, and the lists of what it leaves out.
+std::string launch_markdown();
+
+// Rows by framework, in files of their own.
+std::vector<LaunchFlag> megatron_flags();
+std::vector<LaunchFlag> torchtitan_flags();
+std::vector<LaunchFlag> deepspeed_flags();
+std::vector<LaunchFlag> huggingface_flags();  // hf and accelerate
+std::vector<LaunchFlag> nanotron_flags();
+std::vector<LaunchFlag> launcher_flags();  // launcher and environment
+
+}  // namespace spillway::launch

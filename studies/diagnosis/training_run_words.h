@@ -1,0 +1,15 @@
+// A training run in words, for every face alike.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "studies/diagnosis/training_run.h"
+
+namespace spillway::studies {
+
+// What it is about, and the words: how long it takes first. result: of the step, for the range its time lies in.
+std::vector<std::pair<std::string, std::string>> training_run_rows(const TrainingRun& run, const Result& result);
+
+}  // namespace spillway::studies
