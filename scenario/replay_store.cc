@@ -29,8 +29,6 @@ constexpr int wait_ms = 20'000;             // for another program's write
 constexpr std::string_view format = "1";    // of records
 constexpr const char* remedy = "name a store that --store made, or for a new one a file that isn't there";
 
-std::atomic<ReplayStore*> current = nullptr;
-
 struct Finish {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
@@ -245,12 +243,6 @@ void ReplayStore::keep(std::uint64_t key, const KeptReplay& replay) {
   sqlite3_step(insert.get());
 }
 
-ReplayStoreScope::ReplayStoreScope(ReplayStore& store) {
-  ReplayStore* none = nullptr;
-  SPILLWAY_ASSERT(current.compare_exchange_strong(none, &store));
-}
-ReplayStoreScope::~ReplayStoreScope() { current = nullptr; }
-
 std::optional<std::uint64_t> replay_key(const Scenario& scenario, Detail detail) {
   if (scenario.model.empty()) return std::nullopt;
   Scenario told = scenario;
@@ -273,15 +265,14 @@ std::optional<std::uint64_t> replay_key(const Scenario& scenario, Detail detail)
   return digest.value();
 }
 
-bool is_kept(const Scenario& scenario, Detail detail) {
-  const ReplayStore* const store = current;
+bool is_kept(const ReplayStore* store, const Scenario& scenario, Detail detail) {
   if (store == nullptr) return false;
   const std::optional<std::uint64_t> key = replay_key(scenario, detail);
   return key && store->has(*key);
 }
 
-KeptReplay kept_brief_replay(const Scenario& scenario, Detail detail, const std::function<BriefRun()>& run) {
-  ReplayStore* const store = current;
+KeptReplay kept_brief_replay(ReplayStore* store, const Scenario& scenario, Detail detail,
+                             const std::function<BriefRun()>& run) {
   const std::optional<std::uint64_t> key = store != nullptr ? replay_key(scenario, detail) : std::nullopt;
   if (key) {
     if (std::optional<KeptReplay> known = store->find(*key)) {
@@ -302,8 +293,9 @@ KeptReplay kept_brief_replay(const Scenario& scenario, Detail detail, const std:
   return replay;
 }
 
-KeptReplay kept_replay(const Scenario& scenario, Detail detail, const std::function<LoadedScenario()>& loaded) {
-  return kept_brief_replay(scenario, detail, [&] {
+KeptReplay kept_replay(ReplayStore* store, const Scenario& scenario, Detail detail,
+                       const std::function<LoadedScenario()>& loaded) {
+  return kept_brief_replay(store, scenario, detail, [&] {
     LoadedScenario made = loaded();
     made.options.memory.detail = detail;
     ScenarioRun run = run_traced(made);

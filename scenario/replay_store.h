@@ -7,8 +7,7 @@
 // scenario names, so nothing stale is taken for a result.
 // Replays of captured traces are not kept.
 //
-//   const ReplayStoreScope scope(store);                       // for all threads of the program, one at a time
-//   KeptReplay replay = kept_replay(scenario, [&] { return load(scenario); });
+//   KeptReplay replay = kept_replay(&store, scenario, Detail::times, [&] { return load(scenario); });
 #pragma once
 
 #include <atomic>
@@ -61,24 +60,18 @@ class ReplayStore {
   std::atomic<std::int64_t> asked_ = 0, found_ = 0;
 };
 
-class ReplayStoreScope {
- public:
-  explicit ReplayStoreScope(ReplayStore& store);
-  ~ReplayStoreScope();
-  ReplayStoreScope(const ReplayStoreScope&) = delete;
-  ReplayStoreScope& operator=(const ReplayStoreScope&) = delete;
-};
-
 // By what a replay is kept, with Detail::figures or without; none: it is not kept.
 std::optional<std::uint64_t> replay_key(const Scenario& scenario, Detail detail);
 
-// Whether the store of the scope has it. Counts as no question.
-bool is_kept(const Scenario& scenario, Detail detail);
+// Whether the store has it; null: none does. Counts as no question.
+bool is_kept(const ReplayStore* store, const Scenario& scenario, Detail detail);
 
-// From the store of the scope, else replayed and kept there. `loaded`: the scenario, loaded; not called for what is
+// From the store, else replayed and kept there; null: replayed. `loaded`: the scenario, loaded; not called for what is
 // there. Throws as load() and run_traced() do.
-KeptReplay kept_replay(const Scenario& scenario, Detail detail, const std::function<LoadedScenario()>& loaded);
+KeptReplay kept_replay(ReplayStore* store, const Scenario& scenario, Detail detail,
+                       const std::function<LoadedScenario()>& loaded);
 // The same of a replay that may be folded; `run`: the scenario, replayed so.
-KeptReplay kept_brief_replay(const Scenario& scenario, Detail detail, const std::function<BriefRun()>& run);
+KeptReplay kept_brief_replay(ReplayStore* store, const Scenario& scenario, Detail detail,
+                             const std::function<BriefRun()>& run);
 
 }  // namespace spillway::scenario

@@ -14,9 +14,7 @@ void add_store_option(Command& command, std::string& store) {
 }
 
 StoreInUse::StoreInUse(const Context& context, const std::string& path) : context_(context), path_(path) {
-  if (path.empty()) return;
-  store_.emplace(path);
-  scope_.emplace(*store_);
+  if (!path.empty()) store_.emplace(path);
 }
 
 StoreInUse::~StoreInUse() {

@@ -14,12 +14,13 @@ namespace spillway::cli {
 // store must outlive the parse.
 void add_store_option(Command& command, std::string& store);
 
-// While it lives, replays go through the store; then says how many it had. Nothing where no store is named.
+// Opens the store that is named, if one is; says at its end how many replays it had.
 class StoreInUse {
  public:
   // Throws InputError as ReplayStore does.
   StoreInUse(const Context& context, const std::string& path);
   ~StoreInUse();
+  [[nodiscard]] ReplayStore* get() { return store_ ? &*store_ : nullptr; }
   StoreInUse(const StoreInUse&) = delete;
   StoreInUse& operator=(const StoreInUse&) = delete;
 
@@ -27,7 +28,6 @@ class StoreInUse {
   const Context& context_;
   const std::string path_;
   std::optional<ReplayStore> store_;
-  std::optional<ReplayStoreScope> scope_;
 };
 
 }  // namespace spillway::cli

@@ -26,6 +26,10 @@
 #include "hwprofiles/price_list.h"
 #include "scenario/scenario.h"
 
+namespace spillway::scenario {
+class ReplayStore;
+}  // namespace spillway::scenario
+
 namespace spillway::studies {
 
 enum class CapacityGoal : std::uint8_t {
@@ -96,6 +100,7 @@ struct CapacityRequest {
   std::int64_t gpus = 1;   // of the scenario: layouts are searched on so many
   bool is_priced = false;  // answers are told with what they cost: machines, drives or a budget are given
   PriceList prices;
+  ReplayStore* store = nullptr;  // what replays are taken from and kept in
 };
 
 // What the command line says, over what the file says; an empty text, 0: left to the file, or to the default.

@@ -108,7 +108,7 @@ class Judge {
       trial.gpus = made.scenario.model.empty() ? 1 : made.setup.gpus();
       return run(made);
     }
-    KeptReplay replay = kept_replay(scenario, detail_, loaded);
+    KeptReplay replay = kept_replay(request_.store, scenario, detail_, loaded);
     trial.gpus = replay.gpus;
     return std::move(replay.result);
   }
@@ -232,7 +232,9 @@ class Judge {
     const auto swept = [&] {
       SweepStore store;
       const std::string folder = std::filesystem::path(request_.path).parent_path().string();
-      return run_sweep(layout_sweep(text, request_.path, folder, space), {}, store);
+      SweepFile file = layout_sweep(text, request_.path, folder, space);
+      file.replays_kept = request_.store;
+      return run_sweep(file, {}, store);
     };
     std::vector<SweepOutcome> outcomes = {swept()};
     trial.gpus = space.gpus;

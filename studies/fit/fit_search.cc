@@ -155,7 +155,7 @@ class Search {
     const auto progress = [&](const WayRow& /*row*/, std::size_t /*done*/, std::size_t /*all*/) {
       return goes_on(what, ++outcome_.replayed);
     };
-    std::vector<WayRow> rows = evaluate_ways(subject_.scenario, fresh, {.progress = progress});
+    std::vector<WayRow> rows = evaluate_ways(subject_.scenario, fresh, {.store = options_.store, .progress = progress});
     bool whole = true;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       whole &= rows[i].is_done;
@@ -566,7 +566,8 @@ class Search {
     });
     std::vector<Way> ways;
     for (const std::size_t i : shown) ways.push_back(outcome_.ways[i].row.way);
-    const std::vector<WayRow> rows = evaluate_ways(subject_.scenario, ways, {.detail = Detail::figures});
+    const std::vector<WayRow> rows =
+        evaluate_ways(subject_.scenario, ways, {.detail = Detail::figures, .store = options_.store});
     for (std::size_t i = 0; i < shown.size(); ++i)
       if (rows[i].ran()) outcome_.ways[shown[i]].row.result.memory.short_of = rows[i].result.memory.short_of;
   }

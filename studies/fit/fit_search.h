@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
+#include "studies/candidates/evaluate_ways.h"
 #include "studies/fit/binding_provenance.h"
 #include "studies/fit/fit_moves.h"
 #include "studies/fit/fit_question.h"
-#include "studies/ways/evaluate_ways.h"
 
 namespace spillway::studies {
 
@@ -56,6 +56,7 @@ struct FitOutcome {
 };
 
 struct FitOptions {
+  ReplayStore* store = nullptr;  // what replays are taken from and kept in
   // What is done and how far it is; one call at a time; false: stop with the best so far.
   std::function<bool(const std::string& what, std::size_t replays)> progress;
 };

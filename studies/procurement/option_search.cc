@@ -58,7 +58,8 @@ class OptionSearch {
                      std::optional<InputError>& wrong) const {
     FleetOption option{machine, gpus, technique.name, {}, ""};
     for (const ProgrammeRun& run : in_.runs) {
-      const SweepFile file = layout_sweep(run.scenario, in_.path, in_.folder, space_of(run, machine, gpus, technique));
+      SweepFile file = layout_sweep(run.scenario, in_.path, in_.folder, space_of(run, machine, gpus, technique));
+      file.replays_kept = in_.store;
       SweepStore store;
       SweepOutcome outcome;
       try {
@@ -160,7 +161,8 @@ class OptionSearch {
     return false;
   }
 
-  void add_best(const SweepFile& file, BestPoints& best) const {
+  void add_best(SweepFile file, BestPoints& best) const {
+    file.replays_kept = in_.store;
     SweepStore store;
     SweepOptions ask;
     ask.progress = [this](const std::string& what, std::int64_t done, std::int64_t all) {

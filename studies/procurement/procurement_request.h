@@ -31,6 +31,10 @@
 #include "sim/devices/machine.h"
 #include "studies/capacity/capacity_request.h"
 
+namespace spillway::scenario {
+class ReplayStore;
+}  // namespace spillway::scenario
+
 namespace spillway::studies {
 
 struct ProgrammeRun {
@@ -40,6 +44,7 @@ struct ProgrammeRun {
 };
 
 struct ProcurementRequest {
+  ReplayStore* store = nullptr;  // what replays are taken from and kept in
   std::string path, folder, title;
   std::string sweep;               // JSON of the sweep whose points are the options; empty: the lists below make them
   std::vector<ProgrammeRun> runs;  // of a sweep: one, without a scenario

@@ -33,6 +33,10 @@
 #include "base/floors.h"
 #include "models/spec/model_spec.h"
 
+namespace spillway::scenario {
+class ReplayStore;
+}  // namespace spillway::scenario
+
 namespace spillway::studies {
 
 struct SweepOption {
@@ -88,6 +92,8 @@ struct SweepFile {
   std::string kind;                         // its part that records depend on: not title, note and replays
   std::string procurement;                  // JSON, read by studies/procurement/procurement_request.h; empty: none
   std::map<std::string, ModelSpec> models;  // of the caller's own, by the name the base gives; before the library's
+
+  ReplayStore* replays_kept = nullptr;  // no part of the file; null: none are
 
   // Raw points. Throws InputError when they are more than 2^62.
   [[nodiscard]] std::int64_t points() const;

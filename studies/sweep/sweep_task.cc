@@ -170,7 +170,7 @@ SweepReplay parse_sweep_replay(const std::string& record) { return record_of<Rep
 
 KeptReplay SweepWorker::kept_point(const Scenario& scenario, HardwareProfile& hardware) {
   if (scenario.model.empty())
-    return kept_brief_replay(scenario, Detail::times, [&] {
+    return kept_brief_replay(file_.replays_kept, scenario, Detail::times, [&] {
       BriefRun brief = run_briefly(scenario, Detail::times);
       hardware = brief.loaded.hardware;
       return brief;
@@ -178,7 +178,7 @@ KeptReplay SweepWorker::kept_point(const Scenario& scenario, HardwareProfile& ha
   const auto own = file_.models.find(scenario.model);
   const auto machine = machines_.of(scenario);
   hardware = machine->hardware;
-  return kept_brief_replay(scenario, Detail::times, [&] {
+  return kept_brief_replay(file_.replays_kept, scenario, Detail::times, [&] {
     return run_briefly(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second, *machine,
                        Detail::times);
   });

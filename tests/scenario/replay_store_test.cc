@@ -25,8 +25,8 @@ std::string path_of(const std::string& name) {
   return path;
 }
 
-KeptReplay ask(const Scenario& scenario, int& loads) {
-  return kept_replay(scenario, Detail::times, [&] {
+KeptReplay ask(const Scenario& scenario, int& loads, ReplayStore* store = nullptr) {
+  return kept_replay(store, scenario, Detail::times, [&] {
     ++loads;
     return load(scenario);
   });
@@ -50,7 +50,7 @@ TEST(ReplayStore, ResultsComeBackAsTheyWere) {
 TEST(ReplayStore, FoldedStepsAreKeptWhole) {
   const Scenario scenario = small(R"(, "pipeline_parallel": 4, "gradient_accumulation": 96)");
   bool is_folded = false;
-  const KeptReplay brief = kept_brief_replay(scenario, Detail::times, [&] {
+  const KeptReplay brief = kept_brief_replay(nullptr, scenario, Detail::times, [&] {
     BriefRun run = run_briefly(scenario, Detail::times);
     is_folded = run.loaded.options.memory.fold != nullptr;
     return run;
@@ -70,16 +70,14 @@ TEST(ReplayStore, ReplaysOnceAndTellsScenariosApart) {
   const KeptReplay plain = ask(small(), loads);  // without a store
   {
     ReplayStore store(path);
-    const ReplayStoreScope scope(store);
-    EXPECT_EQ(bytes_of(ask(small(), loads).result), bytes_of(plain.result));
-    static_cast<void>(ask(small(R"(, "micro_batch": 2)"), loads));
+    EXPECT_EQ(bytes_of(ask(small(), loads, &store).result), bytes_of(plain.result));
+    static_cast<void>(ask(small(R"(, "micro_batch": 2)"), loads, &store));
     EXPECT_EQ(loads, 3);
   }
   ReplayStore store(path), other(path);  // two at once
-  const ReplayStoreScope scope(store);
   Scenario named = small();
   named.title = "another title";
-  const KeptReplay again = ask(named, loads);
+  const KeptReplay again = ask(named, loads, &store);
   EXPECT_EQ(loads, 3);
   EXPECT_EQ(again.result.title, "another title");
   EXPECT_EQ(again.result.fingerprint, plain.result.fingerprint);
@@ -89,6 +87,20 @@ TEST(ReplayStore, ReplaysOnceAndTellsScenariosApart) {
   EXPECT_EQ(store.found(), 1);
   EXPECT_TRUE(other.find(*replay_key(small(), Detail::times)));
   EXPECT_FALSE(other.find(*replay_key(small(), Detail::figures)));
+}
+
+// Nothing of the program's decides which store is asked.
+TEST(ReplayStore, TwoSideBySideKeepTheirOwn) {
+  ReplayStore a(path_of("a")), b(path_of("b"));
+  const Scenario one = small(), two = small(R"(, "micro_batch": 2)");
+  int loads = 0;
+  static_cast<void>(ask(one, loads, &a));
+  static_cast<void>(ask(two, loads, &b));
+  EXPECT_TRUE(is_kept(&a, one, Detail::times));
+  EXPECT_FALSE(is_kept(&a, two, Detail::times));
+  EXPECT_FALSE(is_kept(&b, one, Detail::times));
+  EXPECT_TRUE(is_kept(&b, two, Detail::times));
+  EXPECT_FALSE(is_kept(nullptr, one, Detail::times));
 }
 
 TEST(ReplayStore, LeavesForeignFilesAsTheyAre) {
