@@ -44,7 +44,7 @@ Json trial_json(const CapacityTrial& trial) {
   if (trial.needed > Bytes(0)) out[trial.replayed ? "peak_reserved_bytes" : "least_state_bytes"] = trial.needed.count();
   if (trial.capacity > Bytes(0)) {
     out["capacity_bytes"] = trial.capacity.count();
-    if (trial.replayed) out["reserve_bytes"] = trial.reserve.count();
+    if (trial.replayed) out["reserve_bytes"] = trial.result.reserve.bytes().count();
     if (trial.replayed) out["free_bytes"] = trial.free().count();
   }
   if (!trial.layout.empty()) out["layout"] = trial.layout;
@@ -56,21 +56,21 @@ Json trial_json(const CapacityTrial& trial) {
   if (!trial.replayed) return out;
   out["fits"] = fits_json(trial.verdict);
   out["verdict"] = to_string(trial.verdict);
-  out["step_time_ns"] = whole_nanoseconds(trial.step_time);
-  out["step_time_range"] = range_json(trial.step_time_range);
-  out["peak_range"] = range_json(trial.peak_range);
-  out["tokens_per_second"] = trial.tokens_per_second;
-  out["mfu"] = trial.mfu;
-  if (trial.allocated > Bytes(0)) {
-    out["peak_allocated_bytes"] = trial.allocated.count();
-    out["binding_resource"] = to_string(trial.binding);
+  out["step_time_ns"] = whole_nanoseconds(trial.result.step_time);
+  out["step_time_range"] = range_json(trial.result.step_time_range);
+  out["peak_range"] = range_json(trial.result.peak_range);
+  out["tokens_per_second"] = trial.result.tokens_per_second;
+  out["mfu"] = trial.result.mfu;
+  if (trial.result.memory.peak_allocated > Bytes(0)) {
+    out["peak_allocated_bytes"] = trial.result.memory.peak_allocated.count();
+    out["binding_resource"] = to_string(trial.result.binding);
   }
   if (trial.life_years) out["life_years"] = *trial.life_years;
   if (trial.life_years) out["life_low_years"] = number_or_null(trial.rated_years);
   out["owners"] = Json::array();
   for (const PeakOwner& owner : trial.owners)
     out["owners"].push_back({{"name", owner.name}, {"bytes", owner.bytes.count()}});
-  out["fingerprint"] = hex(trial.fingerprint);
+  out["fingerprint"] = hex(trial.result.fingerprint);
   return out;
 }
 
@@ -123,10 +123,10 @@ std::vector<std::string> trial_cells(const CapacityRequest& request, const Capac
       axis_text(best.value, request.axis) + (best.only_tight ? " (tight)" : ""),
       best.parameters > 0 ? fmt::format("{:.3f}", static_cast<double>(best.parameters) / 1e9) : "-",
       std::to_string(best.gpus),
-      fmt::format("{:.4f}", to_seconds(best.step_time)),
-      range_cell(best.step_time_range, to_seconds(best.step_time)),
-      best.tokens_per_second > 0 ? fmt::format("{:.1f}", best.tokens_per_second) : "-",
-      best.mfu > 0 ? fmt::format("{:.3f}", best.mfu) : "-",
+      fmt::format("{:.4f}", to_seconds(best.result.step_time)),
+      range_cell(best.result.step_time_range, to_seconds(best.result.step_time)),
+      best.result.tokens_per_second > 0 ? fmt::format("{:.1f}", best.result.tokens_per_second) : "-",
+      best.result.mfu > 0 ? fmt::format("{:.3f}", best.result.mfu) : "-",
       gib(best.needed),
       best.capacity > Bytes(0) ? gib(best.free()) : "-"};
   if (request.layouts.searched) cells.push_back(best.layout);

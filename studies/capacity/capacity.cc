@@ -121,7 +121,7 @@ bool goes_farther(const CapacityRequest& request, const CapacityTrial& a, const 
   if (request.is_priced && is_smallest && usd(a) != usd(b)) return usd(a) < usd(b);
   if (a.value != b.value) return is_smallest ? a.value < b.value : a.value > b.value;
   if (request.is_priced && usd(a) != usd(b)) return usd(a) < usd(b);
-  return a.step_time < b.step_time;
+  return a.result.step_time < b.result.step_time;
 }
 
 std::optional<std::size_t> farthest(const CapacityRequest& request, const std::vector<CapacityAnswer>& answers) {
@@ -226,8 +226,9 @@ bool CapacityOutcome::any() const {
 }
 
 bool CapacityOutcome::is_in_doubt() const {
-  return !any() && std::any_of(answers.begin(), answers.end(),
-                               [](const CapacityAnswer& each) { return each.beyond && each.beyond->is_in_doubt; });
+  return !any() && std::any_of(answers.begin(), answers.end(), [](const CapacityAnswer& each) {
+    return each.beyond && each.beyond->result.is_in_doubt();
+  });
 }
 
 CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProgress& progress) {

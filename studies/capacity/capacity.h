@@ -30,26 +30,18 @@ struct CapacityTrial {
   bool holds = false;                  // tight: only where no value keeps the whole reserve
   bool only_tight = false;             // it would hold, but for the reserve's margin
   Verdict verdict = Verdict::unknown;  // of what was replayed
-  bool is_in_doubt = false;            // unknown for what is wrong with a record
   bool replayed = false;               // false: the state alone is too much, or the value isn't possible
   bool at_fault = false;               // the value isn't possible: why_not is the scenario's error
   std::string why_not;                 // not holding: what is missing
-  Bytes allocated{};                   // at the peak
+  Result result;                       // of what was replayed; without what goes op by op
   Bytes needed{};                      // reserved at the peak of the fullest GPU; not replayed: at least
   Bytes capacity{};                    // 0: without a limit
-  Bytes reserve{};                     // kept free of it
-  [[nodiscard]] Bytes free() const { return capacity - reserve - needed; }
-  Picos step_time{};
-  FigureRange step_time_range, peak_range;
-  double tokens_per_second = 0, mfu = 0;  // 0 unknown
-  std::optional<double> life_years;       // of the drive set that wears fastest, expected
-  double rated_years = 0;                 // and by its rating as it stands, which constraints are held to
-  std::int64_t parameters = 0;            // of the model; 0: a trace
+  [[nodiscard]] Bytes free() const { return capacity - result.reserve.bytes() - needed; }
+  std::optional<double> life_years;  // of the drive set that wears fastest, expected
+  double rated_years = 0;            // and by its rating as it stands, which constraints are held to
+  std::int64_t parameters = 0;       // of the model; 0: a trace
   std::int64_t gpus = 0;
-  std::vector<PeakOwner> owners;    // of the fullest GPU at its peak, by class, largest first
-  Binding binding = Binding::idle;  // of what was replayed
-  std::uint64_t fingerprint = 0;
-  std::vector<std::string> warnings;
+  std::vector<PeakOwner> owners;      // of the fullest GPU at its peak, by class, largest first
   std::string layout;                 // "t 8, p 4, b 1" of the search; empty: the scenario's own
   std::vector<std::string> settings;  // that make the scenario this trial, as from --set
   std::int64_t layouts_replayed = 0;

@@ -57,19 +57,12 @@ class Judge {
       if (!is_planned_ && state_is_too_much(scenario, model, trial)) return;
     }
     HardwareProfile hardware;
-    const Result result = replayed(scenario, trial, hardware);
+    trial.result = replayed(scenario, trial, hardware);
+    Result& result = trial.result;
+    result.path = {};
+    result.op_start = result.op_end = {};
     trial.replayed = true;
-    trial.step_time = result.step_time;
-    trial.step_time_range = result.step_time_range;
-    trial.peak_range = result.peak_range;
-    trial.tokens_per_second = result.tokens_per_second;
-    trial.mfu = result.mfu;
-    trial.fingerprint = result.fingerprint;
-    trial.warnings = result.warnings;
     trial.capacity = result.memory.capacity;
-    trial.reserve = result.reserve.bytes();
-    trial.binding = result.binding;
-    trial.allocated = result.memory.peak_allocated;
     trial.needed = result.memory.peak_reserved;
     if (const double years = shortest_life_years(result); std::isfinite(years)) {
       trial.life_years = years;
@@ -78,7 +71,6 @@ class Judge {
     count_owners(result, trial);
     add_price(scenario, hardware, result, trial);
     trial.verdict = result.verdict();
-    trial.is_in_doubt = result.is_in_doubt();
     trial.why_not = what_fails(result, trial);
     trial.holds = trial.why_not.empty();
     if (!trial.holds || trial.verdict != Verdict::tight) return;
@@ -165,13 +157,14 @@ class Judge {
   [[nodiscard]] std::string what_fails(const Result& result, const CapacityTrial& trial) const {
     const CapacityConstraints& asked = request_.constraints;
     if (!is_yes(result.verdict())) return verdict_sentence(result);
-    const double seconds = to_seconds(trial.step_time);
+    const double seconds = to_seconds(trial.result.step_time);
     if (asked.most_step_seconds > 0 && seconds > asked.most_step_seconds)
       return fmt::format("a step of {:.4g} s is longer than {:.4g} s", seconds, asked.most_step_seconds);
-    if (trial.tokens_per_second < asked.least_tokens_per_second)
-      return fmt::format("{:.4g} tokens/s are fewer than {:.4g}", trial.tokens_per_second,
+    if (trial.result.tokens_per_second < asked.least_tokens_per_second)
+      return fmt::format("{:.4g} tokens/s are fewer than {:.4g}", trial.result.tokens_per_second,
                          asked.least_tokens_per_second);
-    if (trial.mfu < asked.least_mfu) return fmt::format("an MFU of {:.3f} is below {:.3f}", trial.mfu, asked.least_mfu);
+    if (trial.result.mfu < asked.least_mfu)
+      return fmt::format("an MFU of {:.3f} is below {:.3f}", trial.result.mfu, asked.least_mfu);
     const DriveTraffic* const unrated = unrated_writes(result);
     if (asked.least_life_years > 0 && unrated != nullptr) return told_unrated(*unrated);
     if (asked.least_life_years > 0 && trial.life_years && trial.rated_years < asked.least_life_years)
@@ -385,8 +378,8 @@ std::vector<FurtherChange> try_changes(const CapacityRequest& request, const Cap
     const CapacityTrial trial = judge_value(quick, changed, answer.beyond->value);
     tried[i] = {changes[i].name, trial.holds, trial.why_not};
     if (trial.holds)
-      tried[i].note =
-          fmt::format("step {:.4g} s{}", to_seconds(trial.step_time), trial.layout.empty() ? "" : ", " + trial.layout);
+      tried[i].note = fmt::format("step {:.4g} s{}", to_seconds(trial.result.step_time),
+                                  trial.layout.empty() ? "" : ", " + trial.layout);
   });
   return tried;
 }
@@ -399,12 +392,12 @@ std::vector<std::string> CapacityTrial::margins(const CapacityConstraints& asked
   else if (capacity > Bytes(0))
     words.push_back(fmt::format("{} of memory free ({:.3g} %) beside {} kept free", gib_text(free()),
                                 100 * static_cast<double>(free().count()) / static_cast<double>(capacity.count()),
-                                gib_text(reserve)));
+                                gib_text(result.reserve.bytes())));
   if (asked.most_step_seconds > 0)
-    words.push_back(below("a step of", to_seconds(step_time), asked.most_step_seconds, "s"));
+    words.push_back(below("a step of", to_seconds(result.step_time), asked.most_step_seconds, "s"));
   if (asked.least_tokens_per_second > 0)
-    words.push_back(above("", tokens_per_second, asked.least_tokens_per_second, "tokens/s").substr(1));
-  if (asked.least_mfu > 0) words.push_back(above("an MFU of", mfu, asked.least_mfu, "of peak"));
+    words.push_back(above("", result.tokens_per_second, asked.least_tokens_per_second, "tokens/s").substr(1));
+  if (asked.least_mfu > 0) words.push_back(above("an MFU of", result.mfu, asked.least_mfu, "of peak"));
   if (asked.least_life_years > 0 && life_years)
     words.push_back(above("drives last, by their rating as it stands,", rated_years, asked.least_life_years, "years"));
   if (asked.most_usd > 0 && usd) words.push_back(below("costs", *usd, asked.most_usd, "USD"));

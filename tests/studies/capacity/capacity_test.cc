@@ -172,9 +172,9 @@ TEST_F(CapacityFile, TightIsAYesAsInRun) {
   const CapacityTrial& best = *alone.answers.front().best;
   EXPECT_TRUE(best.only_tight);
   EXPECT_EQ(best.verdict, Verdict::tight);
-  EXPECT_EQ(best.step_time, tight.step_time);
+  EXPECT_EQ(best.result.step_time, tight.step_time);
   EXPECT_EQ(best.needed, tight.memory.peak_reserved);
-  EXPECT_EQ(best.fingerprint, tight.fingerprint);
+  EXPECT_EQ(best.result.fingerprint, tight.fingerprint);
   // Among others: the largest that keeps the reserve.
   flags.from = 1;
   const CapacityOutcome among = find_capacity(read_capacity_request(path, limits, flags));
@@ -191,11 +191,11 @@ TEST_F(CapacityFile, ConstraintsBind) {
   const std::string path = write(R"(, "capacity": {"techniques": ["full"]})");
   const CapacityAnswer free = find_capacity(read_capacity_request(path, {})).answers.front();
   CapacityFlags flags;
-  flags.constraints.most_step_seconds = to_seconds(free.best->step_time) / 2;
+  flags.constraints.most_step_seconds = to_seconds(free.best->result.step_time) / 2;
   const CapacityAnswer bound = find_capacity(read_capacity_request(path, {}, flags)).answers.front();
   ASSERT_TRUE(bound.best);
   EXPECT_LT(bound.best->value, free.best->value);
-  EXPECT_LE(to_seconds(bound.best->step_time), flags.constraints.most_step_seconds);
+  EXPECT_LE(to_seconds(bound.best->result.step_time), flags.constraints.most_step_seconds);
   EXPECT_NE(bound.binding().find("is longer than"), std::string::npos);
 }
 
@@ -277,7 +277,7 @@ TEST_F(CapacityLayoutsFile, IsNoWorseThanTheScenarioItself) {
     request.layouts.replays = replays;
     const CapacityAnswer answer = find_capacity(request).answers.front();
     ASSERT_TRUE(answer.best) << replays;
-    EXPECT_LE(answer.best->step_time, own.step_time) << replays << ": " << answer.best->layout;
+    EXPECT_LE(answer.best->result.step_time, own.step_time) << replays << ": " << answer.best->layout;
   }
 }
 

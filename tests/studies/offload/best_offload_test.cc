@@ -121,10 +121,10 @@ void expect_capacity(const Case& one, const Fastest& fastest, int number) {
   std::filesystem::remove(path);
   ASSERT_TRUE(outcome.best) << fastest.name;
   const CapacityTrial& best = *outcome.answers[*outcome.best].best;
-  EXPECT_LE(best.step_time, *fastest.time) << fastest.name;
+  EXPECT_LE(best.result.step_time, *fastest.time) << fastest.name;
   // Its settings are a run that does the same.
   std::vector<std::string> settings = best.settings;
-  EXPECT_EQ(run(load(parse_scenario(one.text, "test", "", settings))).step_time, best.step_time);
+  EXPECT_EQ(run(load(parse_scenario(one.text, "test", "", settings))).step_time, best.result.step_time);
 }
 
 // Of all cases of the program.
