@@ -13,7 +13,7 @@ SPILLWAY_FUZZ_TARGET(launch) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const spillway::test::MemoryFile file(data, size);
-    static_cast<void>(spillway::scenario::import_launch({.launch = {.paths = {file.path()}, .from = {}, .given = {}},
+    static_cast<void>(spillway::launch::import_launch({.launch = {.paths = {file.path()}, .from = {}, .given = {}},
                                                          .model = "gpt2-small",
                                                          .machine = "dgx-h100",
                                                          .model_file = {}}));

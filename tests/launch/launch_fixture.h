@@ -41,14 +41,14 @@ class Folder {
   std::filesystem::path path_;
 };
 
-inline scenario::ImportRequest request(const std::vector<std::string>& files, const std::string& model = "") {
-  scenario::ImportRequest made{.model = model};
+inline launch::ImportRequest request(const std::vector<std::string>& files, const std::string& model = "") {
+  launch::ImportRequest made{.model = model};
   made.launch.paths = files;
   return made;
 }
 
 inline launch::LaunchImport import_fixture(const std::string& name, const std::string& model = "") {
-  return scenario::import_launch(request({fixture(name)}, model));
+  return launch::import_launch(request({fixture(name)}, model));
 }
 
 inline std::string key(const launch::LaunchImport& import, const std::string& path) {

@@ -54,7 +54,7 @@ TEST(LaunchImport, WarningsQuoteNoValueWhole) {
                                           "torchrun pretrain_gpt.py --micro-batch-size 1 --global-batch-size 8 "
                                           "--seq-length 128 --no-such-flag " +
                                               value + "\n");
-    const LaunchImport import = scenario::import_launch(request({path}, "gpt2-small"));
+    const LaunchImport import = launch::import_launch(request({path}, "gpt2-small"));
     EXPECT_TRUE(warns(import, "--no-such-flag"));
     EXPECT_TRUE(warns(import, "is left out: no flag that is known"));
     for (const std::string& warning : import.warnings) EXPECT_LE(warning.size(), 1'003u);

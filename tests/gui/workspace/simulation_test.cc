@@ -81,7 +81,7 @@ TEST(Simulation, AnswersAreThoseOfTheReplay) {
   EXPECT_EQ(seen.outcome->result().fingerprint, expected.fingerprint);
   EXPECT_EQ(seen.outcome->result().step_time, expected.step_time);
   const auto figures = shown_figures(*seen.outcome, nullptr);
-  EXPECT_EQ(figures.front().value, verdict(expected));
+  EXPECT_EQ(figures.front().value, verdict_sentence(expected));
   EXPECT_EQ(seen.outcome->fullest.memory->allocated.peak(), expected.memory.peak_allocated.count());
 }
 

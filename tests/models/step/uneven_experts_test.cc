@@ -167,7 +167,7 @@ TEST(UnevenExperts, TheStepBeforeIsThatOfItsSeed) {
     setup.pipeline_parallel = way.stages, setup.pipeline_chunks = way.chunks, setup.pipeline_schedule = way.schedule;
     setup.gradient_accumulation = 8;
     if (way.recomputes) setup.recompute = Recompute::full;
-    if (way.traits().transformers) setup.data_parallel = setup.expert_parallel = 1;
+    if (traits_of(way.framework).transformers) setup.data_parallel = setup.expert_parallel = 1;
     setup.expert_load_steps = 1;
     const Trace step = generate(experts(8), setup);
     setup.expert_load_seed = step_seed(setup.expert_load_seed, 1);

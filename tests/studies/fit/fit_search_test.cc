@@ -47,7 +47,7 @@ TEST(FindFit, IsNeverWorseThanRunAndOffloadPlans) {
     // As `plan offload` does it.
     const LoadedScenario loaded = load(subject.parsed);
     const HybridOutcome mix = plan_hybrid(loaded.trace, Evaluator(loaded), {.runtime = loaded.scenario.offload});
-    if (mix.best.verdict == Verdict::fits) {
+    if (mix.best.fits()) {
       EXPECT_LE(best.result.step_time, mix.best.result.step_time);
     }
   }
