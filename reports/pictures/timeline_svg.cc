@@ -119,9 +119,9 @@ std::string TimelinePicture::fit_verdict() const {
   const MemoryResult& m = result_.memory;
   std::string words = verdict_heading(result_);
   if (!m.known || m.on_host) return words + ".";
-  words += fmt::format("; peak {}{}", bytes_text(std::max(m.peak_reserved, m.peak_allocated)),
-                       m.out_of_memory ? " without a limit" : "");
-  if (m.capacity > Bytes(0)) words += " of " + bytes_text(m.capacity);
+  const std::string peak = bytes_text(std::max(m.peak_reserved, m.peak_allocated));
+  const char* const at = m.out_of_memory ? "; peak without a limit " : "; peak ";
+  words += m.capacity > Bytes(0) ? fmt::format("{}{} of {}", at, peak, bytes_text(m.capacity)) : at + peak;
   if (result_.fits() && result_.reserve.bytes() > Bytes(0))
     words += fmt::format(", {} of it kept free", bytes_text(result_.reserve.bytes()));
   return words + ".";
