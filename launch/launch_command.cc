@@ -14,7 +14,7 @@
 namespace spillway::launch {
 namespace {
 
-using Words = std::vector<ShellWord>;
+using ShellWords = std::vector<ShellWord>;
 
 std::string_view file_name(std::string_view path) {
   const std::size_t slash = path.rfind('/');
@@ -66,9 +66,9 @@ bool starts_program(std::string_view word) {
 }
 
 // The words inside eval's or bash -c's text.
-Words inner_words(const std::string& text, std::int64_t line, TextBudget& budget) {
+ShellWords inner_words(const std::string& text, std::int64_t line, TextBudget& budget) {
   ShellScript inner = read_shell(text, {}, budget);
-  Words words;
+  ShellWords words;
   for (ShellCommand& command : inner.commands)
     for (ShellWord& word : command.words) {
       word.line = line;
@@ -77,14 +77,14 @@ Words inner_words(const std::string& text, std::int64_t line, TextBudget& budget
   return words;
 }
 
-Words unwrapped(Words words, TextBudget& budget) {
+ShellWords unwrapped(ShellWords words, TextBudget& budget) {
   constexpr std::array<std::string_view, 7> wrappers = {"exec", "nohup", "time", "sudo", "env", "eval", "command"};
   const auto program =
       std::find_if(words.begin(), words.end(), [&](const ShellWord& word) { return !is_one_of(word.text, wrappers); });
   const bool is_text = std::any_of(words.begin(), program, [](const ShellWord& word) { return word.text == "eval"; });
   words.erase(words.begin(), program);
   if (is_text) {
-    Words again;
+    ShellWords again;
     for (ShellWord& word : words) {
       if (word.text.find(' ') == std::string::npos || !word.unknown.empty()) {
         again.push_back(std::move(word));
@@ -97,7 +97,7 @@ Words unwrapped(Words words, TextBudget& budget) {
   for (std::size_t i = 1; i + 1 < words.size(); ++i) {
     const std::string_view shell = file_name(words[i - 1].text);
     if ((words[i].text != "-c" && words[i].text != "-lc") || (shell != "bash" && shell != "sh")) continue;
-    Words inner = inner_words(words[i + 1].text, words[i + 1].line, budget);
+    ShellWords inner = inner_words(words[i + 1].text, words[i + 1].line, budget);
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) - 1, words.end());
     words.insert(words.end(), inner.begin(), inner.end());
     break;
@@ -106,7 +106,7 @@ Words unwrapped(Words words, TextBudget& budget) {
 }
 
 // How many words belong to what starts the program, the program included.
-std::size_t launcher_length(const Words& words) {
+std::size_t launcher_length(const ShellWords& words) {
   constexpr std::array<std::string_view, 9> launchers = {"torchrun", "deepspeed", "srun",   "mpirun",    "mpiexec",
                                                          "python",   "python3",   "sbatch", "accelerate"};
   if (words.empty() || is_flag(words.front()) || is_override(words.front())) return 0;
@@ -130,9 +130,9 @@ ShellWord spelt_out(ShellWord word) {
   return word;
 }
 
-std::vector<LaunchSetting> launcher_settings(const Words& words, std::size_t length, const std::string& file) {
+std::vector<LaunchSetting> launcher_settings(const ShellWords& words, std::size_t length, const std::string& file) {
   std::vector<LaunchSetting> settings;
-  Words part, others;
+  ShellWords part, others;
   LaunchFormat format = LaunchFormat::launcher;
   const auto end_part = [&] {
     for (LaunchSetting& setting : flags_of(part, file, others)) {
@@ -194,12 +194,12 @@ std::vector<LaunchSetting> flags_of(const std::vector<ShellWord>& words, const s
 
 LaunchCommand launch_command(const ShellCommand& command, std::vector<std::string>& notes, TextBudget& budget) {
   const std::string& file = budget.file();
-  const Words words = unwrapped(command.words, budget);
+  const ShellWords words = unwrapped(command.words, budget);
   LaunchCommand made{.line = command.line};
   const std::size_t length = launcher_length(words);
   made.launcher = launcher_settings(words, length, file);
   if (length > 0) made.script = file_name(words[length - 1].text);
-  Words program;
+  ShellWords program;
   for (std::size_t i = length; i < words.size(); ++i) {
     const ShellWord& word = words[i];
     if (word.unknown == "@" || word.unknown == "*")
