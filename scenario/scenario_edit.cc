@@ -29,11 +29,11 @@ Json parsed_scenario(const std::string& text) {
 }
 
 // Leaves by path; objects are walked, everything else counts as one.
-void leaves_of(const Json& object, const std::string& path, std::map<std::string, Json>& into) {
+void edited_leaves(const Json& object, const std::string& path, std::map<std::string, Json>& into) {
   for (const auto& [key, value] : object.items()) {
     const std::string place = path.empty() ? key : fmt::format("{}.{}", path, key);
     if (value.is_object() && !value.empty())
-      leaves_of(value, place, into);
+      edited_leaves(value, place, into);
     else if (!value.is_object())
       into[place] = value;
   }
@@ -135,8 +135,8 @@ std::string with_setting(const std::string& text, const std::string& setting) {
 
 std::optional<std::vector<std::string>> settings_between(const std::string& from, const std::string& to) {
   std::map<std::string, Json> before, after;
-  leaves_of(parsed_scenario(from), "", before);
-  leaves_of(parsed_scenario(to), "", after);
+  edited_leaves(parsed_scenario(from), "", before);
+  edited_leaves(parsed_scenario(to), "", after);
   std::vector<std::string> settings;
   for (const auto& [key, value] : after) {
     const auto old = before.find(key);
@@ -151,7 +151,7 @@ std::optional<std::vector<std::string>> settings_between(const std::string& from
 
 std::optional<std::string> setting_of(const std::string& text, const std::string& key) {
   std::map<std::string, Json> leaves;
-  leaves_of(parsed_scenario(text), "", leaves);
+  edited_leaves(parsed_scenario(text), "", leaves);
   const auto found = leaves.find(key);
   if (found == leaves.end()) return std::nullopt;
   return found->second.is_string() ? found->second.get<std::string>() : found->second.dump();

@@ -53,18 +53,18 @@ struct RunArguments {
   PictureFiles pictures;
 };
 
-std::vector<std::string> settings_of(const RunArguments& arguments, const std::vector<std::string>& what_if) {
+std::vector<std::string> run_settings(const RunArguments& arguments, const std::vector<std::string>& what_if) {
   std::vector<std::string> settings = with_reserve(what_if, arguments.reserve);
   if (!arguments.tie_order.empty()) settings.push_back("replay.tie_order=" + arguments.tie_order);
   return settings;
 }
 
 LoadedScenario load_with(const std::string& path, const RunArguments& arguments) {
-  return load_argument(path, settings_of(arguments, arguments.settings));
+  return load_argument(path, run_settings(arguments, arguments.settings));
 }
 
 Result figures_of(const std::string& path, const RunArguments& arguments, const std::vector<std::string>& what_if) {
-  return run_argument_briefly(path, settings_of(arguments, what_if)).run.result;
+  return run_argument_briefly(path, run_settings(arguments, what_if)).run.result;
 }
 
 void check_timeline_name(const std::string& path) {
@@ -123,7 +123,7 @@ bool wants_trace(const RunArguments& arguments) {
 }
 
 BriefRun run_argument(const RunArguments& arguments) {
-  if (!wants_trace(arguments)) return run_argument_briefly(arguments.first, settings_of(arguments, arguments.settings));
+  if (!wants_trace(arguments)) return run_argument_briefly(arguments.first, run_settings(arguments, arguments.settings));
   LoadedScenario loaded = load_with(arguments.first, arguments);
   ScenarioRun run = run_traced(loaded);
   return {std::move(loaded), std::move(run)};

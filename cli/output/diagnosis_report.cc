@@ -17,7 +17,7 @@ constexpr std::size_t shown_rows = 8;  // rows of a table for people
 
 std::string bare_milliseconds(Picos time) { return fmt::format("{:.3f}", to_seconds(time) * 1e3); }
 double share_of_time(Picos part, Picos whole) { return whole > Picos(0) ? to_seconds(part) / to_seconds(whole) : 0; }
-std::string shortened(const std::string& name) { return name.size() <= 90 ? name : name.substr(0, 87) + "..."; }
+std::string short_name(const std::string& name) { return name.size() <= 90 ? name : name.substr(0, 87) + "..."; }
 
 std::string recorded_text(const StepDiagnosis& d) {
   const std::string steps = d.steps == 0 ? "" : fmt::format(" of {} step{}", d.steps, d.steps == 1 ? "" : "s");
@@ -38,7 +38,7 @@ std::string short_text(const StepDiagnosis& d) {
     const std::string idle =
         gpu_idle > Picos(0) ? fmt::format(", the GPU idle in {} of it", bare_milliseconds(gpu_idle)) : std::string();
     text += fmt::format("    {:<12} {:>12} ms {:>7}  {}{}\n", heading, bare_milliseconds(time),
-                        percent_text(share_of_time(time, d.recorded)), shortened(name), idle);
+                        percent_text(share_of_time(time, d.recorded)), short_name(name), idle);
   };
   for (const DiagnosisRow& row : d.host)
     if (row.gpu_idle > Picos(0)) add("host", row.time, row.name, row.gpu_idle);
@@ -59,7 +59,7 @@ std::string rows_text(const char* heading, const std::vector<DiagnosisRow>& rows
     text += fmt::format("    {:>12} {:>7} {}{:>7}  {}\n", bare_milliseconds(rows[i].time),
                         percent_text(share_of_time(rows[i].time, whole)),
                         on_host ? fmt::format("{:>12} ", bare_milliseconds(rows[i].gpu_idle)) : "", rows[i].count,
-                        shortened(rows[i].name));
+                        short_name(rows[i].name));
   return text;
 }
 
@@ -78,7 +78,7 @@ std::string holders_text(const char* heading, const std::vector<MemoryHolder>& h
     const double part =
         whole > Bytes(0) ? static_cast<double>(holders[i].bytes.count()) / static_cast<double>(whole.count()) : 0;
     text += fmt::format("    {:>12} {:>7}  {} ({} block{})\n", bytes_text(holders[i].bytes), percent_text(part),
-                        shortened(holders[i].name), holders[i].blocks, holders[i].blocks == 1 ? "" : "s");
+                        short_name(holders[i].name), holders[i].blocks, holders[i].blocks == 1 ? "" : "s");
   }
   return text;
 }
@@ -138,18 +138,18 @@ std::string diagnosis_text(const StepDiagnosis& d) {
   for (std::size_t i = 0; i < std::min(d.collectives.size(), shown_rows); ++i)
     text +=
         fmt::format("    {:>12} ms, {:>10} of it waiting  {} ({} times)\n", bare_milliseconds(d.collectives[i].time),
-                    bare_milliseconds(d.collectives[i].wait), shortened(d.collectives[i].name), d.collectives[i].count);
+                    bare_milliseconds(d.collectives[i].wait), short_name(d.collectives[i].name), d.collectives[i].count);
   if (d.launch_bound > Picos(0))
     text += fmt::format("\n  launch-bound {} ms ({}): works that begin as soon as the host launches them\n",
                         bare_milliseconds(d.launch_bound), percent_text(share_of_time(d.launch_bound, d.recorded)));
   for (std::size_t i = 0; i < std::min<std::size_t>(d.stretches.size(), 3); ++i)
     text += fmt::format("    {:>12} ms at {} ms, {} works, GPU work in {}, from {}\n",
                         bare_milliseconds(d.stretches[i].length), bare_milliseconds(d.stretches[i].begin),
-                        d.stretches[i].works, bare_milliseconds(d.stretches[i].busy), shortened(d.stretches[i].where));
+                        d.stretches[i].works, bare_milliseconds(d.stretches[i].busy), short_name(d.stretches[i].where));
   if (!d.reliefs.empty()) text += fmt::format("\n  what each would give\n    {:>12} {:>7}\n", "step ms", "gain");
   for (std::size_t i = 0; i < std::min(d.reliefs.size(), shown_rows); ++i)
     text += fmt::format("    {:>12} {:>7}  {}\n", bare_milliseconds(d.reliefs[i].step_time),
-                        percent_text(d.reliefs[i].gain), shortened(d.reliefs[i].what));
+                        percent_text(d.reliefs[i].gain), short_name(d.reliefs[i].what));
   return text;
 }
 
