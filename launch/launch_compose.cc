@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/input_error.h"
+#include "launch/launch_facts.h"
 #include "models/pipeline/named_schedules.h"
 #include "models/spec/training_setup_fields.h"
-#include "launch/launch_facts.h"
 #include "sim/devices/memory/memory_policies.h"
 
 namespace spillway::launch {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "models/spec/model_spec.h"
 #include "launch/launch_ledger.h"
+#include "models/spec/model_spec.h"
 
 namespace spillway::launch {
 

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "models/pipeline/named_schedules.h"
-#include "models/spec/pipeline_setup.h"
-#include "models/spec/training_setup_fields.h"
 #include "launch/launch_compose.h"
 #include "launch/launch_facts.h"
 #include "launch/launch_model.h"
+#include "models/pipeline/named_schedules.h"
+#include "models/spec/pipeline_setup.h"
+#include "models/spec/training_setup_fields.h"
 #include "sim/devices/memory/memory_policies.h"
 
 namespace spillway::launch {

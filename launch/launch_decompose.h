@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "models/spec/training_setup.h"
 #include "launch/launch_export.h"
 #include "launch/launch_table.h"
+#include "models/spec/training_setup.h"
 
 namespace spillway::launch {
 

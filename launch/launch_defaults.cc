@@ -1,9 +1,9 @@
 // What frameworks do where a launch doesn't say, as far as it is not what spillway does.
 #include <array>
 
-#include "models/pipeline/named_schedules.h"
 #include "launch/launch_facts.h"
 #include "launch/launch_table.h"
+#include "models/pipeline/named_schedules.h"
 
 namespace spillway::launch {
 namespace {

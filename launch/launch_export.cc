@@ -10,10 +10,10 @@
 
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
-#include "models/spec/model_spec.h"
-#include "models/spec/training_setup_fields.h"
 #include "launch/launch_decompose.h"
 #include "launch/launch_facts.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/training_setup_fields.h"
 
 namespace spillway::launch {
 namespace {

@@ -11,11 +11,11 @@
 #include "base/input_error.h"
 #include "base/named_file.h"
 #include "hwprofiles/profile_library.h"
-#include "models/spec/training_setup.h"
 #include "launch/launch_compose.h"
 #include "launch/launch_facts.h"
 #include "launch/launch_ledger.h"
 #include "launch/launch_model.h"
+#include "models/spec/training_setup.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_fields.h"
 

@@ -12,10 +12,10 @@
 #include "base/field_writer.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
-#include "models/spec/model_check.h"
-#include "models/spec/model_fields.h"
 #include "launch/launch_facts.h"
 #include "launch/megatron_shape.h"
+#include "models/spec/model_check.h"
+#include "models/spec/model_fields.h"
 
 namespace spillway::launch {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/floors.h"
-#include "models/spec/model_spec.h"
 #include "launch/launch_ledger.h"
+#include "models/spec/model_spec.h"
 
 namespace spillway::launch {
 

@@ -12,10 +12,10 @@
 
 #include "cli/commands/listed.h"
 #include "cli/options/command_options.h"
+#include "launch/launch_table.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/technique/technique_table.h"
-#include "launch/launch_table.h"
 
 namespace spillway::cli {
 namespace {

@@ -1,12 +1,12 @@
 #include "cli/commands/plan_command.h"
 
-#include "cli/options/command_options.h"
 #include "cli/commands/plan_layout.h"
 #include "cli/commands/plan_offload.h"
 #include "cli/commands/plan_order.h"
 #include "cli/commands/plan_pipeline.h"
 #include "cli/commands/plan_recompute.h"
 #include "cli/commands/plan_stalloc.h"
+#include "cli/options/command_options.h"
 
 namespace spillway::cli {
 

@@ -98,7 +98,7 @@ void run_plan(Context& context, const RecomputeCall& call) {
   for (const std::string& warning : outcome.best.result.warnings) warn(context, warning);
   write_offload_plan(best.loaded ? best.loaded->trace : loaded.trace, outcome.best.plan, call.output);
   print_recompute(context, best, is_own_budget ? Reserve() : loaded.reserve,
-                is_own_budget ? settings.budget : loaded.options.memory.capacity);
+                  is_own_budget ? settings.budget : loaded.options.memory.capacity);
   context.exit_code = exit_code_of(outcome.best.result);
 }
 

@@ -123,7 +123,8 @@ bool wants_trace(const RunArguments& arguments) {
 }
 
 BriefRun run_argument(const RunArguments& arguments) {
-  if (!wants_trace(arguments)) return run_argument_briefly(arguments.first, run_settings(arguments, arguments.settings));
+  if (!wants_trace(arguments))
+    return run_argument_briefly(arguments.first, run_settings(arguments, arguments.settings));
   LoadedScenario loaded = load_with(arguments.first, arguments);
   ScenarioRun run = run_traced(loaded);
   return {std::move(loaded), std::move(run)};

@@ -136,9 +136,9 @@ std::string diagnosis_text(const StepDiagnosis& d) {
   text += rows_text("modules, by the GPU time they launched", d.modules, d.recorded, false);
   if (!d.collectives.empty()) text += "\n  collectives: waits are estimated, beyond the shortest of their kind\n";
   for (std::size_t i = 0; i < std::min(d.collectives.size(), shown_rows); ++i)
-    text +=
-        fmt::format("    {:>12} ms, {:>10} of it waiting  {} ({} times)\n", bare_milliseconds(d.collectives[i].time),
-                    bare_milliseconds(d.collectives[i].wait), short_name(d.collectives[i].name), d.collectives[i].count);
+    text += fmt::format("    {:>12} ms, {:>10} of it waiting  {} ({} times)\n",
+                        bare_milliseconds(d.collectives[i].time), bare_milliseconds(d.collectives[i].wait),
+                        short_name(d.collectives[i].name), d.collectives[i].count);
   if (d.launch_bound > Picos(0))
     text += fmt::format("\n  launch-bound {} ms ({}): works that begin as soon as the host launches them\n",
                         bare_milliseconds(d.launch_bound), percent_text(share_of_time(d.launch_bound, d.recorded)));

@@ -1,5 +1,5 @@
-// Rows of ways (studies/candidates/way_row.h) as JSON and as cells of a table: `spillway fit` and `spillway techniques` show
-// the same figures under the same keys.
+// Rows of ways (studies/candidates/way_row.h) as JSON and as cells of a table: `spillway fit` and `spillway techniques`
+// show the same figures under the same keys.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,8 +1,8 @@
 #include "gui/workspace/ways_search.h"
 
 #include "scenario/scenario.h"
-#include "studies/fit/fit_search.h"
 #include "studies/candidates/compare_techniques.h"
+#include "studies/fit/fit_search.h"
 
 namespace spillway::gui {
 namespace {

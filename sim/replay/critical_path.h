@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/replay/periodic_run.h"
 #include "sim/replay/lowering.h"
+#include "sim/replay/periodic_run.h"
 #include "sim/replay/result.h"
 
 namespace spillway::sim {

@@ -12,12 +12,12 @@
 #include "base/stop.h"
 #include "sim/engine/executor.h"
 #include "sim/engine/wide.h"
-#include "sim/replay/periodic_run.h"
 #include "sim/replay/critical_path.h"
 #include "sim/replay/fidelity.h"
 #include "sim/replay/gpu_busy.h"
 #include "sim/replay/host_memory.h"
 #include "sim/replay/lowering.h"
+#include "sim/replay/periodic_run.h"
 #include "sim/replay/step_pace.h"
 #include "sim/replay/transfer_links.h"
 

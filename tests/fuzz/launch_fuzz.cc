@@ -14,9 +14,9 @@ SPILLWAY_FUZZ_TARGET(launch) {
   try {
     const spillway::test::MemoryFile file(data, size);
     static_cast<void>(spillway::launch::import_launch({.launch = {.paths = {file.path()}, .from = {}, .given = {}},
-                                                         .model = "gpt2-small",
-                                                         .machine = "dgx-h100",
-                                                         .model_file = {}}));
+                                                       .model = "gpt2-small",
+                                                       .machine = "dgx-h100",
+                                                       .model_file = {}}));
   } catch (const spillway::InputError&) {
   }
   return 0;

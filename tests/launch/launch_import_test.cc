@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "models/spec/model_spec.h"
 #include "launch/launch_table.h"
+#include "models/spec/model_spec.h"
 #include "tests/launch/launch_fixture.h"
 
 namespace spillway::launch {

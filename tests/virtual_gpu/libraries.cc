@@ -129,24 +129,25 @@ void launch_empty(cudaStream_t stream) {
   virtual_gpu::launch({.name = "empty_kernel", .fixed_seconds = constants().empty_kernel}, stream);
 }
 void launch_flag(volatile int* flag, cudaStream_t stream) {
-  virtual_gpu::launch({.name = "flag_kernel", .fixed_seconds = constants().write_over_link, .effect = [flag] { *flag = 1; }},
-         stream);
+  virtual_gpu::launch(
+      {.name = "flag_kernel", .fixed_seconds = constants().write_over_link, .effect = [flag] { *flag = 1; }}, stream);
 }
 void launch_spin(std::uint64_t nanoseconds, cudaStream_t stream) {
   virtual_gpu::launch({.name = "spin_kernel", .fixed_seconds = static_cast<double>(nanoseconds) * 1e-9}, stream);
 }
 void launch_memory(MemoryWork work, const void*, void*, std::size_t bytes, unsigned, cudaStream_t stream) {
   virtual_gpu::launch({.name = "memory_kernel",
-          .fixed_seconds = constants().memory_fixed,
-          .memory_bytes = static_cast<double>(bytes) * (work == MemoryWork::copy ? 2 : 1)},
-         stream);
+                       .fixed_seconds = constants().memory_fixed,
+                       .memory_bytes = static_cast<double>(bytes) * (work == MemoryWork::copy ? 2 : 1)},
+                      stream);
 }
 void launch_multiply(float*, unsigned, cudaStream_t stream) {
   virtual_gpu::launch({.name = "multiply_kernel", .fixed_seconds = 500e-6, .is_half = true}, stream);
 }
 void launch_fill(void*, std::size_t bytes, Precision, unsigned) {
-  virtual_gpu::launch({.name = "fill_kernel", .fixed_seconds = constants().memory_fixed, .memory_bytes = static_cast<double>(bytes)},
-         nullptr);
+  virtual_gpu::launch(
+      {.name = "fill_kernel", .fixed_seconds = constants().memory_fixed, .memory_bytes = static_cast<double>(bytes)},
+      nullptr);
 }
 
 }  // namespace spillway::hwprofiles
