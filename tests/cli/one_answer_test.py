@@ -3,7 +3,11 @@
 
 Usage: one_answer_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
 """
+import csv
+import html
+import io
 import json
+import re
 import subprocess
 import sys
 import unittest
@@ -43,6 +47,12 @@ def leaves(value, path=""):
         yield path, value
 
 
+def shown(path):
+    """What a picture or a page says, in one line."""
+    with open(path, encoding="utf-8") as file:
+        return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", file.read())).split())
+
+
 class OneAnswer(folder_case.FolderCase):
     def ask(self, *arguments):
         result = subprocess.run([PROGRAM, *arguments, "--format", "json"], capture_output=True, text=True, timeout=240,
@@ -58,6 +68,24 @@ class OneAnswer(folder_case.FolderCase):
         for name, parts in SCENARIOS.items():
             with self.subTest(name):
                 self.check({"schema": "spillway-scenario", "version": 1, "title": name, **parts})
+
+    def test_every_face_says_the_verdict_alike(self):
+        for name, parts in SCENARIOS.items():
+            with self.subTest(name):
+                scenario = self.path("face.json", {"schema": "spillway-scenario", "version": 1, "title": name, **parts})
+                picture, page = self.path("face.svg"), self.path("face.html")
+                answer = self.ask("run", scenario, "--timeline", picture)
+                sentence = answer["verdict_words"]
+                self.assertTrue(sentence.startswith(answer["verdict"]), sentence)
+                self.assertIn(sentence, self.words("run", scenario))
+                row = next(csv.DictReader(io.StringIO(self.words("run", scenario, "--format", "csv"))))
+                self.assertEqual(row["verdict"], answer["verdict"])
+                self.words("report", "step", scenario, "--output", page)
+                for path in (picture, page):  # with its first letter large
+                    self.assertIn(sentence[1:], shown(path), path)
+
+    def words(self, *arguments):
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=240, check=False).stdout
 
     def test_a_schedule_is_followed_as_it_was_run(self):
         """Schedules that order by what stages take, and those that move activations: their plan is the step's."""
