@@ -202,6 +202,9 @@ void print_others(Context& context, const std::vector<OtherTraining>& others) {
     if (other.best) print(fmt::format("edits of {}: {}\n", other.name, edits_text(other.best->row.way.settings)));
 }
 
+// A no needs a whole search.
+bool ended_early(const FitOutcome& outcome) { return outcome.stopped || outcome.exhausted; }
+
 void print_ways(Context& context, const FitCall& call, const FitSubject& subject, const FitOutcome& outcome,
                 const std::vector<OtherTraining>& others) {
   print(context, ways_table(outcome, call.all));
@@ -214,6 +217,8 @@ void print_ways(Context& context, const FitCall& call, const FitSubject& subject
     }
   } else if (outcome.unknown() != nullptr) {
     print("\nwhether any way that was tried fits is unknown\n");
+  } else if (ended_early(outcome)) {
+    print("\nnot decided: no way that was tried fits, and the search ended early; the nearest is at the top\n");
   } else {
     print("\nno way that was tried fits; the nearest is at the top\n");
   }
@@ -271,8 +276,8 @@ void run_fit(Context& context, FitCall& call) {
     warn_of_verdict(context, unknown != nullptr ? *unknown : outcome.ways.front().row.result);
   if (!call.output.empty() && outcome.any()) write_best(subject, outcome, call.output);
   if (!call.output.empty() && !outcome.any()) note(context, "nothing fits: " + call.output + " is not written");
-  if (!outcome.any())
-    context.exit_code = unknown != nullptr && unknown->is_in_doubt() ? exit_not_known : exit_answer_is_no;
+  const bool in_doubt = unknown != nullptr && unknown->is_in_doubt();
+  if (!outcome.any()) context.exit_code = in_doubt || ended_early(outcome) ? exit_not_known : exit_answer_is_no;
 }
 
 }  // namespace

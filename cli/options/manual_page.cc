@@ -80,7 +80,7 @@ bad usage or bad input; the message says file, place, cause and remedy
 a fault of spillway
 .TP
 4
-done, and the answer is not known: what is wrong with a record touches its memory
+done, and the answer is not known: what is wrong with a record touches its memory, or a search ended early
 .TP
 130
 interrupted: Ctrl-C, a request to end (SIGTERM) or a hang-up
