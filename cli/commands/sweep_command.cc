@@ -158,10 +158,8 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
       if (asks(SweepObjective::gpu_time_per_token))
         cells.push_back(per_token(SweepObjective::gpu_time_per_token, 1e6 / 3600));
       cells.push_back(life_cell(metrics.rated_years, metrics.life_years));
-      const std::string words(to_string(row.verdict));
-      cells.push_back(row.verdict == Verdict::does_not_fit ? words
-                      : row.verdict == Verdict::fits       ? row.binding
-                                                           : row.binding + " (" + words + ")");
+      cells.push_back(row.verdict == Verdict::does_not_fit ? verdict_note(row.verdict)
+                                                           : row.binding + verdict_note(row.verdict, " (", ")"));
       cells.emplace_back(row.on_front ? "yes" : "no");
     }
     table.add(std::move(cells));

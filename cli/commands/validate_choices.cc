@@ -22,9 +22,7 @@ Table choices_table(const std::vector<SetupChoice>& choices) {
     if (!choice.skipped.empty()) continue;
     table.add({choice.published->id, choice.published->source, std::to_string(choice.gpus),
                std::to_string(choice.batch),
-               choice.published_layout + (choice.published_verdict == Verdict::fits
-                                              ? ""
-                                              : fmt::format(" ({})", to_string(choice.published_verdict))),
+               choice.published_layout + verdict_note(choice.published_verdict, " (", ")"),
                fmt::format("{:.4g}", choice.published_seconds), choice.chosen_layout,
                fmt::format("{:.4g}", choice.chosen_seconds),
                fmt::format("{:.1f}", 100 * (choice.published_seconds / choice.chosen_seconds - 1)),

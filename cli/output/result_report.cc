@@ -228,8 +228,7 @@ std::string ranks_text(const Result& result) {
   std::string text = "\n  peak reserved   idle\n";
   for (const RankResult& rank : result.ranks)
     text += fmt::format("    {:>11} {:>6}  {}{}\n", gib_text(rank.peak_reserved),
-                        rank.bubble ? percent_text(*rank.bubble) : "?", rank.name,
-                        rank.verdict == Verdict::fits ? "" : fmt::format(", {}", to_string(rank.verdict)));
+                        rank.bubble ? percent_text(*rank.bubble) : "?", rank.name, verdict_note(rank.verdict, ", "));
   return text;
 }
 

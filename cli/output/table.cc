@@ -122,6 +122,11 @@ void print_json(const nlohmann::ordered_json& document) {
 
 nlohmann::ordered_json json_document(const std::string& schema) { return {{"schema", schema}, {"version", 1}}; }
 
+std::string verdict_note(Verdict verdict, std::string_view before, std::string_view after) {
+  if (verdict == Verdict::fits) return "";
+  return fmt::format("{}{}{}{}", before, verdict == Verdict::unknown ? "fit " : "", to_string(verdict), after);
+}
+
 void put_verdict(nlohmann::ordered_json& document, Verdict verdict) {
   document["fits"] = fits_json(verdict);
   document["verdict"] = to_string(verdict);

@@ -40,6 +40,8 @@ void print_json(const nlohmann::ordered_json& document);
 nlohmann::ordered_json json_document(const std::string& schema);
 // Sets "fits" (true, false, null) and "verdict".
 void put_verdict(nlohmann::ordered_json& document, Verdict verdict);
+// Behind a name that is something else, so joined: ", tight"; "fit unknown"; "does not fit". Empty: it fits.
+std::string verdict_note(Verdict verdict, std::string_view before = "", std::string_view after = "");
 
 // "81920000 B (78.1 MiB)"; "-" for a negative count, which stands for unknown.
 std::string for_people(Bytes bytes);
