@@ -9,9 +9,9 @@
 //     is better by half a per cent. A move that lost clearly is not tried again. Then the same with moves that change
 //     the maths, unless the question wants it as it is.
 //  4. The winner without each of its techniques: what each is worth.
-// Every verdict and figure is a replay's (candidates/evaluate_ways.h). The answer is a function of the question alone, but
-// where it was stopped: by the caller, or because its time was over.
-// No proof that there is nothing better: it looks where estimates point, and one move at a time from there.
+// Every verdict and figure is a replay's (candidates/evaluate_ways.h). The answer is a function of the question alone,
+// but where it was stopped: by the caller, or because its time was over. No proof that there is nothing better: it
+// looks where estimates point, and one move at a time from there.
 #pragma once
 
 #include <cstddef>
