@@ -197,11 +197,10 @@ void PeriodicRun::check_one(std::uint32_t source, std::uint32_t target, Picos re
   const bool moves = in_window(source) || (after && is_after(op_[source]));
   if (!moves && !stands_alone(op_[source])) throw NotFolded("something waits for what was before it was regular");
   if (!moves && is_after(op_[source])) throw NotFolded("what is repeated waits for the end");
-  if (ready == start_[target]) (moves ? held_by_moving_ : held_by_old_)[target] = true;
+  if (moves && ready == start_[target]) held_by_moving_[target] = true;
 }
 
 void PeriodicRun::check_edges() {
-  held_by_old_.assign(graph_.size(), false);
   held_by_moving_.assign(graph_.size(), false);
   for (std::uint32_t a = 0; a < graph_.size(); ++a) {
     for (const ActivityGraph::Edge& edge : graph_.edges(a))
@@ -212,8 +211,9 @@ void PeriodicRun::check_edges() {
       throw NotFolded("something waits for the clock");
   }
   for (std::uint32_t a = 0; a < graph_.size(); ++a)
-    if (held_by_old_[a] && !held_by_moving_[a]) throw NotFolded("something is held by what does not move along");
-  held_by_old_ = held_by_moving_ = {};
+    if ((is_after(op_[a]) || is_repeated(op_[a])) && !held_by_moving_[a])
+      throw NotFolded("something is held by what does not move along, or by nothing");
+  held_by_moving_ = {};
 }
 
 // Each period that is repeated is the same piece of the graph as the one before it.

@@ -130,9 +130,9 @@ class PeriodicRun {
   };
   std::vector<LaneOrder> lanes_;
   std::vector<std::uint32_t> place_;  // on its lane, by activity
-  std::vector<bool> held_by_old_, held_by_moving_;
-  std::uint32_t turns_ = 1;  // the fold's periods that are repeated at once
-  Picos period_{};           // of all of them
+  std::vector<bool> held_by_moving_;  // by activity
+  std::uint32_t turns_ = 1;           // the fold's periods that are repeated at once
+  Picos period_{};                    // of all of them
   std::int64_t times_ = 0;
 };
 

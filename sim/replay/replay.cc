@@ -284,7 +284,8 @@ class Run {
     if (!outcome_.ok()) explain_failure(trace, lowered_, outcome_);
     SPILLWAY_ASSERT(executor_.check_conservation().empty());
     if (options.memory.fold == nullptr) return;
-    if (planned != nullptr || !transfer_lanes(trace).empty()) throw NotFolded("transfers");
+    if (planned != nullptr) throw NotFolded("a plan's transfers");
+    if (links_.uses_drives()) throw NotFolded("drives, whose caches fill");
     whole_.emplace(trace, *options.memory.fold, executor_.graph(), lowered_.op, executor_.starts(), executor_.ends());
   }
   // Of a folded step; else null.

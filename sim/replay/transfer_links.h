@@ -32,6 +32,7 @@ class TransferLinks {
   TransferLinks(const Trace& trace, const HardwareProfile& hardware, const PlannedTrace* planned, std::int64_t gpus,
                 const std::vector<std::int64_t>& cache_levels, ActivityGraph& graph);
 
+  [[nodiscard]] bool uses_drives() const { return uses_drives_; }
   [[nodiscard]] const CopyPaths& copies() const { return copies_; }
   [[nodiscard]] const std::vector<LaneTransfer>& lanes() const { return lanes_; }
 

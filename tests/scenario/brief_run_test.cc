@@ -69,6 +69,8 @@ void expect_same(const Result& a, const Result& b) {
     EXPECT_EQ(a.links[i].bytes, b.links[i].bytes);
     EXPECT_EQ(a.links[i].busy_fraction, b.links[i].busy_fraction);
   }
+  EXPECT_EQ(a.host_memory.known, b.host_memory.known);
+  EXPECT_EQ(a.host_memory.peak, b.host_memory.peak);
   ASSERT_EQ(a.power.has_value(), b.power.has_value());
   if (a.power) {
     EXPECT_EQ(a.power->joules, b.power->joules);
@@ -146,13 +148,31 @@ TEST(BriefRun, OneGpuOfPyTorchModules) {
   }
 }
 
-// The host optimizer's copies share a link, and a launch that waits for its kernel leaves no lag to go on.
-TEST(BriefRun, OneGpuWhoseHostWorksBesideItIsReplayedWhole) {
-  for (const char* settings : {R"("gradient_accumulation": 60, "optimizer_device": "cpu")",
-                               R"("gradient_accumulation": 60, "launch_blocking": true)",
-                               R"("gradient_accumulation": 60, "evaluate_every": 10)"}) {
+// Drives' caches fill and drain by the clock, a delayed update waits for nothing, one GPU is recorded with one lane,
+// and a launch that waits for its kernel leaves no lag to go on.
+TEST(BriefRun, WhatWorksBesideTheMicroBatchesIsReplayedWhole) {
+  for (const char* settings :
+       {R"("gradient_accumulation": 60, "data_parallel": 2, "optimizer_device": "drives")",
+        R"("gradient_accumulation": 60, "optimizer_device": "cpu")",
+        R"("gradient_accumulation": 60, "data_parallel": 2, "optimizer_device": "cpu", "delayed_update": true)",
+        R"("gradient_accumulation": 60, "launch_blocking": true)",
+        R"("gradient_accumulation": 60, "evaluate_every": 10)"}) {
     SCOPED_TRACE(settings);
     EXPECT_FALSE(folds_exactly(scenario_of("gpt2-small", settings)));
+  }
+}
+
+// Its copies come after the last micro-batch, those of weights with every one.
+TEST(BriefRun, StatesOnTheHost) {
+  for (const char* settings :
+       {R"("gradient_accumulation": 100, "micro_batch": 8, "data_parallel": 2, "optimizer_device": "cpu")",
+        R"("gradient_accumulation": 128, "tensor_parallel": 2, "optimizer_device": "cpu")",
+        R"("gradient_accumulation": 200, "optimizer_device": "cpu", "weight_device": "cpu", "data_parallel": 4,
+           "zero_stage": 3, "recompute": "full")"}) {
+    SCOPED_TRACE(settings);
+    std::size_t whole = 0, shown = 0;
+    EXPECT_TRUE(folds_exactly(scenario_of("gpt2-small", settings), &whole, &shown));
+    EXPECT_LT(shown, whole);
   }
 }
 
@@ -202,8 +222,11 @@ TEST(BriefRun, RandomScenarios) {
     settings += ", \"framework\": \"" +
                 one_of({"megatron", "megatron", "megatron_2022", "megatron_2021", "eager", "nanotron"}) + "\"";
     settings += ", \"data_parallel\": " + one_of({"1", "2", "4"}) + ", \"tensor_parallel\": " + one_of({"1", "2"});
-    settings +=
-        ", \"recompute\": \"" + one_of({"none", "full", "selective"}) + "\", \"zero_stage\": " + one_of({"0", "1"});
+    settings += ", \"recompute\": \"" + one_of({"none", "full", "selective"}) +
+                "\", \"zero_stage\": " + one_of({"0", "1", "2", "3"});
+    const std::string device = one_of({"gpu", "gpu", "cpu"});
+    settings += ", \"optimizer_device\": \"" + device + "\"";
+    if (device == "cpu") settings += ", \"weight_device\": \"" + one_of({"gpu", "cpu"}) + "\"";
     if (stages > 1)
       settings += ", \"pipeline_parallel\": " + std::to_string(stages) + ", \"pipeline_schedule\": \"" + schedule +
                   "\"" + (schedule == "interleaved" ? ", \"pipeline_chunks\": 2" : "");
