@@ -15,14 +15,6 @@ namespace {
 // more.
 constexpr std::int64_t first_shown(const TrainingSetup& setup) { return 2 * setup.pipeline_parallel + 16; }
 
-// What a plan, a technique or jitter does to a step, it does op by op.
-bool is_plain(const Scenario& scenario) {
-  const Technique* const places = technique_said(allocator_key, scenario.allocator);
-  return scenario.fold && scenario.plan.empty() && scenario.memory_plan.empty() && !scenario.offload.moves() &&
-         scenario.order == program_order_word && !scenario.jitter.is_used() &&
-         (places == nullptr || places->make == nullptr);
-}
-
 BriefRun run_loaded(LoadedScenario loaded, Detail detail) {
   loaded.options.memory.detail = detail;
   ScenarioRun run = run_traced(loaded);
@@ -31,7 +23,7 @@ BriefRun run_loaded(LoadedScenario loaded, Detail detail) {
 
 std::optional<BriefRun> run_folded(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
                                    Detail detail) {
-  if (!is_plain(scenario)) return std::nullopt;
+  if (!may_fold(scenario)) return std::nullopt;
   const ModelSpec layered = with_layers(scenario, model);
   const TrainingSetup setup = resolve(scenario.training, layered);
   std::int64_t turns = 1;
@@ -59,6 +51,14 @@ std::optional<BriefRun> run_folded(const Scenario& scenario, const ModelSpec& mo
 }
 
 }  // namespace
+
+// What a plan, a technique or jitter does to a step, it does op by op.
+bool may_fold(const Scenario& scenario) {
+  const Technique* const places = technique_said(allocator_key, scenario.allocator);
+  return scenario.fold && !scenario.model.empty() && scenario.plan.empty() && scenario.memory_plan.empty() &&
+         !scenario.offload.moves() && scenario.order == program_order_word && !scenario.jitter.is_used() &&
+         (places == nullptr || places->make == nullptr);
+}
 
 BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Detail detail) {
   if (std::optional<BriefRun> folded = run_folded(scenario, model, machine, detail)) return std::move(*folded);

@@ -15,6 +15,9 @@ struct BriefRun {
   ScenarioRun run;
 };
 
+// Whether run_briefly() may tell the scenario by a part of its micro-batches.
+bool may_fold(const Scenario& scenario);
+
 // As load() and Evaluator::run() do, with its errors.
 BriefRun run_briefly(const Scenario& scenario, Detail detail = Detail::figures, const ReadOptions& read = {});
 BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Detail detail);

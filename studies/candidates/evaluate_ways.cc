@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <oneapi/tbb/task_arena.h>
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <filesystem>
@@ -96,9 +97,10 @@ class Evaluation {
     if (stopped_) return;
     Step step;
     // What all share is made before its ways are spread: a thread that waited for it within would take up others.
-    if (const auto first = group.rows.front();
-        !is_kept(options_.store, scenarios_[first], options_.detail) && !make(step, group))
-      return;
+    const auto needs_step = [this](std::size_t row) {
+      return !may_fold(scenarios_[row]) && !is_kept(options_.store, scenarios_[row], options_.detail);
+    };
+    if (std::any_of(group.rows.begin(), group.rows.end(), needs_step) && !make(step, group)) return;
     in_parallel(group.rows.size(), [&](std::size_t i) {
       // A thread that waits inside a planner takes up no other way, whose time would count as this one's.
       oneapi::tbb::this_task_arena::isolate([&] { run_row(group.rows[i], step); });
@@ -123,6 +125,13 @@ class Evaluation {
     return generated_step(scenario, find_model(scenario.model), *machines_.of(scenario));
   }
 
+  // Of few of its micro-batches: making these is no work to share.
+  KeptReplay folded(const Scenario& scenario) {
+    return kept_brief_replay(options_.store, scenario, options_.detail, [&] {
+      return run_briefly(scenario, find_model(scenario.model), *machines_.of(scenario), options_.detail);
+    });
+  }
+
   void run_row(std::size_t index, Step& step) {
     if (stopped_) return;
     const Scenario& scenario = scenarios_[index];
@@ -130,13 +139,15 @@ class Evaluation {
     try {
       const double begin = cpu_seconds();
       HardwareProfile hardware = scenario.model.empty() ? HardwareProfile() : machines_.of(scenario)->hardware;
-      KeptReplay replay = kept_replay(options_.store, scenario, options_.detail, [&] {
-        const Trace& made = step.get([&] { return step_of(scenario); });
-        if (!scenario.model.empty()) return load(scenario, find_model(scenario.model), *machines_.of(scenario), made);
-        LoadedScenario loaded = load_captured(scenario, made);
-        hardware = loaded.hardware;
-        return loaded;
-      });
+      KeptReplay replay =
+          may_fold(scenario) ? folded(scenario) : kept_replay(options_.store, scenario, options_.detail, [&] {
+            const Trace& made = step.get([&] { return step_of(scenario); });
+            if (!scenario.model.empty())
+              return load(scenario, find_model(scenario.model), *machines_.of(scenario), made);
+            LoadedScenario loaded = load_captured(scenario, made);
+            hardware = loaded.hardware;
+            return loaded;
+          });
       const double seconds = cpu_seconds() - begin;
       row = row_of(std::move(row.way), hardware, std::move(replay));
       row.planning_seconds = seconds;
