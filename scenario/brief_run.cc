@@ -13,7 +13,7 @@ namespace {
 
 // Of a pipeline of p stages: its warm-up and its end take p micro-batches each, and periods come to be alike in some
 // more.
-constexpr std::int64_t first_shown(const TrainingSetup& setup) { return 2 * setup.pipeline_parallel + 16; }
+constexpr std::int64_t first_shown(const TrainingSetup& setup) { return 2 * setup.pipeline_parallel + 8; }
 
 BriefRun run_loaded(LoadedScenario loaded, Detail detail) {
   loaded.options.memory.detail = detail;

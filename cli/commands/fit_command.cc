@@ -4,6 +4,7 @@
 #include <oneapi/tbb/global_control.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -45,7 +46,8 @@ struct FitCall {
   FitQuestion question;
   std::string goal, output, reserve;
   std::size_t jobs = 0;
-  double seconds = 50;
+  double seconds = 0;  // 0: no limit
+  double effort = 1;
   bool all = false;
 };
 
@@ -54,6 +56,7 @@ struct FitCall {
 Json fit_way_json(const FitWay& way) {
   Json json = way_json(way.row);
   json["same_maths"] = !way.changes_maths;
+  json["runs_in"] = to_string(way.carrier);
   json["confidence"] = Json();
   if (way.row.ran())
     json["confidence"] = {{"step_time", range_json(way.row.result.step_time_range)},
@@ -90,6 +93,7 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitOutco
   for (const OtherTraining& other : others) document["other_trainings"].push_back(other_json(other));
   document["layouts_estimated"] = outcome.screened;
   document["replays"] = outcome.replayed;
+  document["work"] = outcome.work;
   document["stopped"] = outcome.stopped;
   document["exhausted"] = outcome.exhausted;
   document["warnings"] = outcome.any() ? Json(outcome.ways.front().row.result.warnings) : Json::array();
@@ -133,20 +137,36 @@ std::vector<std::string> way_cells(const WayRow& row) {
           or_dash(row.ran(), std::string(to_string(result.binding)))};
 }
 
-// The best of each family; or all.
+// Ways that train otherwise are no carrier's question first.
+std::string where_it_runs(const FitWay& way) {
+  const std::string carrier(to_string(way.carrier));
+  return way.changes_maths ? carrier + ", other numerics" : carrier;
+}
+
+bool has_gpu_only_way(const FitOutcome& outcome) {
+  return std::any_of(outcome.ways.begin(), outcome.ways.end(),
+                     [](const FitWay& way) { return way.row.works() && !way.row.result.host_memory.known; });
+}
+
+// The best of each family, the best that leaves the host alone among them; or all.
 Table ways_table(const FitOutcome& outcome, bool all) {
   Table table({"way", "fits", "step (s)", "80 % within", "tokens/s", "MFU (%)", "peak (GiB)", "memory", "life (years)",
-               "USD/Mtoken", "binds", "maths"});
+               "USD/Mtoken", "binds", "runs in"});
   std::set<std::string> families;
   std::set<std::pair<Picos, Bytes>> figures;  // what others come to by more edits says nothing new
+  bool has_gpu_only = false;
   for (const FitWay& way : outcome.ways) {
+    const bool is_gpu_only = way.row.works() && !way.row.result.host_memory.known;
+    const bool is_room_kept = families.size() + 1 == shown_ways && !has_gpu_only && !is_gpu_only;
     if (!all && (families.size() == shown_ways || families.contains(way.family))) continue;
+    if (!all && is_room_kept && has_gpu_only_way(outcome)) continue;
     const std::pair own(way.row.result.step_time, way.row.result.memory.peak_reserved);
     if (!all && way.row.ran() && !figures.insert(own).second) continue;
     families.insert(way.family);
+    has_gpu_only = has_gpu_only || is_gpu_only;
     std::vector<std::string> row = {way.row.way.name};
     for (std::string& cell : way_cells(way.row)) row.push_back(std::move(cell));
-    row.emplace_back(way.changes_maths ? "changed" : "same");
+    row.push_back(where_it_runs(way));
     table.add(std::move(row));
   }
   return table;
@@ -167,6 +187,17 @@ Table worth_table(const FitOutcome& outcome) {
   return table;
 }
 
+// Of ways that are ranked behind the best for what they are, the fastest where that is faster; else nothing.
+std::string faster_text(const FitOutcome& outcome, const char* how, bool (*is_one)(const FitWay&)) {
+  const Picos best = outcome.ways.front().row.result.step_time;
+  const auto end = outcome.ways.begin() + static_cast<std::ptrdiff_t>(outcome.fitting);
+  const auto found = std::find_if(outcome.ways.begin() + 1, end, [&](const FitWay& way) {
+    return is_one(way) && way.row.works() && way.row.result.step_time < best;
+  });
+  if (found == end) return "";
+  return fmt::format("faster {}: {}, {:.4g} s\n", how, found->row.way.name, to_seconds(found->row.result.step_time));
+}
+
 void print_best(const FitCall& call, const FitOutcome& outcome) {
   const FitWay& best = outcome.ways.front();
   std::string text =
@@ -177,8 +208,11 @@ void print_best(const FitCall& call, const FitOutcome& outcome) {
     text += fmt::format("figures of what binds, {}: {}\n", to_string(best.row.result.binding),
                         fmt::join(best.binding_provenance, ", "));
   if (const std::size_t same = outcome.best_of_same_maths(); same != 0)
-    text += same < outcome.ways.size() ? "the same maths, best: " + outcome.ways[same].row.way.name + "\n"
-                                       : "no way found that fits leaves the maths as it is\n";
+    text += same < outcome.ways.size() ? "the same numerics, best: " + outcome.ways[same].row.way.name + "\n"
+                                       : "no way found that fits leaves the numerics as they are\n";
+  text += faster_text(outcome, "under a plan of spillway.torch",
+                      [](const FitWay& way) { return way.carrier == Carrier::planner && !way.changes_maths; });
+  text += faster_text(outcome, "with other numerics", [](const FitWay& way) { return way.changes_maths; });
   print(text);
 }
 
@@ -226,9 +260,12 @@ void print_ways(Context& context, const FitCall& call, const FitSubject& subject
   std::string text = "\n";
   for (const std::string& each : subject.assumptions) text += "assumed: " + each + "\n";
   text += fmt::format("USD/Mtoken: {}\n", told_cost());
-  text += fmt::format("{} layouts estimated, {} ways replayed, {} fit{}{}\n", outcome.screened, outcome.replayed,
-                      outcome.fitting, outcome.exhausted ? "; more would be tried with --replays" : "",
-                      outcome.stopped ? "; stopped before the search had ended" : "");
+  text += fmt::format("{} layouts estimated, {} ways replayed, {} fit{}\n", outcome.screened, outcome.replayed,
+                      outcome.fitting,
+                      outcome.stopped     ? "; stopped before the search had ended"
+                      : outcome.exhausted ? "; more would be tried with --effort"
+                      : outcome.any()     ? "; no single edit of the best that was tried is better"
+                                          : "");
   print(text);
 }
 
@@ -248,6 +285,7 @@ void run_fit(Context& context, FitCall& call) {
   call.question.settings = with_reserve(call.question.settings, call.reserve);
   StoreInUse store(context, call.store);
   const Deadline deadline(call.seconds);
+  call.question.work = std::llround(static_cast<double>(call.question.work) * call.effort);
   const FitSubject subject = fit_subject(call.question);
   FitOutcome outcome;
   std::vector<OtherTraining> others;
@@ -300,8 +338,12 @@ void add_fit_command(Command& app, Context& context) {
   command->add_option("--goal", call->goal, "which of the ways that fit is best (speed)")
       ->choices(goals)
       ->type_name("GOAL");
-  command->add_flag("--same-maths", question.same_maths,
-                    "no other optimizer or precision, no updates a step late: the same arithmetic trains the model");
+  command->add_flag("--keep-numerics,--same-maths", question.same_maths,
+                    "look at no other optimizer or precision and no updates a step late");
+  command->add_flag("--any-numerics", question.any_numerics,
+                    "rank ways that change the numerics among the others, not behind them");
+  command->add_flag("--research", question.research,
+                    "also what no program at hand does: planned layouts, other allocators, orders, schedules");
   command->add_option("--sequence", question.sequence, "tokens of a sequence")
       ->check(positive_number())
       ->type_name("TOKENS");
@@ -312,10 +354,16 @@ void add_fit_command(Command& app, Context& context) {
   command->add_option("--output", call->output, "write the best way as a scenario")->to_write()->type_name("FILE");
   add_store_option(*command, call->store);
   command->add_option("--jobs", call->jobs, "threads (default: one per core)")->range(1, 1024)->type_name("N");
-  command->add_option("--budget", call->seconds, "stop after so long with the best so far (50)")
+  command
+      ->add_option("--effort", call->effort,
+                   "how much is replayed, of what the search does by default (1); the answer does not depend on the "
+                   "machine")
+      ->range(0.01, 1000.0)
+      ->type_name("N");
+  command->add_option("--budget", call->seconds, "stop after so long with the best so far")
       ->check(positive_number())
       ->type_name("SECONDS");
-  command->add_option("--replays", question.replays, "ways replayed, at most (120)")
+  command->add_option("--replays", question.replays, "ways replayed, at most (200)")
       ->check(positive_number())
       ->type_name("N");
   command->add_flag("--all", call->all, "show every way that was tried");

@@ -9,7 +9,7 @@ namespace spillway::studies {
 namespace {
 
 constexpr std::int64_t shortest_part = 4096;  // tokens of a sequence on one rank of several
-constexpr std::int64_t most_context = 64, most_layout_batch = 8, most_stages = 64;
+constexpr std::int64_t most_context = 64, most_stages = 64;
 
 bool may_share_sequence(const ModelSpec& model) { return !model.pretraining_heads && !model.reads_images(); }
 
@@ -69,35 +69,22 @@ class Layouts {
     return setup.expert_replicas() % groups == 0 ? groups : 1;
   }
 
+  // One sequence at a time, everything kept: the search goes on from there (fit_search.h).
   void cut_batch(FitPoint point) {
     TrainingSetup& setup = point.setup;
-    for (std::int64_t b = 1; b <= most_layout_batch; b *= 2) {
-      if (batch_ / setup.data_parallel % b != 0) break;
-      setup.micro_batch = b;
-      set_schedule(point, batch_ / setup.data_parallel / b);
-    }
-  }
-
-  void set_schedule(FitPoint point, std::int64_t micro_batches) {
-    TrainingSetup& setup = point.setup;
-    setup.recomputed_chunks = setup.offloaded_states = 0;
+    setup.micro_batch = 1;
+    setup.recomputed_chunks = setup.offloaded_states = setup.recompute_layers = 0;
+    setup.recompute_every = 1;
+    setup.recompute = Recompute::none;
     setup.split_backward = false;
     setup.pipeline_schedule = default_schedule;
     setup.pipeline_chunks = 1;
-    recompute(point);
-    const std::int64_t p = setup.pipeline_parallel;
+    points_.push_back(point);
+    const std::int64_t p = setup.pipeline_parallel, micro_batches = batch_ / setup.data_parallel;
     if (p == 1 || micro_batches % p != 0 || 2 * p > model_.all_layers() || model_.has_encoder()) return;
     setup.pipeline_schedule = interleaved_schedule;
     setup.pipeline_chunks = 2;
-    recompute(point);
-  }
-
-  void recompute(FitPoint point) {
-    for (const Recompute each : {Recompute::none, Recompute::selective, Recompute::full}) {
-      if (each == Recompute::selective && point.setup.flash_attention) continue;
-      point.setup.recompute = each;
-      points_.push_back(point);
-    }
+    points_.push_back(std::move(point));
   }
 
   const ModelSpec& model_;

@@ -1,5 +1,5 @@
-// Every way to spread a step over GPUs: tensor, context, pipeline, data and expert parallelism, ZeRO stage,
-// micro-batch, recomputation, 1F1B plain and interleaved.
+// Every way to spread a step over GPUs: tensor, context, pipeline, data and expert parallelism, ZeRO stage, 1F1B plain
+// and interleaved. One sequence at a time, nothing computed again.
 #pragma once
 
 #include <cstdint>

@@ -12,6 +12,7 @@
 #include "planners/offload/offload_settings.h"
 #include "planners/technique/technique_table.h"
 #include "sim/devices/memory/memory_policies.h"
+#include "studies/fit/fit_knobs.h"
 #include "studies/fit/fit_layouts.h"
 
 namespace spillway::studies {
@@ -61,6 +62,9 @@ class FitMoves::List {
 
   void add(std::string name, FitPoint point, bool is_layout = false) {
     if (seen_.insert(points_.settings(point)).second) moves_.push_back({std::move(name), std::move(point), is_layout});
+  }
+  void keep(Carrier carrier) {
+    std::erase_if(moves_, [&](const FitMove& move) { return carrier_of(points_, move.point) != carrier; });
   }
   void set(std::string name, const std::vector<std::string>& settings) {
     add(std::move(name), points_.with(from_, settings));
@@ -141,7 +145,7 @@ void FitMoves::add_state(List& list) const {
   const auto on = [](StateDevice device) { return setting(optimizer_device_key, to_string(device)); };
   const auto weights_on = [](StateDevice device) { return setting("model.weight_device", to_string(device)); };
   std::vector<StateDevice> devices = {StateDevice::gpu, StateDevice::cpu};
-  if (has_drives(list.from())) devices.push_back(StateDevice::drives);
+  if (setup.optimizer_device == StateDevice::drives) devices.push_back(StateDevice::drives);
   for (const StateDevice device : devices) {
     const std::string name(to_string(device));
     const std::string stays = weights_on(StateDevice::gpu);
@@ -157,19 +161,9 @@ void FitMoves::add_state(List& list) const {
   }
 }
 
-// Kernels that hold less, and how state and gradients are laid out.
-void FitMoves::add_forms(List& list) const {
-  const TrainingSetup& setup = list.setup();
-  for (const LossForm form : {LossForm::native, LossForm::fused, LossForm::chunked})
-    list.set(std::string(to_string(form)) + " loss", {setting("model.loss", to_string(form))});
-  list.set("fused optimizer", {setting("model.optimizer_form", to_string(OptimizerForm::fused))});
-  if (setup.tensor_parallel > 1)
-    list.set(setup.sequence_parallel ? "no sequence parallelism" : "sequence parallelism",
-             {setting("model.sequence_parallel", setup.sequence_parallel ? "false" : "true")});
-  list.set("no ZeRO", {setting(zero_key, "0")});
-  if (setup.shared_stage() == 3)
-    for (const std::int64_t ahead : {std::int64_t{0}, std::int64_t{2}})
-      list.set(fmt::format("prefetch {}", ahead), {fmt::format("model.prefetch={}", ahead)});
+void FitMoves::add_knobs(List& list) const {
+  for (const std::string& one : knob_settings(list.setup(), subject_.model->all_layers()))
+    list.set(one.substr(one.find('.') + 1), {one});
 }
 
 std::vector<FitMove> FitMoves::other_maths(const FitPoint& point) const {
@@ -187,19 +181,20 @@ std::vector<FitMove> FitMoves::other_maths(const FitPoint& point) const {
   return list.take();
 }
 
-std::vector<FitMove> FitMoves::from(const FitPoint& point, bool works) const {
+std::vector<FitMove> FitMoves::from(const FitPoint& point, bool works, Carrier carrier) const {
   List list(points_, point);
   for (FitMove& move : removals(point)) list.add(std::move(move.name), std::move(move.point));
   add_table(list, works);
   if (subject_.model) {
     add_batches(list);
-    add_forms(list);
+    add_knobs(list);
     add_state(list);
     for (FitPoint& next : neighbouring_layouts(subject_, points_, point)) {
       std::string name = points_.name(next);
       list.add(std::move(name), std::move(next), true);
     }
   }
+  list.keep(carrier);
   return list.take();
 }
 
@@ -230,12 +225,15 @@ std::vector<FitMove> FitMoves::packings(const FitPoint& point, PlanPart part) co
   for (const Technique& row : techniques())
     for (const TechniqueWay& way : row.ways)
       if (row.part == part && applies(point, way, row)) list.set(way.name, way.settings);
+  if (!question_.research) list.keep(Carrier::frameworks);
   return list.take();
 }
 
-std::optional<FitPoint> FitMoves::lean(const FitPoint& point) const {
-  if (!subject_.model || point.setup.loss == LossForm::fused) return {};
-  return points_.with(point, {setting("model.loss", to_string(LossForm::fused))});
+FitPoint FitMoves::lean(const FitPoint& point) const {
+  const TrainingSetup& setup = point.setup;
+  if (!subject_.model || setup.loss == LossForm::fused || setup.loss == LossForm::chunked) return point;
+  const bool is_whole = setup.tensor_parallel == 1 && setup.traits().pytorch;
+  return points_.with(point, {setting("model.loss", to_string(is_whole ? LossForm::chunked : LossForm::fused))});
 }
 
 std::vector<FitMove> FitMoves::removals(const FitPoint& point) const {
@@ -245,7 +243,7 @@ std::vector<FitMove> FitMoves::removals(const FitPoint& point) const {
     if (has) list.set("without " + what, settings);
   };
   if (subject_.model) {
-    without(setup.recompute != Recompute::none, recompute_way(setup.recompute) + " recomputation", {keep_all()});
+    without(setup.recompute != Recompute::none, "recomputation (" + recomputed_words(setup) + ")", {keep_all()});
     without(setup.shared_stage() > 0, fmt::format("ZeRO {}", setup.zero_stage),
             {setting(zero_key, "0"), setting("model.weight_device", to_string(StateDevice::gpu))});
     without(setup.optimizer_device != StateDevice::gpu,
@@ -276,12 +274,23 @@ std::vector<FitMove> FitMoves::removals(const FitPoint& point) const {
   return list.take();
 }
 
-std::vector<FitMove> FitMoves::savings(const FitPoint& point) const {
+std::vector<FitMove> FitMoves::activations_moved(const FitPoint& point) const {
   List list(points_, point);
   for (const Technique& row : techniques())
     for (const TechniqueWay& way : row.ways)
       if (row.key == offload_key && applies(point, way, row)) list.set(way.name, way.settings);
-  add_state(list);
+  list.keep(Carrier::planner);
+  return list.take();
+}
+
+std::vector<FitMove> FitMoves::states_on_drives(const FitPoint& point) const {
+  List list(points_, point);
+  if (!has_drives(point)) return {};
+  const std::string drives(to_string(StateDevice::drives));
+  list.set("optimizer on drives", {setting(optimizer_device_key, drives)});
+  if (point.setup.pipeline_parallel == 1)
+    list.set("weights on drives",
+             {setting(optimizer_device_key, drives), setting("model.weight_device", drives), setting(zero_key, "3")});
   return list.take();
 }
 

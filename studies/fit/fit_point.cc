@@ -59,9 +59,8 @@ std::vector<std::string> layout_words(const TrainingSetup& setup) {
 // What else of it is not as given.
 std::vector<std::string> other_words(const TrainingSetup& setup, const TrainingSetup& given) {
   std::vector<std::string> words;
-  if (setup.recompute != Recompute::none)
-    words.push_back(recompute_way(setup.recompute));
-  else if (given.recompute != Recompute::none)
+  if (setup.recompute != Recompute::none) words.push_back(recomputed_words(setup));
+  if (setup.recompute == Recompute::none && given.recompute != Recompute::none)
     words.emplace_back("nothing recomputed");
   if (setup.optimizer_device != StateDevice::gpu || given.optimizer_device != StateDevice::gpu)
     words.push_back("optimizer on " + where(setup.optimizer_device));
@@ -81,7 +80,7 @@ std::vector<std::string> other_words(const TrainingSetup& setup, const TrainingS
 
 // What the words above and the batch say nothing of, as it is set.
 std::vector<std::string> untold_words(const std::vector<std::string>& settings) {
-  constexpr std::array<std::string_view, 24> told = {"tensor_parallel",
+  constexpr std::array<std::string_view, 26> told = {"tensor_parallel",
                                                      "context_parallel",
                                                      "pipeline_parallel",
                                                      "data_parallel",
@@ -93,6 +92,8 @@ std::vector<std::string> untold_words(const std::vector<std::string>& settings) 
                                                      "pipeline_chunks",
                                                      "recomputed_chunks",
                                                      "recompute",
+                                                     "recompute_layers",
+                                                     "recompute_every",
                                                      "optimizer_device",
                                                      "weight_device",
                                                      "delayed_update",
@@ -127,6 +128,15 @@ bool shares_out_anew(const std::vector<std::string>& settings) {
 
 }  // namespace
 
+std::string recomputed_words(const TrainingSetup& setup) {
+  if (setup.recompute == Recompute::operators) return "recomputed by operators";
+  if (setup.recompute != Recompute::full) return recompute_way(setup.recompute);
+  if (setup.recompute_layers > 0)
+    return fmt::format("{} layer{} recomputed", setup.recompute_layers, setup.recompute_layers == 1 ? "" : "s");
+  if (setup.recompute_every > 1) return fmt::format("one layer in {} recomputed", setup.recompute_every);
+  return recompute_way(setup.recompute);
+}
+
 FitPoints::FitPoints(const FitSubject& subject) : subject_(subject) { given_.setup = subject.parsed.training; }
 
 FitPoint FitPoints::with(FitPoint point, const std::vector<std::string>& settings) const {
@@ -152,6 +162,10 @@ FitPoint FitPoints::with(FitPoint point, const std::vector<std::string>& setting
 }
 
 void FitPoints::drop_idle(TrainingSetup& setup) const {
+  if (setup.recompute != Recompute::full) {
+    setup.recompute_layers = given_.setup.recompute_layers;
+    setup.recompute_every = given_.setup.recompute_every;
+  }
   if (setup.data_parallel > 1 || setup.context_parallel > 1) return;
   setup.zero_stage = given_.setup.zero_stage;
   setup.shard_groups = given_.setup.shard_groups;

@@ -18,6 +18,9 @@ struct FitPoint {
   std::map<std::string, std::string> others;  // by key outside "model.": what differs from the scenario as given
 };
 
+// What a step computes again: "full", "selective", "4 layers recomputed", "recomputed by operators".
+std::string recomputed_words(const TrainingSetup& setup);
+
 class FitPoints {
  public:
   // `subject` must outlive it.
@@ -26,7 +29,8 @@ class FitPoints {
   [[nodiscard]] const FitPoint& as_given() const { return given_; }
   // With "key=value" made on top. Throws InputError for no key or value of a scenario.
   [[nodiscard]] FitPoint with(FitPoint point, const std::vector<std::string>& settings) const;
-  // One rank shares nothing out, whatever it is told to: that is then as given, and no edit.
+  // One rank shares nothing out, whatever it is told to, and a step that computes no layer again has no number of them:
+  // these are then as given, and no edit.
   void drop_idle(TrainingSetup& setup) const;
   // The value of a key outside "model." at the point: its own, else the scenario's, else, of technique and
   // allocator, what that means; empty: nobody says.

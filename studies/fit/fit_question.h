@@ -32,8 +32,13 @@ struct FitQuestion {
   std::vector<std::string> settings;  // as from --set, before everything else
   FitGoal goal = FitGoal::speed;
   bool same_maths = false;                      // no other optimizer, precision, or order of updates
+  bool any_numerics = false;                    // those ranked among the others, not behind them
+  bool research = false;                        // also what nobody can run today (fit_carrier.h)
+  bool few_layouts = false;                     // of tensor, context and pipeline parallelism one at most
   std::int64_t sequence = 0, global_batch = 0;  // 0: the scenario's own; of a model by default_batch()
-  std::int64_t replays = 120;                   // at most
+  std::int64_t replays = 200;                   // at most
+  // Layers run forward and backward in all replays, about: what the search may take, whatever the machine it runs on.
+  std::int64_t work = 40'000;
 };
 
 struct FitSubject {

@@ -112,13 +112,10 @@ FitScreen::Prepared FitScreen::prepare(const FitPoint& point) const {
   return prepared;
 }
 
-// Beyond that no measuring: all of it would have to be elsewhere.
-bool FitScreen::is_near(Bytes state) const { return state <= capacity_ * 64; }
-
 void FitScreen::measure(std::span<const Prepared> points) {
   std::vector<std::pair<const Stand*, Shape*>> wanted;
   for (const Prepared& point : points) {
-    if (!point.invalid.empty() || !is_near(point.state) || !has_alike_layers(model_, point.setup)) continue;
+    if (!point.invalid.empty() || point.state > capacity_ || !has_alike_layers(model_, point.setup)) continue;
     for (const Stand* const stand : {&point.time, &point.likely, &point.peak}) {
       const auto [at, is_new] = shapes_.try_emplace(stand->key);
       if (is_new) wanted.emplace_back(stand, &at->second);
@@ -150,14 +147,13 @@ double FitScreen::update_seconds(const TrainingSetup& setup) const {
 FitEstimate FitScreen::finish(const Prepared& prepared) const {
   FitEstimate estimate{.invalid = prepared.invalid, .peak = prepared.state, .is_bound = true};
   if (!estimate.invalid.empty()) return estimate;
-  if (!is_near(prepared.state)) estimate.invalid = "the model's state is many times the memory";
+  estimate.holds_too_much = prepared.state > capacity_;
   const auto found = shapes_.find(prepared.time.key);
   if (found == shapes_.end()) return estimate;
   if (!found->second.shape) {
     estimate.invalid = found->second.failure;
     return estimate;
   }
-  estimate.holds_too_much = prepared.state > capacity_;
   estimate.is_bound = prepared.moves || !has_closed_form(prepared.time.setup);
   const auto likely = shapes_.find(prepared.likely.key);
   const bool has_likely = has_closed_form(prepared.likely.setup) && likely != shapes_.end() && likely->second.shape;

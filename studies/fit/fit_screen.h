@@ -23,7 +23,7 @@ namespace spillway::studies {
 
 struct FitEstimate {
   std::string invalid;          // why it can't run; empty: it may
-  double seconds = 0;           // of a step; 0: not known
+  double seconds = 0;           // of a step; 0: not known, as of what holds too much
   Bytes peak{};                 // allocated on the fullest GPU; under a bound at least
   bool is_bound = false;        // not an estimate
   bool holds_too_much = false;  // its state alone is more than the memory
@@ -54,7 +54,6 @@ class FitScreen {
   [[nodiscard]] FitEstimate finish(const Prepared& prepared) const;
   [[nodiscard]] Bytes peak_of(const Prepared& prepared) const;
   void measure(std::span<const Prepared> points);
-  [[nodiscard]] bool is_near(Bytes state) const;
   [[nodiscard]] double update_seconds(const TrainingSetup& setup) const;
 
   const FitSubject& subject_;

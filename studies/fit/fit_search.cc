@@ -15,7 +15,11 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/log.h"
+#include "models/spec/training_setup_fields.h"
 #include "planners/offload/drive_life.h"
+#include "planners/offload/hybrid_search.h"
+#include "planners/offload/offload_settings.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/machine_power.h"
 #include "studies/fit/fit_layouts.h"
 #include "studies/fit/fit_screen.h"
@@ -24,11 +28,13 @@ namespace spillway::studies {
 namespace {
 
 constexpr double time_margin = 0.1, memory_margin = 0.15;  // of estimates, against replays
+constexpr double learnt_time_margin = 0.03;                // of those whose kind was replayed
+constexpr double comparable = 1.6;                         // times the best: shown beside it
 constexpr double bound_margin = 0.1;                       // of bounds, whose closed forms are off as well
-constexpr double lost_clearly = 1.05;                      // of the goal's figure: not tried again
-constexpr double trifle = 0.005;                           // of it: not worth another round
-constexpr std::size_t wave = 8;                            // replays between two looks at what is known
-constexpr std::size_t most_layouts = 24, most_savings = 40, alike_layouts = 2, most_rounds = 6;
+constexpr double trifle = 0.005;                           // of the goal's figure: not worth another round
+constexpr std::size_t wave = 4;                            // replays between two looks at what is known
+constexpr std::size_t most_layouts = 40, most_rounds = 8;
+constexpr std::int64_t largest_micro_batch = 16;
 
 // Edits that keep the sequences of a step (FitSubject::batch_edits) change nothing of it.
 std::size_t changes_of(const WayRow& row) {
@@ -38,8 +44,9 @@ std::size_t changes_of(const WayRow& row) {
       }));
 }
 
-// What ways are ranked by, less is better.
-using Rank = std::tuple<int, double, double, double, std::size_t, std::string>;
+// What ways are ranked by, less is better: whether it fits; who can do it, and whether it is the same training; how
+// surely it fits; the goal's figure to a quarter of a per cent, edits, the figure itself, step, bytes to drives.
+using Rank = std::tuple<int, int, int, double, std::size_t, double, double, double, std::string>;
 enum Class { works, tight, not_known, too_large, impossible };
 
 double figure_of(FitGoal goal, const WayRow& row) {
@@ -77,20 +84,28 @@ double written_to_drives(const Result& result) {
   return bytes;
 }
 
-Rank rank_of(FitGoal goal, const WayRow& row) {
+Class class_of(const WayRow& row) {
+  if (!row.ran()) return impossible;
+  if (row.works()) return works;
+  if (!row.result.may_fit() || !row.result.drives_refuse.empty()) return too_large;
+  return row.result.verdict() == Verdict::tight ? tight : not_known;
+}
+
+// Times and costs that differ by less are alike: fewer edits count for more.
+double about(FitGoal goal, double figure) {
+  const bool is_measure = goal == FitGoal::speed || goal == FitGoal::cost;
+  return is_measure && figure > 0 ? std::round(std::log(figure) / std::log1p(trifle / 2)) : figure;
+}
+
+Rank rank_of(FitGoal goal, const WayRow& row, int group) {
   const std::size_t edits = changes_of(row);
   const double step = to_seconds(row.result.step_time);
-  if (!row.ran()) return {impossible, 0, 0, 0, edits, row.way.name};
+  const Class is = class_of(row);
+  if (is == impossible) return {is, 0, is, 0, edits, 0, 0, 0, row.way.name};
   const double written = written_to_drives(row.result);
-  if (row.works()) return {works, figure_of(goal, row), step, written, edits, row.way.name};
-  if (row.result.may_fit() && row.result.drives_refuse.empty())
-    return {row.result.verdict() == Verdict::tight ? tight : not_known,
-            figure_of(goal, row),
-            step,
-            written,
-            edits,
-            row.way.name};
-  return {too_large, missing(row), step, written, edits, row.way.name};
+  if (is == too_large) return {is, 0, is, missing(row), edits, 0, step, written, row.way.name};
+  const double figure = figure_of(goal, row);
+  return {is == tight ? works : is, group, is, about(goal, figure), edits, figure, step, written, row.way.name};
 }
 
 struct Stopped {};
@@ -114,10 +129,15 @@ class Search {
       if (question_.goal == FitGoal::change) single_moves();
       if (subject_.model) look_at_layouts();
       if (!rows_.front().works()) single_moves();
-      climb([this](const FitPoint& point) { return moves_.from(point, found()); });
+      climb("edits of the best way",
+            [this](const FitPoint& point) { return moves_.from(point, found(), Carrier::frameworks); });
       pack_near_misses();
+      move_activations();
       search_fates();
-      climb([this](const FitPoint& point) { return moves_.other_maths(point); });
+      if (question_.research)
+        climb("edits that nobody runs",
+              [this](const FitPoint& point) { return moves_.from(point, found(), Carrier::nobody); });
+      change_numerics();
       ablate();
     } catch (const Stopped&) {
       outcome_.stopped = true;
@@ -137,18 +157,20 @@ class Search {
 
   // ---- replays ----
 
-  // Those that are new; false: the question's replays are used up, unless these come on top.
+  // Those that are new; false: what the question allows is used up, unless these come on top.
   bool replay(const std::string& what, const std::vector<FitPoint>& points, bool on_top = false) {
     std::vector<Way> fresh;
     std::vector<FitPoint> of;
     for (const FitPoint& point : points) {
       Way way = points_.way(point);
       if (!seen_.emplace(points_.settings(point), rows_.size() + fresh.size()).second) continue;
-      if (!on_top && static_cast<std::int64_t>(rows_.size() + fresh.size()) > question_.replays) {
+      const bool is_first = rows_.empty() && fresh.empty();
+      if (!on_top && !is_first && !has_room_for(point, rows_.size() + fresh.size())) {
         seen_.erase(points_.settings(point));
         outcome_.exhausted = true;
         break;
       }
+      outcome_.work += work_of(point);
       fresh.push_back(std::move(way));
       of.push_back(point);
     }
@@ -165,6 +187,26 @@ class Search {
     return !outcome_.exhausted;
   }
 
+  [[nodiscard]] bool has_room_for(const FitPoint& point, std::size_t replays) const {
+    return static_cast<std::int64_t>(replays) <= question_.replays && outcome_.work + work_of(point) <= question_.work;
+  }
+
+  // Layers run forward and backward in its replay, about: of a step that folds (scenario/brief_run.h) of the
+  // micro-batches that are shown, of one with a plan in all of them and several times.
+  [[nodiscard]] std::int64_t work_of(const FitPoint& point) const {
+    constexpr std::int64_t replays_of_plan = 6, replays_of_search = 40, shown = 8;
+    if (!subject_.model) return 0;
+    const TrainingSetup& setup = point.setup;
+    const std::int64_t all = std::max<std::int64_t>(
+        1, setup.step_sequences() / std::max<std::int64_t>(1, setup.data_parallel * setup.micro_batch));
+    const std::string fates = points_.value(point, std::string(offload_key));
+    const bool folds =
+        setup.optimizer_device == StateDevice::gpu || (setup.optimizer_device == StateDevice::cpu && setup.gpus() > 1);
+    const std::int64_t micro_batches = folds ? std::min(all, 2 * setup.pipeline_parallel + shown) : all;
+    if (fates == no_offload) return subject_.model->all_layers() * micro_batches;
+    return subject_.model->all_layers() * all * (fates == hybrid_word ? replays_of_search : replays_of_plan);
+  }
+
   void take(WayRow row, const FitPoint& point) {
     rows_.push_back(std::move(row));
     of_row_.push_back(point);
@@ -177,7 +219,14 @@ class Search {
     return !stopped_;
   }
 
-  [[nodiscard]] Rank rank(std::size_t row) const { return rank_of(question_.goal, rows_[row]); }
+  // Of what people can run and train alike, of what a planner of ours carries out, of other arithmetic, of research.
+  [[nodiscard]] int group_of(const FitPoint& point) const {
+    const Carrier carrier = carrier_of(points_, point);
+    if (carrier == Carrier::nobody) return 3;
+    if (points_.changes_maths(point) && !question_.any_numerics) return 2;
+    return carrier == Carrier::planner ? 1 : 0;
+  }
+  [[nodiscard]] Rank rank(std::size_t row) const { return rank_of(question_.goal, rows_[row], group_of(of_row_[row])); }
   [[nodiscard]] bool found() const { return best_ && rows_[*best_].works(); }
   [[nodiscard]] double best_figure() const {
     return found() ? figure_of(question_.goal, rows_[*best_]) : std::numeric_limits<double>::infinity();
@@ -210,28 +259,143 @@ class Search {
 
   void look_at(std::vector<FitPoint> layouts) {
     if (!goes_on("layouts estimated", outcome_.replayed)) throw Stopped{};
+    if (question_.few_layouts)
+      std::erase_if(layouts, [](const FitPoint& point) {
+        const TrainingSetup& s = point.setup;
+        const auto split = [](std::int64_t ranks) { return ranks > 1 ? 1 : 0; };
+        return split(s.tensor_parallel) + split(s.context_parallel) + split(s.pipeline_parallel) > 1;
+      });
     outcome_.screened += layouts.size();
-    std::vector<Candidate> candidates = estimated(std::move(layouts));
-    add_lean(candidates);
+    const std::vector<Candidate> candidates = space_over(std::move(layouts));
+    sort(too_large_);
+    for (const Candidate& one : too_large_) faster_with_room_.push_back(one.point);
     if (is_verbose())
       log_choice("search",
-                 fmt::format("{} layouts that may run, {} shapes measured", candidates.size(), screen_->shapes()));
-    const auto kind = [](const Candidate& one) { return kind_of(one.point); };
-    for (const double margin : {0.0, memory_margin})
-      replay_best("layouts replayed", candidates, {.all = most_layouts / 2, .of_kind = alike_layouts}, kind,
-                  [this, margin](const Candidate& one) { return fits_perhaps(one, margin) && fits_as_learnt(one); });
-    look_at_savings(candidates);
+                 fmt::format("{} set-ups that may run, {} shapes measured", candidates.size(), screen_->shapes()));
+    replay_best("layouts replayed", candidates, most_layouts);
+    if (!found()) replay_best("what lacks little replayed", candidates, most_layouts, memory_margin);
+    if (found()) return;
+    look_at_drives(candidates);
+    if (found()) return;
+    std::vector<Candidate> least = candidates;
+    std::stable_sort(least.begin(), least.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.estimate.peak < b.estimate.peak; });
+    if (least.size() > wave) least.resize(wave);
+    replay_best("ways that hold least replayed", least, wave, 1);
   }
 
-  // Where a layout doesn't fit, the same with kernels that hold less at no cost: they may be what opens it.
-  void add_lean(std::vector<Candidate>& candidates) {
+  // Of each layout: everything kept, one sequence at a time; where that does not fit, kernels that hold less, some or
+  // all layers computed again, the optimizer and the weights on the CPU; where there is room, more sequences at a time.
+  std::vector<Candidate> space_over(std::vector<FitPoint> layouts) {
+    std::vector<Candidate> all, large = estimated(std::move(layouts));
+    keep_fitting(large, all);
+    for (Candidate& one : large) one.point = moves_.lean(one.point);
+    large = estimated_again(std::move(large));
+    keep_fitting(large, all);
+    add_less(large, all);
+    std::vector<Candidate> on_cpu = estimated(on_the_cpu(large, false));
+    keep_fitting(on_cpu, all);
+    add_less(on_cpu, all);
+    std::vector<Candidate> fetched = estimated(on_the_cpu(large, true));
+    keep_fitting(fetched, all);
+    add_less(fetched, all);
+    too_large_ = std::move(large);
+    too_large_.insert(too_large_.end(), on_cpu.begin(), on_cpu.end());
+    std::erase_if(too_large_, [](const Candidate& one) { return one.estimate.holds_too_much; });
+    add_batches(all);
+    sort(all);
+    return all;
+  }
+  std::vector<Candidate> estimated_again(std::vector<Candidate> candidates) {
     std::vector<FitPoint> points;
-    for (const Candidate& one : candidates)
-      if (!fits_perhaps(one, 0) && one.point.setup.recompute != Recompute::selective)
-        if (std::optional<FitPoint> lean = moves_.lean(one.point)) points.push_back(std::move(*lean));
-    std::vector<Candidate> lean = estimated(std::move(points));
-    candidates.insert(candidates.end(), std::make_move_iterator(lean.begin()), std::make_move_iterator(lean.end()));
-    sort(candidates);
+    for (Candidate& one : candidates) points.push_back(std::move(one.point));
+    return estimated(std::move(points));
+  }
+
+  // Moves those that seem to fit over to `all`.
+  void keep_fitting(std::vector<Candidate>& from, std::vector<Candidate>& all) const {
+    const auto fits = [this](const Candidate& one) { return fits_perhaps(one, 0); };
+    std::copy_if(from.begin(), from.end(), std::back_inserter(all), fits);
+    std::erase_if(from, fits);
+  }
+
+  std::vector<FitPoint> on_the_cpu(const std::vector<Candidate>& from, bool with_weights) const {
+    const std::string cpu(to_string(StateDevice::cpu));
+    std::vector<std::string> edits = {setting(optimizer_device_key, cpu)};
+    if (with_weights) edits.push_back(setting("model.weight_device", cpu));
+    std::vector<FitPoint> points;
+    for (const Candidate& one : from) {
+      const TrainingSetup& setup = one.point.setup;
+      if (setup.optimizer_device != StateDevice::gpu) continue;
+      if (with_weights && setup.zero_stage != 3 && setup.shared_stage() + setup.pipeline_parallel != 1) continue;
+      points.push_back(points_.with(one.point, edits));
+    }
+    return points;
+  }
+
+  // Of those that are too large with everything kept: all layers computed again, and as many as it takes, by what
+  // lies between the two.
+  void add_less(const std::vector<Candidate>& kept, std::vector<Candidate>& all) {
+    std::map<Settings, const Candidate*> of;
+    std::vector<FitPoint> points;
+    for (const Candidate& one : kept) {
+      if (one.estimate.holds_too_much || one.point.setup.recompute != Recompute::none) continue;
+      points.push_back(points_.with(one.point, {setting(recompute_key, to_string(Recompute::full))}));
+      of[points_.settings(points.back())] = &one;
+    }
+    std::vector<Candidate> partial;
+    for (Candidate& full : estimated(std::move(points))) {
+      const Candidate& none = *of.at(points_.settings(full.point));
+      if (std::optional<Candidate> some = between(none, full)) partial.push_back(std::move(*some));
+      all.push_back(std::move(full));
+    }
+    std::move(partial.begin(), partial.end(), std::back_inserter(all));
+  }
+  [[nodiscard]] std::optional<Candidate> between(const Candidate& none, const Candidate& full) const {
+    const TrainingSetup& setup = none.point.setup;
+    const auto peak = [](const Candidate& one) { return static_cast<double>(one.estimate.peak.count()); };
+    const auto layers =
+        static_cast<double>(subject_.model->all_layers() / setup.pipeline_parallel / setup.pipeline_chunks);
+    const double room = static_cast<double>(screen_->capacity().count());
+    if (none.estimate.is_bound || full.estimate.is_bound || peak(full) >= room || peak(none) <= room) return {};
+    const double share = (peak(none) - room) / (peak(none) - peak(full)), count = std::ceil(share * layers);
+    if (count >= layers) return {};
+    Candidate some = full;
+    some.point = points_.with(full.point, {fmt::format("model.recompute_layers={:.0f}", count)});
+    some.estimate.peak = screen_->capacity();
+    some.estimate.seconds = none.estimate.seconds + count / layers * (full.estimate.seconds - none.estimate.seconds);
+    some.figure = figure_of_estimate(some.point, some.estimate);
+    return some;
+  }
+
+  // Twice as many sequences at a time, while that seems to fit.
+  void add_batches(std::vector<Candidate>& all) {
+    std::vector<Candidate> last = all;
+    for (std::int64_t b = 2; b <= largest_micro_batch && !last.empty(); b *= 2) {
+      std::vector<FitPoint> points;
+      for (const Candidate& one : last) {
+        const TrainingSetup& setup = one.point.setup;
+        const bool is_partial = setup.recompute == Recompute::full && setup.recompute_layers > 0;
+        const std::int64_t each = setup.step_sequences() / setup.data_parallel, micro_batches = each / b;
+        if (!fits_perhaps(one, 0) || one.estimate.is_bound || is_partial || each % b != 0) continue;
+        if (setup.pipeline_chunks > 1 && micro_batches % setup.pipeline_parallel != 0) continue;
+        points.push_back(points_.with(one.point, {fmt::format("model.micro_batch={}", b)}));
+      }
+      last = estimated(std::move(points));
+      std::erase_if(last, [this](const Candidate& one) { return !fits_perhaps(one, 0.05); });
+      all.insert(all.end(), last.begin(), last.end());
+    }
+  }
+
+  // The last resort.
+  void look_at_drives(const std::vector<Candidate>& candidates) {
+    constexpr std::size_t most_bases = 100, most = 12;
+    std::vector<FitPoint> points;
+    for (const Candidate& one : candidates) {
+      if (points.size() >= most_bases) break;
+      for (FitMove& move : moves_.states_on_drives(one.point)) points.push_back(std::move(move.point));
+    }
+    replay_best("states on drives replayed", estimated(std::move(points)), most);
   }
 
   std::vector<Candidate> estimated(std::vector<FitPoint> points) {
@@ -273,34 +437,49 @@ class Search {
 
   // By how far the estimates of its class were off in the replays before; a bound is as far off under one technique
   // as it is, about.
+  struct Learnt {
+    double peak = 0, time = 0, count = 0;  // sums of replayed over estimated
+  };
+  [[nodiscard]] const Learnt* learnt(const Candidate& one) const {
+    const auto known = learnt_.find(kind_of(one));
+    return known == learnt_.end() ? nullptr : &known->second;
+  }
   [[nodiscard]] bool fits_as_learnt(const Candidate& one) const {
     const double rest = one.estimate.is_bound ? 0.2 : 0.05;
-    const auto known = peak_ratios_.find(class_of(one));
-    if (known == peak_ratios_.end()) return true;
-    const double ratio = known->second.first / known->second.second;
-    return static_cast<double>(one.estimate.peak.count()) * ratio * (1 - rest) <=
-           static_cast<double>(screen_->capacity().count());
+    const Learnt* known = learnt(one);
+    return known == nullptr ||
+           static_cast<double>(one.estimate.peak.count()) * known->peak / known->count * (1 - rest) <=
+               static_cast<double>(screen_->capacity().count());
   }
   void learn(const Candidate& one) {
     const auto seen = seen_.find(points_.settings(one.point));
     if (seen == seen_.end() || !rows_[seen->second].ran() || one.estimate.peak <= Bytes(0)) return;
-    auto& [sum, count] = peak_ratios_[class_of(one)];
-    sum += static_cast<double>(rows_[seen->second].result.memory.peak_allocated.count()) /
-           static_cast<double>(one.estimate.peak.count());
-    count += 1;
-  }
-  using PeakClass = std::tuple<std::int64_t, bool, bool, bool, StateDevice, std::string>;
-  [[nodiscard]] static PeakClass class_of(const Candidate& one) {
-    const TrainingSetup& s = one.point.setup;
-    const bool pipelined = s.pipeline_parallel > 1, keeps = s.recompute == Recompute::none;
-    if (!one.estimate.is_bound) return {s.zero_stage, pipelined, s.context_parallel > 1, keeps, s.optimizer_device, ""};
-    std::string technique;
-    for (const auto& [key, text] : one.point.others) technique += key + text;
-    return {0, pipelined, false, keeps, s.optimizer_device, technique};
+    if (one.estimate.seconds <= 0) return;
+    const Result& result = rows_[seen->second].result;
+    Learnt& known = learnt_[kind_of(one)];
+    known.peak +=
+        static_cast<double>(result.memory.peak_allocated.count()) / static_cast<double>(one.estimate.peak.count());
+    known.time += to_seconds(result.step_time) / one.estimate.seconds;
+    known.count += 1;
   }
 
-  // Layouts that differ in micro-batch, schedule and kernels alone are of one kind.
-  [[nodiscard]] static std::string kind_of(const FitPoint& point) {
+  // What are of one kind are estimated about as well as each other.
+  using Kind = std::tuple<std::int64_t, bool, bool, int, StateDevice, StateDevice, std::string>;
+  [[nodiscard]] static Kind kind_of(const Candidate& one) {
+    const TrainingSetup& s = one.point.setup;
+    const bool pipelined = s.pipeline_parallel > 1;
+    const int recomputes = s.recompute == Recompute::none ? 0 : s.recompute_layers > 0 ? 1 : 2;
+    std::string technique;
+    for (const auto& [key, text] : one.point.others) technique += key + text;
+    return {one.estimate.is_bound ? 0 : s.shared_stage(),
+            pipelined,
+            s.context_parallel > 1,
+            recomputes,
+            s.optimizer_device,
+            s.weight_device,
+            technique};
+  }
+  static std::string family_of(const FitPoint& point) {
     const TrainingSetup& s = point.setup;
     std::string others;
     for (const auto& [key, text] : point.others) others += key + text;
@@ -309,13 +488,16 @@ class Search {
                        static_cast<int>(s.optimizer_device), static_cast<int>(s.weight_device), others);
   }
 
-  // Whether it could be better than what was found.
-  [[nodiscard]] bool may_beat(const Candidate& one) const {
-    if (!found()) return true;
+  // Whether it could be better than what was found, or so many times worse at most.
+  [[nodiscard]] bool may_beat(const Candidate& one, double times = 1) const {
+    if (!found() || one.estimate.seconds <= 0) return true;
+    const Learnt* known = learnt(one);
+    const double ratio =
+        (known == nullptr ? 1 - time_margin : known->time / known->count * (1 - learnt_time_margin)) / times;
     if (question_.goal == FitGoal::life || question_.goal == FitGoal::gpus)
-      return one.estimate.seconds * (1 - time_margin) < to_seconds(rows_[*best_].result.step_time);
+      return one.estimate.seconds * ratio < to_seconds(rows_[*best_].result.step_time);
     const double scale = question_.goal == FitGoal::cost ? estimate_scale() : 1;
-    return one.figure * scale * (1 - time_margin) < best_figure();
+    return one.figure * scale * ratio < best_figure();
   }
   // From GPU seconds to USD per million tokens.
   [[nodiscard]] double estimate_scale() const {
@@ -323,88 +505,48 @@ class Search {
     return usd_per_hour_ > 0 && tokens > 0 ? usd_per_hour_ / 3600 / tokens * 1e6 : 1;
   }
 
-  struct ReplayLimits {
-    std::size_t all, of_kind;
-    bool counts_failures = false;  // among those of a kind
-  };
-  // In turn, so many of each kind that work, what fails teaching which of the rest need not be tried; again, until
-  // none is left.
-  template <class Kind, class May>
-  void replay_best(const std::string& what, const std::vector<Candidate>& candidates, const ReplayLimits& limits,
-                   const Kind& kind, const May& may) {
-    std::map<std::string, std::size_t> taken;
-    std::vector<const Candidate*> next;
-    std::size_t all = 0;
-    const auto replay_next = [&] {
-      std::vector<FitPoint> points;
-      for (const Candidate* one : next) points.push_back(one->point);
-      const bool more = replay(what, points);
-      for (const Candidate* one : std::exchange(next, {})) {
-        learn(*one);
-        if (!limits.counts_failures && !works(one->point)) --taken[kind(*one)];
-      }
-      return more;
-    };
-    for (std::size_t before = all + 1; before != all;) {
-      before = all;
-      for (const Candidate& one : candidates) {
-        if (all == limits.all) break;
-        if (seen_.contains(points_.settings(one.point)) || !may(one) || (next.empty() && !may_beat(one))) continue;
-        std::size_t& alike = taken[kind(one)];
-        if (alike == limits.of_kind || is_pending(next, one)) continue;
-        ++alike;
-        ++all;
-        next.push_back(&one);
-        if (next.size() == wave && !replay_next()) return;
-      }
-      if (!replay_next()) return;
+  // So many: the best by each mechanism, for comparison, and of each kind; then the best of all, what was replayed
+  // teaching which of the rest need not be. In the order of `candidates`. margin: of memory, by which estimates may be
+  // too high.
+  void replay_best(const std::string& what, const std::vector<Candidate>& candidates, std::size_t most,
+                   double margin = 0) {
+    using Mechanism = std::tuple<StateDevice, StateDevice, int, std::string>;
+    std::set<Mechanism> mechanisms;
+    std::set<Kind> kinds;
+    std::vector<const Candidate*> compared, first, rest;
+    for (const Candidate& one : candidates) {
+      if (!fits_perhaps(one, one.estimate.is_bound ? std::max(margin, bound_margin) : margin)) continue;
+      const Kind kind = kind_of(one);
+      const bool is_first = kinds.insert(kind).second;
+      const bool is_compared =
+          mechanisms.emplace(std::get<4>(kind), std::get<5>(kind), std::get<3>(kind), std::get<6>(kind)).second;
+      (is_compared ? compared : is_first ? first : rest).push_back(&one);
     }
+    std::size_t done = 0;
+    for (const std::vector<const Candidate*>* list : {&compared, &first, &rest})
+      for (auto at = list->begin(); at != list->end() && done < most;) {
+        std::vector<const Candidate*> next;
+        for (; at != list->end() && next.size() < wave && done + next.size() < most; ++at)
+          if (!seen_.contains(points_.settings((*at)->point)) && fits_as_learnt(**at) &&
+              may_beat(**at, list == &compared ? comparable : 1))
+            next.push_back(*at);
+        if (next.empty()) break;
+        done += next.size();
+        if (!replay_all(what, next)) return;
+      }
   }
-  static bool is_pending(const std::vector<const Candidate*>& next, const Candidate& one) {
-    return std::find(next.begin(), next.end(), &one) != next.end();
-  }
-  [[nodiscard]] bool works(const FitPoint& point) const {
-    const auto seen = seen_.find(points_.settings(point));
-    return seen != seen_.end() && rows_[seen->second].works();
-  }
-
-  // ---- what holds less ----
-
-  // Each way to hold less, on the layouts that it makes fit, the fastest first by their estimates; where nothing fits,
-  // on those that then hold least, too.
-  void look_at_savings(const std::vector<Candidate>& layouts) {
-    constexpr std::size_t most_bases = 500, most_each = 2;
+  bool replay_all(const std::string& what, const std::vector<const Candidate*>& candidates) {
     std::vector<FitPoint> points;
-    std::map<Settings, std::string> names;
-    std::size_t bases = 0;
-    for (const Candidate& one : layouts) {
-      const TrainingSetup& setup = one.point.setup;
-      if (setup.recompute == Recompute::full || setup.pipeline_chunks > 1 || setup.micro_batch > 2) continue;
-      if (!fits_perhaps(one, 0) && moves_.lean(one.point)) continue;  // the lean one stands for it
-      if (bases == most_bases || !may_beat(one)) continue;
-      ++bases;
-      for (FitMove& move : moves_.savings(one.point))
-        if (names.emplace(points_.settings(move.point), move.name).second) points.push_back(std::move(move.point));
-    }
-    std::vector<Candidate> candidates = estimated(std::move(points));
-    const auto kind = [&](const Candidate& one) { return names.at(points_.settings(one.point)); };
-    for (const double margin : {0.0, memory_margin})
-      replay_best("ways to hold less replayed", candidates, {.all = most_savings / 2, .of_kind = most_each}, kind,
-                  [&](const Candidate& one) {
-                    return fits_perhaps(one, one.estimate.is_bound ? bound_margin : margin) && fits_as_learnt(one);
-                  });
-    if (found()) return;
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.estimate.peak < b.estimate.peak; });
-    replay_best("ways that hold least replayed", candidates,
-                {.all = most_savings, .of_kind = most_each, .counts_failures = true}, kind,
-                [](const Candidate& /*one*/) { return true; });
+    for (const Candidate* one : candidates) points.push_back(one->point);
+    const bool more = replay(what, points);
+    for (const Candidate* one : candidates) learn(*one);
+    return more;
   }
 
   // ---- one move at a time ----
 
   void single_moves() {
-    std::vector<FitMove> moves = moves_.from(points_.as_given(), rows_.front().works());
+    std::vector<FitMove> moves = moves_.from(points_.as_given(), rows_.front().works(), Carrier::frameworks);
     if (question_.goal != FitGoal::change) drop_hopeless(moves);
     std::vector<FitPoint> points;
     for (FitMove& move : moves) points.push_back(std::move(move.point));
@@ -417,7 +559,7 @@ class Search {
     constexpr double by_packing = 0.1;  // of the capacity
     std::vector<std::size_t> misses;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const Class is = static_cast<Class>(std::get<0>(rank(i)));
+      const Class is = class_of(rows_[i]);
       const MemoryResult& memory = rows_[i].result.memory;
       const bool is_near = is == tight || (is == too_large && rows_[i].result.drives_refuse.empty() &&
                                            rows_[i].result.host_memory.verdict() != Verdict::does_not_fit);
@@ -442,13 +584,52 @@ class Search {
     replay("what lacks little memory packed better", points);
   }
 
+  // Activations that leave, where the step would be faster if it had the room: as given, as the best, as what was
+  // estimated to be faster than it.
+  void move_activations() {
+    constexpr std::size_t most = 8, most_bases = 12;
+    std::vector<FitPoint> bases = {points_.as_given()}, points;
+    if (best_) bases.push_back(of_row_[*best_]);
+    for (const FitPoint& base : faster_with_room_)
+      if (bases.size() < most_bases) bases.push_back(base);
+    for (FitPoint& base : bases) {
+      if (subject_.model) base = points_.with(base, {setting(recompute_key, to_string(Recompute::none))});
+      for (FitMove& move : moves_.activations_moved(base)) points.push_back(std::move(move.point));
+    }
+    if (!screen_) {
+      replay("activations moved", points);
+      return;
+    }
+    replay_best("activations moved", estimated(std::move(points)), most);
+  }
+
   // As given, and on the way to the best.
   void search_fates() {
     std::vector<FitPoint> points;
     for (FitMove& move : moves_.searched(points_.as_given()))
       if (is_worth_searching(move.point)) points.push_back(std::move(move.point));
     replay("fates of single tensors searched", points);
-    if (found()) climb([this](const FitPoint& point) { return moves_.searched(point); });
+    if (found()) climb("fates searched", [this](const FitPoint& point) { return moves_.searched(point); });
+  }
+
+  // What trains otherwise, on the layout of the best way and its neighbours: with everything on the GPUs, which less
+  // state may have room for, and as the best way is.
+  void change_numerics() {
+    constexpr std::size_t most_each = 3;
+    if (question_.same_maths || !subject_.model || !best_) return;
+    FitPoint base = points_.with(of_row_[*best_],
+                                 {setting(optimizer_device_key, to_string(StateDevice::gpu)),
+                                  setting("model.weight_device", to_string(StateDevice::gpu)),
+                                  setting(recompute_key, to_string(Recompute::none)), setting(offload_key, no_offload),
+                                  "model.micro_batch=1", "model.delayed_update=false"});
+    std::vector<FitPoint> layouts = neighbouring_layouts(subject_, points_, base);
+    layouts.push_back(base);
+    std::map<std::string, std::vector<FitPoint>> by_move;
+    for (const FitPoint& layout : layouts)
+      for (FitMove& move : moves_.other_maths(layout)) by_move[move.name].push_back(std::move(move.point));
+    for (auto& [name, points] : by_move)
+      replay_best("other numerics: " + name, space_over(std::move(points)), most_each);
+    if (found()) climb("other numerics", [this](const FitPoint& point) { return moves_.other_maths(point); });
   }
 
   // The scenario as given with its tensors' fates searched: not where its state alone is too much, nor where it would
@@ -463,31 +644,51 @@ class Search {
            rows_.front().result.step_time < rows_[*best_].result.step_time;
   }
 
-  // While the last round was worth another.
+  // While the last round was worth another: all edits of the best way, then those again that made it better before,
+  // and at last all that were not tried on what came of it.
   template <class Moves>
-  void climb(const Moves& moves_from) {
+  void climb(const std::string& what, const Moves& moves_from) {
     std::set<std::string> lost;
     for (std::size_t round = 0; round < most_rounds && best_; ++round) {
       const std::size_t from = *best_;
       std::vector<FitMove> moves = moves_from(of_row_[from]);
-      std::erase_if(moves, [&](const FitMove& move) { return lost.contains(move.name); });
+      const bool is_whole = lost.empty();
+      std::erase_if(moves,
+                    [&](const FitMove& move) { return lost.contains(move.name) || is_idle(move, of_row_[from]); });
       drop_hopeless(moves);
       std::vector<FitPoint> points;
       for (const FitMove& move : moves) points.push_back(move.point);
-      const bool more = replay(fmt::format("moves from the best way, round {}", round + 1), points);
+      const bool more = replay(fmt::format("{}, round {}", what, round + 1), points);
       for (const FitMove& move : moves)
         if (!move.is_layout && lost_to(move.point, from)) lost.insert(move.name);
-      if (!more || !is_worth_another(from)) return;
+      if (!more) return;
+      if (is_worth_another(from)) continue;
+      if (is_whole) return;
+      lost.clear();  // what lost elsewhere may gain here
+    }
+  }
+
+  // Makes the same step: keys that have no effect there.
+  [[nodiscard]] bool is_idle(const FitMove& move, const FitPoint& from) const {
+    if (!subject_.model || move.point.others != from.others) return false;
+    try {
+      const TrainingSetup a = step_setup(*subject_.model, resolve(move.point.setup, *subject_.model));
+      const TrainingSetup b = step_setup(*subject_.model, resolve(from.setup, *subject_.model));
+      const std::vector<std::string>& keys = training_setup_keys();
+      return std::all_of(keys.begin(), keys.end(),
+                         [&](const std::string& key) { return field_text(a, key) == field_text(b, key); });
+    } catch (const InputError&) {
+      return true;  // no set-up
     }
   }
 
   // Whether the best way now is better than this one by more than a trifle.
   [[nodiscard]] bool is_worth_another(std::size_t from) const {
     if (*best_ == from || rank(*best_) >= rank(from)) return false;
-    const Rank now = rank(*best_), before = rank(from);
-    if (std::get<0>(now) != std::get<0>(before)) return true;
-    const double a = std::get<1>(now), b = std::get<1>(before);
-    return !(std::abs(a - b) <= trifle * std::abs(b)) || std::get<2>(now) < (1 - trifle) * std::get<2>(before);
+    if (!rows_[from].works()) return true;
+    const double a = figure_of(question_.goal, rows_[*best_]), b = figure_of(question_.goal, rows_[from]);
+    return !(std::abs(a - b) <= trifle * std::abs(b)) ||
+           to_seconds(rows_[*best_].result.step_time) < (1 - trifle) * to_seconds(rows_[from].result.step_time);
   }
 
   // By their estimates.
@@ -508,10 +709,7 @@ class Search {
 
   [[nodiscard]] bool lost_to(const FitPoint& point, std::size_t from) const {
     const auto seen = seen_.find(points_.settings(point));
-    if (seen == seen_.end()) return false;
-    const Rank a = rank(seen->second), b = rank(from);
-    if (std::get<0>(a) != std::get<0>(b)) return std::get<0>(a) > std::get<0>(b);
-    return std::get<1>(a) > 0 ? std::get<1>(a) > lost_clearly * std::get<1>(b) : std::get<1>(a) > std::get<1>(b);
+    return seen != seen_.end() && rank(seen->second) >= rank(from);
   }
 
   // ---- the end ----
@@ -540,7 +738,8 @@ class Search {
       outcome_.fitting += rows_[row].is_yes() ? 1 : 0;
       FitWay& way = outcome_.ways.emplace_back();
       way.row = rows_[row];
-      way.family = kind_of(of_row_[row]);
+      way.family = family_of(of_row_[row]);
+      way.carrier = carrier_of(points_, of_row_[row]);
       way.changes_maths = points_.changes_maths(of_row_[row]);
       if (way.row.ran()) way.binding_provenance = binding_provenance(way.row.result, subject_.hardware);
     }
@@ -590,7 +789,9 @@ class Search {
   std::vector<FitPoint> of_row_;
   std::map<Settings, std::size_t> seen_;  // rows by their edits
   std::optional<std::size_t> best_;
-  std::map<PeakClass, std::pair<double, double>> peak_ratios_;  // replayed over estimated: sum, count
+  std::map<Kind, Learnt> learnt_;
+  std::vector<Candidate> too_large_;        // of space_over(), with everything kept
+  std::vector<FitPoint> faster_with_room_;  // of these, the fastest first
   std::vector<std::pair<std::string, std::size_t>> worth_;
   bool stopped_ = false;
 };

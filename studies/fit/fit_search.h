@@ -29,6 +29,7 @@ namespace spillway::studies {
 struct FitWay {
   WayRow row;
   std::string family;                           // of ways that differ in micro-batch, schedule and kernels alone
+  Carrier carrier = Carrier::frameworks;        // who can run it
   bool changes_maths = false;                   // FitPoints::changes_maths()
   std::vector<std::string> binding_provenance;  // of what ran (binding_provenance.h)
 };
@@ -45,8 +46,9 @@ struct FitOutcome {
   std::vector<FitAblation> worth;  // of ways[0], where that fits
   std::size_t screened = 0;        // layouts that were estimated
   std::size_t replayed = 0;
+  std::int64_t work = 0;   // of FitQuestion::work, what was taken
   bool stopped = false;    // by the caller or the clock: the best so far
-  bool exhausted = false;  // more was to be tried than the question's replays
+  bool exhausted = false;  // more was to be tried than the question's replays or its work
 
   [[nodiscard]] bool any() const { return fitting > 0; }
   // Of the first way that may fit for all that is known, while none is known to; null: there is none.

@@ -1,5 +1,6 @@
 #include "studies/fit/other_training.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/input_error.h"
@@ -9,13 +10,16 @@ namespace spillway::studies {
 namespace {
 
 constexpr std::int64_t most_replays = 24;  // of each training
+constexpr std::int64_t share_of_work = 8;  // of the question's, as much for each
 
 OtherTraining with(FitQuestion question, std::string name, Trainable trainable, const FitOptions& options,
                    bool& stopped) {
   const std::string said = setting("model.trainable", to_string(trainable));
   question.settings.push_back(said);
   question.same_maths = true;
-  question.replays = most_replays;
+  question.replays = std::min(question.replays, most_replays);
+  question.work /= share_of_work;
+  question.few_layouts = true;
   OtherTraining found{.name = std::move(name), .best = {}, .refusal = {}};
   FitOutcome outcome;
   try {

@@ -5,14 +5,17 @@
 
 #include <atomic>
 #include <set>
+#include <span>
 
 #include "base/stop.h"
 #include "planners/offload/hybrid_search.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluator.h"
+#include "studies/fit/fit_knobs.h"
 #include "studies/fit/fit_search.h"
 #include "studies/fit/other_training.h"
 #include "studies/sweep/layout_sweep.h"
+#include "tests/test_size.h"
 
 namespace spillway::studies {
 namespace {
@@ -28,13 +31,22 @@ FitQuestion tight(const std::string& bytes) {
 
 double seconds(const WayRow& row) { return to_seconds(row.result.step_time); }
 
+// Of all that fit, whoever can run it: what people can run stands first.
+const WayRow& fastest_of(const FitOutcome& outcome) {
+  const WayRow* best = nullptr;
+  for (const FitWay& way : outcome.ways)
+    if (way.row.works() && (best == nullptr || way.row.result.step_time < best->result.step_time)) best = &way.row;
+  return *best;
+}
+
 TEST(FindFit, IsNeverWorseThanRunAndOffloadPlans) {
   for (const char* bytes : {"8000000000", "2600000000"}) {
-    const FitQuestion question = tight(bytes);
+    FitQuestion question = tight(bytes);
+    question.research = true;
     const FitSubject subject = fit_subject(question);
     const FitOutcome outcome = find_fit(question, subject);
     ASSERT_TRUE(outcome.any()) << bytes;
-    const WayRow& best = outcome.ways.front().row;
+    const WayRow& best = fastest_of(outcome);
     // As given, and under each technique by itself.
     std::vector<Way> ways = {{"as given", {}}};
     for (const TechniqueWay* way : technique_ways())
@@ -42,7 +54,7 @@ TEST(FindFit, IsNeverWorseThanRunAndOffloadPlans) {
         ways.push_back({way->name, way->settings});
     for (const WayRow& row : evaluate_ways(subject.scenario, ways))
       if (row.works()) {
-        EXPECT_LE(seconds(best), seconds(row)) << row.way.name;
+        EXPECT_LE(seconds(best), 1.0025 * seconds(row)) << row.way.name;
       }
     // As `plan offload` does it.
     const LoadedScenario loaded = load(subject.parsed);
@@ -66,18 +78,24 @@ TEST(FindFit, FiguresAreThoseOfRun) {
   EXPECT_EQ(alone.fingerprint, best.result.fingerprint);
   EXPECT_EQ(alone.step_time, best.result.step_time);
   EXPECT_EQ(alone.memory.peak_reserved, best.result.memory.peak_reserved);
-  // Ranked: those that fit first, by the goal; no way twice.
+  // Ranked: those that fit first, what people can run and train alike before all else, by the goal within a quarter of
+  // a per cent; no way twice.
   std::set<std::vector<std::string>> seen;
+  const auto group = [](const FitWay& way) {
+    return way.carrier == Carrier::nobody ? 3 : way.changes_maths ? 2 : way.carrier == Carrier::planner ? 1 : 0;
+  };
   for (std::size_t i = 0; i < outcome.ways.size(); ++i) {
     const WayRow& row = outcome.ways[i].row;
     EXPECT_TRUE(seen.insert(row.way.settings).second) << row.way.name;
     EXPECT_EQ(row.is_yes(), i < outcome.fitting);
-    if (i > 0 && i < outcome.fitting) {
-      EXPECT_LE(seconds(outcome.ways[i - 1].row), seconds(row));
-    }
+    if (i == 0 || i >= outcome.fitting) continue;
+    const FitWay& before = outcome.ways[i - 1];
+    EXPECT_LE(group(before), group(outcome.ways[i]));
+    if (group(before) != group(outcome.ways[i]) || before.row.works() != row.works()) continue;
+    EXPECT_LE(seconds(before.row), 1.005 * seconds(row));
   }
   for (const FitAblation& each : outcome.worth) {
-    EXPECT_FALSE(outcome.ways[each.way].row.works() && seconds(outcome.ways[each.way].row) < seconds(best));
+    EXPECT_FALSE(outcome.ways[each.way].row.works() && 1.005 * seconds(outcome.ways[each.way].row) < seconds(best));
     EXPECT_NE(each.way, 0U);
   }
 }
@@ -108,6 +126,86 @@ TEST(FindFit, EditsAreOfTheScenarioAsItWas) {
   }
 }
 
+// What an experienced person tries first, written down by hand: the search is beaten by none of it.
+struct Asked {
+  const char *model, *machine;
+  std::int64_t sequence, batch;
+};
+std::vector<std::vector<std::string>> recipes(std::int64_t gpus, std::int64_t in_machine) {
+  const auto layout = [gpus](std::int64_t t, std::int64_t c, std::int64_t p, int zero) {
+    return std::vector<std::string>{fmt::format("model.tensor_parallel={}", t),
+                                    fmt::format("model.sequence_parallel={}", t > 1),
+                                    fmt::format("model.context_parallel={}", c),
+                                    fmt::format("model.pipeline_parallel={}", p),
+                                    fmt::format("model.data_parallel={}", gpus / t / c / p),
+                                    fmt::format("model.zero_stage={}", zero)};
+  };
+  std::vector<std::vector<std::string>> all;
+  const std::vector<std::vector<std::string>> layouts = {
+      layout(1, 1, 1, 3), layout(in_machine, 1, 1, 1), layout(in_machine / 2, 2, 1, 3), layout(in_machine / 2, 1, 1, 3),
+      layout(in_machine, 1, gpus / in_machine, 1)};
+  const std::vector<std::vector<std::string>> edits = {
+      {},
+      {"model.recompute=full"},
+      {"model.recompute=full", "model.recompute_every=2"},
+      {"model.optimizer_device=cpu", "model.loss=fused"},
+      {"model.optimizer_device=cpu", "model.recompute=full", "model.loss=fused"}};
+  for (const auto& one : layouts)
+    for (const auto& more : edits) {
+      all.push_back(one);
+      all.back().insert(all.back().end(), more.begin(), more.end());
+    }
+  return all;
+}
+
+TEST(FindFit, IsNotBeatenByRecipes) {
+  const std::vector<Asked> all = {{"llama-2-7b", "4xa100-40gb", 2048, 32},  {"llama-3-70b", "8xh100", 8192, 64},
+                                  {"llama-3-70b", "16xh100", 8192, 64},     {"llama-3-8b", "4xh100", 32768, 16},
+                                  {"llama-3-8b", "8xh100", 131072, 8},      {"qwen2.5-7b", "2xrtx-4090", 2048, 64},
+                                  {"llama-2-13b", "8xa100-40gb", 4096, 64}, {"mixtral-8x7b", "8xb200", 8192, 64}};
+  const std::size_t asked = test::is_full_size() ? all.size() : 2;
+  for (const Asked& one : std::span(all).first(asked)) {
+    SCOPED_TRACE(fmt::format("{} on {}", one.model, one.machine));
+    const FitQuestion question{.what = one.model,
+                               .machine = one.machine,
+                               .same_maths = true,
+                               .sequence = one.sequence,
+                               .global_batch = one.batch};
+    const FitSubject subject = fit_subject(question);
+    const FitOutcome outcome = find_fit(question, subject);
+    ASSERT_TRUE(outcome.any());
+    std::vector<Way> ways;
+    for (auto& settings : recipes(subject.gpus, std::min(subject.gpus, subject.hardware.gpu_count)))
+      ways.push_back({fmt::format("{}", fmt::join(settings, " ")), settings});
+    for (const WayRow& row : evaluate_ways(subject.scenario, ways))
+      if (row.works()) {
+        EXPECT_LE(seconds(fastest_of(outcome)), 1.01 * seconds(row)) << row.way.name;
+      }
+  }
+}
+
+// Nor by any single edit of its answer, of all keys that leave the question as it is.
+TEST(FindFit, NoSingleEditOfItsAnswerIsBetter) {
+  FitQuestion question{
+      .what = "gpt2-medium", .machine = "8xa100", .same_maths = true, .sequence = 1024, .global_batch = 32};
+  question.settings = {"memory.capacity_bytes=9000000000"};
+  const FitSubject subject = fit_subject(question);
+  const FitOutcome outcome = find_fit(question, subject);
+  ASSERT_TRUE(outcome.any());
+  EXPECT_FALSE(outcome.exhausted);
+  const WayRow& best = outcome.ways.front().row;
+  std::vector<Way> ways;
+  for (const std::string& edit : knob_settings(scenario_of(subject.scenario, best.way.settings).training, 24)) {
+    ways.push_back({edit, best.way.settings});
+    ways.back().settings.push_back(edit);
+  }
+  EXPECT_GT(ways.size(), 8U);
+  for (const WayRow& row : evaluate_ways(subject.scenario, ways))
+    if (row.works()) {
+      EXPECT_LE(seconds(best), 1.01 * seconds(row)) << row.way.name;
+    }
+}
+
 TEST(FindFit, DoesNotDependOnThreads) {
   const FitQuestion question = tight("2600000000");
   const FitSubject subject = fit_subject(question);
@@ -135,7 +233,7 @@ TEST(FindFit, IsNeverWorseThanTheSearchOfLayouts) {
     SweepStore store;
     const SweepOutcome layouts = run_sweep(layout_sweep(subject.scenario.text, "layouts.json", "", space), {}, store);
     if (const SweepRow* fastest = fastest_layout(layouts)) {
-      EXPECT_LE(seconds(outcome.ways.front().row), fastest->replayed.step_seconds) << recompute;
+      EXPECT_LE(seconds(outcome.ways.front().row), 1.0025 * fastest->replayed.step_seconds) << recompute;
     }
   }
 }
