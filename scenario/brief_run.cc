@@ -12,8 +12,11 @@ namespace spillway::scenario {
 namespace {
 
 // Of a pipeline of p stages: its warm-up and its end take p micro-batches each, and periods come to be alike in some
-// more.
-constexpr std::int64_t first_shown(const TrainingSetup& setup) { return 2 * setup.pipeline_parallel + 8; }
+// more; on one stage they soon are.
+std::int64_t first_shown(const TrainingSetup& setup) {
+  const std::int64_t p = setup.pipeline_parallel;
+  return 2 * p + (p > 1 ? 16 : 8);
+}
 
 BriefRun run_loaded(LoadedScenario loaded, Detail detail) {
   loaded.options.memory.detail = detail;

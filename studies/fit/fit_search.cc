@@ -194,7 +194,7 @@ class Search {
   // Layers run forward and backward in its replay, about: of a step that folds (scenario/brief_run.h) of the
   // micro-batches that are shown, of one with a plan in all of them and several times.
   [[nodiscard]] std::int64_t work_of(const FitPoint& point) const {
-    constexpr std::int64_t replays_of_plan = 6, replays_of_search = 40, shown = 8;
+    constexpr std::int64_t replays_of_plan = 6, replays_of_search = 40;
     if (!subject_.model) return 0;
     const TrainingSetup& setup = point.setup;
     const std::int64_t all = std::max<std::int64_t>(
@@ -202,7 +202,8 @@ class Search {
     const std::string fates = points_.value(point, std::string(offload_key));
     const bool folds =
         setup.optimizer_device == StateDevice::gpu || (setup.optimizer_device == StateDevice::cpu && setup.gpus() > 1);
-    const std::int64_t micro_batches = folds ? std::min(all, 2 * setup.pipeline_parallel + shown) : all;
+    const std::int64_t micro_batches =
+        folds ? std::min(all, 2 * setup.pipeline_parallel + (setup.pipeline_parallel > 1 ? 16 : 8)) : all;
     if (fates == no_offload) return subject_.model->all_layers() * micro_batches;
     return subject_.model->all_layers() * all * (fates == hybrid_word ? replays_of_search : replays_of_plan);
   }
