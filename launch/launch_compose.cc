@@ -243,6 +243,9 @@ void compose_state(LaunchLedger& ledger) {
     if (stage == 3) ledger.set("model.weight_device", "cpu", "weights are offloaded along with their state");
   }
   const bool on_gpu = ledger.chosen("model.optimizer_device").value_or("gpu") == "gpu";
+  if (!on_gpu)
+    ledger.leave_out("model.master_remainders", IgnoreReason::no_effect,
+                     "master weights are with the optimizer, which is not on the GPU");
   if (ledger.chosen("model.weight_device").value_or("gpu") != "gpu" && (stage != 3 || on_gpu))
     ledger.leave_out("model.weight_device", IgnoreReason::not_said,
                      "weights leave the GPU under stage 3 with the optimizer on the CPU only");

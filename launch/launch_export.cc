@@ -164,8 +164,9 @@ class Exporter {
     for (const LaunchFormat format : formats())
       for (const LaunchFlag& row : launch_flags())
         if (row.format == format && row.exported) write(row, made);
+    pass_checks(made);
     made.text = target_.write(written_, scenario_, setup_);
-    made.unsaid = std::move(said_.unsaid);
+    made.unsaid.insert(made.unsaid.end(), said_.unsaid.begin(), said_.unsaid.end());
     rest(made);
     return made;
   }
@@ -191,11 +192,50 @@ class Exporter {
     written_.push_back({&row, *value});
   }
 
+  [[nodiscard]] Written* written(std::string_view flag) {
+    const auto found =
+        std::find_if(written_.begin(), written_.end(), [&](const Written& each) { return each.row->flag == flag; });
+    return found == written_.end() ? nullptr : &*found;
+  }
+  void put(std::string_view flag, std::string value, LaunchExport& made) {
+    Written* const there = written(flag);
+    if (there == nullptr) return written_.push_back({find_flag(target_.program, flag), std::move(value)});
+    there->value = value;
+    for (SaidKey& each : made.said)
+      if (each.flag == flag) each.as = value;
+  }
+
+  // What the framework's own program asserts of its arguments before it starts.
+  void pass_checks(LaunchExport& made) {
+    if (target_.program == megatron) {
+      // megatron/training/arguments.py, validate_args()
+      if (written("optimizer-cpu-offload") != nullptr) put("use-precision-aware-optimizer", "true", made);
+      const Written *positions = written("max-position-embeddings"), *sequence = written("seq-length");
+      if (positions != nullptr && sequence != nullptr &&
+          whole_number(positions->value).value_or(0) < whole_number(sequence->value).value_or(0))
+        put("max-position-embeddings", std::string(sequence->value), made);
+    }
+    // deepspeed/runtime/zero/config.py: the optimizer leaves under stages 1 to 3 alone
+    const Written* const stage = target_.program == deepspeed ? written("zero_optimization.stage") : nullptr;
+    if (stage == nullptr || stage->value != "0" || setup_.optimizer_device == StateDevice::gpu) return;
+    put("zero_optimization.stage", "1", made);
+    if (setup_.data_parallel * setup_.context_parallel > 1)
+      made.unsaid.push_back({"model.zero_stage", "0", "DeepSpeed moves the optimizer under stages 1 to 3 alone"});
+  }
+
   // What the framework does by itself, for a key that no flag says.
   [[nodiscard]] std::string by_itself(const std::string& key, const TrainingSetup& usual) const {
     for (const LaunchDefault& each : launch_defaults())
       if (each.format == target_.program && each.fact == "model." + key) return std::string(each.value);
     return field_text(usual, key);
+  }
+
+  // Whose kernels the target's program runs, whatever the scenario says.
+  [[nodiscard]] std::string own_framework() const {
+    const Framework own = target_.program == megatron ? Framework::megatron
+                          : target_.program == hf     ? Framework::huggingface
+                                                      : Framework::eager;
+    return std::string(framework_words()[own].name);
   }
 
   void rest(LaunchExport& made) const {
@@ -213,6 +253,13 @@ class Exporter {
       made.unsaid.push_back({"plan", scenario_.plan, "no framework's flag carries out a plan"});
     if (!scenario_.memory_plan.empty())
       made.unsaid.push_back({"memory.plan", scenario_.memory_plan, "no framework's flag carries out a plan"});
+    constexpr std::string_view model = "model.";
+    const std::vector<std::string>& keys = training_setup_keys();
+    for (UnsaidKey& each : made.unsaid) {
+      const std::string key = each.key.starts_with(model) ? each.key.substr(model.size()) : "";
+      if (std::find(keys.begin(), keys.end(), key) != keys.end())
+        each.otherwise = key == "framework" ? own_framework() : by_itself(key, usual);
+    }
   }
 
   const Scenario& scenario_;

@@ -1,6 +1,7 @@
 // A scenario to what a framework is launched with: the other way through launch_table.h.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ struct SaidKey {
 };
 struct UnsaidKey {
   std::string key, value, reason;
+  std::optional<std::string> otherwise{};  // what the framework does by itself; none: nobody knows
 };
 
 // Each key that matters is said, unsaid, or what the framework does by itself.

@@ -45,8 +45,9 @@ std::size_t changes_of(const WayRow& row) {
 }
 
 // What ways are ranked by, less is better: whether it fits; who can do it, and whether it is the same training; how
-// surely it fits; the goal's figure to a quarter of a per cent, edits, the figure itself, step, bytes to drives.
-using Rank = std::tuple<int, int, int, double, std::size_t, double, double, double, std::string>;
+// surely it fits; the goal's figure to a quarter of a per cent; whether drives are written or the host has a part in
+// it; edits; the figure itself, step, bytes to drives.
+using Rank = std::tuple<int, int, int, double, int, std::size_t, double, double, double, std::string>;
 enum Class { works, tight, not_known, too_large, impossible };
 
 double figure_of(FitGoal goal, const WayRow& row) {
@@ -101,11 +102,12 @@ Rank rank_of(FitGoal goal, const WayRow& row, int group) {
   const std::size_t edits = changes_of(row);
   const double step = to_seconds(row.result.step_time);
   const Class is = class_of(row);
-  if (is == impossible) return {is, 0, is, 0, edits, 0, 0, 0, row.way.name};
+  if (is == impossible) return {is, 0, is, 0, 0, edits, 0, 0, 0, row.way.name};
   const double written = written_to_drives(row.result);
-  if (is == too_large) return {is, 0, is, missing(row), edits, 0, step, written, row.way.name};
+  const int tier = written > 0 ? 2 : row.result.host_memory.known ? 1 : 0;
+  if (is == too_large) return {is, 0, is, missing(row), tier, edits, 0, step, written, row.way.name};
   const double figure = figure_of(goal, row);
-  return {is == tight ? works : is, group, is, about(goal, figure), edits, figure, step, written, row.way.name};
+  return {is == tight ? works : is, group, is, about(goal, figure), tier, edits, figure, step, written, row.way.name};
 }
 
 struct Stopped {};

@@ -941,8 +941,10 @@ class FitTest(ProgramTest):
         for key in ("fingerprint", "fits", "verdict", "step_time_ns", "tokens_per_second", "mfu",
                     "peak_allocated_bytes", "peak_reserved_bytes", "binding_resource"):
             self.assertEqual(way[key], run[key], key)
-        for other in document["ways"][:document["fitting"]]:
-            self.assertLessEqual(way["step_time_ns"], other["step_time_ns"])
+        self.assertEqual(way["runs_in"], "frameworks")
+        for other in document["ways"][:document["fitting"]]:  # of its kind, as far as more edits are worth it
+            if other["runs_in"] == "frameworks" and other["same_maths"]:
+                self.assertLessEqual(way["step_time_ns"], 1.005 * other["step_time_ns"])
         for each in document["without"]:
             self.assertIn(each["way"], range(1, len(document["ways"])))
 
@@ -961,8 +963,8 @@ class FitTest(ProgramTest):
         result = spillway("fit", scenario, "--goal", "change", "--replays", "20", "--same-maths", "--set",
                           "memory.capacity_bytes=40000000000")
         self.assertIn(result.returncode, (0, 1), result.stderr)
-        self.assertIn("maths", result.stdout)
-        self.assertNotIn("changed", result.stdout)
+        self.assertIn("runs in", result.stdout)
+        self.assertNotIn("other numerics", result.stdout)
 
     def test_mistakes_are_exit_code_2(self):
         early = spillway("fit", "llama-3-70b", "--on", "1xh100", "--same-maths", "--replays", "2")

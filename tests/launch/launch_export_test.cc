@@ -309,6 +309,35 @@ TEST(LaunchExport, WhatIsLostIsSaid) {
   EXPECT_GT(compared, 20);
 }
 
+// What the frameworks' own programs assert of their arguments, by the flags that are written: a launch that would die
+// at its start is none.
+TEST(LaunchExport, PassesTheFrameworksOwnChecks) {
+  const Folder folder;
+  const auto exported = [](const std::string& target, std::vector<std::pair<std::string, std::string>> settings) {
+    Draft draft("llama-3-8b");
+    for (const auto& [key, value] : settings) draft.set(key, value);
+    return export_launch(parse_scenario(draft.text(), "drawn", ""), target);
+  };
+  const LaunchExport megatron = exported("megatron", {{"model.framework", "megatron"},
+                                                      {"model.optimizer_form", "fused"},
+                                                      {"model.sequence", "32768"},
+                                                      {"model.optimizer_device", "cpu"}});
+  EXPECT_THAT(megatron.text, testing::HasSubstr("--max-position-embeddings 32768"));
+  EXPECT_THAT(megatron.text, testing::HasSubstr("--use-precision-aware-optimizer"));
+  const LaunchImport back = import_launch(request({folder.write("run.sh", megatron.text)}));
+  const Scenario is = parse_scenario(back.scenario, "imported", "");
+  EXPECT_EQ(is.training.optimizer_device, models::StateDevice::cpu);
+  EXPECT_FALSE(is.training.master_remainders);
+  EXPECT_EQ(is.training.sequence, 32768);
+  EXPECT_THAT(exported("deepspeed", {{"model.optimizer_device", "cpu"}}).text, testing::HasSubstr("\"stage\": 1"));
+  const LaunchExport many = exported(
+      "deepspeed", {{"model.optimizer_device", "cpu"}, {"model.data_parallel", "8"}, {"model.zero_stage", "0"}});
+  EXPECT_THAT(many.text, testing::HasSubstr("\"stage\": 1"));
+  std::vector<std::string> unsaid;
+  for (const UnsaidKey& each : many.unsaid) unsaid.push_back(each.key);
+  EXPECT_THAT(unsaid, testing::Contains("model.zero_stage"));
+}
+
 TEST(LaunchExport, WhatNoFrameworkHasIsNamed) {
   Draft draft("llama-3-8b");
   draft.set("model.framework", "megatron");
