@@ -186,14 +186,17 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
   } catch (const std::bad_alloc&) {
     report_error(out_of_memory);
     return exit_bad_input;
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {
+    const bool is_refused = dynamic_cast<const std::system_error*>(&error) != nullptr ||
+                            std::string_view(error.what()).starts_with("pthread_");  // oneTBB's, of a thread
+    if (!is_refused) {
+      report_error(std::string("internal: ") + error.what());
+      return exit_internal;
+    }
     report_error(InputError("", "", std::string("the system refuses: ") + error.what(),
                             "raise its limits on open files, threads and memory (ulimit -a)")
                      .what());
     return exit_bad_input;
-  } catch (const std::exception& error) {
-    report_error(std::string("internal: ") + error.what());
-    return exit_internal;
   }
 }
 

@@ -278,9 +278,10 @@ class Search {
     replay_best("layouts replayed", candidates, most_layouts);
     if (!found()) replay_best("what lacks little replayed", candidates, most_layouts, memory_margin);
     if (found()) return;
-    look_at_drives(candidates);
+    std::vector<Candidate> least = on_drives(candidates);
+    replay_best("states on drives replayed", least, most_layouts / 4);
     if (found()) return;
-    std::vector<Candidate> least = candidates;
+    least.insert(least.end(), candidates.begin(), candidates.end());
     std::stable_sort(least.begin(), least.end(),
                      [](const Candidate& a, const Candidate& b) { return a.estimate.peak < b.estimate.peak; });
     if (least.size() > wave) least.resize(wave);
@@ -391,14 +392,14 @@ class Search {
   }
 
   // The last resort.
-  void look_at_drives(const std::vector<Candidate>& candidates) {
-    constexpr std::size_t most_bases = 100, most = 12;
+  std::vector<Candidate> on_drives(const std::vector<Candidate>& candidates) {
+    constexpr std::size_t most_bases = 100;
     std::vector<FitPoint> points;
     for (const Candidate& one : candidates) {
       if (points.size() >= most_bases) break;
       for (FitMove& move : moves_.states_on_drives(one.point)) points.push_back(std::move(move.point));
     }
-    replay_best("states on drives replayed", estimated(std::move(points)), most);
+    return estimated(std::move(points));
   }
 
   std::vector<Candidate> estimated(std::vector<FitPoint> points) {

@@ -967,7 +967,7 @@ class FitTest(ProgramTest):
         self.assertNotIn("other numerics", result.stdout)
 
     def test_mistakes_are_exit_code_2(self):
-        early = spillway("fit", "llama-3-70b", "--on", "1xh100", "--same-maths", "--replays", "2")
+        early = spillway("fit", "llama-3-70b", "--on", "2xh100", "--same-maths", "--replays", "1")
         self.assertEqual(early.returncode, 4, early.stderr)  # a search that ended early is never a no
         self.assertIn("not decided", early.stdout)
         self.refused("fit", "lama-3-8b", "--on", "8xh100", says=["llama-3-8b"])
