@@ -7,21 +7,17 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/input_error.h"
 #include "base/output_file.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/output/table.h"
 #include "launch/launch_export.h"
-#include "models/spec/training_setup_fields.h"
-#include "planners/offload/offload_settings.h"
 #include "scenario/brief_run.h"
 #include "scenario/module_plan.h"
 #include "sim/replay/verdict_words.h"
-#include "studies/fit/fit_knobs.h"
+#include "studies/fit/fit_exports.h"
 
 namespace spillway::cli {
 namespace {
@@ -72,64 +68,28 @@ LaunchExport export_modules(const Scenario& scenario) {
   return made;
 }
 
-// ---- what the file alone comes to ----
-
-struct Carried {
-  Result asked, alone;
-  [[nodiscard]] bool changes_verdict() const { return is_yes(asked.answer()) && !is_yes(alone.answer()); }
-  [[nodiscard]] bool differs() const {
-    constexpr double alike = 0.02;
-    const double step = to_seconds(asked.step_time);
-    return changes_verdict() || std::abs(to_seconds(alone.step_time) - step) > alike * step;
-  }
-};
-
-// The scenario without what the file can't say, as the framework has it by itself. What the question itself is (the
-// sequence, dropout) is the program's to say, not the file's.
-Scenario as_said(Scenario scenario, const LaunchExport& made) {
-  for (const UnsaidKey& each : made.unsaid) {
-    const std::string_view key = each.key;
-    if (key == "offload.technique") scenario.offload.technique = no_offload;
-    if (key == "plan") scenario.plan.clear();
-    if (key == "memory.plan") scenario.memory_plan.clear();
-    constexpr std::string_view model = "model.";
-    if (!each.otherwise || !key.starts_with(model)) continue;
-    const std::string_view field = key.substr(model.size());
-    if (field == "framework" || studies::role_of(field) != studies::KeyRole::question)
-      set_field(scenario.training, field, *each.otherwise);
-  }
-  return scenario;
-}
-
-std::optional<Carried> carried(const Scenario& scenario, const LaunchExport& made) {
-  if (made.unsaid.empty()) return std::nullopt;
-  return Carried{run_briefly(scenario, Detail::times).run.result,
-                 run_briefly(as_said(scenario, made), Detail::times).run.result};
-}
-
-std::string carried_text(const Carried& both) {
-  const auto told = [](const Result& result) {
-    return fmt::format("{}, {:.4g} s a step", verdict_sentence(result), to_seconds(result.step_time));
-  };
-  return fmt::format("with what is exported alone: {}; as asked: {}", told(both.alone), told(both.asked));
+std::string told(const Result& result) {
+  return fmt::format("{}, {:.4g} s a step", verdict_sentence(result), to_seconds(result.step_time));
 }
 
 // Says what is lost where it matters; a scenario that fits and no longer does is no export to rely on.
-void tell_carried(Context& context, const Scenario& scenario, const LaunchExport& made, std::string_view target) {
-  try {
-    const std::optional<Carried> both = carried(scenario, made);
-    if (!both || !both->differs()) return;
-    note(context, carried_text(*both));
-    if (both->changes_verdict()) context.exit_code = exit_answer_is_no;
-  } catch (const InputError& error) {
-    note(context, fmt::format("without what is not exported {} can't run it: {}", target, error.cause()));
-  }
+void tell_loss(Context& context, const Scenario& scenario, const studies::Exported& one) {
+  constexpr double alike = 0.02;
+  if (one.launch.unsaid.empty()) return;
+  if (!one.alone) return note(context, fmt::format("without that {} can't run it: {}", one.target, one.refusal));
+  const Result asked = run_briefly(scenario, Detail::times).run.result;
+  const bool changes_verdict = is_yes(asked.answer()) && !is_yes(one.alone->answer());
+  const double step = to_seconds(asked.step_time);
+  if (!changes_verdict && std::abs(to_seconds(one.alone->step_time) - step) <= alike * step) return;
+  note(context, fmt::format("with what is exported alone: {}; as asked: {}", told(*one.alone), told(asked)));
+  if (changes_verdict) context.exit_code = exit_answer_is_no;
 }
 
 void run_export(Context& context, const ExportCall& request) {
   const Scenario scenario = load_scenario(request.scenario, request.settings);
-  const bool is_plan = request.target == module_plan_target;
-  const LaunchExport made = is_plan ? export_modules(scenario) : export_launch(scenario, request.target);
+  std::optional<studies::Exported> one;
+  if (request.target != module_plan_target) one = studies::exported(scenario, request.target);
+  const LaunchExport made = one ? one->launch : export_modules(scenario);
   const bool writes = !request.output.empty() && request.output != "-";
   if (writes) {
     OutputFile file(request.output);
@@ -143,7 +103,7 @@ void run_export(Context& context, const ExportCall& request) {
   else if (!made.unsaid.empty())
     note(context, unsaid_table(made).text());
   if (!writes && !context.json() && !context.rows_only()) print(made.text);
-  if (!is_plan) tell_carried(context, scenario, made, request.target);
+  if (one) tell_loss(context, scenario, *one);
 }
 
 }  // namespace

@@ -30,6 +30,7 @@
 #include "cli/output/way_report.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/machine_power.h"
+#include "studies/fit/fit_exports.h"
 #include "studies/fit/fit_search.h"
 #include "studies/fit/other_training.h"
 #include "studies/offload/result_figures.h"
@@ -73,8 +74,24 @@ Json other_json(const OtherTraining& other) {
   return json;
 }
 
-Json outcome_json(const FitCall& call, const FitSubject& subject, const FitOutcome& outcome,
-                  const std::vector<OtherTraining>& others) {
+Json exported_json(const studies::Exported& one) {
+  Json json = {{"for", one.target}, {"runs", one.alone && is_yes(one.alone->answer())}};
+  json["verdict"] = to_string(one.alone ? one.alone->answer() : Verdict::unknown);
+  if (one.alone) json["step_time_ns"] = whole_nanoseconds(one.alone->step_time);
+  if (!one.refusal.empty()) json["error"] = one.refusal;
+  json["not_exported"] = Json::array();
+  for (const launch::UnsaidKey& each : one.launch.unsaid) json["not_exported"].push_back(each.key);
+  return json;
+}
+
+struct FitAnswer {
+  FitOutcome outcome;
+  std::vector<OtherTraining> others;
+  std::vector<studies::Exported> exports;  // of the best way
+};
+
+Json outcome_json(const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
+  const FitOutcome& outcome = answer.outcome;
   Json document = json_document("spillway.fit");
   document["goal"] = call.goal;
   document["gpus"] = subject.gpus;
@@ -90,7 +107,9 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitOutco
   document["without"] = Json::array();
   for (const FitAblation& each : outcome.worth) document["without"].push_back({{"name", each.name}, {"way", each.way}});
   document["other_trainings"] = Json::array();
-  for (const OtherTraining& other : others) document["other_trainings"].push_back(other_json(other));
+  for (const OtherTraining& other : answer.others) document["other_trainings"].push_back(other_json(other));
+  document["exports"] = Json::array();
+  for (const studies::Exported& one : answer.exports) document["exports"].push_back(exported_json(one));
   document["layouts_estimated"] = outcome.screened;
   document["replays"] = outcome.replayed;
   document["work"] = outcome.work;
@@ -236,11 +255,32 @@ void print_others(Context& context, const std::vector<OtherTraining>& others) {
     if (other.best) print(fmt::format("edits of {}: {}\n", other.name, edits_text(other.best->row.way.settings)));
 }
 
+// The best way as `spillway export` writes it, with what each framework has for what it can't say.
+void print_exports(Context& context, const std::vector<studies::Exported>& exports) {
+  if (exports.empty()) return;
+  print("\nthe best as it is exported\n");
+  Table table({"for", "fits", "step (s)", "memory", "can't say"});
+  for (const studies::Exported& one : exports) {
+    std::vector<std::string> keys;
+    for (const launch::UnsaidKey& each : one.launch.unsaid) keys.push_back(each.key.substr(each.key.find('.') + 1));
+    const std::string unsaid = keys.empty() ? "-" : fmt::format("{}", fmt::join(keys, ", "));
+    if (!one.alone) {
+      table.add({one.target, "-", "-", one.refusal, unsaid});
+      continue;
+    }
+    const std::string missing = lacking(*one.alone);
+    table.add({one.target, std::string(yes_or_no(one.alone->answer())),
+               fmt::format("{:.4g}", to_seconds(one.alone->step_time)),
+               missing.empty() ? to_spare(*one.alone) : "short of " + missing, unsaid});
+  }
+  print(context, table);
+}
+
 // A no needs a whole search.
 bool ended_early(const FitOutcome& outcome) { return outcome.stopped || outcome.exhausted; }
 
-void print_ways(Context& context, const FitCall& call, const FitSubject& subject, const FitOutcome& outcome,
-                const std::vector<OtherTraining>& others) {
+void print_ways(Context& context, const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
+  const FitOutcome& outcome = answer.outcome;
   print(context, ways_table(outcome, call.all));
   if (context.rows_only()) return;
   if (outcome.any()) {
@@ -256,7 +296,8 @@ void print_ways(Context& context, const FitCall& call, const FitSubject& subject
   } else {
     print("\nno way that was tried fits; the nearest is at the top\n");
   }
-  print_others(context, others);
+  print_exports(context, answer.exports);
+  print_others(context, answer.others);
   std::string text = "\n";
   for (const std::string& each : subject.assumptions) text += "assumed: " + each + "\n";
   text += fmt::format("USD/Mtoken: {}\n", told_cost());
@@ -278,6 +319,19 @@ void write_best(const FitSubject& subject, const FitOutcome& outcome, const std:
   file.commit();
 }
 
+// None of a capture, or where nothing fits, or of what was interrupted.
+std::vector<studies::Exported> best_exported(const FitSubject& subject, FitOutcome& outcome) {
+  if (!outcome.any() || !subject.model) return {};
+  try {
+    return studies::exported(scenario_of(subject.scenario, outcome.ways.front().row.way.settings));
+  } catch (const Cancelled&) {
+    outcome.stopped = true;
+  } catch (const InputError&) {
+    // no launch has such a set-up
+  }
+  return {};
+}
+
 void run_fit(Context& context, FitCall& call) {
   call.question.goal = static_cast<FitGoal>(*fit_goal_words().find(call.goal));
   std::optional<oneapi::tbb::global_control> jobs;
@@ -287,8 +341,8 @@ void run_fit(Context& context, FitCall& call) {
   const Deadline deadline(call.seconds);
   call.question.work = std::llround(static_cast<double>(call.question.work) * call.effort);
   const FitSubject subject = fit_subject(call.question);
-  FitOutcome outcome;
-  std::vector<OtherTraining> others;
+  FitAnswer answer;
+  FitOutcome& outcome = answer.outcome;
   {
     const Progress progress(context);
     const StopScope scope(&deadline.flag());
@@ -296,7 +350,9 @@ void run_fit(Context& context, FitCall& call) {
       return progress.show(fmt::format("{} ({} replays)", what, replays)) && !deadline.is_reached();
     };
     outcome = find_fit(call.question, subject, {.store = store.get(), .progress = show});
-    if (!outcome.stopped) others = other_trainings(call.question, subject, {.store = store.get(), .progress = show});
+    if (!outcome.stopped)
+      answer.others = other_trainings(call.question, subject, {.store = store.get(), .progress = show});
+    if (!outcome.stopped) answer.exports = best_exported(subject, outcome);
   }
   if (outcome.stopped)
     note(context, is_interrupted() ? "interrupted: the best so far"
@@ -306,9 +362,9 @@ void run_fit(Context& context, FitCall& call) {
     throw InputError("--budget", fmt::format("{:g}", call.seconds), "not one way was replayed in that time",
                      "give more seconds");
   if (context.json())
-    print_json(outcome_json(call, subject, outcome, others));
+    print_json(outcome_json(call, subject, answer));
   else
-    print_ways(context, call, subject, outcome, others);
+    print_ways(context, call, subject, answer);
   const Result* const unknown = outcome.unknown();
   if (outcome.any() || unknown != nullptr)
     warn_of_verdict(context, unknown != nullptr ? *unknown : outcome.ways.front().row.result);
