@@ -54,7 +54,8 @@ void PeriodicRun::find_turns(std::int64_t times) {
 // Periods by which the windows are too short for a turn that is repeated and one of what it waits for.
 std::int64_t PeriodicRun::missing() const {
   std::int64_t most = 0;
-  for (const Rank& rank : ranks_) most = std::max(most, std::int64_t{rank.first} + 2 * turns_ + margin - rank.last);
+  for (const Rank& rank : ranks_)
+    most = std::max(most, std::int64_t{rank.first} + std::int64_t{2} * turns_ + margin - rank.last);
   return most;
 }
 

@@ -194,20 +194,20 @@ class Search {
   }
 
   // Layers run forward and backward in its replay, about: of a step that folds (scenario/brief_run.h) of the
-  // micro-batches that are shown, of one with a plan in all of them and several times.
+  // micro-batches that are shown, of a pipeline of twice as many, as half of them show more; of one with a plan in all
+  // of them and several times.
   [[nodiscard]] std::int64_t work_of(const FitPoint& point) const {
     constexpr std::int64_t replays_of_plan = 6, replays_of_search = 40;
     if (!subject_.model) return 0;
     const TrainingSetup& setup = point.setup;
-    const std::int64_t all = std::max<std::int64_t>(
-        1, setup.step_sequences() / std::max<std::int64_t>(1, setup.data_parallel * setup.micro_batch));
+    const std::int64_t layers = subject_.model->all_layers(), p = setup.pipeline_parallel;
+    const std::int64_t at_once = std::max<std::int64_t>(1, setup.data_parallel * setup.micro_batch);
+    const std::int64_t all = std::max<std::int64_t>(1, setup.step_sequences() / at_once);
     const std::string fates = points_.value(point, std::string(offload_key));
+    if (fates != no_offload) return layers * all * (fates == hybrid_word ? replays_of_search : replays_of_plan);
     const bool folds =
         setup.optimizer_device == StateDevice::gpu || (setup.optimizer_device == StateDevice::cpu && setup.gpus() > 1);
-    const std::int64_t micro_batches =
-        folds ? std::min(all, 2 * setup.pipeline_parallel + (setup.pipeline_parallel > 1 ? 16 : 8)) : all;
-    if (fates == no_offload) return subject_.model->all_layers() * micro_batches;
-    return subject_.model->all_layers() * all * (fates == hybrid_word ? replays_of_search : replays_of_plan);
+    return layers * (folds ? std::min(all, p > 1 ? 4 * p + 32 : 10) : all);
   }
 
   void take(WayRow row, const FitPoint& point) {
@@ -358,8 +358,8 @@ class Search {
   [[nodiscard]] std::optional<Candidate> between(const Candidate& none, const Candidate& full) const {
     const TrainingSetup& setup = none.point.setup;
     const auto peak = [](const Candidate& one) { return static_cast<double>(one.estimate.peak.count()); };
-    const auto layers =
-        static_cast<double>(subject_.model->all_layers() / setup.pipeline_parallel / setup.pipeline_chunks);
+    const std::int64_t of_chunk = subject_.model->all_layers() / setup.pipeline_parallel / setup.pipeline_chunks;
+    const auto layers = static_cast<double>(of_chunk);
     const double room = static_cast<double>(screen_->capacity().count());
     if (none.estimate.is_bound || full.estimate.is_bound || peak(full) >= room || peak(none) <= room) return {};
     const double share = (peak(none) - room) / (peak(none) - peak(full)), count = std::ceil(share * layers);
