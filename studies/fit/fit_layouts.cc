@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "models/pipeline/named_schedules.h"
 
@@ -47,7 +48,7 @@ class Layouts {
     setup.data_parallel = gpus_ / t / c / p;
     if (batch_ % setup.data_parallel != 0) return;
     for (const std::int64_t e : divisors(model_.has_experts() ? setup.data_parallel * c : 1)) {
-      if (model_.has_experts() && model_.experts.count % e != 0) continue;
+      if (!is_looked_at(e, setup.data_parallel * c)) continue;
       setup.expert_parallel = e;
       for (std::int64_t zero = 0; zero <= (setup.data_parallel * c == 1 ? 0 : p > 1 ? 1 : 3); ++zero) {
         setup.zero_stage = zero;
@@ -59,6 +60,13 @@ class Layouts {
         if (setup.shard_groups > 1) cut_batch(point);
       }
     }
+  }
+
+  // Of experts over several machines the whole machines, up to eight, and all GPUs; single edits find the others.
+  [[nodiscard]] bool is_looked_at(std::int64_t e, std::int64_t ranks) const {
+    if (model_.has_experts() && model_.experts.count % e != 0) return false;
+    const bool is_all = e == std::gcd(ranks, model_.experts.count);
+    return ranks <= machine_gpus_ || e == 1 || is_all || (e % machine_gpus_ == 0 && e <= 8 * machine_gpus_);
   }
 
   // Groups that keep what is gathered within a machine; 1 where that can't be.

@@ -133,6 +133,9 @@ void FitMoves::add_batches(List& list) const {
   for (const std::int64_t b : {setup.micro_batch * 2, setup.micro_batch / 2, std::int64_t{1}})
     if (b >= 1 && b <= most_micro_batch && each % b == 0)
       list.set(fmt::format("micro-batches of {}", b), {fmt::format("model.micro_batch={}", b)});
+  if (subject_.model->has_experts())
+    for (const std::int64_t e : {setup.expert_parallel * 2, setup.expert_parallel / 2})
+      if (e >= 1) list.set(fmt::format("experts over {}", e), {fmt::format("model.expert_parallel={}", e)});
   if (setup.pipeline_parallel == 1 || setup.pipeline_chunks < 2) return;
   for (const std::int64_t chunks : {setup.pipeline_chunks * 2, setup.pipeline_chunks / 2})
     if (chunks >= 2 && chunks * setup.pipeline_parallel <= subject_.model->all_layers())

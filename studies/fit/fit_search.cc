@@ -159,7 +159,7 @@ class Search {
 
   // ---- replays ----
 
-  // Those that are new; false: what the question allows is used up, unless these come on top.
+  // Those that are new; false: what the question allows is used up. on_top: half of it may be used once more.
   bool replay(const std::string& what, const std::vector<FitPoint>& points, bool on_top = false) {
     std::vector<Way> fresh;
     std::vector<FitPoint> of;
@@ -167,9 +167,9 @@ class Search {
       Way way = points_.way(point);
       if (!seen_.emplace(points_.settings(point), rows_.size() + fresh.size()).second) continue;
       const bool is_first = rows_.empty() && fresh.empty();
-      if (!on_top && !is_first && !has_room_for(point, rows_.size() + fresh.size())) {
+      if (!is_first && !has_room_for(point, rows_.size() + fresh.size(), on_top)) {
         seen_.erase(points_.settings(point));
-        outcome_.exhausted = true;
+        outcome_.exhausted |= !on_top;
         break;
       }
       outcome_.work += work_of(point);
@@ -189,8 +189,10 @@ class Search {
     return !outcome_.exhausted;
   }
 
-  [[nodiscard]] bool has_room_for(const FitPoint& point, std::size_t replays) const {
-    return static_cast<std::int64_t>(replays) <= question_.replays && outcome_.work + work_of(point) <= question_.work;
+  [[nodiscard]] bool has_room_for(const FitPoint& point, std::size_t replays, bool on_top) const {
+    const std::int64_t work = on_top ? question_.work / 2 * 3 : question_.work;
+    return (on_top || static_cast<std::int64_t>(replays) <= question_.replays) &&
+           outcome_.work + work_of(point) <= work;
   }
 
   // Layers run forward and backward in its replay, about: of a step that folds (scenario/brief_run.h) of the
