@@ -1,17 +1,19 @@
 // `spillway fit`: ways to make a step fit, ranked by a goal.
 //
-//  1. The scenario as given is replayed, and every layout over the GPUs estimated in closed form (fit_layouts.h,
-//     fit_screen.h). Those that may fit are replayed, the best estimates first, until none that is left can beat what
-//     was found by more than the estimate's margin.
-//  2. What holds less than any layout alone (FitMoves::savings) is tried on the layouts that could be better if they
-//     had the room; on the smallest ones where nothing fits.
-//  3. From the best way each single move (fit_moves.h) is replayed; the best of them is the next best way, until none
-//     is better by half a per cent. A move that lost clearly is not tried again. Then the same with moves that change
-//     the maths, unless the question wants it as it is.
+//  1. The scenario as given is replayed. Every layout is estimated in closed form (fit_layouts.h, fit_screen.h): with
+//     everything kept; where that seems too large with lean kernels, with some or all layers computed again, with the
+//     optimizer and the weights on the CPU; where there is room with larger micro-batches.
+//  2. Those that should fit are replayed: the best by each mechanism, of each kind, of all, until none that is left can
+//     beat what was found, by what replays taught of the estimates of its kind. Where none fits: states on drives, and
+//     what holds least.
+//  3. From the best way each single edit (fit_moves.h, fit_knobs.h) is replayed; the best of them is the next best way,
+//     until a round of all of them gains less than half a per cent. Then what packs near misses, activations that
+//     leave, fates searched, and, unless the question wants it as it is, other numerics.
 //  4. The winner without each of its techniques: what each is worth.
+// What people can run and trains alike is ranked first (fit_carrier.h); what nobody runs is looked at where asked for.
 // Every verdict and figure is a replay's (candidates/evaluate_ways.h). The answer is a function of the question alone,
-// but where it was stopped: by the caller, or because its time was over. No proof that there is nothing better: it
-// looks where estimates point, and one move at a time from there.
+// its work among it, but where the caller stopped it. No proof that there is nothing better: it looks where estimates
+// point, and one edit at a time from there.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +49,7 @@ struct FitOutcome {
   std::size_t screened = 0;        // layouts that were estimated
   std::size_t replayed = 0;
   std::int64_t work = 0;   // of FitQuestion::work, what was taken
-  bool stopped = false;    // by the caller or the clock: the best so far
+  bool stopped = false;    // by the caller: the best so far
   bool exhausted = false;  // more was to be tried than the question's replays or its work
 
   [[nodiscard]] bool any() const { return fitting > 0; }
