@@ -67,9 +67,10 @@ Json fit_way_json(const FitWay& way) {
 }
 
 Json other_json(const OtherTraining& other) {
-  Json json = other.best              ? fit_way_json(*other.best)
-              : other.refusal.empty() ? Json{{"verdict", to_string(Verdict::does_not_fit)}}
-                                      : Json{{"verdict", to_string(Verdict::unknown)}, {"error", other.refusal}};
+  Json json = other.best ? fit_way_json(*other.best)
+              : other.refusal.empty()
+                  ? Json{{"verdict", to_string(other.ended_early ? Verdict::unknown : Verdict::does_not_fit)}}
+                  : Json{{"verdict", to_string(Verdict::unknown)}, {"error", other.refusal}};
   json["training"] = other.name;
   return json;
 }
@@ -156,7 +157,7 @@ std::vector<std::string> way_cells(const WayRow& row) {
           or_dash(row.ran(), std::string(to_string(result.binding)))};
 }
 
-// Ways that train otherwise are no carrier's question first.
+// Who runs it, and whether it trains otherwise.
 std::string where_it_runs(const FitWay& way) {
   const std::string carrier(to_string(way.carrier));
   return way.changes_maths ? carrier + ", other numerics" : carrier;
@@ -243,7 +244,8 @@ void print_others(Context& context, const std::vector<OtherTraining>& others) {
   for (const OtherTraining& other : others) {
     if (!other.best) {
       const bool ran = other.refusal.empty();
-      table.add({other.name, ran ? "no" : "-", "-", "-", "-", "-", ran ? "none that was tried" : other.refusal});
+      const char* const fits = !ran ? "-" : other.ended_early ? "not decided" : "no";
+      table.add({other.name, fits, "-", "-", "-", "-", ran ? "none that was tried" : other.refusal});
       continue;
     }
     const std::vector<std::string> figures = way_cells(other.best->row);

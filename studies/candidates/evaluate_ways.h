@@ -1,11 +1,12 @@
-// Ways to run one scenario, each replayed in full, side by side. `spillway techniques` shows them, `spillway fit` looks
+// Ways to run one scenario, each replayed, side by side. `spillway techniques` shows them, `spillway fit` looks
 // for the best.
 //
 //   scenario + edits of way 1 ---+--> step A ---+--> way 1: plan, replay --> row 1
 //            + edits of way 2 ---+              +--> way 3: plan, replay --> row 3
 //            + edits of way 3 ---+--> step B ------> way 2: plan, replay --> row 2
 //
-// Ways whose generated step is the same share it. A row is what `spillway run` prints of the scenario with the same
+// Ways whose generated step is the same share it; those that may fold (scenario/brief_run.h) make their own, of few
+// micro-batches. A row is what `spillway run` prints of the scenario with the same
 // edits, to the last digit, and doesn't depend on threads or on which ways stand beside it.
 #pragma once
 

@@ -111,7 +111,7 @@ std::vector<std::string> untold_words(const std::vector<std::string>& settings) 
     if (!setting.starts_with(model_prefix)) continue;
     const auto [key, text] = parts_of(setting.substr(model_prefix.size()));
     if (std::find(told.begin(), told.end(), key) != told.end()) continue;
-    words.push_back(fmt::format("{} {}", key, text));
+    words.push_back(text == "true" ? key : text == "false" ? "no " + key : fmt::format("{} {}", key, text));
     std::replace(words.back().begin(), words.back().end(), '_', ' ');
   }
   return words;

@@ -523,19 +523,22 @@ class Search {
     for (const Candidate& one : candidates) {
       if (!fits_perhaps(one, one.estimate.is_bound ? std::max(margin, bound_margin) : margin)) continue;
       const Kind kind = kind_of(one);
+      const auto& [stage, is_pipelined, splits_sequences, recomputes, optimizer, weights, technique] = kind;
       const bool is_first = kinds.insert(kind).second;
-      const bool is_compared =
-          mechanisms.emplace(std::get<4>(kind), std::get<5>(kind), std::get<3>(kind), std::get<6>(kind)).second;
+      const bool is_compared = mechanisms.emplace(optimizer, weights, recomputes, technique).second;
       (is_compared ? compared : is_first ? first : rest).push_back(&one);
     }
+    const auto is_wanted = [&](const Candidate& one, double times) {
+      return !seen_.contains(points_.settings(one.point)) && fits_as_learnt(one) && may_beat(one, times);
+    };
     std::size_t done = 0;
     for (const std::vector<const Candidate*>* list : {&compared, &first, &rest})
-      for (auto at = list->begin(); at != list->end() && done < most;) {
+      for (auto at = list->begin(); at != list->end();) {
         std::vector<const Candidate*> next;
-        for (; at != list->end() && next.size() < wave && done + next.size() < most; ++at)
-          if (!seen_.contains(points_.settings((*at)->point)) && fits_as_learnt(**at) &&
-              may_beat(**at, list == &compared ? comparable : 1))
-            next.push_back(*at);
+        for (; at != list->end() && next.size() < wave; ++at)
+          if (is_wanted(**at, list == &compared ? comparable : 1)) next.push_back(*at);
+        is_cut_ |= !found() && margin < 1 && done + next.size() > most;
+        if (next.size() > most - done) next.resize(most - done);
         if (next.empty()) break;
         done += next.size();
         if (!replay_all(what, next)) return;
@@ -751,6 +754,7 @@ class Search {
     }
     for (const auto& [name, row] : worth_)
       if (place.contains(row)) outcome_.worth.push_back({name, place[row]});
+    outcome_.exhausted |= is_cut_ && !outcome_.any();
     require_some();
     tell_what_is_missing();
     return std::move(outcome_);
@@ -800,6 +804,7 @@ class Search {
   std::vector<FitPoint> faster_with_room_;  // of these, the fastest first
   std::vector<std::pair<std::string, std::size_t>> worth_;
   bool stopped_ = false;
+  bool is_cut_ = false;  // more seemed to fit than a list replays, while none was found to
 };
 
 }  // namespace

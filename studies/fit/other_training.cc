@@ -20,7 +20,7 @@ OtherTraining with(FitQuestion question, std::string name, Trainable trainable, 
   question.replays = std::min(question.replays, most_replays);
   question.work /= share_of_work;
   question.few_layouts = true;
-  OtherTraining found{.name = std::move(name), .best = {}, .refusal = {}};
+  OtherTraining found{.name = std::move(name), .best = {}, .refusal = {}, .ended_early = false};
   FitOutcome outcome;
   try {
     outcome = find_fit(question, fit_subject(question), options);
@@ -29,6 +29,7 @@ OtherTraining with(FitQuestion question, std::string name, Trainable trainable, 
     return found;
   }
   stopped = outcome.stopped;
+  found.ended_early = outcome.exhausted;
   if (!outcome.any()) return found;
   found.best = std::move(outcome.ways.front());
   found.best->changes_maths = true;

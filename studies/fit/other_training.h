@@ -15,7 +15,8 @@ struct OtherTraining {
   std::string name;  // "LoRA"
   // Of those that fit; its edits make it of the question, training and all. None: none that was tried does.
   std::optional<FitWay> best;
-  std::string refusal;  // why it can't be run at all; then nothing is known of what fits
+  std::string refusal;       // why it can't be run at all; then nothing is known of what fits
+  bool ended_early = false;  // more was to be tried: with no way found that is no no
 };
 
 // The best that few replays find of each. None of a capture, of a question that has adapters itself or keeps its maths;

@@ -334,6 +334,20 @@ TEST(FitMoves, LeaveFp8Whole) {
   EXPECT_TRUE(is_there);
 }
 
+// A search that ended early is no no.
+TEST(OtherTrainings, SayWhetherTheirSearchEnded) {
+  for (const bool is_whole : {true, false}) {
+    FitQuestion question = tight("20000000");
+    question.work = is_whole ? 1'000'000 : 1;
+    const std::vector<OtherTraining> others = other_trainings(question, fit_subject(question));
+    ASSERT_EQ(others.size(), 2U);
+    for (const OtherTraining& other : others) {
+      EXPECT_FALSE(other.best) << other.name;
+      EXPECT_EQ(other.ended_early, !is_whole) << other.name;
+    }
+  }
+}
+
 // Adapters are no answer to a question about all weights, and are told beside it; each as `run` has it.
 TEST(OtherTrainings, AreToldByTheirName) {
   FitQuestion question = tight("1500000000");
