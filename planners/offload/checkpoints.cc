@@ -17,6 +17,11 @@
 namespace spillway::planners {
 namespace {
 
+// Whether the program runs forwards again by itself: what it keeps are checkpoints then.
+bool recomputes_itself(const Trace& trace) {
+  return std::find(trace.ops.phase.begin(), trace.ops.phase.end(), Phase::recompute) != trace.ops.phase.end();
+}
+
 // By tensor: the earliest op before which a repeated op uses it.
 std::map<TensorId, OpId> repeated_uses(const Trace& trace, const OffloadPlan& plan) {
   std::map<OpId, OpId> before;  // by op that is repeated
@@ -53,6 +58,19 @@ void note_kept(std::span<const SavedTensor> saved, const AwayUntil& asked, const
       bytes_text(kept), bytes_text(whole), why));
 }
 
+// What is made again where the program doesn't: all that lies within layers.
+void add_full_recompute(const Trace& trace, const std::vector<SavedTensor>& saved, OffloadOutcome& outcome) {
+  RecomputeIndex index(trace, saved);
+  AwayUntil away = full_recompute(index);
+  const AwayUntil all = away;
+  for (const RecomputeGroup& group : index.groups(away)) add_to_plan(group, index, outcome.plan);
+  note_kept(saved, all, away, index.refusal(), outcome);
+  if (repeats_layers_before(trace, outcome.plan))
+    throw InputError("", "technique",
+                     "what enters a layer is kept by nobody here, so that a layer can't be made again alone",
+                     "set model.recompute to full: the step then recomputes by itself");
+}
+
 }  // namespace
 
 bool repeats_layers_before(const Trace& trace, const OffloadPlan& plan) {
@@ -72,15 +90,7 @@ OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, con
   outcome.forwards = settings.forwards;
   outcome.plan = empty_plan(checkpoints_word, settings);
   const std::vector<SavedTensor> saved = saved_tensors(trace);
-  RecomputeIndex index(trace, saved);
-  AwayUntil away = full_recompute(index);
-  const AwayUntil all = away;
-  for (const RecomputeGroup& group : index.groups(away)) add_to_plan(group, index, outcome.plan);
-  note_kept(saved, all, away, index.refusal(), outcome);
-  if (repeats_layers_before(trace, outcome.plan))
-    throw InputError("", "technique",
-                     "what enters a layer is kept by nobody here, so that a layer can't be made again alone",
-                     "set model.recompute to full and offload.technique to ssdtrain, or model.fused_kernels to true");
+  if (!recomputes_itself(trace)) add_full_recompute(trace, saved, outcome);
   std::set<TensorId> remade;
   for (const Absence& absence : outcome.plan.absences) remade.insert(absence.tensor);
 

@@ -5,6 +5,9 @@
 //   store      [in0]         [in1]
 //   backward  ... [in1 back] layer 1 again, backward of 1 | [in0 back] layer 0 again, backward of 0
 //
+// A step that recomputes by itself (model.recompute full) keeps the layers' inputs alone: these go. So do frameworks
+// that offload activation checkpoints.
+//
 // The published relatives: ZeRO-Infinity's and DeepSpeed's CPU checkpointing (arXiv 2104.07857, section 5.1.2),
 // Beaumont et al. 2020 (optimal combinations of both for chains).
 #pragma once

@@ -209,6 +209,24 @@ TEST_P(StepMemoryOn, TheCriticalPathIsTheWholeStep) {
 }
 
 // It fits because the allocator gives segments back at the limit: no picture shows more than the step reserves.
+// A step that recomputes by itself keeps its layers' inputs: the technique takes these away, and nothing is made twice.
+TEST(StepMemory, CheckpointsOfARecomputedStepLeave) {
+  const auto step = [](const std::string& more) {
+    return run(load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
+        "model": {"name": "llama-3.2-1b", "layers": 8, "sequence": 8192, "recompute": "full", "optimizer": "sgd",
+                  "fused_kernels": false, "framework": "huggingface", "loss": "chunked"},
+        "hardware": {"profile": "h100-80gb-1gpu"})" +
+                                       more + "}",
+                                   "test", "")));
+  };
+  const Result kept = step("");
+  const Result away = step(R"(, "offload": {"technique": "checkpoints", "tier": "host"})");
+  ASSERT_TRUE(away.offload);
+  EXPECT_GT(away.offload->stored, Bytes(5 * std::int64_t{8192} * 2048 * 2)) << "inputs of most of 8 layers";
+  EXPECT_EQ(away.offload->recomputed, Bytes(0));
+  EXPECT_LT(away.memory.peak_allocated, kept.memory.peak_allocated);
+}
+
 TEST(StepMemory, IsOfTheRunUnderTheLimit) {
   const std::vector<std::string> mixed{"offload.technique=mix", "offload.drives=samsung-990-pro-2tb"};
   const LoadedScenario loaded = load(load_scenario(
