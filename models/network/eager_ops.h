@@ -267,6 +267,10 @@ class EagerOps {
     bool recomputes = false;     // the kernel runs again before its backward, and what it gave isn't saved
     NormWeights q_norm, k_norm;  // of each head before it is rotated; saves queries and keys as they came, too
   };
+  // The packed projections of all tensor ranks side by side, of which each then takes its own queries and the one key
+  // head that it shares with others (Megatron-core 0.16, transformer/attention.py). Backwards what ranks share is
+  // summed.
+  Tensor gather_heads(const std::string& name, const Tensor& mixed);
   Tensor rotary_attention(const std::string& name, const Tensor& mixed, const Tensor& angles,
                           const AttentionShape& local, const RotaryOptions& options);
   Tensor head(const Linear& layer, const Tensor& x);

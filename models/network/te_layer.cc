@@ -72,6 +72,7 @@ Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
     return without_norm(name + ".norm", normed, x, engine_branch(name + ".out", linear_.run(prefix, normed)));
   }
   Tensor mixed = ops_.norm_linear(normed(name + ".norm", name + ".qkv", true), x);
+  if (setup_.shares_key_heads(model_.kv_heads)) mixed = ops_.gather_heads(name + ".qkv", mixed);
   const bool is_rotary = model_.positions == Positions::rotary, is_split = setup_.context_parallel > 1;
   const bool is_causal = model_.mask == AttentionMask::causal;
   if (!is_rotary || (is_split && setup_.context_exchange == ContextExchange::p2p)) {
@@ -82,7 +83,7 @@ Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
   }
   const AttentionShape shape{.batch = setup_.micro_batch,
                              .heads = model_.heads / setup_.tensor_parallel,
-                             .kv_heads = model_.kv_heads / setup_.tensor_parallel,
+                             .kv_heads = setup_.local_key_heads(model_.kv_heads),
                              .sequence = setup_.local_sequence(),
                              .head_dim = model_.head_dim,
                              .causal = is_causal,

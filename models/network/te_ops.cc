@@ -171,6 +171,20 @@ Tensor EagerOps::norm_heads(const std::string& name, Tensor x, NormedHeads& head
   return normed;
 }
 
+Tensor EagerOps::gather_heads(const std::string& name, const Tensor& mixed) {
+  const std::int64_t elements = mixed.elements() * tensor_ranks();
+  Tensor whole = make(name + ".heads", elements, TensorRole::temporary);
+  const Tensor gathered =
+      communication_->all_gather(CommGroup::tensor, name + ".gathered", mixed, TensorRole::temporary);
+  session_.kernel({.name = "concatenate", .reads = {gathered}, .writes = {whole}});
+  return autograd_.record(std::move(whole), {mixed}, false, [this, name, elements](const Tensor& gradient) {
+    Tensor all = make(name + ".heads.grad", elements, TensorRole::temporary);
+    session_.kernel({.name = "concatenate", .reads = {gradient}, .writes = {all}});
+    return std::vector<Tensor>{
+        communication_->reduce_scatter(CommGroup::tensor, name + ".grad.part", all, TensorRole::temporary)};
+  });
+}
+
 // Queries and keys are rotated into tensors of their own, and values copied behind each other, since the library's
 // attention doesn't take the strided view. With several key heads the view of the queries is copied first.
 Tensor EagerOps::rotary_attention(const std::string& name, const Tensor& mixed, const Tensor& angles,

@@ -500,7 +500,7 @@ Tensor Transformer::core(const std::string& name, const CoreInput& input) {
   const auto slice = static_cast<std::int64_t>(slice_);
   const AttentionShape shape{.batch = setup_.micro_batch,
                              .heads = model_.heads / setup_.tensor_parallel,
-                             .kv_heads = model_.kv_heads / setup_.tensor_parallel,
+                             .kv_heads = setup_.local_key_heads(model_.kv_heads),
                              .sequence = setup_.slice_tokens(),
                              .head_dim = model_.head_dim,
                              .causal = input.causal,

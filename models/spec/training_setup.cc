@@ -223,7 +223,9 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "loss_metrics", fmt::format("{} is out of range", setup.loss_metrics), "give 0 .. 8");
   const std::int64_t t = setup.tensor_parallel;
   check_divides("tensor_parallel", t, "attention heads", model.heads);
-  check_divides("tensor_parallel", t, "key-value heads", model.kv_heads);
+  // Megatron-core since 0.16 shares a key head among ranks (transformer_config.py: one a multiple of the other).
+  if (!setup.shares_key_heads(model.kv_heads) || model.has_latent())
+    check_divides("tensor_parallel", t, "key-value heads", model.kv_heads);
   check_divides("tensor_parallel", t, "rows of the feed-forward block", model.feed_forward);
   check_divides("tensor_parallel", t, "rows of an expert", model.experts.width);
   check_divides("tensor_parallel", t, "rows of the shared experts", model.experts.shared_width);
@@ -242,7 +244,8 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
     if (!setup.traits().core || model.has_latent())
       throw InputError("", "context_exchange", "heads are exchanged in Megatron-core's attention alone",
                        "set framework to megatron or context_exchange to p2p");
-    check_divides("context_parallel", setup.context_parallel, "key-value heads of a rank", model.kv_heads / t);
+    check_divides("context_parallel", setup.context_parallel, "key-value heads of a rank",
+                  setup.local_key_heads(model.kv_heads));
   }
   if (setup.optimizer == OptimizerKind::muon && setup.zero_stage > 0)
     throw InputError("", "optimizer", "Muon orthogonalises whole matrices, ZeRO shares them out",

@@ -279,6 +279,13 @@ struct TrainingSetup {
   std::int64_t evaluation_flush = 0;  // batches after which what is kept goes to the host; 0: at the end
 
   [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence; }  // of one micro-batch, all its ranks
+  // Of a model's key-value heads: whether several tensor ranks hold the same one, and how many a rank's attention sees.
+  [[nodiscard]] bool shares_key_heads(std::int64_t key_heads) const {
+    return traits().core && key_heads > 0 && tensor_parallel > key_heads && tensor_parallel % key_heads == 0;
+  }
+  [[nodiscard]] std::int64_t local_key_heads(std::int64_t key_heads) const {
+    return shares_key_heads(key_heads) ? 1 : key_heads / tensor_parallel;
+  }
   [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }
   // Of one sequence on this rank, in one pass through a chunk.
   [[nodiscard]] std::int64_t slice_tokens() const { return local_sequence() / sequence_slices; }

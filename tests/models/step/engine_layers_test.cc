@@ -55,6 +55,23 @@ TEST(EngineLayers, KeepWhatTransformerEngineKeeps) {
   }
 }
 
+// Of eight ranks two share a key head: each keeps one head's keys and values, what is gathered goes again.
+TEST(EngineLayers, RanksShareAKeyHead) {
+  constexpr std::int64_t t = 2 * g;
+  TrainingSetup setup = core();
+  setup.tensor_parallel = t;
+  setup.sequence_parallel = true;
+  EXPECT_EQ(kept_by_a_layer(setup),
+            8 * S * b * h / t + 4 * S * b * (a * D / t + D) + 6 * S * b * f / t + 4 * S * b * a / t + 8 * S * b / t);
+  setup.framework = Framework::eager;
+  EXPECT_THROW(generate(small_llama(2), setup), InputError);
+  setup.framework = Framework::megatron;
+  setup.tensor_parallel = 3 * g;  // of the twelve heads
+  ModelSpec model = small_llama(2);
+  model.heads = 3 * g, model.kv_heads = 2 * g;
+  EXPECT_THROW(generate(model, setup), InputError) << "12 is no multiple of 8";
+}
+
 // All to all: the result before its exchange is kept as well.
 TEST(EngineLayers, ExchangedHeadsKeepOneResultMore) {
   TrainingSetup setup = core();
