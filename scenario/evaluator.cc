@@ -16,6 +16,7 @@
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluation.h"
 #include "scenario/figure_range.h"
+#include "scenario/hinges.h"
 #include "scenario/recompute_gain.h"
 #include "scenario/reserve.h"
 #include "sim/devices/memory/memory_policies.h"
@@ -162,6 +163,7 @@ const ScenarioRun& Evaluator::run() const {
   const std::vector<std::string> first = fidelity_warnings(result);
   result.warnings.insert(result.warnings.begin(), first.begin(), first.end());
   result.provenance.insert(result.provenance.begin(), loaded_.provenance.begin(), loaded_.provenance.end());
+  result.hangs_on = hinges_of(loaded_, result);
   known = std::make_unique<ScenarioRun>(std::move(run));
   return *known;
 }

@@ -122,7 +122,7 @@ auto members_of(Result& v) {
   return std::tie(v.title, v.step_time, v.step_time_range, v.peak_range, v.steps, v.breakdown, v.binding, v.replayed,
                   v.bubble, v.tokens_per_second, v.mfu, v.mfu_basis, v.evaluation, v.power, v.memory, v.reserve,
                   v.host_memory, v.ranks, v.links, v.drives, v.kept_idle, v.fidelity, v.drives_refuse, v.offload,
-                  v.fingerprint, v.warnings, v.provenance);
+                  v.fingerprint, v.hangs_on, v.warnings, v.provenance);
 }
 
 // What is a number is written as it lies in memory.

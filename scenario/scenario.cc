@@ -45,6 +45,12 @@ class PathResolver final : public FieldVisitor {
   const std::string& folder_;
 };
 
+bool is_given(const FieldReader& reader, const std::string& key) {
+  std::string place = "/" + key;
+  std::replace(place.begin(), place.end(), '.', '/');
+  return key != "model.name" && reader.gave(place);
+}
+
 class Loader {
  public:
   explicit Loader(const std::string& name) : name_(name) {}
@@ -57,6 +63,7 @@ class Loader {
     reader.finish();
     throw_first(problems, name_);
     scenario.allocator_named = reader.gave("/memory/allocator");
+    std::erase_if(scenario.imported.open, [&](const std::string& key) { return is_given(reader, key); });
     PathResolver resolver(folder);
     describe(scenario, resolver);
     set_pipeline_offload(scenario, reader.gave("/offload/tier"));

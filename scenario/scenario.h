@@ -13,7 +13,8 @@
 //     "capacity": {"axis": "layers"},                                           // studies/capacity/capacity_request.h
 //     "procurement": {"tokens": 1e12, "gpus": [256], ...},                      // studies/procurement
 //     "plan": "order.plan.json",                                                // written by `spillway plan`
-//     "replay": {"tie_order": "fifo"}
+//     "replay": {"tie_order": "fifo"},
+//     "import": {"launcher": "deepspeed", "open": ["model.micro_batch"], ...}   // written by `spillway import`
 //   }
 //
 // Published schema: docs/schemas/scenario.schema.json. Versions: a newer one is refused, older ones migrate
@@ -32,6 +33,7 @@
 #include "models/spec/training_setup.h"
 #include "planners/offload/offload_settings.h"
 #include "planners/order/order_method.h"
+#include "scenario/imported.h"
 #include "scenario/jitter.h"
 #include "sim/devices/memory/memory_policies.h"
 #include "sim/replay/relative_speed.h"
@@ -69,6 +71,8 @@ struct Scenario {
   std::string order{program_order_word};  // a word of planners/technique/technique_table.h's order_words()
 
   std::string tie_order = "fifo";
+  ImportedFrom imported;  // key "import": what a launch said or left unsaid that is not in the scenario
+
   bool fold = true;  // equal micro-batches replayed once where nobody asks for each (brief_run.h)
 
   // JSON, its keys checked; empty: none. Read by studies/capacity/capacity_request.h and

@@ -320,6 +320,12 @@ void describe(Scenario& scenario, FieldVisitor& visitor) {
                            "them, for finding out whether it is."},
                  scenario.fold);
   });
+  fields::group(
+      visitor,
+      {.key = "import",
+       .about = "What the launch that the scenario was imported from says, and no key of it can: a verdict that "
+                "hangs on it is unknown. null: leave it out."},
+      [&] { describe(scenario.imported, visitor); });
   for (const Section& section : sections()) {
     std::optional<std::string> text;
     if (!(scenario.*section.text).empty()) text = scenario.*section.text;

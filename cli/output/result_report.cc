@@ -410,6 +410,7 @@ void warn_of_verdict(const Context& context, const Result& result) {
 void put_verdict(Json& document, const Result& result) {
   put_verdict(document, result.verdict());
   if (result.verdict() == Verdict::unknown) document["why_unknown"] = result.why_unknown();
+  if (!result.hangs_on.empty()) document["hangs_on"] = result.hangs_on;
 }
 
 ExitCode exit_code_of(const Result& result) {

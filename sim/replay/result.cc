@@ -31,7 +31,7 @@ Verdict MemoryResult::verdict() const {
   return in_doubt(is_tight ? Verdict::tight : Verdict::fits, doubt);
 }
 
-Verdict Result::verdict() const {
+Verdict Result::as_replayed() const {
   Verdict found = both(memory.verdict(), host_memory.verdict());
   for (const RankResult& rank : ranks) found = both(found, rank.verdict);
   return found;
@@ -44,9 +44,15 @@ Picos Result::unexplained() const {
 }
 
 std::string Result::why_unknown() const {
+  if (!hangs_on.empty()) {
+    std::string all;
+    for (const std::string& clause : hangs_on) all += (all.empty() ? "" : ", ") + clause;
+    return all;
+  }
   if (!memory.known) return "the trace has no usable memory events";
   if (memory.on_host) return "it ran on the host, not on a GPU";
   if (memory.capacity <= Bytes(0)) return "no memory limit is known";
+  if (!hangs_on.empty()) return "it hangs on what isn't stated";
   if (!memory.doubt.empty()) return "its record of memory is in doubt: " + memory.doubt;
   for (const RankResult& rank : ranks)
     if (rank.verdict == Verdict::unknown) return "no memory events of " + rank.name;
@@ -54,6 +60,7 @@ std::string Result::why_unknown() const {
 }
 
 bool Result::is_in_doubt() const {
+  if (!hangs_on.empty()) return true;
   return verdict() == Verdict::unknown && memory.known && !memory.on_host && memory.capacity > Bytes(0) &&
          !memory.doubt.empty();
 }

@@ -248,23 +248,29 @@ struct Result {
   std::string drives_refuse;         // why the drives can't do what the step asks of them; empty: they can
   std::optional<OffloadResult> offload;
   std::uint64_t fingerprint = 0;
+  // What is not known and can turn the verdict as replayed, which is then unknown: clauses that begin with "if" (it
+  // fits then) or "unless" (the verdict as replayed holds otherwise). scenario/hinges.h.
+  std::vector<std::string> hangs_on;
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;
   // By op of the replayed trace; unknown_time for ops that were not replayed.
   std::vector<Picos> op_start, op_end;
 
   // Of the device memory of every rank and the host's: the one place that says whether a step fits.
-  [[nodiscard]] Verdict verdict() const;
-  // The same; a no also where the drives refuse.
+  [[nodiscard]] Verdict verdict() const { return hangs_on.empty() ? as_replayed() : Verdict::unknown; }
+  // Whatever it hangs on.
+  [[nodiscard]] Verdict as_replayed() const;
+  // The same as verdict(); a no also where the drives refuse.
   [[nodiscard]] Verdict answer() const { return drives_refuse.empty() ? verdict() : Verdict::does_not_fit; }
   // Of the critical path: how much of this replay, a what-if too, rests on time that nothing explains.
   [[nodiscard]] Picos unexplained() const;
   // Precondition: verdict() is unknown. "the trace has no memory events".
   [[nodiscard]] std::string why_unknown() const;
-  // Unknown, though there are memory events and a limit: what was recorded of them is in doubt.
+  // Unknown, though there are memory events and a limit: what was recorded of them is in doubt, or hangs on what isn't
+  // known.
   [[nodiscard]] bool is_in_doubt() const;
-  [[nodiscard]] bool fits() const { return verdict() == Verdict::fits; }             // known to, the reserve kept
-  [[nodiscard]] bool may_fit() const { return verdict() != Verdict::does_not_fit; }  // or not known
+  [[nodiscard]] bool fits() const { return verdict() == Verdict::fits; }                 // known to, the reserve kept
+  [[nodiscard]] bool may_fit() const { return as_replayed() != Verdict::does_not_fit; }  // or not known
 };
 
 }  // namespace spillway::sim

@@ -26,9 +26,12 @@ std::string lacking(const Result& result) {
   return "memory";
 }
 
-std::string verdict_sentence(const Result& result) {
+namespace {
+
+// As replayed.
+std::string plain_sentence(const Result& result) {
   const MemoryResult& memory = result.memory;
-  switch (result.verdict()) {
+  switch (result.as_replayed()) {
     case Verdict::does_not_fit:
       if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
         return "does not fit: " + gib_text(host.peak) + " of host memory wanted, the machine has " +
@@ -51,6 +54,24 @@ std::string verdict_sentence(const Result& result) {
       return "fits with " + to_spare(result);
   }
   return "no: " + result.drives_refuse;
+}
+
+// "fits if micro_batch <= 3 at 8,192 tokens (not stated)"; what it is otherwise stands before what begins with
+// "unless".
+std::string hanging_sentence(const Result& result) {
+  std::string conditions, others;
+  for (const std::string& clause : result.hangs_on) {
+    std::string& part = clause.starts_with("if ") ? conditions : others;
+    part += (part.empty() ? "" : " and ") + (part.empty() ? clause : clause.substr(clause.find(' ') + 1));
+  }
+  if (conditions.empty()) return plain_sentence(result) + ", " + others;
+  return "fits " + conditions + (others.empty() ? "" : ", " + others);
+}
+
+}  // namespace
+
+std::string verdict_sentence(const Result& result) {
+  return result.hangs_on.empty() ? plain_sentence(result) : "unknown: " + hanging_sentence(result);
 }
 
 std::string verdict_heading(const Result& result) { return capitalised(verdict_sentence(result)); }

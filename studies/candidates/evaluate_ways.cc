@@ -60,6 +60,7 @@ class Evaluation {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       try {
         scenarios_[i] = scenario_of(base_, rows_[i].way.settings);
+        scenarios_[i].imported.tells_amounts = false;
       } catch (const InputError& error) {
         refuse(i, error);
         continue;

@@ -87,10 +87,13 @@ double written_to_drives(const Result& result) {
 
 Class class_of(const WayRow& row) {
   if (!row.ran()) return impossible;
-  if (row.works()) return works;
   if (!row.result.may_fit() || !row.result.drives_refuse.empty()) return too_large;
-  return row.result.verdict() == Verdict::tight ? tight : not_known;
+  // What a launch left open is open for every way: they are ranked as replayed.
+  const Verdict is = row.result.as_replayed();
+  return is == Verdict::fits ? works : is == Verdict::tight ? tight : not_known;
 }
+
+bool does_work(const WayRow& row) { return class_of(row) == works; }
 
 // Times and costs that differ by less are alike: fewer edits count for more.
 double about(FitGoal goal, double figure) {
@@ -130,7 +133,7 @@ class Search {
       replay("as given", {points_.as_given()});
       if (question_.goal == FitGoal::change) single_moves();
       if (subject_.model) look_at_layouts();
-      if (!rows_.front().works()) single_moves();
+      if (!does_work(rows_.front())) single_moves();
       climb("edits of the best way",
             [this](const FitPoint& point) { return moves_.from(point, found(), Carrier::frameworks); });
       pack_near_misses();
@@ -232,7 +235,7 @@ class Search {
     return carrier == Carrier::planner ? 1 : 0;
   }
   [[nodiscard]] Rank rank(std::size_t row) const { return rank_of(question_.goal, rows_[row], group_of(of_row_[row])); }
-  [[nodiscard]] bool found() const { return best_ && rows_[*best_].works(); }
+  [[nodiscard]] bool found() const { return best_ && does_work(rows_[*best_]); }
   [[nodiscard]] double best_figure() const {
     return found() ? figure_of(question_.goal, rows_[*best_]) : std::numeric_limits<double>::infinity();
   }
@@ -555,7 +558,7 @@ class Search {
   // ---- one move at a time ----
 
   void single_moves() {
-    std::vector<FitMove> moves = moves_.from(points_.as_given(), rows_.front().works(), Carrier::frameworks);
+    std::vector<FitMove> moves = moves_.from(points_.as_given(), does_work(rows_.front()), Carrier::frameworks);
     if (question_.goal != FitGoal::change) drop_hopeless(moves);
     std::vector<FitPoint> points;
     for (FitMove& move : moves) points.push_back(std::move(move.point));
@@ -694,7 +697,7 @@ class Search {
   // Whether the best way now is better than this one by more than a trifle.
   [[nodiscard]] bool is_worth_another(std::size_t from) const {
     if (*best_ == from || rank(*best_) >= rank(from)) return false;
-    if (!rows_[from].works()) return true;
+    if (!does_work(rows_[from])) return true;
     const double a = figure_of(question_.goal, rows_[*best_]), b = figure_of(question_.goal, rows_[from]);
     return !(std::abs(a - b) <= trifle * std::abs(b)) ||
            to_seconds(rows_[*best_].result.step_time) < (1 - trifle) * to_seconds(rows_[from].result.step_time);
@@ -811,7 +814,7 @@ class Search {
 
 const Result* FitOutcome::unknown() const {
   const auto may_fit = [](const FitWay& way) {
-    return way.row.ran() && way.row.result.verdict() == Verdict::unknown && way.row.result.drives_refuse.empty();
+    return way.row.ran() && way.row.result.as_replayed() == Verdict::unknown && way.row.result.drives_refuse.empty();
   };
   const auto found = any() ? ways.end() : std::find_if(ways.begin(), ways.end(), may_fit);
   return found == ways.end() ? nullptr : &found->row.result;
