@@ -4,6 +4,9 @@
 namespace spillway::launch {
 namespace {
 
+// At most, of what counts elements.
+constexpr double two_bytes = 2, four_bytes = 4, small_tensors = 1000;
+
 constexpr std::string_view device_words = "cpu=cpu nvme=drives none=gpu";
 
 void deepspeed_training(FlagRows& rows) {
@@ -20,9 +23,9 @@ void deepspeed_training(FlagRows& rows) {
       .as_modelled_if("fp16.auto_cast", "false", "")
       .as_modelled_if("amp.enabled", "false", "")
       .as_modelled_if("sparse_gradients", "false", "")
-      .not_said("optimizer.params.torch_adam optimizer.params.adam_w_mode optimizer.legacy_fusion",
-                "the optimizer's kernels are model.optimizer_form's")
-      .not_said(
+      .time("optimizer.params.torch_adam optimizer.params.adam_w_mode optimizer.legacy_fusion",
+            "the optimizer's kernels are model.optimizer_form's")
+      .time(
           "communication_data_type seq_parallel_communication_data_type prescale_gradients gradient_predivide_factor "
           "disable_allgather",
           "gradients are reduced in their own type")
@@ -30,10 +33,9 @@ void deepspeed_training(FlagRows& rows) {
           "sequence_parallel_size pipeline.* pipeline curriculum_learning.* data_efficiency.* progressive_layer_drop.* "
           "sparse_attention.* compression_training.* hybrid_engine.* compile.* torch_autocast.*",
           "not said in a scenario")
-      .not_said(
-          "activation_checkpointing.partition_activations activation_checkpointing.cpu_checkpointing "
-          "activation_checkpointing.contiguous_memory_optimization",
-          "set model.recompute and offload.technique yourself (docs/offload.md)")
+      .saves("activation_checkpointing.partition_activations activation_checkpointing.cpu_checkpointing",
+             "set model.recompute and offload.technique yourself (docs/offload.md)")
+      .time("activation_checkpointing.contiguous_memory_optimization", "its buffers are in reserve of fragments")
       .no_effect(
           "activation_checkpointing.number_checkpoints activation_checkpointing.synchronize_checkpoint_boundary "
           "activation_checkpointing.profile",
@@ -57,29 +59,40 @@ void zero(FlagRows& rows) {
       .say("zero_optimization.reduce_bucket_size", "model.bucket_bytes", facts::bucket_elements, whole,
            "gradients, of the weights' type")
       .as_modelled_if("zero_optimization.offload_optimizer.ratio", "1", "all of the optimizer state")
+      .or_else(FlagRole::adds)
       .as_modelled_if("zero_optimization.reduce_scatter", "true", "")
+      .or_else(FlagRole::time)
       .as_modelled_if("zero_optimization.zero_quantized_weights", "false", "")
+      .or_else(FlagRole::adds)
       .as_modelled_if("zero_optimization.zero_quantized_gradients", "false", "")
+      .or_else(FlagRole::adds)
       .as_modelled_if("zero_optimization.zero_hpz_partition_size", "1", "weights are split over all replicas")
+      .or_else(FlagRole::adds)
       .read("zero_optimization.mics_shard_size", "model.shard_groups", facts::shard_size, whole,
             "replicas over this; -1: all share")
-      .not_said(
-          "zero_optimization.stage3_max_live_parameters zero_optimization.stage3_max_reuse_distance "
-          "zero_optimization.stage3_prefetch_bucket_size zero_optimization.stage3_param_persistence_threshold "
-          "zero_optimization.stage3_module_granularity_threshold zero_optimization.max_live_parameters "
-          "zero_optimization.max_reuse_distance zero_optimization.prefetch_bucket_size "
-          "zero_optimization.param_persistence_threshold",
-          "weights are gathered layer by layer, model.prefetch layers ahead")
-      .not_said(
-          "zero_optimization.contiguous_gradients zero_optimization.allgather_bucket_size "
-          "zero_optimization.allgather_partitions zero_optimization.sub_group_size "
-          "zero_optimization.round_robin_gradients zero_optimization.use_multi_rank_bucket_allreduce",
+      .adds(
+          "zero_optimization.stage3_max_live_parameters zero_optimization.max_live_parameters "
+          "zero_optimization.stage3_prefetch_bucket_size zero_optimization.prefetch_bucket_size "
+          "zero_optimization.stage3_max_reuse_distance zero_optimization.max_reuse_distance",
+          "weights are gathered layer by layer, model.prefetch layers ahead; it counts elements of 16 bits", two_bytes)
+      .adds("zero_optimization.stage3_param_persistence_threshold zero_optimization.param_persistence_threshold",
+            "smaller parameters stay whole on each GPU: norms and biases, some hundred tensors",
+            two_bytes * small_tensors)
+      .time(
+          "zero_optimization.stage3_module_granularity_threshold zero_optimization.contiguous_gradients "
+          "zero_optimization.allgather_partitions zero_optimization.round_robin_gradients "
+          "zero_optimization.use_multi_rank_bucket_allreduce",
           "gradients and updated weights travel in buckets of model.bucket_bytes")
-      .not_said(
-          "zero_optimization.zeropp_loco_param.* zero_optimization.mics_* zero_optimization.zenflow.* "
-          "zero_optimization.super_offload zero_optimization.offload_param.max_in_cpu "
-          "zero_optimization.offload_param.buffer_* zero_optimization.offload_optimizer.buffer_* "
-          "zero_optimization.offload_optimizer.pipeline* zero_optimization.offload_optimizer.fast_init aio.*",
+      .adds("zero_optimization.allgather_bucket_size", "updated weights travel in buckets of model.bucket_bytes",
+            two_bytes)
+      .adds("zero_optimization.sub_group_size", "the step's temporaries: it counts elements of 32 bits", four_bytes)
+      .not_said("zero_optimization.zeropp_loco_param.* zero_optimization.zenflow.* zero_optimization.super_offload",
+                "how state streams to host memory and drives is modelled one way (docs/models.md)")
+      .saves("zero_optimization.offload_param.max_in_cpu", "weights are kept on the CPU in whole")
+      .time(
+          "zero_optimization.mics_* zero_optimization.offload_param.buffer_* "
+          "zero_optimization.offload_optimizer.buffer_* zero_optimization.offload_optimizer.pipeline* "
+          "zero_optimization.offload_optimizer.fast_init aio.*",
           "how state streams to host memory and drives is modelled one way (docs/models.md)")
       .no_effect(
           "zero_optimization.offload_optimizer.pin_memory zero_optimization.offload_param.pin_memory "
@@ -96,6 +109,23 @@ void zero(FlagRows& rows) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> deepspeed_named(std::string_view stem) {
+  for (const std::string_view prefix : {"zero", "ds_z"}) {
+    if (!stem.starts_with(prefix)) continue;
+    const std::string_view rest = stem.substr(prefix.size());
+    if (rest.empty() || rest[0] < '0' || rest[0] > '3') return {};
+    const bool moves = rest.find("offload") != std::string_view::npos;
+    const bool moves_weights = moves && rest[0] == '3';
+    const bool moves_states = moves && rest.find("offload_params") == std::string_view::npos;
+    std::vector<std::pair<std::string, std::string>> keys = {{"zero_optimization.stage", std::string(1, rest[0])},
+                                                             {"bf16.enabled", "auto"}};
+    if (moves_states) keys.emplace_back("zero_optimization.offload_optimizer.device", "cpu");
+    if (moves_weights) keys.emplace_back("zero_optimization.offload_param.device", "cpu");
+    return keys;
+  }
+  return {};
+}
 
 std::vector<LaunchFlag> deepspeed_flags() {
   FlagRows rows(LaunchFormat::deepspeed);

@@ -29,7 +29,12 @@ class FlagRows {
   FlagRows& as_modelled(std::string_view flags, std::string_view reason);
   FlagRows& as_modelled_if(std::string_view flag, std::string_view value, std::string_view reason);
   FlagRows& no_effect(std::string_view flags, std::string_view reason);
+  FlagRows& time(std::string_view flags, std::string_view reason);
+  FlagRows& saves(std::string_view flags, std::string_view reason);
+  FlagRows& adds(std::string_view flags, std::string_view reason, double bytes_each = 0);
   FlagRows& not_said(std::string_view flags, std::string_view reason);
+  // What values that a scenario has nothing for do, of the row before.
+  FlagRows& or_else(FlagRole role);
 
   std::vector<LaunchFlag> take() { return std::move(rows_); }
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view optimizers =
     "adamw_torch=adamw/foreach adamw_torch_fused=adamw/fused adamw_hf=adamw/foreach adamw_apex_fused=adamw/fused "
-    "adamw_bnb_8bit=adamw_8bit/fused adamw_8bit=adamw_8bit/fused "
+    "adamw_bnb_8bit=adamw_8bit/fused adamw_8bit=adamw_8bit/fused adamw_torch_8bit=adamw_8bit/fused "
     "paged_adamw_32bit=adamw/fused paged_adamw=adamw/fused paged_adamw_8bit=adamw_8bit/fused "
     "adafactor=adafactor/foreach sgd=sgd/foreach "
     "muon=muon/foreach";
@@ -28,14 +28,26 @@ void huggingface_training(FlagRows& rows) {
       .read("model_max_length", "model.sequence", whole, "")
       .read("sequence_len", "model.sequence", whole, "axolotl")
       .read("cutoff_len", "model.sequence", whole, "LLaMA-Factory")
-      .say("bf16", "model.precision", "true=bf16_mixed full=bf16_mixed auto=bf16_mixed false=-")
-      .say("fp16", "model.precision", "true=fp16_mixed false=-")
+      .say("bf16", "model.precision", "true=bf16_mixed full=bf16_mixed auto=bf16_mixed false=fp32",
+           "axolotl, or pure_bf16 of LLaMA-Factory: bf16, weights in 2 bytes alone")
+      .read("pure_bf16", "model.precision", "true=bf16 false=-", "LLaMA-Factory")
+      .say("fp16", "model.precision", facts::half, "true=fp16_mixed false=-", "")
       .say("torch_dtype", "model.precision", facts::weights_type, "bfloat16=bf16 float32=- auto=-",
            "with bf16, and neither DeepSpeed nor FSDP: weights in 2 bytes alone")
       .read("dtype", "model.precision", facts::weights_type, "bfloat16=bf16 float32=- auto=-", "")
       .read("fp8", "model.precision", facts::fp8, "true=fp8_mixed false=-", "axolotl")
       .read("tf32", "model.precision", facts::tf32, "true=tf32 false=-", "where weights have 4 bytes")
-      .say("gradient_checkpointing", "model.recompute", "true=full unsloth=full false=none")
+      .say("gradient_checkpointing", "model.recompute",
+           "true=full unsloth=full offload=full offload_disk=full false=none",
+           "offload, unsloth: and offload.technique checkpoints")
+      .read("activation_offloading", "offload.technique", facts::offload_inputs,
+            "true=host legacy=host hidden_states=host disk=drive false=-",
+            "checkpoints where layers are recomputed, else ssdtrain")
+      .read("offload_activations", "offload.technique", facts::offload_inputs, "true=host false=-", "")
+      .read("gradient_checkpointing_offload", "offload.technique", facts::offload_inputs, "true=host false=-", "")
+      .read("gradient_checkpointing_kwargs.offload", "offload.technique", facts::offload_inputs, "true=host false=-",
+            "")
+      .read("use_unsloth_gc", "offload.technique", facts::offload_inputs, "true=host false=-", "LLaMA-Factory")
       .read("disable_gradient_checkpointing", "model.recompute", "true=none false=full", "LLaMA-Factory")
       .say("optim", "model.optimizer", facts::optimizer, optimizers, "and model.optimizer_form")
       .read("optimizer", "model.optimizer", facts::optimizer, optimizers, "axolotl")
@@ -45,16 +57,28 @@ void huggingface_training(FlagRows& rows) {
       .read("flash_attention", "model.flash_attention", facts::attention_backend, "true=flash2 false=-", "axolotl")
       .read("flash_attn", "model.flash_attention", facts::attention_backend,
             "fa2=flash2 auto=best sdpa=best disabled=none", "LLaMA-Factory")
+      .read("xformers_attention", "model.flash_attention", facts::attention_backend, "true=best false=-", "axolotl")
       .read("sdp_attention", "model.flash_attention", facts::attention_backend, "true=best false=-", "axolotl")
       .say("torch_compile", "model.fused_kernels", on_off, "what the compiler fuses, as far as it is modelled")
       .read("use_liger_kernel", "model.loss", "true=chunked false=-", "its fused linear cross-entropy")
       .read("liger_fused_linear_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
       .read("liger_cross_entropy", "model.loss", "true=fused false=-", "axolotl")
+      .read("enable_liger_kernel", "model.loss", "true=chunked false=-", "LLaMA-Factory")
+      .read("use_liger", "model.loss", "true=chunked false=-", "trl, formerly")
+      .read("cut_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
+      .read("chunked_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
+      .read("loss_type", "model.loss", "chunked_nll=chunked nll=fp32", "trl")
+      .read("plugins", "model.loss", facts::plugins, "", "axolotl: CutCrossEntropyPlugin is chunked")
       .say("ddp_bucket_cap_mb", "model.bucket_bytes", facts::bucket_mib, whole, "MiB")
       .read("fsdp", "model.zero_stage", facts::sharding, "",
             "full_shard stage 3, shard_grad_op stage 2; offload is optimizer_device and weight_device cpu")
       .say("tensor_parallel_size", "model.tensor_parallel", whole)
       .read("context_parallel_size", "model.context_parallel", whole, "axolotl")
+      .read("sequence_parallel_degree", "model.context_parallel", whole, "axolotl, formerly")
+      .read("dp_shard_size", "model.data_parallel", facts::shards, whole, "axolotl")
+      .read("dp_replicate_size", "model.data_parallel", facts::replicas, whole, "axolotl")
+      .read("expert_parallel_size", "model.expert_parallel", whole, "axolotl")
+      .read("fsdp_version", "model.zero_stage", facts::fsdp_version, whole, "axolotl: with fsdp_config")
       .file("deepspeed", LaunchFormat::deepspeed, "DeepSpeed's JSON file")
       .file("accelerate_config", LaunchFormat::accelerate, "accelerate's YAML file");
 }
@@ -86,34 +110,38 @@ void adapters(FlagRows& rows) {
 
 void training_left_out(FlagRows& rows) {
   rows.as_modelled_if("packing", "true", "sequences are full")
+      .or_else(FlagRole::time)
       .as_modelled_if("sample_packing", "true", "sequences are full")
+      .or_else(FlagRole::time)
       .as_modelled_if("pad_to_sequence_len", "true", "sequences are full")
+      .or_else(FlagRole::time)
       .as_modelled_if("flash_attn_cross_entropy", "false", "")
+      .or_else(FlagRole::saves)
       .as_modelled_if("auto_find_batch_size", "false", "")
-      .not_said("packing_efficiency_estimate group_by_length pad_to_multiple_of", "sequences are reckoned as full")
-      .not_said(
-          "lora_* lora.* use_dora peft_* quantization_* bnb_4bit_* use_4bit_quantization unfrozen_parameters freeze_* "
-          "relora* lisa_*",
-          "set model.trainable and model.base_weights yourself (docs/models.md)")
-      .not_said(
-          "gradient_checkpointing_kwargs.* offload_activations activation_offloading gradient_checkpointing_offload "
-          "layer_offloading",
-          "set offload.technique yourself (docs/offload.md)")
-      .not_said(
-          "sequence_parallel_degree ring_attn_func heads_k_stride dp_shard_size dp_replicate_size "
-          "expert_parallel_size",
-          "set the layout yourself: model.context_parallel, model.data_parallel")
-      .not_said(
-          "torch_compile_backend torch_compile_mode use_ipex full_determinism liger_* unsloth_* lora_mlp_kernel "
-          "xformers_attention flex_attention flash_optimum flash_attn_* cut_cross_entropy plugins s2_attention "
-          "torchao_* use_liger neftune_* half_precision_backend deepcompile",
+      .time("packing_efficiency_estimate group_by_length pad_to_multiple_of", "sequences are reckoned as full")
+      .adds("lora_modules_to_save modules_to_save additional_target use_dora peft_use_dora lora_bias lora_head",
+            "adapters of linear layers alone are trained (docs/models.md)")
+      .saves("unfrozen_parameters freeze_* lisa_*",
+             "set model.trainable or model.frozen_layers yourself (docs/models.md)")
+      .not_said("lora_* lora.* peft_* quantization_* bnb_4bit_* use_4bit_quantization relora*",
+                "set model.trainable and model.base_weights yourself (docs/models.md)")
+      .time("gradient_checkpointing_kwargs.*", "how layers are run again is modelled one way")
+      .saves("layer_offloading", "set model.weight_device yourself (docs/models.md)")
+      .time("ring_attn_func heads_k_stride", "how context-parallel GPUs share attention is model.context_exchange's")
+      .time(
+          "torch_compile_backend torch_compile_mode use_ipex full_determinism s2_attention neftune_* deepcompile "
+          "flash_attn_* flash_optimum",
           "kernels that are not modelled")
+      .saves("liger_* unsloth_* lora_mlp_kernel lora_qkv_kernel lora_o_kernel tiled_mlp* torch_empty_cache_steps",
+             "kernels that keep less are not modelled")
+      .not_said("flex_attention torchao_*", "kernels that are not modelled")
+      .no_effect("half_precision_backend", "of earlier versions")
       .not_said(
-          "rl beta max_prompt_length loss_type rpo_alpha ref_model reward_model trl.* ebft.* grpo_* dpo_* kto_* orpo_* "
+          "rl beta max_prompt_length rpo_alpha ref_model reward_model trl.* ebft.* grpo_* dpo_* kto_* orpo_* "
           "simpo_* nemo_gym_* num_labels model_config.* overrides_of_model_config.* qat.* kd_* mixture_of_depths",
           "the loss of the next token is modelled, of one model with its own layers")
-      .not_said("galore_* optim_target_modules loraplus_* use_galore use_badam use_apollo",
-                "an optimizer that is not modelled")
+      .saves("galore_* optim_target_modules loraplus_* use_galore use_badam use_apollo",
+             "an optimizer that is not modelled")
       .no_effect(
           "gradient_checkpointing_kwargs.use_reentrant fp16_opt_level fp16_backend bf16_full_eval fp16_full_eval "
           "fp16_full_eval_* float16_full_eval low_cpu_mem_usage",
@@ -149,14 +177,14 @@ void training_left_out(FlagRows& rows) {
           "length_column_name overwrite_cache train_split test_split config_name model_type "
           "base_model_config model_revision revision_of_model trust_remote_code token cache_dir use_auth_token "
           "is_llama_derived_model is_mistral_derived_model is_falcon_derived_model eot_tokens "
-          "streaming streaming_* pretraining_dataset pretraining_dataset.* fsdp_version torchdistx_path use_swanlab "
+          "streaming streaming_* pretraining_dataset pretraining_dataset.* torchdistx_path use_swanlab "
           "mix_strategy interleave_probs preprocessing_num_workers type_of_model "
           "curriculum_sampling sample_packing_* eval_sample_packing excess_length_strategy",
           "data come in time, and which files they are doesn't matter")
       .no_effect(
           "local_rank ddp_find_unused_parameters ddp_timeout* ddp_backend ddp_broadcast_buffers "
           "use_cpu no_cuda use_mps_device xpu_backend tpu_* accelerator_config accelerator_config.* "
-          "average_tokens_across_devices torch_empty_cache_steps batch_eval_metrics mp_parameters gc_steps env.*",
+          "average_tokens_across_devices batch_eval_metrics mp_parameters gc_steps env.*",
           "of the start, or of evaluation");
 }
 
@@ -182,14 +210,17 @@ void sharding(FlagRows& rows, std::string_view section, bool has_prefix) {
   row("backward_prefetch", "model.late_prefetch", "model.late_prefetch", backward_prefetch, "");
   rows.read(name("reshard_after_forward"), "model.zero_stage", facts::reshard,
             "true=3 false=2 FULL_SHARD=3 SHARD_GRAD_OP=2 NO_SHARD=0 HYBRID_SHARD=hybrid", "FSDP 2");
+  rows.read(name("version"), "model.zero_stage", facts::fsdp_version, whole, "");
   rows.read(name("activation_checkpointing"), "model.recompute", "true=full false=-", "");
   rows.no_effect(name("auto_wrap_policy") + " " + name("transformer_layer_cls_to_wrap") + " " +
                      name("use_orig_params") + " " + name("sync_module_states") + " " +
-                     name("cpu_ram_efficient_loading") + " " + name("state_dict_type") + " " + name("version") + " " +
+                     name("cpu_ram_efficient_loading") + " " + name("state_dict_type") + " " +
                      name("final_state_dict_type"),
                  "one unit per layer is reckoned with, whatever it is called");
-  rows.as_modelled_if(name("forward_prefetch"), "false", "the host runs ahead of the device anyway");
-  rows.as_modelled_if(name("limit_all_gathers"), "true", "weights are gathered model.prefetch layers ahead");
+  rows.as_modelled_if(name("forward_prefetch"), "false", "the host runs ahead of the device anyway")
+      .or_else(FlagRole::adds);
+  rows.as_modelled_if(name("limit_all_gathers"), "true", "weights are gathered model.prefetch layers ahead")
+      .or_else(FlagRole::adds);
   rows.not_said(name("min_num_params"), "one unit per layer is reckoned with");
 }
 
@@ -214,10 +245,9 @@ void starting(FlagRows& rows) {
       .file("config_file", LaunchFormat::accelerate, "accelerate's YAML file")
       .file("deepspeed_config_file", LaunchFormat::deepspeed, "DeepSpeed's JSON file")
       .as_modelled("multi_gpu use_deepspeed", "by the number of processes")
-      .not_said(
-          "dynamo_mode dynamo_use_fullgraph dynamo_use_dynamic dynamo_use_regional_compilation fp8_config.* "
-          "megatron_lm_* use_megatron_lm parallelism_config_* fsdp_*",
-          "not said in a scenario")
+      .time("dynamo_mode dynamo_use_fullgraph dynamo_use_dynamic dynamo_use_regional_compilation",
+            "the compiler's own choices are not modelled")
+      .not_said("fp8_config.* megatron_lm_* use_megatron_lm parallelism_config_* fsdp_*", "not said in a scenario")
       .no_effect(
           "num_machines machine_rank main_process_ip main_process_port main_training_function compute_environment "
           "debug downcast_bf16 rdzv_backend same_network gpu_ids use_cpu tpu_* enable_cpu_affinity "

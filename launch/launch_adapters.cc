@@ -43,6 +43,12 @@ bool is_partial(const std::vector<std::string>& modules, Names all) {
   return listed > 0 && listed < std::ssize(all) && !has_any(modules, fused);
 }
 
+// "self_attn.q_proj" is q_proj.
+std::vector<std::string> last_parts(std::vector<std::string> modules) {
+  for (std::string& module : modules) module.erase(0, module.rfind('.') + 1);
+  return modules;
+}
+
 // The least of model.lora_targets that has all of the modules.
 std::string targets_of(const std::vector<std::string>& modules, LaunchLedger& ledger) {
   if (modules.size() == 1 && (modules[0] == facts::all_modules || modules[0] == "all")) return "all_linear";
@@ -65,8 +71,6 @@ std::string targets_of(const std::vector<std::string>& modules, LaunchLedger& le
 void compose_adapters(LaunchLedger& ledger) {
   const auto adapter = ledger.text(facts::adapter);
   const auto bits = ledger.text(facts::base_bits);
-  if (adapter && adapter->starts_with("factory") && !ledger.has("model.recompute"))
-    ledger.set("model.recompute", "full", "LLaMA-Factory's default");
   if (!adapter || *adapter == "factory_full") {
     if (bits)
       ledger.leave_out(facts::base_bits, IgnoreReason::not_said, "weights of so few bits train with adapters alone");
@@ -75,7 +79,7 @@ void compose_adapters(LaunchLedger& ledger) {
       ledger.leave_out(fact, IgnoreReason::no_effect, "no adapters: every weight is trained");
     return;
   }
-  const bool is_factory = *adapter == "factory", is_axolotl = ledger.setting_of(facts::adapter).name == "adapter";
+  const bool is_factory = *adapter == "factory", is_axolotl = ledger.dialect() == Dialect::axolotl;
   const bool is_nf4 = *adapter == "qlora" || bits == "4";
   ledger.set("model.trainable", is_nf4 ? "qlora" : "lora", "");
   // A second quantization is bitsandbytes' choice to make: axolotl and LLaMA-Factory make it.
@@ -87,7 +91,7 @@ void compose_adapters(LaunchLedger& ledger) {
   if (!ledger.has("model.lora_dropout") && *adapter == "peft")
     ledger.set("model.lora_dropout", "0.05", "trl's default");
   if (const auto modules = ledger.text(facts::adapter_modules))
-    ledger.set("model.lora_targets", targets_of(listed_words(*modules), ledger), "");
+    ledger.set("model.lora_targets", targets_of(last_parts(listed_words(*modules)), ledger), "");
   else if (is_factory)
     ledger.set("model.lora_targets", "all_linear", "LLaMA-Factory's default");
   else

@@ -23,6 +23,7 @@ bool is_mixed(const LaunchLedger& ledger) {
 }
 
 void compose_precision(LaunchLedger& ledger) {
+  if (const auto half = ledger.text(facts::half)) ledger.set("model.precision", *half, "");
   const auto fp8 = ledger.text(facts::fp8);
   if (fp8) ledger.set("model.precision", *fp8, "");
   if (fp8 == "fp8_mixed" && ledger.has(facts::fp8_recipe))
@@ -31,11 +32,16 @@ void compose_precision(LaunchLedger& ledger) {
     ledger.leave_out(facts::fp8_recipe, IgnoreReason::no_effect, "no product is in fp8");
   else if (fp8 == "fp8_mixed" && ledger.program() == LaunchFormat::torchtitan)
     ledger.set("model.fp8_recipe", "tensorwise", "torchao's default");
-  const std::string precision = ledger.chosen("model.precision").value_or("fp32");
-  const bool trains_wide = ledger.has_format(LaunchFormat::deepspeed) || ledger.has(facts::fsdp) ||
-                           ledger.has(facts::sharding) || ledger.program() == LaunchFormat::torchtitan;
+  const std::string precision = ledger.chosen("model.precision").value_or("bf16_mixed");
+  const bool has_deepspeed = ledger.has_format(LaunchFormat::deepspeed);
+  const bool trains_wide =
+      has_deepspeed || ledger.program() == LaunchFormat::torchtitan ||
+      ((ledger.has(facts::fsdp) || ledger.has(facts::sharding)) && ledger.number(facts::fsdp_version) != 2);
+  if (ledger.dialect() == Dialect::axolotl && precision == "bf16_mixed" && !has_deepspeed &&
+      !ledger.has(facts::adapter))
+    ledger.set("model.precision", "bf16", "axolotl loads weights in 16 bits and keeps no copy in fp32");
   if (ledger.has(facts::weights_type)) {
-    if (precision == "bf16_mixed" && trains_wide && ledger.program() != LaunchFormat::torchtitan)
+    if (precision.ends_with("_mixed") && trains_wide && ledger.program() != LaunchFormat::torchtitan)
       ledger.leave_out(facts::weights_type, IgnoreReason::as_modelled, "mixed precision keeps weights in fp32 too");
     else
       ledger.set("model.precision", *ledger.text(facts::weights_type), "");
@@ -92,12 +98,57 @@ void compose_graphs(LaunchLedger& ledger) {
   if (!words.empty()) ledger.set("model.cuda_graphs", words, "whole layers");
 }
 
+// Which layers are recomputed, and where their inputs are kept meanwhile.
+void compose_recomputation(LaunchLedger& ledger) {
+  const bool is_full = ledger.chosen("model.recompute") == "full";
+  if (ledger.has(facts::recompute_method) || ledger.has(facts::recompute_count)) {
+    const std::int64_t count = ledger.number_or(facts::recompute_count, 1);
+    const bool is_block = ledger.text(facts::recompute_method) == "block";
+    for (const std::string_view fact : {facts::recompute_method, facts::recompute_count})
+      if (!is_full) ledger.leave_out(fact, IgnoreReason::no_effect, "of --recompute-granularity full");
+    if (is_full && is_block && count > 0) ledger.set("model.recompute_layers", std::to_string(count), "");
+    if (is_full && !is_block && count > 1)
+      ledger.leave_out(facts::recompute_count, IgnoreReason::not_said,
+                       "every layer keeps its input, not one of several");
+  }
+  auto where = ledger.text(facts::offload_inputs);
+  if (!where && ledger.says("model.recompute")) {
+    const std::string& said = ledger.setting_of("model.recompute").value;
+    if (said == "offload" || said == "unsloth") where = "host";
+    if (said == "offload_disk") where = "drive";
+  }
+  if (!where) return;
+  ledger.set("offload.technique", is_full ? "checkpoints" : "ssdtrain", "activations leave the GPU");
+  ledger.set("offload.tier", *where, "activations leave the GPU");
+}
+
+// Megatron-core's three kinds, and who carries what is flexible.
+void compose_dispatcher(LaunchLedger& ledger) {
+  const auto kind = ledger.text(facts::dispatcher);
+  if (kind == "flex")
+    return ledger.set("model.expert_dispatcher", ledger.text(facts::flex_backend).value_or("deepep"),
+                      "Megatron-core's default backend");
+  ledger.leave_out(facts::flex_backend, IgnoreReason::no_effect, "of the dispatcher flex");
+  if (kind) ledger.leave_out(facts::dispatcher, IgnoreReason::not_said, "tokens travel by all-to-all");
+}
+
+void compose_plugins(LaunchLedger& ledger) {
+  const auto plugins = ledger.text(facts::plugins);
+  if (!plugins) return;
+  if (plugins->find("CutCrossEntropy") != std::string::npos) return ledger.set("model.loss", "chunked", "a plugin");
+  const bool is_liger = plugins->find("Liger") != std::string::npos;
+  ledger.leave_out(facts::plugins, is_liger ? IgnoreReason::no_effect : IgnoreReason::not_said,
+                   is_liger ? "its switches say which of its kernels run" : "not modelled");
+}
+
 // Names that say both the optimizer and how its update runs.
 void compose_optimizer(LaunchLedger& ledger) {
   if (const auto both = ledger.text(facts::optimizer)) {
     const std::size_t slash = both->find('/');
     ledger.set("model.optimizer", both->substr(0, slash), "");
     ledger.set("model.optimizer_form", both->substr(slash + 1), "by the optimizer's name");
+    if (ledger.says(facts::optimizer) && ledger.setting_of(facts::optimizer).value.starts_with("paged_"))
+      ledger.doubt(facts::optimizer, IgnoreReason::saves, "its states may leave for host memory");
   } else if (ledger.says("model.optimizer") && ledger.setting_of("model.optimizer").format == LaunchFormat::deepspeed) {
     ledger.set("model.optimizer_form", "fused", "DeepSpeed's fused Adam");
   }
@@ -108,8 +159,11 @@ void compose_fsdp_words(LaunchLedger& ledger) {
   const auto words = ledger.text(facts::sharding);
   if (!words || words->size() <= 1 || *words == "hybrid" || *words == "hybrid2") return;
   const auto has = [&](std::string_view word) { return words->find(word) != std::string::npos; };
-  const bool is_off = !has("shard") || has("no_shard");
-  const std::string stage = is_off ? "0" : has("grad_op") || has("zero2") ? "2" : "3";
+  const bool is_off = *words != "true" && (!has("shard") || has("no_shard"));
+  const bool is_second = *words == "true" || ledger.number(facts::fsdp_version) == 2;
+  const std::string by_words = has("grad_op") || has("zero2") ? "2" : "3";
+  const std::string stage = is_off ? "0" : is_second ? ledger.text(facts::reshard).value_or(by_words) : by_words;
+  if (!is_second) ledger.leave_out(facts::reshard, IgnoreReason::no_effect, "of FSDP 2");
   if (has("offload")) ledger.assume(facts::offload_everything, "true", "fsdp: offload");
   ledger.set("model.zero_stage", stage, "");
 }
@@ -202,11 +256,15 @@ void compose_titan_replicas(LaunchLedger& ledger, std::int64_t machine_gpus) {
 
 void compose_sharding(LaunchLedger& ledger) {
   if (ledger.text(facts::fsdp2) == "3") ledger.set("model.zero_stage", ledger.text(facts::reshard).value_or("3"), "");
-  if (!ledger.has(facts::fsdp) && !ledger.has(facts::sharding)) return;
+  const bool is_axolotls = ledger.dialect() == Dialect::axolotl && ledger.says_any("fsdp_config.");
+  if (!is_axolotls)
+    ledger.leave_out(facts::fsdp_version, IgnoreReason::no_effect, "which sharding is on other settings say");
+  if (!ledger.has(facts::fsdp) && !ledger.has(facts::sharding) && !is_axolotls) return;
   const auto sharding = ledger.text(facts::sharding);
   if (sharding && sharding->size() > 1 && !sharding->starts_with("hybrid")) return;  // words, read before
   if (ledger.program() == LaunchFormat::megatron && !ledger.has(facts::fsdp))
     return ledger.leave_out(facts::sharding, IgnoreReason::no_effect, "of --use-megatron-fsdp");
+  ledger.leave_out("model.zero_stage", IgnoreReason::no_effect, "of DeepSpeed, not of FSDP");
   const std::string usual =
       ledger.program() == LaunchFormat::megatron ? "0" : ledger.text(facts::reshard).value_or("3");
   const std::string words = sharding.value_or(usual);
@@ -217,6 +275,8 @@ void compose_sharding(LaunchLedger& ledger) {
 // FSDP's hybrid sharding keeps what is shared out within a machine; MiCS says how many GPUs share.
 void compose_groups(LaunchLedger& ledger, std::int64_t machine_gpus) {
   const std::int64_t stage = whole_number(ledger.chosen("model.zero_stage").value_or("0")).value_or(0);
+  if (const std::int64_t copies = ledger.number_or(facts::replicas, 1); stage > 0 && copies > 1)
+    return ledger.set("model.shard_groups", std::to_string(copies), "copies of what is sharded");
   const bool is_hybrid = ledger.text(facts::sharding).value_or("").find("hybrid") != std::string::npos ||
                          ledger.text(facts::reshard).value_or("") == "hybrid";
   std::int64_t size = ledger.number_or(facts::shard_size, 0);
@@ -227,7 +287,8 @@ void compose_groups(LaunchLedger& ledger, std::int64_t machine_gpus) {
     size = ledger.number_or(facts::gpus_per_node, size) / ledger.number_or("model.tensor_parallel", 1);
   }
   const std::int64_t replicas = whole_number(ledger.chosen("model.data_parallel").value_or("1")).value_or(1);
-  if (stage == 0 || size < 1 || size >= replicas) return;
+  if (stage == 0 || size < 1 || size >= replicas)
+    return ledger.leave_out(facts::shard_size, IgnoreReason::no_effect, "all replicas share out a copy, or none");
   if (size == 1 || replicas % size != 0)
     return ledger.warn(
         fmt::format("{} GPUs can't share {} replicas: weights are reckoned as split over all", size, replicas));
@@ -333,10 +394,9 @@ void compose_megatron_evaluation(LaunchLedger& ledger) {
 void compose_evaluation(LaunchLedger& ledger) {
   if (ledger.program() == LaunchFormat::megatron) return compose_megatron_evaluation(ledger);
   const auto when = ledger.text(facts::eval_when);
-  if (when != "steps")
-    return leave_evaluation_out(
-        ledger, when == "epoch" ? IgnoreReason::not_said : IgnoreReason::no_effect,
-        when == "epoch" ? "how many steps an epoch has the data say" : "there is no evaluation between steps");
+  if (when != "steps" && when != "epoch")
+    return leave_evaluation_out(ledger, IgnoreReason::no_effect, "there is no evaluation between steps");
+  if (when == "epoch") ledger.doubt(facts::eval_when, IgnoreReason::time, "how many steps an epoch has the data say");
   const bool is_titan = ledger.program() == LaunchFormat::torchtitan;
   ledger.set("model.evaluate_every", std::to_string(ledger.number_or("model.evaluate_every", is_titan ? 10 : 500)),
              "the default");
@@ -359,6 +419,9 @@ void compose_kernels(LaunchLedger& ledger) {
   compose_attention(ledger);
   compose_graphs(ledger);
   compose_optimizer(ledger);
+  compose_recomputation(ledger);
+  compose_dispatcher(ledger);
+  compose_plugins(ledger);
   compose_allocator(ledger);
 }
 

@@ -27,6 +27,7 @@ class Decomposer {
     gpus(gpus_per_node);
     batches();
     precision();
+    recomputation();
     sharding();
     attention();
     pipeline();
@@ -95,10 +96,22 @@ class Decomposer {
       say(facts::weights_type, to_text(TrainingPrecision::bf16));
       say("model.precision", to_text(TrainingPrecision::bf16_mixed));
     }
+    if (setup_.precision == TrainingPrecision::fp16_mixed && is(LaunchFormat::hf)) {
+      say(facts::half, to_text(TrainingPrecision::fp16_mixed));
+      settle("precision");
+      drop("precision");
+    }
     if (setup_.precision == TrainingPrecision::tf32 && is(LaunchFormat::hf)) {
       say(facts::tf32, to_text(TrainingPrecision::tf32));
       settle("precision");
     }
+  }
+  // Megatron-LM wants a method and a count beside full.
+  void recomputation() {
+    if (!is(LaunchFormat::megatron) || text("recompute") != "full") return;
+    say(facts::recompute_method, setup_.recompute_layers > 0 ? "block" : "uniform");
+    say(facts::recompute_count, std::max<std::int64_t>(setup_.recompute_layers, 1));
+    settle("recompute_layers");
   }
   void fp8_recipe() {
     const bool is_known = is(LaunchFormat::torchtitan)

@@ -10,7 +10,7 @@ namespace {
 
 using enum LaunchFormat;
 
-constexpr std::array<LaunchDefault, 38> defaults = {{
+constexpr std::array<LaunchDefault, 47> defaults = {{
     {megatron, "model.framework", "megatron", "Megatron-LM's kernels and buffers"},
     {megatron, "model.precision", "fp32", "neither --bf16 nor --fp16"},
     {megatron, "model.overlap_gradients", "false", "no --overlap-grad-reduce"},
@@ -25,9 +25,19 @@ constexpr std::array<LaunchDefault, 38> defaults = {{
     {torchtitan, facts::shards, "-1", "torchtitan shards over the GPUs left over"},
     {torchtitan, facts::reduce_type, "true", "torchtitan reduces gradients in fp32"},
     {torchtitan, "model.precision", "bf16_mixed", "torchtitan's default"},
+    {hf, "model.sequence", "512", "axolotl's default", Dialect::axolotl},
+    {hf, "model.micro_batch", "1", "axolotl's default", Dialect::axolotl},
+    {hf, "model.optimizer_form", "fused", "axolotl's default: adamw_torch_fused", Dialect::axolotl},
+    {hf, "model.precision", "bf16_mixed", "axolotl's default: bf16 auto", Dialect::axolotl},
+    {hf, "model.sequence", "2048", "LLaMA-Factory's default", Dialect::factory},
+    {hf, facts::adapter, "factory", "LLaMA-Factory's default", Dialect::factory},
+    {hf, "model.recompute", "full", "LLaMA-Factory's default", Dialect::factory},
+    {hf, "model.sequence", "1024", "trl's default", Dialect::trl},
+    {hf, "model.recompute", "full", "trl's default", Dialect::trl},
+    {hf, "model.precision", "bf16_mixed", "trl's default", Dialect::trl},
+    {hf, "model.loss", "chunked", "trl's default since 1.0", Dialect::trl},
     {hf, "model.framework", "huggingface", "transformers' Trainer"},
     {hf, "model.micro_batch", "8", "TrainingArguments' default"},
-    {hf, "model.precision", "fp32", "neither bf16 nor fp16"},
     {hf, "model.optimizer_form", "foreach", "optim adamw_torch"},
     {hf, "model.fused_kernels", "false", "Hugging Face's modules as they stand, not compiled"},
     {deepspeed, "model.precision", "fp32", "neither bf16 nor fp16 is enabled"},
@@ -47,7 +57,6 @@ constexpr std::array<LaunchDefault, 38> defaults = {{
     {nanotron, facts::activation, "silu_gated", "nanotron's decoders"},
     {nanotron, facts::hidden_dropout, "0", "nanotron's decoders"},
     {nanotron, facts::attention_dropout, "0", "nanotron's decoders"},
-    {accelerate, "model.precision", "fp32", "no mixed_precision"},
     {accelerate, "model.fused_kernels", "false", "the model's modules as they stand"},
 }};
 

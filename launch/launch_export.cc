@@ -185,9 +185,9 @@ class Exporter {
     const auto value = their_value(row, found->second);
     if (!value) return;
     said_.settled.insert(std::string(row.key));
-    const bool is_off =
-        *value == "false" && is_switch(row) && target_.program != torchtitan && target_.program != deepspeed;
-    if (is_off) return;  // as without it
+    const bool is_off = *value == "false" && is_switch(row) && target_.program != torchtitan &&
+                        target_.program != deepspeed && row.key != "model.precision";
+    if (is_off) return;  // as without it; without a precision it would be open
     made.said.push_back({std::string(row.key), found->second, row.flag, *value});
     written_.push_back({&row, *value});
   }
@@ -226,7 +226,8 @@ class Exporter {
   // What the framework does by itself, for a key that no flag says.
   [[nodiscard]] std::string by_itself(const std::string& key, const TrainingSetup& usual) const {
     for (const LaunchDefault& each : launch_defaults())
-      if (each.format == target_.program && each.fact == "model." + key) return std::string(each.value);
+      if (each.format == target_.program && each.dialect == Dialect::any && each.fact == "model." + key)
+        return std::string(each.value);
     return field_text(usual, key);
   }
 

@@ -20,10 +20,17 @@ inline constexpr Name local_batch = "launch.local_batch", pass_batch = "launch.p
 inline constexpr Name layers_per_chunk = "launch.layers_per_chunk";
 inline constexpr Name bucket_elements = "launch.bucket_elements", bucket_mib = "launch.bucket_mib";
 inline constexpr Name fp8 = "launch.fp8", fp8_recipe = "launch.fp8_recipe", weights_type = "launch.weights_type",
-                      tf32 = "launch.tf32";
+                      tf32 = "launch.tf32", half = "launch.half";
 inline constexpr Name hidden_dropout = "launch.hidden_dropout", attention_dropout = "launch.attention_dropout";
 inline constexpr Name attention_backend = "launch.attention_backend";
 inline constexpr Name offload_everything = "launch.offload_everything";
+inline constexpr Name fsdp_version = "launch.fsdp_version";
+// Where the inputs of recomputed layers, or all activations, are kept: host, drive.
+inline constexpr Name offload_inputs = "launch.offload_inputs";
+inline constexpr Name recompute_method = "launch.recompute_method", recompute_count = "launch.recompute_count";
+inline constexpr Name plugins = "launch.plugins";
+// What carries tokens to experts: a kind, and for the kind flex who.
+inline constexpr Name dispatcher = "launch.dispatcher", flex_backend = "launch.flex_backend";
 inline constexpr Name reduce_type = "launch.reduce_type";
 inline constexpr Name allocator_settings = "launch.allocator_settings";
 // Of evaluation: whether and when; global batches.

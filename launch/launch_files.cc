@@ -263,9 +263,9 @@ class LaunchReader {
       inner_document(setting);
       setting.name = flag_name(setting.format, setting.shown);
       const LaunchFlag* row = find_flag(setting.format, setting.name);
-      if (row == nullptr || row->role != FlagRole::file || setting.is_null || !is_settings_file(setting.value))
-        continue;
+      if (row == nullptr || row->role != FlagRole::file || setting.is_null) continue;
       if (!setting.unknown.empty()) refuse_unknown(setting);
+      if (add_named(setting, *row) || !is_settings_file(setting.value)) continue;
       const std::string path = beside(setting.file, setting.value, setting.place);
       if (is_given(path)) continue;  // it stands where it was given
       const auto of = launch_format_words().find(row->fact);
@@ -276,6 +276,30 @@ class LaunchReader {
       if (!setting.unknown.empty() && (row == nullptr || row->role != FlagRole::no_effect)) refuse_unknown(setting);
       launch_.settings.push_back(std::move(setting));
     }
+  }
+
+  // A configuration of DeepSpeed's that comes with the program, by its name: axolotl, LLaMA-Factory and ms-swift have
+  // them. False: the setting names none.
+  bool add_named(const LaunchSetting& setting, const LaunchFlag& row) {
+    std::error_code none;
+    const bool is_deepspeeds = row.fact == launch_format_words()[LaunchFormat::deepspeed].name;
+    const bool is_word = !is_settings_file(setting.value);
+    if (!is_deepspeeds || fs::exists(fs::path(setting.file).parent_path() / setting.value, none)) return false;
+    if (fs::exists(setting.value, none) || (is_word && (setting.value == "false" || setting.value == "true")))
+      return false;
+    const std::vector<std::pair<std::string, std::string>> named =
+        deepspeed_named(fs::path(setting.value).stem().string());
+    if (named.empty() && is_word)
+      throw InputError(setting.file, setting.place, "no configuration of DeepSpeed's is called '" + setting.value + "'",
+                       "give its JSON file, or zero0, zero1, zero2, zero3, zero2_offload, zero3_offload");
+    for (const auto& [key, value] : named)
+      launch_.settings.push_back({.format = LaunchFormat::deepspeed,
+                                  .name = key,
+                                  .shown = setting.value + ": " + key,
+                                  .value = value,
+                                  .file = setting.file,
+                                  .place = setting.place});
+    return !named.empty();
   }
 
   // DeepSpeed's settings inside the arguments' own file.

@@ -30,7 +30,8 @@ class Importer {
 
   LaunchImport take() {
     for (const LaunchDefault& each : launch_defaults())
-      if (each.format == ledger_.program()) ledger_.assume(each.fact, std::string(each.value), each.why);
+      if (each.format == ledger_.program() && (each.dialect == Dialect::any || each.dialect == ledger_.dialect()))
+        ledger_.assume(each.fact, std::string(each.value), each.why);
     compose_kernels(ledger_);
     compose_adapters(ledger_);
     compose_layout(ledger_, machines());
@@ -39,7 +40,9 @@ class Importer {
     choose_dropout();
     choose_hardware();
     LaunchImport made;
-    made.scenario = scenario_text();
+    made.unstated = unstated();
+    made.unsayable = ledger_.unsayable();
+    made.scenario = scenario_text(made);
     if (model_.is_new) {
       made.model_file = model_.name;
       made.model = model_text(model_.spec);
@@ -126,8 +129,18 @@ class Importer {
                 "a launch names no machine; --on MACHINE does");
   }
 
+  // What memory hangs on most, where no flag and no default of the framework's says it.
+  [[nodiscard]] std::vector<UnstatedKey> unstated() const {
+    std::vector<UnstatedKey> open;
+    for (const char* key : {"model.micro_batch", "model.sequence", "model.precision"})
+      if (!ledger_.chosen(key))
+        open.push_back({key, ledger_.is_left_open(key) ? "auto, and nothing says it" : "the launch doesn't say it"});
+    if (!model_.states_vocabulary) open.push_back({"model.name", "the launch doesn't say its vocabulary"});
+    return open;
+  }
+
   // Keys in the order in which a scenario describes them.
-  [[nodiscard]] std::string scenario_text() const {
+  [[nodiscard]] std::string scenario_text(const LaunchImport& made) const {
     nlohmann::ordered_json head = {{"schema", "spillway-scenario"}, {"version", scenario_version}};
     head["title"] = fmt::format("{}, from {}", model_.spec.title,
                                 std::filesystem::path(request_.launch.paths.front()).filename().string());
@@ -142,7 +155,12 @@ class Importer {
       assignment += is_text ? nlohmann::ordered_json(found->second).dump() : found->second;
       text = with_setting(text, assignment);
     }
-    return text;
+    ImportedFrom from{.launcher = std::string(launch_format_words()[ledger_.program()].name),
+                      .open = {},
+                      .unsayable = made.unsayable};
+    for (const UnstatedKey& each : made.unstated)
+      if (each.key != "model.name" || model_.is_new) from.open.push_back(each.key);
+    return with_import(text, from);
   }
 
   // As `spillway run` would, with the launch's places in what is wrong.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launch/launch_files.h"
+#include "scenario/scenario.h"
 
 namespace spillway::launch {
 
@@ -27,14 +28,21 @@ struct DefaultedKey {
   std::string key, value, why;
 };
 
-// Why a flag is not in the scenario. Of not_said and unknown there is a warning too.
-enum class IgnoreReason : std::uint8_t { no_effect, as_modelled, overridden, not_said, unknown };
+// Why a flag is not in the scenario. From time on there is a warning too: it changes time alone, needs less memory
+// than the scenario, more, or either; unknown counts as either.
+enum class IgnoreReason : std::uint8_t { no_effect, as_modelled, overridden, time, saves, adds, not_said, unknown };
+// "no_effect", "as_modelled", "overridden", "time", "memory-", "memory+", "memory~", "unknown".
 std::string_view to_string(IgnoreReason reason);
 
 struct IgnoredFlag {
   std::string flag, value;
   IgnoreReason kind = IgnoreReason::unknown;
   std::string reason, file, place;
+};
+
+// A key of the first importance that neither the launch nor its framework's defaults state: the scenario leaves it out.
+struct UnstatedKey {
+  std::string key, why;
 };
 
 // Each setting of the launch is in understood or in ignored, once.
@@ -45,6 +53,8 @@ struct LaunchImport {
   std::vector<UnderstoodFlag> understood;
   std::vector<DefaultedKey> defaulted;
   std::vector<IgnoredFlag> ignored;
+  std::vector<UnstatedKey> unstated;               // in the scenario's import.open
+  std::vector<scenario::UnsayableFlag> unsayable;  // in its import.unsayable: what changes memory or time
   std::vector<std::string> warnings;
 };
 

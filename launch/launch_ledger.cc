@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,29 @@ std::string sentence(const LaunchFlag& row, std::string_view otherwise) {
   return std::string(row.note.empty() ? otherwise : row.note);
 }
 
+IgnoreReason reason_of(FlagRole role) {
+  return role == FlagRole::time    ? IgnoreReason::time
+         : role == FlagRole::saves ? IgnoreReason::saves
+         : role == FlagRole::adds  ? IgnoreReason::adds
+                                   : IgnoreReason::not_said;
+}
+
+scenario::UnsayableFlag unsayable_of(const LaunchSetting& setting, IgnoreReason kind) {
+  constexpr std::array<scenario::LaunchEffect, 5> effects = {
+      scenario::LaunchEffect::time, scenario::LaunchEffect::saves, scenario::LaunchEffect::adds,
+      scenario::LaunchEffect::either, scenario::LaunchEffect::unknown};
+  const std::string file = std::filesystem::path(setting.file).filename().string();
+  return {.flag = shortened(setting.shown),
+          .value = shortened(setting.value),
+          .place = fmt::format("{}: {}", file, setting.place),
+          .effect = effects[static_cast<std::size_t>(kind) - static_cast<std::size_t>(IgnoreReason::time)]};
+}
+
+bool is_off(std::string_view value) {
+  const std::string word = flag_name(LaunchFormat::hf, value);
+  return word.empty() || word == "false" || word == "none" || word == "0";
+}
+
 bool is_as_modelled(const LaunchFlag& row, std::string_view value) {
   if (row.values.empty() || our_value(row, value)) return true;
   const auto wanted = whole_number(row.values);
@@ -28,7 +52,8 @@ bool is_as_modelled(const LaunchFlag& row, std::string_view value) {
 }  // namespace
 
 std::string_view to_string(IgnoreReason reason) {
-  constexpr std::array<std::string_view, 5> names = {"no_effect", "as_modelled", "overridden", "not_said", "unknown"};
+  constexpr std::array<std::string_view, 8> names = {"no_effect", "as_modelled", "overridden", "time",
+                                                     "memory-",   "memory+",     "memory~",    "unknown"};
   return names[static_cast<std::size_t>(reason)];
 }
 
@@ -53,13 +78,15 @@ void LaunchLedger::classify(std::size_t at) {
     case FlagRole::as_modelled: {
       if (is_as_modelled(*row, setting.value))
         return ignore(at, IgnoreReason::as_modelled, sentence(*row, "as modelled"));
-      return ignore(at, IgnoreReason::not_said, fmt::format("only {} is modelled", row->values));
+      return ignore(at, reason_of(row->otherwise), fmt::format("only {} is modelled", row->values));
     }
+    case FlagRole::time:
+    case FlagRole::saves:
+    case FlagRole::adds:
     case FlagRole::not_said: {
-      const bool is_off = flag_name(LaunchFormat::hf, setting.value) == "false" || setting.value.empty();
       if (setting.value == "auto") return ignore(at, IgnoreReason::no_effect, "auto: whatever the framework takes");
-      if (is_off) return ignore(at, IgnoreReason::as_modelled, "off");
-      return ignore(at, IgnoreReason::not_said, sentence(*row, "not said in a scenario"));
+      if (is_off(setting.value)) return ignore(at, IgnoreReason::as_modelled, "off");
+      return ignore(at, reason_of(row->role), sentence(*row, "not said in a scenario"));
     }
     case FlagRole::file:
       return;
@@ -70,14 +97,17 @@ void LaunchLedger::classify(std::size_t at) {
 
 void LaunchLedger::gather(std::size_t at, const LaunchFlag& row) {
   const LaunchSetting& setting = launch_.settings[at];
-  if (setting.value == "auto" && !our_value(row, "auto"))
+  if (setting.value == "auto" && !our_value(row, "auto")) {
+    left_to_framework_.emplace(row.key);
     return ignore(at, IgnoreReason::no_effect, "auto: whatever the other settings say");
+  }
   const auto value = row.values.empty() ? std::optional(setting.value) : our_value(row, setting.value);
   if (!value && row.values == "#")
     throw InputError(setting.file, setting.place, fmt::format("{} is '{}'", setting.shown, setting.value),
                      "give a whole number");
   if (!value)
-    return ignore(at, IgnoreReason::not_said, fmt::format("a scenario has nothing for the value '{}'", setting.value));
+    return ignore(at, reason_of(row.otherwise),
+                  fmt::format("a scenario has nothing for the value '{}'", setting.value));
   if (*value == "-") return ignore(at, IgnoreReason::as_modelled, "as if not given");
   const auto before = facts_.find(row.fact);
   if (before != facts_.end() && before->second.setting)
@@ -92,7 +122,13 @@ bool LaunchLedger::says(std::string_view fact) const {
   return found != facts_.end() && found->second.setting;
 }
 
+bool LaunchLedger::has(std::string_view fact) const {
+  asked_.emplace(fact);
+  return facts_.contains(fact);
+}
+
 std::optional<std::string> LaunchLedger::text(std::string_view fact) const {
+  asked_.emplace(fact);
   const auto found = facts_.find(fact);
   return found == facts_.end() ? std::nullopt : std::optional(found->second.value);
 }
@@ -116,6 +152,24 @@ bool LaunchLedger::has_format(LaunchFormat format) const {
                      [&](const LaunchSetting& setting) { return setting.format == format; });
 }
 
+bool LaunchLedger::says_any(std::string_view beginning) const {
+  return std::any_of(launch_.settings.begin(), launch_.settings.end(),
+                     [&](const LaunchSetting& setting) { return setting.name.starts_with(beginning); });
+}
+
+Dialect LaunchLedger::dialect() const {
+  constexpr std::array<std::pair<std::string_view, Dialect>, 5> marks = {{{"base_model", Dialect::axolotl},
+                                                                          {"sequence_len", Dialect::axolotl},
+                                                                          {"finetuning_type", Dialect::factory},
+                                                                          {"cutoff_len", Dialect::factory},
+                                                                          {"pure_bf16", Dialect::factory}}};
+  if (launch_.program != LaunchFormat::hf) return Dialect::any;
+  for (const LaunchSetting& setting : launch_.settings)
+    for (const auto& [name, whose] : marks)
+      if (setting.format == LaunchFormat::hf && setting.name == name) return whose;
+  return launch_.script.starts_with("trl") ? Dialect::trl : Dialect::any;
+}
+
 const LaunchSetting& LaunchLedger::setting_of(std::string_view fact) const {
   const auto found = facts_.find(fact);
   SPILLWAY_ASSERT(found != facts_.end() && found->second.setting);
@@ -123,7 +177,7 @@ const LaunchSetting& LaunchLedger::setting_of(std::string_view fact) const {
 }
 
 void LaunchLedger::assume(std::string_view fact, std::string value, std::string_view why) {
-  if (facts_.contains(fact)) return;
+  if (facts_.contains(fact) || left_to_framework_.contains(fact)) return;
   if (is_scenario_key(fact)) set(std::string(fact), value, why);
   facts_.insert_or_assign(std::string(fact), Fact{std::move(value), std::nullopt, std::string(why)});
 }
@@ -162,19 +216,47 @@ std::optional<std::pair<std::string, std::string>> LaunchLedger::place_of_key(st
   return std::nullopt;
 }
 
+void LaunchLedger::doubt(std::string_view fact, IgnoreReason kind, const std::string& reason) {
+  if (!says(fact)) return;
+  const LaunchSetting& setting = setting_of(fact);
+  unsayable_.push_back(unsayable_of(setting, kind));
+  warn(fmt::format("{}: {}: {} {}: {}", setting.file, setting.place, setting.shown, setting.value, reason));
+}
+
+std::vector<scenario::UnsayableFlag> LaunchLedger::unsayable() const {
+  std::vector<scenario::UnsayableFlag> all = unsayable_;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    const LaunchSetting& setting = launch_.settings[i];
+    // What starts a program holds none of its memory.
+    const bool counts = entry.ignored && *entry.ignored >= IgnoreReason::time &&
+                        (*entry.ignored != IgnoreReason::unknown || setting.format != LaunchFormat::launcher);
+    if (!counts) continue;
+    all.push_back(unsayable_of(setting, *entry.ignored));
+    if (entry.row == nullptr || entry.row->bytes_each <= 0) continue;
+    if (const auto count = whole_number(setting.value); count && *count >= 0)
+      all.back().at_most =
+          Bytes(static_cast<std::int64_t>(std::min(static_cast<double>(*count) * entry.row->bytes_each, 0x1p60)));
+  }
+  return all;
+}
+
 void LaunchLedger::account(LaunchImport& into) {
   into.format = launch_format_words()[launch_.program].name;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Entry& entry = entries_[i];
     LaunchSetting& setting = launch_.settings[i];
+    const bool counts = entry.row != nullptr && (entry.row->role != FlagRole::value ||
+                                                 is_scenario_key(entry.row->fact) || asked_.contains(entry.row->fact));
+    if (!entry.ignored && !counts)
+      ignore(i, IgnoreReason::no_effect, "other settings make it so that nothing asks for it");
     if (!entry.ignored) {
       const std::string key(entry.row->key);
       into.understood.push_back(
           {setting.shown, setting.value, key, chosen(key).value_or(""), setting.file, setting.place});
       continue;
     }
-    const bool warns = *entry.ignored == IgnoreReason::not_said || *entry.ignored == IgnoreReason::unknown;
-    if (warns)
+    if (*entry.ignored >= IgnoreReason::time)
       warnings_.push_back(fmt::format("{}: {}: {} {} is left out: {}", setting.file, setting.place, setting.shown,
                                       setting.value, entry.reason));
     into.ignored.push_back({setting.shown, setting.value, *entry.ignored, entry.reason, setting.file, setting.place});

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,9 +30,10 @@ class LaunchLedger {
 
   [[nodiscard]] const std::string& script() const { return launch_.script; }
 
-  // Facts, whether a setting says them or a default.
-  [[nodiscard]] bool has(std::string_view fact) const { return facts_.contains(fact); }
-  // Whether a setting does.
+  // Facts, whether a setting says them or a default. Who asks for one makes something of it: a setting whose fact
+  // nobody asks for has no effect.
+  [[nodiscard]] bool has(std::string_view fact) const;
+  // Whether a setting says it; asks for nothing.
   [[nodiscard]] bool says(std::string_view fact) const;
   [[nodiscard]] std::optional<std::string> text(std::string_view fact) const;
   // None where the text is no whole number. Throws InputError for one beyond 4e12, which counts nothing of a training.
@@ -40,6 +42,10 @@ class LaunchLedger {
   [[nodiscard]] bool is_on(std::string_view fact) const { return text(fact) == "true"; }
   // Whether any of the settings has the format.
   [[nodiscard]] bool has_format(LaunchFormat format) const;
+  // Whether a setting's name begins so.
+  [[nodiscard]] bool says_any(std::string_view beginning) const;
+  // Whose arguments a Trainer's are, by those that nobody else has.
+  [[nodiscard]] Dialect dialect() const;
   // The setting that says the fact; it must.
   [[nodiscard]] const LaunchSetting& setting_of(std::string_view fact) const;
   // A fact that no setting says.
@@ -52,6 +58,12 @@ class LaunchLedger {
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& all_chosen() const { return chosen_; }
   // Takes a fact back, and what it set: its setting is not in the scenario after all.
   void leave_out(std::string_view fact, IgnoreReason kind, const std::string& reason);
+  // Of a fact that is in the scenario: what it says there needs other memory than it does.
+  void doubt(std::string_view fact, IgnoreReason kind, const std::string& reason);
+  // Whether a setting leaves the scenario's key to others ("auto").
+  [[nodiscard]] bool is_left_open(std::string_view key) const { return left_to_framework_.contains(key); }
+  // Settings that change memory or time and are not in the scenario, in the launch's order, doubts first.
+  [[nodiscard]] std::vector<scenario::UnsayableFlag> unsayable() const;
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
 
   // "--micro-batch-size" of the file's line 7: where the setting stands that decides a key; nullopt: none does.
@@ -82,6 +94,9 @@ class LaunchLedger {
   std::map<std::string, std::string, std::less<>> chosen_;  // by the scenario's key
   std::vector<DefaultedKey> defaulted_;
   std::vector<std::string> warnings_;
+  std::set<std::string, std::less<>> left_to_framework_;  // keys of settings that are "auto"
+  std::vector<scenario::UnsayableFlag> unsayable_;
+  mutable std::set<std::string, std::less<>> asked_;  // facts
 };
 
 }  // namespace spillway::launch

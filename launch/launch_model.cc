@@ -61,16 +61,17 @@ LaunchModel by_titan_flavor(LaunchLedger& ledger) {
 
 LaunchModel by_published_name(LaunchLedger& ledger) {
   const LaunchSetting& setting = ledger.setting_of(facts::model);
-  const std::filesystem::path folder = std::filesystem::path(setting.file).parent_path() / setting.value;
+  const std::string name = *ledger.text(facts::model);
+  const std::filesystem::path folder = std::filesystem::path(setting.file).parent_path() / name;
   std::error_code error;
   if (std::filesystem::exists(folder / "config.json", error)) {
     const std::string file = std::filesystem::absolute(folder / "config.json").lexically_normal().string();
     return {.name = file, .spec = find_model(file)};
   }
-  if (const auto name = bundled_by_published_name(setting.value)) return bundled(*name);
-  throw InputError(setting.file, setting.place, fmt::format("no bundled model is called '{}'", setting.value),
-                   suggest(lower_name(setting.value), bundled_models(), "give --model NAME") +
-                       ", or give --model with its config.json");
+  if (const auto found = bundled_by_published_name(name)) return bundled(*found);
+  throw InputError(
+      setting.file, setting.place, fmt::format("no bundled model is called '{}'", name),
+      suggest(lower_name(name), bundled_models(), "give --model NAME") + ", or give --model with its config.json");
 }
 
 // Whether everything that a step's time and memory depend on is alike. Megatron pads the vocabulary.
@@ -127,6 +128,7 @@ LaunchModel by_shape(LaunchLedger& ledger, std::int64_t tensor_parallel) {
     if (!vocabulary.is_said())
       ledger.warn(fmt::format("the launch doesn't say its vocabulary: taken are the {} rows of {}, whose shape it has",
                               found->spec.vocabulary, found->name));
+    found->states_vocabulary = vocabulary.is_said();
     return std::move(*found);
   }
   if (!vocabulary.is_said())
@@ -137,7 +139,7 @@ LaunchModel by_shape(LaunchLedger& ledger, std::int64_t tensor_parallel) {
                      fmt::format("the sizes are no model: {} {}", fault->key, fault->cause),
                      fault->remedy + ", or give --model");
   }
-  return {.name = "", .spec = std::move(wanted), .is_new = true};
+  return {.name = "", .spec = std::move(wanted), .is_new = true, .states_vocabulary = vocabulary.is_said()};
 }
 
 }  // namespace

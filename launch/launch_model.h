@@ -18,6 +18,7 @@ struct LaunchModel {
   ModelSpec spec;
   std::int64_t layers = 0;  // model.layers: as the bundled model, but so many; 0: its own
   bool is_new = false;      // not bundled: a file is to be written
+  bool states_vocabulary = true;
 };
 
 // The model that the facts say. `tensor_parallel` pads Megatron's vocabulary. Nothing where they say none. Throws

@@ -110,8 +110,24 @@ FlagRows& FlagRows::as_modelled_if(std::string_view flag, std::string_view value
 FlagRows& FlagRows::no_effect(std::string_view flags, std::string_view reason) {
   return each(FlagRole::no_effect, flags, reason);
 }
+FlagRows& FlagRows::time(std::string_view flags, std::string_view reason) {
+  return each(FlagRole::time, flags, reason);
+}
+FlagRows& FlagRows::saves(std::string_view flags, std::string_view reason) {
+  return each(FlagRole::saves, flags, reason);
+}
+FlagRows& FlagRows::adds(std::string_view flags, std::string_view reason, double bytes_each) {
+  const std::size_t before = rows_.size();
+  each(FlagRole::adds, flags, reason);
+  for (std::size_t i = before; i < rows_.size(); ++i) rows_[i].bytes_each = bytes_each;
+  return *this;
+}
 FlagRows& FlagRows::not_said(std::string_view flags, std::string_view reason) {
   return each(FlagRole::not_said, flags, reason);
+}
+FlagRows& FlagRows::or_else(FlagRole role) {
+  rows_.back().otherwise = role;
+  return *this;
 }
 FlagRows& FlagRows::each(FlagRole role, std::string_view flags, std::string_view reason, std::string_view values) {
   for (const std::string_view flag : split(flags, ' '))
@@ -120,7 +136,8 @@ FlagRows& FlagRows::each(FlagRole role, std::string_view flags, std::string_view
 }
 
 std::string_view to_string(FlagRole role) {
-  constexpr std::array<std::string_view, 5> names = {"value", "file", "as_modelled", "no_effect", "not_said"};
+  constexpr std::array<std::string_view, 8> names = {"value", "file",    "as_modelled", "no_effect",
+                                                     "time",  "memory-", "memory+",     "memory~"};
   return names[static_cast<std::size_t>(role)];
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "launch/launch_setting.h"
@@ -18,7 +19,10 @@ enum class FlagRole : std::uint8_t {
   file,         // names another file of the same launch
   as_modelled,  // what spillway reckons with anyway
   no_effect,    // on memory or time of a step
-  not_said      // has one, but a scenario can't say it: a warning
+  time,         // has one on time alone, which a scenario can't say: a warning
+  saves,        // needs less memory than what a scenario can say
+  adds,         // needs more
+  not_said      // changes what memory is needed, either way
 };
 
 std::string_view to_string(FlagRole role);
@@ -36,6 +40,8 @@ struct LaunchFlag {
   std::string_view values{};
   std::string_view note{};
   bool exported = false;
+  FlagRole otherwise = FlagRole::not_said;  // of a value that a scenario has nothing for
+  double bytes_each = 0;                    // of adds: no more bytes than this times the value; 0: no bound is known
 };
 
 const std::vector<LaunchFlag>& launch_flags();
@@ -56,15 +62,23 @@ std::vector<std::string> listed_words(std::string_view text);
 // "16", "5e8", "1_000"; nullopt: no whole number of 64 bits.
 std::optional<std::int64_t> whole_number(std::string_view text);
 
+// Programs that have the Trainer's arguments and defaults of their own.
+enum class Dialect : std::uint8_t { any, axolotl, factory, trl };
+
 // What counts where a launch doesn't say it, other than spillway's own default.
 struct LaunchDefault {
   LaunchFormat format;
   std::string_view fact, value, why;
+  Dialect dialect = Dialect::any;  // of this program alone
 };
 std::span<const LaunchDefault> launch_defaults();
 
 // For docs/launch-files.md: a Markdown table for each framework, and the lists of what it leaves out.
 std::string launch_markdown();
+
+// Keys and values of a configuration of DeepSpeed's that comes with axolotl, LLaMA-Factory or ms-swift, by the stem of
+// its name: "zero3_offload", "zero2", "zero3_bf16_cpuoffload_all", "ds_z3_offload_config". Empty: none.
+std::vector<std::pair<std::string, std::string>> deepspeed_named(std::string_view stem);
 
 // Rows by framework, in files of their own.
 std::vector<LaunchFlag> megatron_flags();

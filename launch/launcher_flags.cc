@@ -41,7 +41,7 @@ std::vector<LaunchFlag> variables() {
            "expandable_segments:True is memory.allocator torch-expandable")
       .read("PYTORCH_ALLOC_CONF", "memory.config", facts::allocator_settings, "", "its new name")
       .say("CUDA_LAUNCH_BLOCKING", "model.launch_blocking", "1=true 0=-")
-      .not_said(
+      .time(
           "NCCL_ALGO NCCL_PROTO NCCL_BUFFSIZE NCCL_MIN_NCHANNELS "
           "NCCL_MAX_NCHANNELS NCCL_NVLS_ENABLE NCCL_P2P_DISABLE NCCL_IB_DISABLE NCCL_SHM_DISABLE "
           "NCCL_P2P_NET_CHUNKSIZE "

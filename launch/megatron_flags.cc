@@ -30,39 +30,40 @@ void megatron_layout(FlagRows& rows) {
       .say("overlap-grad-reduce", "model.overlap_gradients", on_off)
       .say("ddp-bucket-size", "model.bucket_bytes", facts::bucket_elements, whole,
            "gradients, of 4 bytes each, or of 2 with --grad-reduce-in-bf16")
-      .as_modelled_if("expert-tensor-parallel-size", "1", "experts are not split over tensors when 1")
+      .say("expert-tensor-parallel-size", "model.expert_tensor_parallel", whole)
       .say("cp-comm-type", "model.context_exchange", "p2p=p2p a2a=a2a")
       .say("num-distributed-optimizer-instances", "model.shard_groups", whole, "copies of what is shared out")
       .as_modelled("no-async-tensor-model-parallel-allreduce async-tensor-model-parallel-allreduce",
                    "the input gradient's all-reduce runs beside the weight gradient")
       .as_modelled("no-scatter-gather-tensors-in-pipeline scatter-gather-tensors-in-pipeline",
                    "stages send 1/t of a tensor where it isn't split anyway")
-      .not_said(
-          "overlap-param-gather align-param-gather no-align-param-gather overlap-param-gather-with-optimizer-step",
-          "the gather of updated weights is reckoned as not hidden")
+      .time("overlap-param-gather align-param-gather no-align-param-gather overlap-param-gather-with-optimizer-step",
+            "the gather of updated weights is reckoned as not hidden")
       .not_said(
           "decoder-first-pipeline-num-layers decoder-last-pipeline-num-layers pipeline-model-parallel-layout "
           "num-layers-in-first-pipeline-stage num-layers-in-last-pipeline-stage "
           "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split standalone-embedding-stage "
           "encoder-tensor-model-parallel-size encoder-pipeline-model-parallel-size",
           "layers are shared out evenly over the stages")
-      .not_said(
-          "hierarchical-context-parallel-sizes microbatch-group-size-per-virtual-pipeline-stage "
-          "use-tp-pp-dp-mapping outer-dp-sharding-strategy replication replication-jump replication-factor",
-          "the layout has no key in a scenario")
-      .not_said(
+      .not_said("microbatch-group-size-per-virtual-pipeline-stage outer-dp-sharding-strategy",
+                "the layout has no key in a scenario")
+      .time("hierarchical-context-parallel-sizes use-tp-pp-dp-mapping", "which ranks are neighbours has no key")
+      .no_effect("replication replication-jump replication-factor", "of checkpoints")
+      .time(
           "tp-comm-overlap tp-comm-overlap-cfg tp-comm-overlap-ag tp-comm-overlap-rs tp-comm-bulk-dgrad "
           "tp-comm-bulk-wgrad disable-tp-comm-* tp-comm-split-* tp-comm-atomic-*",
           "transfers of a tensor group are overlapped as Megatron-LM does without it")
-      .not_said(
+      .time(
           "overlap-p2p-communication no-overlap-p2p-communication overlap-p2p-comm batch-p2p-comm "
-          "overlap-p2p-communication-warmup-flush defer-embedding-wgrad-compute delay-wgrad-compute "
-          "overlap-moe-expert-parallel-comm delay-grad-reduce delay-param-gather",
-          "when transfers and weight gradients run is the schedule's")
+          "overlap-p2p-communication-warmup-flush delay-grad-reduce delay-param-gather",
+          "when transfers run is the schedule's")
+      .adds("defer-embedding-wgrad-compute delay-wgrad-compute overlap-moe-expert-parallel-comm",
+            "weight gradients run with their backward: none is kept for later")
       .read("grad-reduce-in-bf16", "model.main_gradients", "true=bf16 false=-")
       .as_modelled("grad-reduce-in-fp32", "gradients are reduced as their buffer has them")
-      .not_said(
-          "suggested-communication-unit-size fsdp-double-buffer keep-fp8-transpose-cache nccl-ub use-nccl-ub "
+      .adds("fsdp-double-buffer keep-fp8-transpose-cache nccl-ub use-nccl-ub", "buffers beside the step's own")
+      .time(
+          "suggested-communication-unit-size "
           "average-in-collective ddp-average-in-collective ddp-pad-buckets-for-high-nccl-busbw ddp-num-buckets "
           "use-sharp nccl-communicator-config-path high-priority-stream-groups check-for-large-grads",
           "collectives run as on NCCL's defaults")
@@ -96,11 +97,14 @@ void batch_and_precision(FlagRows& rows) {
            "adam decouples the decay, sgd has a momentum")
       .say("optimizer-cpu-offload", "model.optimizer_device", "true=cpu false=-")
       .as_modelled_if("optimizer-offload-fraction", "1.0", "all of the optimizer state")
+      .or_else(FlagRole::adds)
       .say("recompute-granularity", "model.recompute", "full=full selective=selective")
       .read("recompute-activations", "model.recompute", "true=selective false=-")
       .read("checkpoint-activations", "model.recompute", "true=full false=-", "its name before 2022")
-      .as_modelled_if("recompute-method", "uniform", "every layer keeps its input")
-      .as_modelled_if("recompute-num-layers", "1", "layer by layer")
+      .say("recompute-method", "model.recompute_layers", facts::recompute_method, "uniform=uniform block=block",
+           "block: the first --recompute-num-layers of each stage's chunk")
+      .say("recompute-num-layers", "model.recompute_layers", facts::recompute_count, whole,
+           "with --recompute-method block")
       .as_modelled_if("checkpoint-num-layers", "1", "layer by layer")
       .say("recompute-modules", "model.recompute_modules", "",
            "words of Megatron-core; mla_up_proj of latent attention")
@@ -127,45 +131,48 @@ void batch_and_precision(FlagRows& rows) {
           "deallocate-pipeline-outputs",
           "Megatron-LM's kernels as modelled")
       .as_modelled_if("transformer-impl", "transformer_engine", "Transformer Engine's kernels")
-      .not_said(
-          "no-masked-softmax-fusion no-bias-gelu-fusion no-bias-swiglu-fusion no-bias-dropout-fusion no-rope-fusion "
-          "no-gradient-accumulation-fusion attention-softmax-in-fp32 fp32-residual-connection "
-          "apply-query-key-layer-scaling no-query-key-layer-scaling memory-efficient-layer-norm "
-          "use-transformer-engine-op-fuser moe-router-fusion bias-relu-fusion",
+      .adds(
+          "no-bias-gelu-fusion no-bias-swiglu-fusion no-bias-dropout-fusion no-rope-fusion "
+          "no-gradient-accumulation-fusion fp32-residual-connection",
+          "kernels are Megatron-LM's fused ones, in 16 bits")
+      .time(
+          "no-masked-softmax-fusion attention-softmax-in-fp32 apply-query-key-layer-scaling "
+          "no-query-key-layer-scaling moe-router-fusion",
           "kernels are Megatron-LM's fused ones")
+      .saves("memory-efficient-layer-norm use-transformer-engine-op-fuser bias-relu-fusion",
+             "norms and activations keep what Megatron-LM's usual kernels keep")
       .read("enable-cuda-graph", "model.cuda_graphs", facts::graphs, "true=true false=false", "of whole layers")
       .read("external-cuda-graph", "model.cuda_graphs", facts::graphs, "true=true false=false",
             "Transformer Engine's, of whole layers")
       .read("cuda-graph-impl", "model.cuda_graphs", facts::graphs, "local=true transformer_engine=true none=false", "")
       .read("cuda-graph-scope", "model.cuda_graphs", facts::graph_scope, "",
             "full: attn,mlp; with one of the flags above")
-      .not_said("cuda-graph-* enable-experimental optimizer-cuda-graph",
-                "graphs share one pool and are warmed up before")
-      .not_said(
+      .time("cuda-graph-* enable-experimental optimizer-cuda-graph", "graphs share one pool and are warmed up before")
+      .saves(
           "cpu-offloading cpu-offloading-num-layers cpu-offloading-activations cpu-offloading-weights "
           "fine-grained-activation-offloading offload-modules min-offloaded-tensor-size",
           "moves activations: set offload.technique yourself (docs/offload.md)")
-      .not_said("use-torch-optimizer-for-cpu-offload overlap-cpu-optimizer-d2h-h2d no-pin-cpu-grads no-pin-cpu-params",
-                "how the optimizer on the CPU is driven is modelled one way")
-      .not_said(
-          "distribute-saved-activations distributed-checkpointed-activations recompute-*-activations "
-          "moe-layer-recompute activation-checkpoint-* num-microbatches-with-partial-activation-checkpoints",
-          "recomputation has three settings: none, selective, full")
-      .not_said(
-          "fp4-param fp4-param-gather first-last-layers-bf16 num-layers-at-start-in-bf16 num-layers-at-end-in-bf16 "
-          "te-precision-config-file",
-          "all layers are in fp8, or fp4; weights are in 16 bits too")
+      .time("use-torch-optimizer-for-cpu-offload overlap-cpu-optimizer-d2h-h2d no-pin-cpu-grads no-pin-cpu-params",
+            "how the optimizer on the CPU is driven is modelled one way")
+      .saves("distribute-saved-activations distributed-checkpointed-activations moe-layer-recompute",
+             "what is recomputed is model.recompute's, and each rank keeps its inputs whole")
+      .not_said("recompute-*-activations activation-checkpoint-* num-microbatches-with-partial-activation-checkpoints",
+                "recomputation has three settings: none, selective, full")
+      .saves("fp4-param fp4-param-gather", "weights are in 16 bits too")
+      .not_said("te-precision-config-file", "all layers are in fp8, or fp4")
+      .adds("first-last-layers-bf16 num-layers-at-start-in-bf16 num-layers-at-end-in-bf16",
+            "all layers are in fp8, or fp4")
       .no_effect(
           "fp8-amax-history-len fp8-amax-compute-algo fp8-margin fp8-interval fp8-wgrad no-fp8-wgrad "
           "fp8-quantizer-factory tp-only-amax-red fp4-recipe fp4-quantizer-factory",
           "scaling factors are small")
-      .not_said(
+      .time(
           "deterministic-mode disable-bf16-reduced-precision-matmul fsdp-manual-registration te-rng-tracker "
           "inference-rng-tracker",
           "other kernels, usually slower")
       .not_said("lora-* peft-* peft.* freeze-* modelopt-*", "set model.trainable yourself (docs/models.md)")
-      .not_said("empty-unused-memory-level", "the allocator's cache is kept between steps")
-      .not_said("decrease-batch-size-if-needed rampup-batch-size", "a step at the full batch is modelled");
+      .saves("empty-unused-memory-level", "the allocator's cache is kept between steps")
+      .time("decrease-batch-size-if-needed rampup-batch-size", "a step at the full batch is modelled");
 }
 
 void megatron_model(FlagRows& rows) {
@@ -213,7 +220,11 @@ void megatron_model(FlagRows& rows) {
       .say("qk-head-dim", key, facts::nope_dim, whole, "")
       .say("qk-pos-emb-head-dim", key, facts::rope_dim, whole, "")
       .say("v-head-dim", key, facts::value_dim, whole, "")
-      .as_modelled_if("moe-token-dispatcher-type", "alltoall", "tokens travel by all-to-all")
+      .read("moe-token-dispatcher-type", "model.expert_dispatcher", facts::dispatcher,
+            "alltoall=- flex=flex allgather=allgather", "flex: the backend's, DeepEP where none is named")
+      .read("moe-enable-deepep", "model.expert_dispatcher", facts::flex_backend, "true=deepep false=-", "")
+      .read("moe-flex-dispatcher-backend", "model.expert_dispatcher", facts::flex_backend,
+            "deepep=deepep hybridep=hybridep", "with --moe-token-dispatcher-type flex")
       .as_modelled("moe-grouped-gemm", "the experts' products run as one")
       .as_modelled("no-position-embedding", "positions are --position-embedding-type's")
       .no_effect(
@@ -230,15 +241,16 @@ void megatron_model(FlagRows& rows) {
           "moe-router-bias-update-rate moe-router-dtype moe-input-jitter-eps moe-per-layer-logging "
           "moe-router-force-load-balancing moe-use-upcycling moe-router-topk-limited-devices",
           "experts are reckoned as evenly loaded")
-      .not_said(
-          "moe-token-drop-policy moe-token-dropping "
-          "moe-enable-deepep moe-permute-fusion moe-shared-expert-overlap moe-router-padding-for-fp8 "
-          "moe-router-padding-for-quantization moe-flex-dispatcher-backend moe-hybridep-num-sms "
-          "moe-deepep-num-sms moe-apply-probs-on-input moe-extended-tp moe-use-legacy-grouped-gemm",
-          "experts get their tokens by all-to-all, those beyond a capacity are dropped whatever their probability")
+      .time(
+          "moe-token-drop-policy moe-permute-fusion moe-shared-expert-overlap moe-router-padding-for-fp8 "
+          "moe-router-padding-for-quantization moe-hybridep-num-sms moe-deepep-num-sms moe-use-legacy-grouped-gemm",
+          "how experts' kernels run is model.expert_dispatcher's")
+      .not_said("moe-token-dropping moe-extended-tp moe-apply-probs-on-input",
+                "experts get all their tokens, or model.expert_capacity")
       .read("moe-expert-capacity-factor", "model.expert_capacity", "")
       .read("moe-pad-expert-input-to-capacity", "model.static_experts", if_on)
-      .not_said("mtp-num-layers mtp-loss-scaling-factor", "multi-token prediction's layers are left out")
+      .adds("mtp-num-layers", "multi-token prediction's layers are left out")
+      .no_effect("mtp-loss-scaling-factor", "a scale")
       .not_said("encoder-num-layers decoder-num-layers decoder-seq-length retriever-seq-length",
                 "encoder-decoders need --model")
       .not_said(

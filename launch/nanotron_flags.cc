@@ -20,9 +20,12 @@ void nanotron_layout(FlagRows& rows) {
       .as_modelled_if("parallelism.expert_parallel_size", "1", "experts are shared out within the replicas otherwise")
       .as_modelled_if("parallelism.tp_recompute_allgather", "false",
                       "inputs of column-split layers are kept as they were gathered")
+      .or_else(FlagRole::saves)
       .as_modelled_if("parallelism.tp_linear_async_communication", "false",
                       "transfers of a tensor group are waited for")
-      .as_modelled_if("parallelism.moe_layer_recompute", "false", "");
+      .or_else(FlagRole::time)
+      .as_modelled_if("parallelism.moe_layer_recompute", "false", "")
+      .or_else(FlagRole::saves);
 }
 
 void nanotron_training(FlagRows& rows) {
@@ -64,10 +67,11 @@ void nanotron_model(FlagRows& rows) {
       .as_modelled_if("model.model_config.moe_config.enable_shared_expert", "false", "")
       .as_modelled_if("model.model_config.moe_config.token_dispatcher_type", "alltoall", "")
       .as_modelled_if("model.model_config.z_loss_enabled", "false", "")
+      .or_else(FlagRole::time)
       .as_modelled_if("model.model_config._fused_rotary_emb", "true", "")
       .as_modelled_if("model.model_config._fused_rms_norm", "true", "")
-      .not_said("model.model_config.flex_attention_mask model.model_config._use_doc_masking",
-                "attention sees the whole sequence before it")
+      .time("model.model_config.flex_attention_mask model.model_config._use_doc_masking",
+            "attention sees the whole sequence before it")
       .not_said("model.model_config.moe_config.*", "what else experts have is modelled one way");
 }
 
@@ -85,6 +89,7 @@ void nanotron_ignored(FlagRows& rows) {
       .no_effect("tokens.train_steps tokens.limit_val_batches tokens.limit_test_batches general general.*",
                  "of the run, not of a step")
       .as_modelled_if("tokens.val_check_interval", "-1", "no evaluation between steps")
+      .or_else(FlagRole::adds)
       .no_effect("checkpoints checkpoints.* s3_upload s3_upload.*", "checkpoints are between steps")
       .no_effect("data_stages data_stages.* tokenizer tokenizer.*", "data come in time")
       .no_effect("logging logging.* lighteval lighteval.* profiler profiler.* metrics_logging metrics_logging.*",

@@ -33,10 +33,14 @@ void torchtitan_layout(FlagRows& rows) {
       .as_modelled_if("parallelism.expert_tensor_parallel_degree", "1", "experts are not split over tensors when 1")
       .as_modelled_if("parallelism.context_parallel_rotate_method", "allgather",
                       "keys and values of all parts are seen")
+      .or_else(FlagRole::time)
       .as_modelled_if("parallelism.enable_async_tensor_parallel", "false", "")
+      .or_else(FlagRole::time)
       .as_modelled_if("parallelism.disable_loss_parallel", "false", "the loss is split over the tensor group")
+      .or_else(FlagRole::adds)
       .as_modelled_if("parallelism.enable_compiled_autograd", "false", "")
-      .not_said("experimental.enable_async_tensor_parallel", "transfers of a tensor group are not cut into pieces")
+      .or_else(FlagRole::time)
+      .time("experimental.enable_async_tensor_parallel", "transfers of a tensor group are not cut into pieces")
       .not_said(
           "parallelism.pipeline_parallel_split_points experimental.pipeline_parallel_split_points "
           "parallelism.module_fqns_per_model_part parallelism.pipeline_parallel_first_stage_less_layers "
@@ -44,8 +48,8 @@ void torchtitan_layout(FlagRows& rows) {
           "layers are shared out evenly over the stages")
       .not_said("parallelism.pipeline_parallel_schedule_csv",
                 "give the schedule as a file: model.pipeline_schedule NAME.json (docs/pipelines.md)")
-      .not_said("parallelism.pipeline_parallel_expert_parallel_overlap", "experts' transfers are not hidden")
-      .not_said("fault_tolerance.enable", "replicas are reckoned as reduced in every step");
+      .adds("parallelism.pipeline_parallel_expert_parallel_overlap", "experts' transfers are not hidden")
+      .time("fault_tolerance.enable", "replicas are reckoned as reduced in every step");
 }
 
 void torchtitan_training(FlagRows& rows) {
@@ -58,7 +62,7 @@ void torchtitan_training(FlagRows& rows) {
       .say("training.seq_len", "model.sequence", whole)
       .say("training.mixed_precision_param", "model.precision", "bfloat16=bf16_mixed float32=fp32")
       .say("training.dtype", "model.precision", facts::weights_type, "float32=- bfloat16=bf16", "")
-      .say("training.mixed_precision_reduce", "model.fp32_reduction", facts::reduce_type, "float32=true",
+      .say("training.mixed_precision_reduce", "model.fp32_reduction", facts::reduce_type, "float32=true bfloat16=false",
            "with model.zero_stage 2 and 3")
       .say("model.converters", "model.precision", facts::fp8, "quantize.linear.float8=fp8_mixed float8=fp8_mixed", "")
       .say("quantize.linear.float8.recipe_name", "model.fp8_recipe", facts::fp8_recipe,
@@ -75,12 +79,14 @@ void torchtitan_training(FlagRows& rows) {
       .say("activation_checkpoint.mode", "model.recompute", "none=none full=full selective=operators",
            "selective: its option op")
       .as_modelled_if("optimizer.early_step_in_backward", "false", "")
+      .or_else(FlagRole::saves)
       .as_modelled_if("compile.components", "model,loss", "")
       .as_modelled_if("compile.model", "true", "")
       .as_modelled_if("activation_checkpoint.selective_ac_option", "op", "results of every second product are kept")
       .not_said("activation_checkpoint.*", "what is kept beside every second product is modelled one way")
-      .not_said("float8.* quantize.* mx.*", "what else fp8 layers have is modelled one way")
-      .not_said("memory_estimation.* compile.*", "not modelled");
+      .time("float8.* quantize.* mx.*", "what else fp8 layers have is modelled one way")
+      .no_effect("memory_estimation.*", "no training")
+      .time("compile.*", "the compiler's own choices are not modelled");
 }
 
 void torchtitan_ignored(FlagRows& rows) {
@@ -104,7 +110,7 @@ void torchtitan_ignored(FlagRows& rows) {
           "training.dataset training.dataset_path training.data_parallel_type training.dataset_* model.tokenizer_path "
           "model.hf_assets_path model.norm_type model.tokenizer_* model.print_after_conversion",
           "data come in time")
-      .not_said("training.deterministic debug.deterministic", "other kernels, usually slower")
+      .time("training.deterministic debug.deterministic", "other kernels, usually slower")
       .file("job.config_file", LaunchFormat::torchtitan, "the TOML file");
 }
 

@@ -1,5 +1,6 @@
 #include "cli/commands/import_command.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -21,6 +22,7 @@ using Json = nlohmann::ordered_json;
 struct ImportCall {
   std::vector<std::string> files, values;
   std::string from, model, machine, output;
+  bool is_strict = false;
 };
 
 std::string stem_of(const std::string& path) {
@@ -108,6 +110,15 @@ void print_import(const LaunchImport& import) {
     document["model"] = Json::parse(import.model);
   }
   document.update(lists_of(import));
+  document["unstated"] = Json::array();
+  for (const UnstatedKey& each : import.unstated)
+    document["unstated"].push_back({{"key", each.key}, {"why", each.why}});
+  document["unsayable"] = Json::array();
+  for (const scenario::UnsayableFlag& each : import.unsayable)
+    document["unsayable"].push_back({{"flag", each.flag},
+                                     {"value", each.value},
+                                     {"place", each.place},
+                                     {"effect", scenario::launch_effect_words()[each.effect].name}});
   document["warnings"] = import.warnings;
   print_json(document);
 }
@@ -125,8 +136,26 @@ void write(const LaunchImport& import, const std::string& output) {
   scenario.commit();
 }
 
+Table unstated_table(const LaunchImport& import) {
+  Table table({"open", "", "state it"});
+  for (const UnstatedKey& each : import.unstated)
+    table.add({each.key, each.why, each.key == "model.name" ? "--model NAME" : "--set " + each.key + "=.."});
+  return table;
+}
+
+// What the answer hangs on: an input of the first importance, or a flag of memory.
+void refuse_open(const LaunchImport& import, Context& context) {
+  for (const scenario::UnsayableFlag& each : import.unsayable)
+    if (each.effect == scenario::LaunchEffect::unknown)
+      throw InputError(each.place, each.flag, "no flag that is known", "correct it, or import without --strict");
+  const bool hangs = std::any_of(import.unsayable.begin(), import.unsayable.end(),
+                                 [](const auto& each) { return each.effect != scenario::LaunchEffect::time; });
+  if (hangs || !import.unstated.empty()) context.exit_code = exit_not_known;
+}
+
 void print_lists(const Context& context, const LaunchImport& import, bool is_result) {
-  for (const Table& table : {understood_table(import), defaulted_table(import), ignored_table(import)}) {
+  for (const Table& table :
+       {understood_table(import), unstated_table(import), defaulted_table(import), ignored_table(import)}) {
     if (table.empty()) continue;
     if (is_result)
       print(table.text() + "\n");
@@ -135,12 +164,13 @@ void print_lists(const Context& context, const LaunchImport& import, bool is_res
   }
 }
 
-void run_import(const Context& context, const ImportCall& request) {
+void run_import(Context& context, const ImportCall& request) {
   const LaunchImport import = import_launch(request_of(request));
   const bool writes = !request.output.empty() && request.output != "-";
   if (!import.model.empty() && !writes && !context.json())
     throw InputError(request.files.front(), "", "its model is not bundled and needs a file of its own",
                      "give --output SCENARIO, beside which it is written, or --model NAME");
+  if (request.is_strict) refuse_open(import, context);
   for (const std::string& warning : import.warnings) warn(context, warning);
   if (writes) write(import, request.output);
   if (context.json()) return print_import(import);
@@ -172,6 +202,10 @@ void add_import_command(Command& app, Context& context) {
   command->add_option("--env", request->values, "NAME=VALUE: a shell variable's value, instead of the script's own")
       ->allow_extra_args(false)
       ->type_name("NAME=VALUE");
+  command->add_flag(
+      "--strict", request->is_strict,
+      "refuse flags that nobody knows (exit code 2); exit code 4 where a verdict hangs on what the launch "
+      "leaves open or a scenario can't say");
   command->callback([&context, request] { run_stoppable([&] { run_import(context, *request); }); });
 }
 
