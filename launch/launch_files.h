@@ -17,7 +17,8 @@ struct LaunchFiles {
 
 struct Launch {
   std::vector<LaunchSetting> settings;  // named as in launch_table.h
-  LaunchFormat program = LaunchFormat::megatron;
+  LaunchFormat launcher = LaunchFormat::megatron;  // whose file it is
+  LaunchFormat program = LaunchFormat::megatron;   // whose program that starts
   std::string script;              // the program's file, where a command names it
   std::vector<std::string> notes;  // what was not read, and why
 };

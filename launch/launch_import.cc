@@ -29,8 +29,9 @@ class Importer {
   explicit Importer(const ImportRequest& request) : request_(request), ledger_(read_launch(request.launch)) {}
 
   LaunchImport take() {
-    for (const LaunchDefault& each : launch_defaults())
-      if (each.format == ledger_.program()) ledger_.assume(each.fact, std::string(each.value), each.why);
+    for (const LaunchFormat whose : {ledger_.launcher(), ledger_.program()})
+      for (const LaunchDefault& each : launch_defaults())
+        if (each.format == whose) ledger_.assume(each.fact, std::string(each.value), each.why);
     compose_kernels(ledger_);
     compose_adapters(ledger_);
     compose_layout(ledger_, machines());

@@ -163,7 +163,7 @@ std::optional<std::pair<std::string, std::string>> LaunchLedger::place_of_key(st
 }
 
 void LaunchLedger::account(LaunchImport& into) {
-  into.format = launch_format_words()[launch_.program].name;
+  into.format = launch_format_words()[launch_.launcher].name;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Entry& entry = entries_[i];
     LaunchSetting& setting = launch_.settings[i];

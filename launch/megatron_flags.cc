@@ -99,8 +99,9 @@ void batch_and_precision(FlagRows& rows) {
       .say("recompute-granularity", "model.recompute", "full=full selective=selective")
       .read("recompute-activations", "model.recompute", "true=selective false=-")
       .read("checkpoint-activations", "model.recompute", "true=full false=-", "its name before 2022")
-      .as_modelled_if("recompute-method", "uniform", "every layer keeps its input")
-      .as_modelled_if("recompute-num-layers", "1", "layer by layer")
+      .read("recompute-method", "model.recompute_layers", facts::recompute_method, "uniform=uniform block=block",
+            "block: the first layers of each chunk alone")
+      .read("recompute-num-layers", "model.recompute_layers", facts::recompute_count, whole, "with method block")
       .as_modelled_if("checkpoint-num-layers", "1", "layer by layer")
       .say("recompute-modules", "model.recompute_modules", "",
            "words of Megatron-core; mla_up_proj of latent attention")

@@ -292,6 +292,12 @@ class ScriptReader {
         last = {"", last.line};
       }
     }
+    for (ShellWord& word : words) {
+      const bool is_parameter = word.unknown.size() == 1 && word.unknown >= "1" && word.unknown <= "9";
+      if (!is_parameter || words.size() != 3) continue;
+      note(fmt::format("line {}: {} is taken as not given", word.line, word.text));
+      word = {"", word.line};
+    }
     return Condition(std::move(words), budget_).truth();
   }
 
