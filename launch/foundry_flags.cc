@@ -25,8 +25,8 @@ std::vector<LaunchFlag> foundry_flags() {
       .read("model.vocab_size", name, facts::vocabulary, whole, "")
       .read("model.no_bias", name, facts::no_bias, if_on, "")
       .read("model.tie_word_embeddings", name, facts::untied, "true=- false=true", "")
-      .read("model.norm_type", name, facts::norm, "low_precision_layernorm=layer_norm layernorm=layer_norm rmsnorm=rms_norm",
-            "")
+      .read("model.norm_type", name, facts::norm,
+            "low_precision_layernorm=layer_norm layernorm=layer_norm rmsnorm=rms_norm", "")
       .read("model.attn_config.kv_n_heads", name, facts::kv_heads, whole, "")
       .read("model.attn_config.alibi", name, facts::positions, "true=alibi false=-", "")
       .read("model.attn_config.rope", name, facts::positions, "true=rotary false=-", "")
@@ -39,13 +39,16 @@ std::vector<LaunchFlag> foundry_flags() {
       .not_said("fsdp_config.activation_checkpointing_* fsdp_config.*", "how state is shared out is modelled one way")
       .not_said("te_* compile_config.*", "changes time")
       .no_effect(
-          "variables.* dataset.* expandable_segments fsdp_config.verbose fsdp_config.limit_all_gathers fsdp_config.sync_module_states "
+          "variables.* dataset.* expandable_segments fsdp_config.verbose fsdp_config.limit_all_gathers "
+          "fsdp_config.sync_module_states "
           "fsdp_config.backward_prefetch fsdp_config.use_orig_params fsdp_config.state_dict_type "
           "fsdp_config.activation_checkpointing_reentrant fsdp_config.load_* "
           "model.init_device model.loss_fn model.pretrained model.use_auth_token model.init_config.* "
-          "model.config_overrides.* model.* tokenizer.* train_loader.* eval_loader.* eval_loaders scheduler.* optimizer.* "
+          "model.config_overrides.* model.* tokenizer.* train_loader.* eval_loader.* eval_loaders scheduler.* "
+          "optimizer.* "
           "algorithms.* max_duration eval_* seed global_seed device_eval_batch_size progress_bar log_* callbacks.* "
-          "loggers.* save_* load_* run_name data_local data_remote global_* autoresume console_log_interval dist_timeout "
+          "loggers.* save_* load_* run_name data_local data_remote global_* autoresume console_log_interval "
+          "dist_timeout "
           "python_log_level icl_* tokenizer_name",
           "of the run, of the data, or a value");
   return rows.take();

@@ -97,14 +97,15 @@ void compose_adapters(LaunchLedger& ledger) {
   if (!adapter || *adapter == "factory_full" || *adapter == "none") {
     if (bits)
       ledger.leave_out(facts::base_bits, IgnoreReason::not_said, "weights of so few bits train with adapters alone");
-    for (const std::string_view fact : {std::string_view("model.lora_rank"), std::string_view("model.lora_dropout"),
-                                        facts::adapter_modules, facts::double_quant, facts::adapters_of_query,
-                                        facts::adapters_of_key, facts::adapters_of_value, facts::adapters_of_output,
-                                        facts::adapters_of_mlp})
+    for (const std::string_view fact :
+         {std::string_view("model.lora_rank"), std::string_view("model.lora_dropout"), facts::adapter_modules,
+          facts::double_quant, facts::adapters_of_query, facts::adapters_of_key, facts::adapters_of_value,
+          facts::adapters_of_output, facts::adapters_of_mlp})
       ledger.leave_out(fact, IgnoreReason::no_effect, "no adapters: every weight is trained");
     return;
   }
-  const bool is_factory = *adapter == "factory", is_axolotl = ledger.says(facts::adapter) && ledger.setting_of(facts::adapter).name == "adapter";
+  const bool is_factory = *adapter == "factory",
+             is_axolotl = ledger.says(facts::adapter) && ledger.setting_of(facts::adapter).name == "adapter";
   const bool is_nf4 = *adapter == "qlora" || bits == "4";
   ledger.set("model.trainable", is_nf4 ? "qlora" : "lora", "");
   // A second quantization is bitsandbytes' choice to make: axolotl and LLaMA-Factory make it.

@@ -46,9 +46,7 @@ bool is_assignment(const ShellWord& word) {
 }
 
 // One whose name has sections: no flag's value.
-bool is_override(const ShellWord& word) {
-  return is_assignment(word) && word.text.find('.') < word.text.find('=');
-}
+bool is_override(const ShellWord& word) { return is_assignment(word) && word.text.find('.') < word.text.find('='); }
 
 bool is_true_or_false(std::string_view text) {
   constexpr std::array<std::string_view, 8> words = {"true", "false", "True", "False", "yes", "no", "0", "1"};

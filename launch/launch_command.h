@@ -17,7 +17,7 @@ struct LaunchCommand {
   std::int64_t line = 0;
   std::string start;                   // the words of what starts it, between blanks
   std::optional<LaunchFormat> format;  // whose, once that is known
-  std::string script;  // the program's file or module; empty: the words have none
+  std::string script;                  // the program's file or module; empty: the words have none
 };
 
 // Unwraps eval, nohup, bash -c and the like. Words that a shell variable without a value stands for are an InputError

@@ -306,7 +306,8 @@ void compose_by_launcher(LaunchLedger& ledger) {
   const std::int64_t replicas = chosen_number(ledger, "model.data_parallel", 1);
   if (ledger.launcher() == LaunchFormat::swift && !ledger.has("model.gradient_accumulation") &&
       !ledger.has("model.global_batch")) {
-    const std::int64_t at_once = std::max<std::int64_t>(times(chosen_number(ledger, "model.micro_batch", 1), replicas), 1);
+    const std::int64_t at_once =
+        std::max<std::int64_t>(times(chosen_number(ledger, "model.micro_batch", 1), replicas), 1);
     ledger.set("model.gradient_accumulation", std::to_string(15 / at_once + 1),
                "ms-swift's default: as many as make a batch of 16");
   }
@@ -440,6 +441,9 @@ void compose_layout(LaunchLedger& ledger, const MachineGpus& machines) {
   check_degrees(ledger);
   const bool is_alone = ledger.launcher() == LaunchFormat::torchtune && ledger.script().ends_with("single_device");
   if (is_alone) ledger.assume(facts::gpus, "1", "its recipe is of a single device");
+  const bool counts = ledger.says(facts::gpus) || ledger.says(facts::gpus_per_node) || ledger.says(facts::nodes);
+  if (counts)
+    ledger.leave_out(facts::visible_gpus, IgnoreReason::overridden, "the launch says how many GPUs there are");
   if (ledger.program() == LaunchFormat::torchtitan)
     compose_titan_replicas(ledger, machines.all);
   else if (!ledger.says("model.data_parallel"))

@@ -19,8 +19,7 @@ inline constexpr Name fsdp = "launch.fsdp", fsdp2 = "launch.fsdp2", sharding = "
 // Batches: of one replica at once, of one pass through a pipeline.
 inline constexpr Name local_batch = "launch.local_batch", pass_batch = "launch.pass_batch";
 // Tokens of a pass and of a step; a packed sequence's.
-inline constexpr Name pass_tokens = "launch.pass_tokens", step_tokens = "launch.step_tokens",
-                      packed = "launch.packed";
+inline constexpr Name pass_tokens = "launch.pass_tokens", step_tokens = "launch.step_tokens", packed = "launch.packed";
 // Recomputation of some layers: which, how many of a chunk; of every n-th; and what becomes of the inputs that stay.
 inline constexpr Name recompute_method = "launch.recompute_method", recompute_count = "launch.recompute_count",
                       recompute_every = "launch.recompute_every", checkpointing = "launch.checkpointing";

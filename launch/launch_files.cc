@@ -204,9 +204,9 @@ class LaunchReader {
   }
 
   [[noreturn]] static void throw_unmarked(const std::string& path) {
-    throw InputError(path, "", "nothing in it is a mark of a launcher that is known",
-                     "give the file or script that starts the training, or say whose it is: --from " +
-                         known_launchers());
+    throw InputError(
+        path, "", "nothing in it is a mark of a launcher that is known",
+        "give the file or script that starts the training, or say whose it is: --from " + known_launchers());
   }
 
   // The program is the one that says most of it: arguments before accelerate's or DeepSpeed's own file.
@@ -280,9 +280,9 @@ class LaunchReader {
       if (!may_be) continue;
       if (prints(each)) continue;
       LaunchCommand command = launch_command(each, notes, budget);
-      command.format = format ? format
-                              : marked_format({command.program, command_text(command), path,
-                                               fmt::format("line {}", command.line)});
+      command.format =
+          format ? format
+                 : marked_format({command.program, command_text(command), path, fmt::format("line {}", command.line)});
       int points = command.format ? score(command.program, *command.format) : 0;
       for (const ShellWord& word : command.others)
         if (is_settings_file(word.text)) points += 4;
@@ -304,8 +304,7 @@ class LaunchReader {
     return word.ends_with(".json") || word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".toml");
   }
 
-  void follow_words(const std::vector<ShellWord>& words, const std::string& path,
-                    std::optional<LaunchFormat> program) {
+  void follow_words(const std::vector<ShellWord>& words, const std::string& path, std::optional<LaunchFormat> program) {
     for (const ShellWord& word : words)
       if (is_settings_file(word.text))
         read(beside(path, word.text, fmt::format("line {}", word.line)),
@@ -317,7 +316,8 @@ class LaunchReader {
       const LaunchFlag* row = find_flag(LaunchFormat::environment, each.name);
       if (row == nullptr) continue;
       if (!each.value.unknown.empty() && row->role == FlagRole::value) {
-        note_of(path, fmt::format("line {}: {} is {}, which is not known", each.value.line, each.name, each.value.text));
+        note_of(path,
+                fmt::format("line {}: {} is {}, which is not known", each.value.line, each.name, each.value.text));
         continue;
       }
       LaunchSetting made{.format = LaunchFormat::environment, .name = each.name, .shown = each.name};
@@ -381,8 +381,7 @@ class LaunchReader {
         fmt::format("give it: --env {}=VALUE", setting.unknown));
   }
 
-  [[nodiscard]] std::string beside(const std::string& file, const std::string& named,
-                                   const std::string& place) const {
+  [[nodiscard]] std::string beside(const std::string& file, const std::string& named, const std::string& place) const {
     if (made_.contains(named)) return named;
     const fs::path near = fs::path(file).parent_path() / named;
     std::error_code error;

@@ -15,7 +15,8 @@
 namespace spillway::launch {
 namespace {
 
-// All of `all` must be there: names of settings ("--" stands for a flag of a command alone), "name=value", and behind an
+// All of `all` must be there: names of settings ("--" stands for a flag of a command alone), "name=value", and behind
+// an
 // @ patterns of a command's words. A * stands for anything.
 struct Mark {
   std::string_view whose, all;
@@ -46,7 +47,8 @@ constexpr std::array<Refusal, 16> refusals = {{
      "spillway fit it, or give it beside the launch: --model config.json"},
     {"a result of spillway", "it is no launch", "its scenario is under \"scenario\""},
     {"Kubernetes", "its manifest starts a container", "give the script or the command that it starts there"},
-    {"a container's file", "it says what to install", "give the script or the command that it starts (CMD, ENTRYPOINT)"},
+    {"a container's file", "it says what to install",
+     "give the script or the command that it starts (CMD, ENTRYPOINT)"},
     {"weights in safetensors", "it lists tensors", "spillway fit their folder's config.json"},
     {"a trace", "it is what was recorded of a run", "spillway explain it"},
     {"xtuner", "its configuration is Python that another program has, which is not run",
@@ -82,7 +84,7 @@ constexpr std::array<Mark, 25> command_marks = {{
     {"megatron", "@*pretrain_*.py *"},
 }};
 
-constexpr std::array<Mark, 64> key_marks = {{
+constexpr std::array<Mark, 65> key_marks = {{
     {"megatron", "--tensor_model_parallel_size"},
     {"megatron", "--model_parallel_size"},
     {"megatron", "--micro_batch_size"},
@@ -114,6 +116,7 @@ constexpr std::array<Mark, 64> key_marks = {{
     {"nanotron", "parallelism.tp"},
     {"nanotron", "tokens.micro_batch_size"},
     {"nanotron", "model.model_config.hidden_size"},
+    {"deepspeed", "--deepspeed_config"},
     {"deepspeed", "zero_optimization*"},
     {"deepspeed", "train_micro_batch_size_per_gpu"},
     {"deepspeed", "train_batch_size gradient_accumulation_steps"},
@@ -182,7 +185,8 @@ class MarkReader {
     return std::any_of(names_.begin(), names_.end(), [&](const auto& each) {
       std::string_view of = each.first;
       if (!name.starts_with("--") && of.starts_with("--")) of.remove_prefix(2);
-      return (is_pattern ? fits_pattern(name, std::string(of)) : name == of) && (value == "*" || fits_pattern(value, each.second->value));
+      return (is_pattern ? fits_pattern(name, std::string(of)) : name == of) &&
+             (value == "*" || fits_pattern(value, each.second->value));
     });
   }
 
@@ -224,9 +228,10 @@ std::optional<LaunchFormat> marked_format(const Marked& launch) {
   if (found.size() == 1) return format_of(found.begin()->first, launch);
   const auto& [one, by_one] = *found.begin();
   const auto& [other, by_other] = *std::next(found.begin());
-  throw InputError(launch.file, launch.place,
-                   fmt::format("it has marks of two launchers: of {} ({}) and of {} ({})", one, by_one, other, by_other),
-                   "give the files of one launch, or say whose it is: --from " + known_launchers());
+  throw InputError(
+      launch.file, launch.place,
+      fmt::format("it has marks of two launchers: of {} ({}) and of {} ({})", one, by_one, other, by_other),
+      "give the files of one launch, or say whose it is: --from " + known_launchers());
 }
 
 void refuse_by_text(std::string_view text, const std::string& file) {

@@ -17,8 +17,8 @@ struct Marked {
   std::string file, place;
 };
 
-// The one launcher whose marks are there; nullopt: none's. Throws InputError (file, place) for the marks of two, and for
-// those of what is read by its own name only to be refused.
+// The one launcher whose marks are there; nullopt: none's. Throws InputError (file, place) for the marks of two, and
+// for those of what is read by its own name only to be refused.
 std::optional<LaunchFormat> marked_format(const Marked& launch);
 
 // The same of a text that has no settings: a notebook, a container's file, a Python program. Nothing happens where the

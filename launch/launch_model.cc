@@ -48,8 +48,9 @@ LaunchModel bundled(const std::string& name) { return {.name = name, .spec = fin
 // Its settings are a program's.
 void warn_of_recipe(LaunchLedger& ledger) {
   const LaunchSetting& setting = ledger.setting_of(facts::recipe);
-  ledger.warn(fmt::format("{}: {}: what the recipe {} sets is not read: only its model is, and what the launch says itself",
-                          setting.file, setting.place, setting.value));
+  ledger.warn(
+      fmt::format("{}: {}: what the recipe {} sets is not read: only its model is, and what the launch says itself",
+                  setting.file, setting.place, setting.value));
 }
 
 LaunchModel by_titan_flavor(LaunchLedger& ledger) {

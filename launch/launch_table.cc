@@ -173,21 +173,22 @@ const std::vector<LaunchFlag>& launch_flags() {
 
 std::span<const InnerFormat> inner_formats() {
   using enum LaunchFormat;
-  static constexpr std::array<InnerFormat, 9> all = {{{hf, "deepspeed.", deepspeed},
-                                                      {bridge, "", megatron},
-                                                      {nemo1, "model.", megatron},
-                                                      {primus, "modules.pre_trainer.overrides.", megatron},
-                                                      {swift, "", hf},
-                                                      {swift_megatron, "", megatron},
-                                                      {python, "", hf},
-                                                      {unsloth, "", hf},
-                                                      {neox, "", deepspeed}}};
+  static constexpr std::array<InnerFormat, 10> all = {{{hf, "deepspeed.", deepspeed},
+                                                       {megatron, "deepspeed.", deepspeed},
+                                                       {bridge, "", megatron},
+                                                       {nemo1, "model.", megatron},
+                                                       {primus, "modules.pre_trainer.overrides.", megatron},
+                                                       {swift, "", hf},
+                                                       {swift_megatron, "", megatron},
+                                                       {python, "", hf},
+                                                       {unsloth, "", hf},
+                                                       {neox, "", deepspeed}}};
   return all;
 }
 
 LaunchFormat engine_of(LaunchFormat format) {
   for (const InnerFormat& inner : inner_formats())
-    if (inner.format == format && format != LaunchFormat::hf) return inner.of;
+    if (inner.format == format && format >= LaunchFormat::bridge) return inner.of;
   return format;
 }
 

@@ -42,8 +42,8 @@ const std::vector<LaunchFlag>& launch_flags();
 
 // As the table spells it: "--Seq_Length" is "seq-length" of Megatron-LM's.
 std::string flag_name(LaunchFormat format, std::string_view shown);
-// Whose settings `format` has beside its own: the format that keys behind the prefix belong to. Those of an empty prefix
-// are the other's where `format` has no row of its own.
+// Whose settings `format` has beside its own: the format that keys behind the prefix belong to. Those of an empty
+// prefix are the other's where `format` has no row of its own.
 struct InnerFormat {
   LaunchFormat format;
   std::string_view prefix;
@@ -86,7 +86,7 @@ std::vector<LaunchFlag> huggingface_flags();  // hf and accelerate
 std::vector<LaunchFlag> nanotron_flags();
 std::vector<LaunchFlag> nvidia_flags();  // bridge, nemo1 and automodel
 std::vector<LaunchFlag> primus_flags();
-std::vector<LaunchFlag> swift_flags();  // swift and swift_megatron
+std::vector<LaunchFlag> swift_flags();   // swift and swift_megatron
 std::vector<LaunchFlag> python_flags();  // python and unsloth
 std::vector<LaunchFlag> torchtune_flags();
 std::vector<LaunchFlag> neox_flags();

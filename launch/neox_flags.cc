@@ -23,8 +23,8 @@ std::vector<LaunchFlag> neox_flags() {
       .read("max_position_embeddings", name, facts::max_positions, whole, "")
       .read("make_vocab_size_divisible_by", name, facts::vocabulary_multiple, whole, "")
       .read("padded_vocab_size", name, facts::padded_vocabulary, whole, "")
-      .read("norm", name, facts::norm, "layernorm=layer_norm rmsnorm=rms_norm te_rmsnorm=rms_norm te_layernorm=layer_norm",
-            "")
+      .read("norm", name, facts::norm,
+            "layernorm=layer_norm rmsnorm=rms_norm te_rmsnorm=rms_norm te_layernorm=layer_norm", "")
       .read("pos_emb", name, facts::positions, "rotary=rotary learned=learned alibi=alibi", "")
       .read("no_weight_tying", name, facts::untied, if_on, "")
       .read("gpt_j_residual", name, facts::parallel_blocks, if_on, "")
@@ -32,17 +32,21 @@ std::vector<LaunchFlag> neox_flags() {
       .read("use_bias_in_attn_linear", name, facts::no_bias, "true=- false=true", "")
       .read("hidden_dropout", "model.dropout", facts::hidden_dropout, "", "")
       .read("attention_dropout", "model.dropout", facts::attention_dropout, "", "")
-      .as_modelled("bias_gelu_fusion layernorm_fusion scaled_upper_triang_masked_softmax_fusion rope_fusion", "fused kernels")
+      .as_modelled("bias_gelu_fusion layernorm_fusion scaled_upper_triang_masked_softmax_fusion rope_fusion",
+                   "fused kernels")
       .as_modelled_if("output_layer_parallelism", "column", "")
       .as_modelled_if("is_pipe_parallel", "true", "")
       .not_said("partition_activations checkpoint_in_cpu contiguous_checkpointing",
                 "kept inputs are split or moved: lowers memory")
-      .not_said("moe_* num_experts sparsity_config.* mamba_* use_qk_layernorm gpt_j_tied gmlp_* use_bias_in_mlp "
-                "attention_type sliding_window_width te_* use_bnb_optimizer fp32_allreduce mlp_multiple_of",
-                "layers that are modelled one way")
+      .not_said(
+          "moe_* num_experts sparsity_config.* mamba_* use_qk_layernorm gpt_j_tied gmlp_* use_bias_in_mlp "
+          "attention_type sliding_window_width te_* use_bnb_optimizer fp32_allreduce mlp_multiple_of",
+          "layers that are modelled one way")
       .no_effect(
-          "rotary_* use_bias_in_norms decay_lr_to comment expansion_factor init_method* output_layer_init_method scaled_init layernorm_epsilon rms_norm_epsilon norm_epsilon "
-          "data_path train_data_paths valid_data_paths test_data_paths train_data_weights valid_data_weights test_data_weights data_impl vocab_file merge_file "
+          "rotary_* use_bias_in_norms decay_lr_to comment expansion_factor init_method* output_layer_init_method "
+          "scaled_init layernorm_epsilon rms_norm_epsilon norm_epsilon "
+          "data_path train_data_paths valid_data_paths test_data_paths train_data_weights valid_data_weights "
+          "test_data_weights data_impl vocab_file merge_file "
           "tokenizer_type tokenizer.* save load save_* load_* checkpoint_factor checkpoint_validation* train_iters "
           "lr_decay_* warmup* lr* min_lr weight_decay split num_workers distributed_backend log_* eval_* "
           "keep_last_n_checkpoints steps_per_print tensorboard_dir tensorboard_* use_wandb wandb_* launcher "

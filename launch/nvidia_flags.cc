@@ -58,7 +58,8 @@ std::vector<LaunchFlag> nemo1_rows() {
           "model.grad_allreduce_chunk_size_mb model.rotary_percentage model.native_amp_* model.hysteresis "
           "model.fp16_lm_cross_entropy model.nccl_communicator_config_path model.pre_process model.post_process "
           "model.precision model.fp8_margin model.fp8_interval model.fp8_amax_* model.use_emha model.sync_batch_comm "
-          "model.gc_interval model.mcore_customization_config.* model.use_scaled_init_method model.ffn_dropout model.do_layer_norm_weight_decay model.headscale "
+          "model.gc_interval model.mcore_customization_config.* model.use_scaled_init_method model.ffn_dropout "
+          "model.do_layer_norm_weight_decay model.headscale "
           "model.normalize_attention_scores model.bias_dropout_add_fusion model.get_attention_mask_from_fusion "
           "model.apex_transformer_log_level model.reduce_amax model.seq_len_interpolation_factor "
           "model.scale_positional_embedding model.reset_lr model.reset_lr_steps model.validation_param_sync_overlap "
@@ -85,8 +86,7 @@ void automodel_layout(FlagRows& rows) {
             "float32=true torch.float32=true bfloat16=false torch.bfloat16=false", "")
       .read("distributed.offload_policy._target_", "model.optimizer_device", facts::offload_everything,
             "*.cpuoffloadpolicy=true", "and model.weight_device")
-      .read("distributed.pipeline.pp_microbatch_size", "model.micro_batch", facts::pass_batch, whole,
-            "with a pipeline")
+      .read("distributed.pipeline.pp_microbatch_size", "model.micro_batch", facts::pass_batch, whole, "with a pipeline")
       .read("distributed.pipeline.pp_schedule", "model.pipeline_schedule",
             "1f1b=1f1b gpipe=gpipe interleaved1f1b=interleaved zbvzerobubble=zb-v dualpipev=dualpipe-v")
       .not_said("distributed.pipeline.*", "layers are shared out evenly over the stages")
@@ -102,7 +102,8 @@ std::vector<LaunchFlag> automodel_rows() {
             "bf16=bf16 bfloat16=bf16 torch.bfloat16=bf16 fp32=bf16_mixed float32=bf16_mixed torch.float32=bf16_mixed",
             "weights as they are loaded, with no copy in fp32")
       .read("model.attn_implementation", "model.flash_attention", facts::attention_backend,
-            "sdpa=best flash_attention_2=flash2 flash_attention_3=best te=best eager=none", "and model.attention_kernel")
+            "sdpa=best flash_attention_2=flash2 flash_attention_3=best te=best eager=none",
+            "and model.attention_kernel")
       .read("model.use_liger_kernel", "model.loss", "true=chunked false=-")
       .read("compile.enabled", "model.fused_kernels", on_off)
       .read("step_scheduler.local_batch_size", "model.micro_batch", whole)
@@ -113,8 +114,9 @@ std::vector<LaunchFlag> automodel_rows() {
       .read("loss_fn._target_", "model.loss",
             "*.maskedcrossentropy=native *.fusedlinearcrossentropy=chunked *.teparallelcrossentropy=fused "
             "*.chunkedcrossentropy=chunked")
-      .read("optimizer._target_", "model.optimizer",
-            "torch.optim.adamw=adamw torch.optim.adam=adam torch.optim.sgd=sgd *.fusedadam=adamw *.adamw8bit=adamw_8bit")
+      .read(
+          "optimizer._target_", "model.optimizer",
+          "torch.optim.adamw=adamw torch.optim.adam=adam torch.optim.sgd=sgd *.fusedadam=adamw *.adamw8bit=adamw_8bit")
       .read("optimizer.fused", "model.optimizer_form", "true=fused false=foreach")
       .read("optimizer.foreach", "model.optimizer_form", "true=foreach false=-")
       .read("peft._target_", "model.trainable", facts::adapter, "*.peftconfig=lora", "")

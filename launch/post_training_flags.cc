@@ -72,8 +72,9 @@ std::vector<LaunchFlag> verl_rows() {
       .read("trainer.n_gpus_per_node", "model.data_parallel", facts::gpus_per_node, whole, "")
       .read("trainer.nnodes", "model.data_parallel", facts::nodes, whole, "")
       .as_modelled("use_remove_padding", "sequences are full")
-      .not_said("model.enable_activation_offload engine.* model.fsdp_config.wrap_policy.min_num_params data.balance_dp_token",
-                "changes memory or time")
+      .not_said(
+          "model.enable_activation_offload engine.* model.fsdp_config.wrap_policy.min_num_params data.balance_dp_token",
+          "changes memory or time")
       .no_effect("data.* model.* optim.* trainer.* model.lora_alpha model.fsdp_config.wrap_policy.*",
                  "of the run, of the data, or a value");
   return rows.take();

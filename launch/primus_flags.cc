@@ -19,9 +19,10 @@ std::vector<LaunchFlag> primus_flags() {
       .not_said("modules.pre_trainer.overrides.no_fp8_weight_transpose_cache", "fp8 weights are kept one way")
       .no_effect("modules.pre_trainer.overrides.auto_continue_train modules.pre_trainer.overrides.disable_last_saving",
                  "checkpoints are between steps")
-      .no_effect("work_group user_name exp_name workspace platform.* "
-                 "modules.pre_trainer.overrides.stderr_sink_level modules.pre_trainer.overrides.file_sink_level",
-                 "of the run");
+      .no_effect(
+          "work_group user_name exp_name workspace platform.* "
+          "modules.pre_trainer.overrides.stderr_sink_level modules.pre_trainer.overrides.file_sink_level",
+          "of the run");
   return rows.take();
 }
 

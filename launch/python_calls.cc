@@ -257,7 +257,8 @@ class PythonReader {
     if (first.kind == Kind::name && first.text == "not") {
       ++at_;
       PythonValue of = primary();
-      if (of.is_known && (of.text == "true" || of.text == "false")) return {.text = of.text == "true" ? "false" : "true"};
+      if (of.is_known && (of.text == "true" || of.text == "false"))
+        return {.text = of.text == "true" ? "false" : "true"};
       return unknown_value("not " + of.text);
     }
     if (first.kind == Kind::name) return named();

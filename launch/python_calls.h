@@ -1,8 +1,8 @@
 // The calls that a Python program makes, with the arguments that it writes as literals. Nothing is run.
 //
 // Known are texts, numbers, True, False, None, lists and dicts of them, torch's types, products of whole numbers, names
-// that are bound to such a value once, and the defaults of an argparse parser's arguments as args.NAME. Whether a call is
-// reached is not asked.
+// that are bound to such a value once, and the defaults of an argparse parser's arguments as args.NAME. Whether a call
+// is reached is not asked.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct PythonCall {
   std::vector<PythonArgument> arguments;
 };
 
-// In the order of their names in the text. `given`: values of expressions, by their text. Throws InputError (file, line)
-// for a quote or bracket without its end, what nests too deeply, and more than the budget has.
+// In the order of their names in the text. `given`: values of expressions, by their text. Throws InputError (file,
+// line) for a quote or bracket without its end, what nests too deeply, and more than the budget has.
 std::vector<PythonCall> python_calls(std::string_view text, const ShellValues& given, TextBudget& budget);
 
 }  // namespace spillway::launch

@@ -1,5 +1,5 @@
-// Keywords of Python calls that the Trainer's arguments don't have: of transformers' from_pretrained, PEFT's LoraConfig,
-// and Unsloth's FastLanguageModel (unsloth/models/loader.py, llama.py).
+// Keywords of Python calls that the Trainer's arguments don't have: of transformers' from_pretrained, PEFT's
+// LoraConfig, and Unsloth's FastLanguageModel (unsloth/models/loader.py, llama.py).
 #include "launch/flag_rows.h"
 
 namespace spillway::launch {
@@ -26,7 +26,9 @@ std::vector<LaunchFlag> of_unsloth() {
       .read("target_modules", "model.lora_targets", facts::adapter_modules, "", "")
       .read("use_gradient_checkpointing", "model.recompute", facts::checkpointing,
             "unsloth=offloaded true=full false=none", "\"unsloth\" keeps the layers' inputs in host memory")
-      .not_said("full_finetuning load_in_fp8 qat_scheme fast_inference gpu_memory_utilization finetune_* modules_to_save", "raises memory")
+      .not_said(
+          "full_finetuning load_in_fp8 qat_scheme fast_inference gpu_memory_utilization finetune_* modules_to_save",
+          "raises memory")
       .no_effect(of_loading, "of loading")
       .no_effect(
           "dtype random_state use_rslora loftq_config bias rope_scaling fix_tokenizer load_in_16bit max_lora_rank "

@@ -50,7 +50,8 @@ constexpr std::array<PythonClass, 12> python_classes = {{
 struct OtherTraining {
   std::string_view call, cause;
 };
-constexpr std::string_view answers = "the model answers while it trains", compares = "its loss has a second model's answers";
+constexpr std::string_view answers = "the model answers while it trains",
+                           compares = "its loss has a second model's answers";
 constexpr std::array<OtherTraining, 13> other_trainings = {{{"FastVisionModel.from_pretrained", "it sees images"},
                                                             {"GRPOConfig", answers},
                                                             {"GRPOTrainer", answers},

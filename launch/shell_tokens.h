@@ -32,8 +32,8 @@ struct ShellToken {
   bool is_quoted = false;
 };
 
-// Comments and redirections are left out, but for here-documents; a line behind a backslash continues the one before. Throws
-// InputError (file, line) for a quote or bracket without its end, and for more than the budget has.
+// Comments and redirections are left out, but for here-documents; a line behind a backslash continues the one before.
+// Throws InputError (file, line) for a quote or bracket without its end, and for more than the budget has.
 std::vector<ShellToken> shell_tokens(std::string_view text, TextBudget& budget);
 
 // Behind the bracket or quote that begins at text[at], which must be there: (, {, ", ' or `; npos: it has no end.

@@ -26,10 +26,12 @@ void of_both(FlagRows& rows) {
                 "the loss of the next token is modelled, in PyTorch's own layers")
       .not_said("modules_to_save trainable_parameters use_dora", "more weights are trained: raises memory")
       .no_effect(
-          "dataset cached_val_dataset new_special_tokens early_stop_interval val_dataset cached_dataset dataset_* split_dataset_ratio load_from_cache_file template "
+          "dataset cached_val_dataset new_special_tokens early_stop_interval val_dataset cached_dataset dataset_* "
+          "split_dataset_ratio load_from_cache_file template "
           "template_backend system truncation_strategy agent_template loss_scale use_hf hub_token model_author "
           "model_name model_type model_revision columns strict lora_alpha freeze_vit freeze_aligner freeze_llm "
-          "vit_gradient_checkpointing vit_lr aligner_lr add_version use_swanlab add_non_thinking_prefix output_dir save "
+          "vit_gradient_checkpointing vit_lr aligner_lr add_version use_swanlab add_non_thinking_prefix output_dir "
+          "save "
           "save_safetensors load_safetensors merge_lora max_epochs num_train_epochs response_prefix custom_* "
           "remove_unused_columns lazy_tokenize external_plugins enable_thinking max_pixels init_weights check_model "
           "create_checkpoint_symlink report_to group_by_length streaming shuffle_* interleave_prob stopping_strategy "
@@ -49,7 +51,8 @@ std::vector<LaunchFlag> of_trainer() {
       .read("fsdp", "model.zero_stage", facts::fsdp, "fsdp2=3", "")
       .read("sequence_parallel_size", "model.context_parallel", whole, "all to all, reckoned with as a ring")
       .read("quant_bits", "model.base_weights", facts::base_bits, "4=4 8=8", "with adapters")
-      .file("deepspeed", LaunchFormat::deepspeed, "DeepSpeed's JSON file, or zero0 to zero3, zero2_offload, zero3_offload")
+      .file("deepspeed", LaunchFormat::deepspeed,
+            "DeepSpeed's JSON file, or zero0 to zero3, zero2_offload, zero3_offload")
       .as_modelled_if("quant_method", "bnb", "");
   return rows.take();
 }

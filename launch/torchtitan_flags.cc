@@ -52,10 +52,12 @@ void torchtitan_training(FlagRows& rows) {
   rows.say("model.name", "model.name", facts::model, "", "with model.flavor a bundled model")
       .say("model.flavor", "model.name", facts::flavor, "", "")
       .read("module", "model.name", facts::model, "", "since 2026")
-      .read("config", "model.name", facts::recipe, "", "since 2026: a function of its registry, read for the model alone")
+      .read("config", "model.name", facts::recipe, "",
+            "since 2026: a function of its registry, read for the model alone")
       .read("training.num_tokens_per_microbatch_per_dp_rank", "model.micro_batch", facts::pass_tokens, whole,
             "tokens of packed sequences; 16384 where it isn't given")
-      .read("training.num_tokens_per_train_step", "model.global_batch", facts::step_tokens, whole, "-1: one micro-batch")
+      .read("training.num_tokens_per_train_step", "model.global_batch", facts::step_tokens, whole,
+            "-1: one micro-batch")
       .read("training.max_context_length", "model.sequence", whole, "since 2026")
       .read("parallelism.num_pp_microbatches", "model.gradient_accumulation", whole, "since 2026")
       .not_said("training.disable_cuda_graphs", "graphs change time alone")

@@ -43,7 +43,8 @@ std::vector<LaunchFlag> torchtune_flags() {
           "output_dir tokenizer.* dataset dataset.* dataset_val.* checkpointer.* resume_from_checkpoint seed shuffle "
           "epochs optimizer.* lr_scheduler.* loss.* max_steps_per_epoch clip_grad_norm device metric_logger.* "
           "log_level log_every_n_steps log_peak_memory_stats profiler.* model.* save_adapter_weights_only "
-          "low_cpu_ram tensor_parallel_plan.* enable_async_checkpointing run_val_every_n_steps batch_size_val collate_fn packed optimizer_in_bwd.*",
+          "low_cpu_ram tensor_parallel_plan.* enable_async_checkpointing run_val_every_n_steps batch_size_val "
+          "collate_fn packed optimizer_in_bwd.*",
           "of the run, of the data, or a value");
   return rows.take();
 }

@@ -92,10 +92,10 @@ TEST(LaunchFiles, AFileThatALaunchNamesMustBeThere) {
 // Of one that the script itself writes.
 TEST(LaunchFiles, AFileThatTheScriptWrites) {
   const Folder folder;
-  const std::string path = folder.write(
-      "run.sh",
-      "STAGE=2\ncat > zero.json <<EOF\n{\"zero_optimization\": {\"stage\": $STAGE}}\nEOF\n"
-      "deepspeed train.py --deepspeed zero.json --per_device_train_batch_size 1\n");
+  const std::string path =
+      folder.write("run.sh",
+                   "STAGE=2\ncat > zero.json <<EOF\n{\"zero_optimization\": {\"stage\": $STAGE}}\nEOF\n"
+                   "deepspeed train.py --deepspeed zero.json --per_device_train_batch_size 1\n");
   const Launch launch = read({path});
   EXPECT_EQ(launch.settings.front().name, "zero_optimization.stage");
   EXPECT_EQ(launch.settings.front().value, "2");
@@ -105,7 +105,8 @@ TEST(LaunchFiles, AFileThatTheScriptWrites) {
 TEST(LaunchFiles, WordsThatAreShownStartNothing) {
   const Folder folder;
   const std::string path = folder.write(
-      "run.sh", "C=\"torchrun --nproc_per_node 2 pretrain_gpt.py --num-layers 2 --micro-batch-size 1\"\necho $C\neval $C\n");
+      "run.sh",
+      "C=\"torchrun --nproc_per_node 2 pretrain_gpt.py --num-layers 2 --micro-batch-size 1\"\necho $C\neval $C\n");
   EXPECT_EQ(read({path}).program, LaunchFormat::megatron);
 }
 

@@ -45,14 +45,34 @@ TEST(LaunchMarks, WhatNobodyKnowsIsToldWhatIs) {
 
 // By marks, however many of its keys others have too.
 TEST(LaunchMarks, TwoLaunchersInOneFileAreRefused) {
-  EXPECT_THAT(complaint_of("two.yaml", "per_device_train_batch_size: 1\nbatch_size: 2\n"
-                               "model: {_component_: torchtune.models.llama3.llama3_8b}\n"),
+  EXPECT_THAT(complaint_of("two.yaml",
+                           "per_device_train_batch_size: 1\nbatch_size: 2\n"
+                           "model: {_component_: torchtune.models.llama3.llama3_8b}\n"),
               AllOf(HasSubstr("two launchers"), HasSubstr("hf"), HasSubstr("torchtune")));
   const Folder folder;
   const std::string one = folder.write("a.yaml", "per_device_train_batch_size: 1\n");
   const std::string other = folder.write("b.yaml", "model: {_component_: torchtune.models.llama3.llama3_8b}\n");
-  EXPECT_THAT(test::complaint([&] { return read_launch({.paths = {one, other}, .from = {}, .given = {}}); }),
+  EXPECT_THAT(test::complaint([&] {
+                return read_launch({.paths = {one, other}, .from = {}, .given = {}});
+              }),
               HasSubstr("files of one launch"));
+}
+
+// A program of one's own under DeepSpeed, whose file says all that is known.
+TEST(LaunchMarks, DeepSpeedsFileOfAnyProgram) {
+  const Folder folder;
+  static_cast<void>(folder.write("ds.json", R"({"train_batch_size": 8, "zero_optimization": {"stage": 2}})"));
+  const Launch launch = read_launch(
+      {.paths = {folder.write("run.sh", "deepspeed --num_gpus 2 mine.py --deepspeed --deepspeed_config ds.json\n")},
+       .from = {},
+       .given = {}});
+  EXPECT_EQ(launch.program, LaunchFormat::deepspeed);
+  EXPECT_EQ(launch.settings.front().name, "num-gpus");
+  const Launch megatrons = read_launch(
+      {.paths = {folder.write("run.sh", "deepspeed pretrain_gpt.py --num-layers 2 --deepspeed_config ds.json\n")},
+       .from = {},
+       .given = {}});
+  EXPECT_EQ(megatrons.program, LaunchFormat::megatron);
 }
 
 // GPT-NeoX has DeepSpeed's keys, ms-swift the Trainer's or Megatron-LM's: the outer one's file it is.

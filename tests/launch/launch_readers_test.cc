@@ -39,13 +39,23 @@ LaunchImport of_text(const std::string& name, const std::string& text) {
 
 // None of their flags is unknown: the fixtures have what people write.
 TEST(LaunchReaders, EachReadsItsOwn) {
-  const std::map<std::string, std::string> formats = {
-      {"bridge-recipe.sh", "bridge"},      {"nemo1-llama.yaml", "nemo1"},       {"primus-llama.yaml", "primus"},
-      {"automodel-full.yaml", "automodel"}, {"automodel-lora.yaml", "automodel"}, {"titan-registry.sh", "torchtitan"},
-      {"trainer.py", "python"},            {"trl-lora.ipynb", "python"},        {"unsloth.py", "unsloth"},
-      {"swift-sft.sh", "swift"},           {"swift-megatron.sh", "swift-megatron"}, {"torchtune-full.yaml", "torchtune"},
-      {"neox-pythia.yml", "neox"},         {"openrlhf-sft.sh", "openrlhf"},     {"verl-sft.sh", "verl"},
-      {"litgpt-lora.yaml", "litgpt"},      {"foundry-mpt.yaml", "foundry"}};
+  const std::map<std::string, std::string> formats = {{"bridge-recipe.sh", "bridge"},
+                                                      {"nemo1-llama.yaml", "nemo1"},
+                                                      {"primus-llama.yaml", "primus"},
+                                                      {"automodel-full.yaml", "automodel"},
+                                                      {"automodel-lora.yaml", "automodel"},
+                                                      {"titan-registry.sh", "torchtitan"},
+                                                      {"trainer.py", "python"},
+                                                      {"trl-lora.ipynb", "python"},
+                                                      {"unsloth.py", "unsloth"},
+                                                      {"swift-sft.sh", "swift"},
+                                                      {"swift-megatron.sh", "swift-megatron"},
+                                                      {"torchtune-full.yaml", "torchtune"},
+                                                      {"neox-pythia.yml", "neox"},
+                                                      {"openrlhf-sft.sh", "openrlhf"},
+                                                      {"verl-sft.sh", "verl"},
+                                                      {"litgpt-lora.yaml", "litgpt"},
+                                                      {"foundry-mpt.yaml", "foundry"}};
   for (const auto& [name, format] : formats) {
     const LaunchImport import = on_eight(name);
     EXPECT_EQ(import.format, format) << name;
@@ -95,10 +105,11 @@ TEST(LaunchReaders, AutoModel) {
                                                 {"model.lora_rank", "16"},
                                                 {"model.lora_targets", "all_linear"},
                                                 {"model.sequence", "(none)"}});
-  const std::string head = "recipe: TrainFinetuneRecipeForNextTokenPrediction\n"
-                           "step_scheduler: {local_batch_size: 1, global_batch_size: 8}\n"
-                           "model: {_target_: nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained, "
-                           "pretrained_model_name_or_path: Qwen/Qwen2.5-7B, torch_dtype: float32}\n";
+  const std::string head =
+      "recipe: TrainFinetuneRecipeForNextTokenPrediction\n"
+      "step_scheduler: {local_batch_size: 1, global_batch_size: 8}\n"
+      "model: {_target_: nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained, "
+      "pretrained_model_name_or_path: Qwen/Qwen2.5-7B, torch_dtype: float32}\n";
   expect_keys(of_text("a.yaml", head + "distributed: {strategy: ddp}\n"),
               {{"model.zero_stage", "0"}, {"model.precision", "bf16_mixed"}, {"model.late_reduction", "(none)"}});
   expect_keys(of_text("a.yaml", head + "distributed: {strategy: fsdp2, reshard_after_forward: false}\n"),
@@ -130,8 +141,8 @@ TEST(LaunchReaders, SwiftWithDeepSpeedByName) {
                        {"model.loss", "chunked"},
                        {"model.data_parallel", "8"}});
   // Adapters are its default, and a batch of 16.
-  const LaunchImport short_one = of_text(
-      "s.sh", "CUDA_VISIBLE_DEVICES=0,1 swift sft --model Qwen/Qwen2.5-7B --dataset d --max_length 1024\n");
+  const LaunchImport short_one =
+      of_text("s.sh", "CUDA_VISIBLE_DEVICES=0,1 swift sft --model Qwen/Qwen2.5-7B --dataset d --max_length 1024\n");
   expect_keys(short_one, {{"model.trainable", "lora"},
                           {"model.lora_rank", "8"},
                           {"model.lora_targets", "all_linear"},
@@ -161,8 +172,8 @@ TEST(LaunchReaders, Torchtune) {
                        {"model.lora_targets", "all_linear"},
                        {"model.micro_batch", "8"},
                        {"model.data_parallel", "2"}});
-  const LaunchImport alone = import_launch(request(
-      {folder.write("one.sh", "tune run lora_finetune_single_device --config 8B.yaml\n")}));
+  const LaunchImport alone =
+      import_launch(request({folder.write("one.sh", "tune run lora_finetune_single_device --config 8B.yaml\n")}));
   EXPECT_EQ(key(alone, "model.data_parallel"), "1");
 }
 
@@ -211,8 +222,10 @@ TEST(LaunchReaders, LitGptAndFoundry) {
                                              {"model.recompute", "full"}});
   // Names of other keys of the file, and of an environment that nobody has.
   const std::string foundry =
-      "variables: {length: 1024}\nmax_seq_len: ${variables.length}\nprecision: amp_bf16\nfsdp_config: {sharding_strategy: "
-      "'${oc.env:HOW,SHARD_GRAD_OP}'}\nmodel: {pretrained_model_name_or_path: Qwen/Qwen2.5-7B, max_seq_len: '${max_seq_len}'}\n"
+      "variables: {length: 1024}\nmax_seq_len: ${variables.length}\nprecision: amp_bf16\nfsdp_config: "
+      "{sharding_strategy: "
+      "'${oc.env:HOW,SHARD_GRAD_OP}'}\nmodel: {pretrained_model_name_or_path: Qwen/Qwen2.5-7B, max_seq_len: "
+      "'${max_seq_len}'}\n"
       "device_train_microbatch_size: ";
   expect_keys(of_text("f.yaml", foundry + "2\n"), {{"model.sequence", "1024"}, {"model.zero_stage", "2"}});
   EXPECT_THAT(complaint([&] { return of_text("f.yaml", foundry + "${env:MICRO}\n"); }), HasSubstr("--env MICRO=VALUE"));
@@ -247,14 +260,46 @@ TEST(LaunchReaders, PythonPrograms) {
                                        {"offload.technique", "checkpoints"}});
 }
 
+// Never silent: a line that is taken away changes the scenario or a list.
+TEST(LaunchReaders, NoLineIsDropped) {
+  for (const char* name : {"nemo1-llama.yaml", "automodel-lora.yaml", "primus-llama.yaml", "torchtune-full.yaml",
+                           "litgpt-lora.yaml", "foundry-mpt.yaml", "trainer.py"}) {
+    std::ifstream file(test::fixture(name));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    const auto account = [&](std::size_t without) {
+      std::string text;
+      for (std::size_t i = 0; i < lines.size(); ++i) text += (i == without ? "" : lines[i]) + "\n";
+      try {
+        const LaunchImport import = of_text("file", text);
+        std::string made = import.scenario;
+        for (const UnderstoodFlag& each : import.understood) made += each.flag;
+        for (const IgnoredFlag& each : import.ignored) made += each.flag;
+        return made;
+      } catch (const InputError& error) {
+        return "refused: " + error.cause();
+      }
+    };
+    const std::string whole = account(lines.size());
+    EXPECT_EQ(whole.find("refused"), std::string::npos) << name << whole;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const std::string& line = lines[i];
+      const bool says = line.find_first_of(":=") != std::string::npos && !line.ends_with(':') && !line.ends_with(".train()");
+      if (!says) continue;
+      EXPECT_NE(account(i), whole) << name << ": " << line;
+    }
+  }
+}
+
 // What a run alone knows is asked for where it decides something, by its own words.
 TEST(LaunchReaders, PythonsUnknownsAreAskedFor) {
   const Folder folder;
-  ImportRequest asked = request({folder.write("t.py",
-                                              "import os\nfrom transformers import TrainingArguments, AutoModelForCausalLM\n"
-                                              "m = AutoModelForCausalLM.from_pretrained(\"gpt2\", token=os.environ[\"T\"])\n"
-                                              "a = TrainingArguments(output_dir=out(), bf16=True,\n"
-                                              "    per_device_train_batch_size=batch_of(m))\n")});
+  ImportRequest asked =
+      request({folder.write("t.py",
+                            "import os\nfrom transformers import TrainingArguments, AutoModelForCausalLM\n"
+                            "m = AutoModelForCausalLM.from_pretrained(\"gpt2\", token=os.environ[\"T\"])\n"
+                            "a = TrainingArguments(output_dir=out(), bf16=True,\n"
+                            "    per_device_train_batch_size=batch_of(m))\n")});
   EXPECT_THAT(complaint([&] { return import_launch(asked); }),
               AllOf(HasSubstr("line 5"), HasSubstr("per_device_train_batch_size"), HasSubstr("batch_of(m)")));
   asked.launch.given["batch_of(m)"] = "4";

@@ -32,13 +32,15 @@ TEST(PythonCalls, LiteralsAreRead) {
   EXPECT_EQ(arguments_of("f(c={'d': {'e': 1}, 'f': [2, 3]})"), (Words{"c.d.e=1", "c.f=2,3"}));
   EXPECT_EQ(arguments_of("f(a=torch.bfloat16, b=4 * 1024, c=not True, d=x.y)"),
             (Words{"a=bfloat16", "b=4096", "c=false", "d=x.y?"}));
-  EXPECT_EQ(arguments_of("f(  # comment (\n  a=\"\"\"x\ny\"\"\",\n  b=f'{z}', c=f'w')"), (Words{"a=x\ny", "b={z}?", "c=w"}));
+  EXPECT_EQ(arguments_of("f(  # comment (\n  a=\"\"\"x\ny\"\"\",\n  b=f'{z}', c=f'w')"),
+            (Words{"a=x\ny", "b={z}?", "c=w"}));
 }
 
 TEST(PythonCalls, NamesThatAreBoundOnce) {
   EXPECT_EQ(arguments_of("a = 3\nb = a\nb2 = 1; b2 = 2\nf(a, b=b, c=b2)"), (Words{"=3", "b=3", "c=b2?"}));
   EXPECT_EQ(arguments_of("more = {'x': 1, 'y': 'z'}\nf(**more, **other)"), (Words{"x=1", "y=z", "=other?"}));
-  EXPECT_EQ(arguments_of("f(a=g(1, b=2), c=x if y else z, d=[h for h in i])"), (Words{"a=g(1,b=2)?", "c=xifyelsez?", "d=[hforhini]?"}));
+  EXPECT_EQ(arguments_of("f(a=g(1, b=2), c=x if y else z, d=[h for h in i])"),
+            (Words{"a=g(1,b=2)?", "c=xifyelsez?", "d=[hforhini]?"}));
   EXPECT_EQ(arguments_of("f(n=len(x))", {{"len(x)", "7"}}), (Words{"n=7"}));
 }
 
