@@ -80,10 +80,17 @@ const LaunchFlag* exact(LaunchFormat format, std::string_view name) {
 
 // The longest of the rows that end in *.
 const LaunchFlag* by_beginning(LaunchFormat format, std::string_view name) {
+  static const std::map<LaunchFormat, std::vector<const LaunchFlag*>> patterns = [] {
+    std::map<LaunchFormat, std::vector<const LaunchFlag*>> made;
+    for (const LaunchFlag& row : launch_flags())
+      if (row.flag.ends_with('*')) made[row.format].push_back(&row);
+    return made;
+  }();
+  const auto found = patterns.find(format);
+  if (found == patterns.end()) return nullptr;
   const LaunchFlag* best = nullptr;
-  for (const LaunchFlag& row : launch_flags())
-    if (row.format == format && row.flag.ends_with('*') && is_row_match(row.flag, name))
-      if (best == nullptr || row.flag.size() > best->flag.size()) best = &row;
+  for (const LaunchFlag* row : found->second)
+    if (is_row_match(row->flag, name) && (best == nullptr || row->flag.size() > best->flag.size())) best = row;
   return best;
 }
 
