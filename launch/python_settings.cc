@@ -82,33 +82,47 @@ struct PythonText {
   }
 };
 
-// The code cells in order. Lines of magic and of the shell, and cells of another language, stay empty.
+using Json = nlohmann::ordered_json;
+
+// Empty: of another kind.
+std::string code_of(const Json& cell) {
+  std::string code;
+  bool is_code = false;
+  for (const auto& [key, value] : cell.items()) {
+    if (key == "cell_type") is_code = value == "code";
+    if (key != "source") continue;
+    for (const Json& line : value)
+      if (line.is_string()) code += line.get<std::string>();
+  }
+  return is_code ? code : "";
+}
+
+// Lines of magic and of the shell, and cells of another language, stay empty.
+void add_cell(PythonText& made, const std::string& code, std::int64_t number, TextBudget& budget) {
+  const bool is_other = code.starts_with("%%") && !code.starts_with("%%capture") && !code.starts_with("%%time");
+  std::int64_t line = 0;
+  bool goes_on = false;  // a line of the shell's, behind a backslash
+  for (std::size_t at = 0; at < code.size();) {
+    const std::size_t end = std::min(code.find('\n', at), code.size());
+    const std::size_t first = std::min(code.find_first_not_of(" \t", at), end);
+    const bool is_magic = is_other || goes_on || (first < end && (code[first] == '%' || code[first] == '!'));
+    goes_on = is_magic && end > at && code[end - 1] == '\\';
+    if (!is_magic) made.text.append(code, at, end - at);
+    made.text += "\n";
+    made.places.push_back(fmt::format("cell {}, line {}", number, ++line));
+    budget.spend(made.places.back().size() + 64, made.places.back());
+    at = end + 1;
+  }
+}
+
+// The code cells in order.
 PythonText notebook_text(const std::string& text, TextBudget& budget) {
   PythonText made;
-  const auto root = parse_document(text, budget.file());
-  std::int64_t number = 0;
-  for (const auto& cell : root.value("cells", nlohmann::ordered_json::array())) {
-    ++number;
-    if (!cell.is_object() || cell.value("cell_type", nlohmann::ordered_json()) != "code") continue;
-    const auto source = cell.value("source", nlohmann::ordered_json());
-    std::string code;
-    if (source.is_string()) code = source.get<std::string>();
-    for (const auto& line : source)
-      if (source.is_array() && line.is_string()) code += line.get<std::string>();
-    std::int64_t line = 0;
-    const bool is_other = code.starts_with("%%") && !code.starts_with("%%capture") && !code.starts_with("%%time");
-    bool goes_on = false;  // a line of the shell's, behind a backslash
-    for (std::size_t at = 0; at < code.size();) {
-      const std::size_t end = std::min(code.find('\n', at), code.size());
-      const std::size_t first = std::min(code.find_first_not_of(" \t", at), end);
-      const bool is_magic = is_other || goes_on || (first < end && (code[first] == '%' || code[first] == '!'));
-      goes_on = is_magic && end > at && code[end - 1] == '\\';
-      if (!is_magic) made.text.append(code, at, end - at);
-      made.text += "\n";
-      made.places.push_back(fmt::format("cell {}, line {}", number, ++line));
-      budget.spend(made.places.back().size() + 64, made.places.back());
-      at = end + 1;
-    }
+  const Json root = parse_document(text, budget.file());
+  for (const auto& [key, cells] : root.items()) {
+    std::int64_t number = 0;
+    if (key != "cells") continue;
+    for (const Json& cell : cells) add_cell(made, code_of(cell), ++number, budget);
   }
   return made;
 }

@@ -284,7 +284,8 @@ TEST(LaunchReaders, NoLineIsDropped) {
     EXPECT_EQ(whole.find("refused"), std::string::npos) << name << whole;
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const std::string& line = lines[i];
-      const bool says = line.find_first_of(":=") != std::string::npos && !line.ends_with(':') && !line.ends_with(".train()");
+      const bool says =
+          line.find_first_of(":=") != std::string::npos && !line.ends_with(':') && !line.ends_with(".train()");
       if (!says) continue;
       EXPECT_NE(account(i), whole) << name << ": " << line;
     }
