@@ -131,6 +131,8 @@ std::vector<LaunchFlag> deepspeed_flags() {
   FlagRows rows(LaunchFormat::deepspeed);
   deepspeed_training(rows);
   zero(rows);
+  rows.file("deepspeed_config", LaunchFormat::deepspeed, "the JSON file, of a program's flags")
+      .no_effect("deepspeed", "of the start");
   return rows.take();
 }
 

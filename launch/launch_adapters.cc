@@ -1,9 +1,11 @@
 // Adapters and the base they stand on, as PEFT, trl, axolotl and LLaMA-Factory say them.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,7 +20,7 @@ namespace {
 constexpr std::array<std::string_view, 16> query_key_value = {
     "q_proj", "k_proj", "v_proj",   "qkv_proj", "query_key_value",   "c_attn", "Wqkv", "query", "key", "value", "wq",
     "wk",     "wv",     "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa"};
-constexpr std::array<std::string_view, 5> output = {"o_proj", "out_proj", "c_proj", "dense", "wo"};
+constexpr std::array<std::string_view, 6> output = {"o_proj", "out_proj", "c_proj", "dense", "wo", "output_proj"};
 constexpr std::array<std::string_view, 13> feed_forward = {
     "gate_proj", "up_proj", "down_proj", "gate_up_proj", "c_fc",          "c_proj",       "fc1",
     "fc2",       "w1",      "w2",        "w3",           "dense_h_to_4h", "dense_4h_to_h"};
@@ -66,16 +68,43 @@ std::string targets_of(const std::vector<std::string>& modules, LaunchLedger& le
   return has_output ? "attention" : "qkv";
 }
 
+// What says adapters without a switch for them: a builder's name, a rank.
+void assume_adapters(LaunchLedger& ledger) {
+  const std::string builder = ledger.text(facts::recipe).value_or("");
+  if (builder.find(".qlora_") != std::string::npos) ledger.assume(facts::adapter, "qlora", "the builder's name");
+  if (builder.find(".lora_") != std::string::npos) ledger.assume(facts::adapter, "lora", "the builder's name");
+  constexpr std::array<LaunchFormat, 3> by_rank = {LaunchFormat::litgpt, LaunchFormat::openrlhf, LaunchFormat::verl};
+  const bool is_by_rank = std::find(by_rank.begin(), by_rank.end(), ledger.launcher()) != by_rank.end();
+  if (is_by_rank && ledger.says("model.lora_rank")) ledger.assume(facts::adapter, "lora", "it has a rank");
+}
+
+// Modules by a list, and by switches of their own.
+std::optional<std::string> modules_of(const LaunchLedger& ledger) {
+  std::string modules = ledger.text(facts::adapter_modules).value_or("");
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> switches = {
+      {{facts::adapters_of_query, "q_proj"},
+       {facts::adapters_of_key, "k_proj"},
+       {facts::adapters_of_value, "v_proj"},
+       {facts::adapters_of_output, facts::output_module},
+       {facts::adapters_of_mlp, facts::mlp_modules}}};
+  for (const auto& [fact, names] : switches)
+    if (ledger.is_on(fact)) modules.append(" ").append(names);
+  return modules.empty() ? std::nullopt : std::optional(modules);
+}
+
 }  // namespace
 
 void compose_adapters(LaunchLedger& ledger) {
+  assume_adapters(ledger);
   const auto adapter = ledger.text(facts::adapter);
   const auto bits = ledger.text(facts::base_bits);
-  if (!adapter || *adapter == "factory_full") {
+  if (!adapter || *adapter == "factory_full" || *adapter == "none") {
     if (bits)
       ledger.leave_out(facts::base_bits, IgnoreReason::not_said, "weights of so few bits train with adapters alone");
-    for (const std::string_view fact : {std::string_view("model.lora_rank"), std::string_view("model.lora_dropout"),
-                                        facts::adapter_modules, facts::double_quant})
+    for (const std::string_view fact :
+         {std::string_view("model.lora_rank"), std::string_view("model.lora_dropout"), facts::adapter_modules,
+          facts::double_quant, facts::adapters_of_query, facts::adapters_of_key, facts::adapters_of_value,
+          facts::adapters_of_output, facts::adapters_of_mlp})
       ledger.leave_out(fact, IgnoreReason::no_effect, "no adapters: every weight is trained");
     return;
   }
@@ -90,7 +119,7 @@ void compose_adapters(LaunchLedger& ledger) {
   if (!ledger.has("model.lora_rank") && is_factory) ledger.set("model.lora_rank", "8", "LLaMA-Factory's default");
   if (!ledger.has("model.lora_dropout") && *adapter == "peft")
     ledger.set("model.lora_dropout", "0.05", "trl's default");
-  if (const auto modules = ledger.text(facts::adapter_modules))
+  if (const auto modules = modules_of(ledger))
     ledger.set("model.lora_targets", targets_of(last_parts(listed_words(*modules)), ledger), "");
   else if (is_factory)
     ledger.set("model.lora_targets", "all_linear", "LLaMA-Factory's default");

@@ -32,17 +32,21 @@ bool is_flag(const ShellWord& word) {
   return std::isalpha(static_cast<unsigned char>(text[1])) != 0 || (text[1] == '-' && text.size() > 2);
 }
 
-// "train.micro_batch_size=2", "++model.x=3"
-bool is_override(const ShellWord& word) {
+// "batch_size=2", "++model.x=3"
+bool is_assignment(const ShellWord& word) {
   std::string_view text = word.text;
   while (text.starts_with('+')) text.remove_prefix(1);
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0) return false;
   const std::string_view name = text.substr(0, equals);
-  return name.find('.') != std::string_view::npos && std::all_of(name.begin(), name.end(), [](char c) {
-           return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
-         });
+  if (std::isupper(static_cast<unsigned char>(name.front())) != 0) return false;  // a variable's
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '@' || c == '/';
+  });
 }
+
+// One whose name has sections: no flag's value.
+bool is_override(const ShellWord& word) { return is_assignment(word) && word.text.find('.') < word.text.find('='); }
 
 bool is_true_or_false(std::string_view text) {
   constexpr std::array<std::string_view, 8> words = {"true", "false", "True", "False", "yes", "no", "0", "1"};
@@ -105,15 +109,23 @@ ShellWords unwrapped(ShellWords words, TextBudget& budget) {
   return words;
 }
 
+bool is_module_flag(std::string_view word) { return word == "-m" || word == "--module"; }
+
 // How many words belong to what starts the program, the program included.
 std::size_t launcher_length(const ShellWords& words) {
   constexpr std::array<std::string_view, 9> launchers = {"torchrun", "deepspeed", "srun",   "mpirun",    "mpiexec",
                                                          "python",   "python3",   "sbatch", "accelerate"};
+  if (words.size() > 1 && words[0].text == "tune" && words[1].text == "run") {
+    std::size_t at = 2;  // torchrun's flags, with a value each, then the recipe
+    while (at < words.size() && is_flag(words[at])) at += words[at].text.find('=') == std::string::npos ? 2 : 1;
+    return std::min(at + 1, words.size());
+  }
   if (words.empty() || is_flag(words.front()) || is_override(words.front())) return 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& text = words[i].text;
     if (text.ends_with(".py")) return i + 1;
-    if (text == "-m" && i + 1 < words.size() && !words[i + 1].text.starts_with("torch.distributed")) return i + 2;
+    if (is_module_flag(text) && i + 1 < words.size() && !words[i + 1].text.starts_with("torch.distributed"))
+      return i + 2;
   }
   if (!is_one_of(file_name(words.front().text), launchers)) return 1;
   for (std::size_t i = 1; i < words.size(); ++i)
@@ -142,7 +154,7 @@ std::vector<LaunchSetting> launcher_settings(const ShellWords& words, std::size_
     part.clear();
   };
   for (std::size_t i = 0; i < length; ++i) {
-    if (words[i].text == "-m") {
+    if (is_module_flag(words[i].text)) {
       ++i;
       continue;
     }
@@ -151,7 +163,8 @@ std::vector<LaunchSetting> launcher_settings(const ShellWords& words, std::size_
       format = LaunchFormat::accelerate;
       continue;
     }
-    if (words[i].text.ends_with(".py")) continue;
+    const bool is_recipe = i + 1 == length && words.front().text == "tune";
+    if (words[i].text.ends_with(".py") || is_recipe) continue;
     part.push_back(spelt_out(words[i]));
   }
   end_part();
@@ -165,7 +178,7 @@ std::vector<LaunchSetting> flags_of(const std::vector<ShellWord>& words, const s
   std::vector<LaunchSetting> settings;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const ShellWord& word = words[i];
-    if (!is_flag(word) && !is_override(word)) {
+    if (!is_flag(word) && !is_assignment(word)) {
       others.push_back(word);
       continue;
     }
@@ -177,8 +190,11 @@ std::vector<LaunchSetting> flags_of(const std::vector<ShellWord>& words, const s
     } else {
       const bool alone = stands_alone(word.text);
       std::string values;
+      const auto is_behind = [&](const ShellWord& next) {
+        return is_override(next) || (!values.empty() && is_assignment(next));
+      };
       while (i + 1 < words.size() && !is_flag(words[i + 1]) && !starts_program(words[i + 1].text) &&
-             !is_override(words[i + 1]) && (!alone || (values.empty() && is_true_or_false(words[i + 1].text)))) {
+             !is_behind(words[i + 1]) && (!alone || (values.empty() && is_true_or_false(words[i + 1].text)))) {
         const ShellWord& value = words[++i];
         values += (values.empty() ? "" : " ") + value.text;
         if (made.unknown.empty()) made.unknown = value.unknown;
@@ -199,6 +215,7 @@ LaunchCommand launch_command(const ShellCommand& command, std::vector<std::strin
   const std::size_t length = launcher_length(words);
   made.launcher = launcher_settings(words, length, file);
   if (length > 0) made.script = file_name(words[length - 1].text);
+  for (std::size_t i = 0; i < length; ++i) made.start.append(i == 0 ? "" : " ").append(file_name(words[i].text));
   ShellWords program;
   for (std::size_t i = length; i < words.size(); ++i) {
     const ShellWord& word = words[i];

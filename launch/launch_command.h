@@ -1,6 +1,7 @@
 // The command of a shell script that launches the training, cut into the launcher's flags and the program's.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,9 @@ struct LaunchCommand {
   std::vector<LaunchSetting> program;   // format not yet known; names as shown, without dashes
   std::vector<ShellWord> others;        // the program's words that are neither flags nor their values
   std::int64_t line = 0;
-  std::string script;  // the program's file or module; empty: the words have none
+  std::string start;                   // the words of what starts it, between blanks
+  std::optional<LaunchFormat> format;  // whose, once that is known
+  std::string script;                  // the program's file or module; empty: the words have none
 };
 
 // Unwraps eval, nohup, bash -c and the like. Words that a shell variable without a value stands for are an InputError

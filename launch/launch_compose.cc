@@ -22,6 +22,11 @@ bool is_mixed(const LaunchLedger& ledger) {
   return ledger.chosen("model.precision").value_or("bf16_mixed").ends_with("_mixed");
 }
 
+// A whole number chosen for the key.
+std::int64_t chosen_number(const LaunchLedger& ledger, std::string_view key, std::int64_t otherwise) {
+  return whole_number(ledger.chosen(key).value_or("")).value_or(otherwise);
+}
+
 void compose_precision(LaunchLedger& ledger) {
   if (const auto half = ledger.text(facts::half)) ledger.set("model.precision", *half, "");
   const auto fp8 = ledger.text(facts::fp8);
@@ -46,6 +51,9 @@ void compose_precision(LaunchLedger& ledger) {
     else
       ledger.set("model.precision", *ledger.text(facts::weights_type), "");
   }
+  // ms-swift loads weights in 16 bits; DeepSpeed puts fp32 ones beside them.
+  if (ledger.launcher() == LaunchFormat::swift && ledger.has_format(LaunchFormat::deepspeed) && precision == "bf16")
+    ledger.set("model.precision", "bf16_mixed", "DeepSpeed keeps fp32 weights beside those of the checkpoint");
   if (!ledger.has(facts::tf32)) return;
   if (precision == "fp32")
     ledger.set("model.precision", "tf32", "");
@@ -79,6 +87,43 @@ void compose_attention(LaunchLedger& ledger) {
   if (*backend != "none") ledger.set("model.attention_kernel", *backend, "the attention's backend");
 }
 
+constexpr const char* by_groups = "layers are made again by groups, of which one input stays: lowers memory";
+
+// Of some layers alone, and inputs that leave for host memory.
+void compose_recompute(LaunchLedger& ledger) {
+  if (const auto word = ledger.text(facts::checkpointing)) {
+    const bool leaves = *word == "offloaded";
+    ledger.set("model.recompute", leaves ? "full" : *word, "its default");
+    if (leaves) ledger.set("offload.technique", "checkpoints", "the layers' inputs are kept in host memory");
+  }
+  const bool is_full = ledger.chosen("model.recompute") == "full";
+  auto where = ledger.text(facts::offload_inputs);
+  if (!where && ledger.says("model.recompute")) {
+    const std::string& said = ledger.setting_of("model.recompute").value;
+    if (said == "offload" || said == "unsloth") where = "host";
+    if (said == "offload_disk") where = "drive";
+  }
+  if (where) ledger.set("offload.technique", is_full ? "checkpoints" : "ssdtrain", "activations leave the GPU");
+  if (ledger.chosen("offload.technique")) ledger.set("offload.tier", where.value_or("host"), "activations leave the GPU");
+  const std::int64_t count = ledger.number_or(facts::recompute_count, 1);
+  if (is_full && ledger.text(facts::recompute_method) == "block") {
+    ledger.set("model.recompute_layers", std::to_string(count), "");
+  } else if (is_full && count > 1) {
+    ledger.leave_out(facts::recompute_count, IgnoreReason::not_said, by_groups);
+  } else {
+    const auto kind = is_full ? IgnoreReason::as_modelled : IgnoreReason::no_effect;
+    const std::string reason = is_full ? "layer by layer" : "whole layers are not recomputed";
+    for (const std::string_view fact : {facts::recompute_method, facts::recompute_count})
+      ledger.leave_out(fact, kind, reason);
+  }
+  const auto every = ledger.number(facts::recompute_every);
+  if (!every) return;
+  if (is_full && *every > 1)
+    ledger.leave_out(facts::recompute_every, IgnoreReason::not_said, by_groups);
+  else
+    ledger.leave_out(facts::recompute_every, IgnoreReason::as_modelled, "layer by layer");
+}
+
 // Megatron-LM's scopes; without one whole layers are captured.
 void compose_graphs(LaunchLedger& ledger) {
   const auto scope = ledger.text(facts::graph_scope);
@@ -96,30 +141,6 @@ void compose_graphs(LaunchLedger& ledger) {
       ledger.warn("graphs of '" + word + "' are left out: model.cuda_graphs has no such part");
   }
   if (!words.empty()) ledger.set("model.cuda_graphs", words, "whole layers");
-}
-
-// Which layers are recomputed, and where their inputs are kept meanwhile.
-void compose_recomputation(LaunchLedger& ledger) {
-  const bool is_full = ledger.chosen("model.recompute") == "full";
-  if (ledger.has(facts::recompute_method) || ledger.has(facts::recompute_count)) {
-    const std::int64_t count = ledger.number_or(facts::recompute_count, 1);
-    const bool is_block = ledger.text(facts::recompute_method) == "block";
-    for (const std::string_view fact : {facts::recompute_method, facts::recompute_count})
-      if (!is_full) ledger.leave_out(fact, IgnoreReason::no_effect, "of --recompute-granularity full");
-    if (is_full && is_block && count > 0) ledger.set("model.recompute_layers", std::to_string(count), "");
-    if (is_full && !is_block && count > 1)
-      ledger.leave_out(facts::recompute_count, IgnoreReason::not_said,
-                       "every layer keeps its input, not one of several");
-  }
-  auto where = ledger.text(facts::offload_inputs);
-  if (!where && ledger.says("model.recompute")) {
-    const std::string& said = ledger.setting_of("model.recompute").value;
-    if (said == "offload" || said == "unsloth") where = "host";
-    if (said == "offload_disk") where = "drive";
-  }
-  if (!where) return;
-  ledger.set("offload.technique", is_full ? "checkpoints" : "ssdtrain", "activations leave the GPU");
-  ledger.set("offload.tier", *where, "activations leave the GPU");
 }
 
 // Megatron-core's three kinds, and who carries what is flexible.
@@ -188,12 +209,15 @@ std::int64_t divisor_of(const LaunchLedger& ledger) {
 // GPUs as the launch counts them; 0: it doesn't.
 std::int64_t gpus_of(const LaunchLedger& ledger) {
   if (const auto all = ledger.number(facts::gpus)) return *all;
-  if (!ledger.says(facts::nodes) && !ledger.says(facts::gpus_per_node)) return 0;
+  if (!ledger.says(facts::nodes) && !ledger.says(facts::gpus_per_node)) {
+    const auto visible = ledger.text(facts::visible_gpus);
+    return visible ? std::ssize(listed_words(*visible)) : 0;
+  }
   return times(ledger.number_or(facts::nodes, 1), ledger.number_or(facts::gpus_per_node, 1));
 }
 
 [[noreturn]] void refuse_gpus(const LaunchLedger& ledger, std::int64_t gpus, std::int64_t parts) {
-  for (const std::string_view fact : {facts::gpus, facts::gpus_per_node, facts::nodes}) {
+  for (const std::string_view fact : {facts::gpus, facts::gpus_per_node, facts::nodes, facts::visible_gpus}) {
     if (!ledger.says(fact)) continue;
     const LaunchSetting& setting = ledger.setting_of(fact);
     throw InputError(setting.file, setting.place + " (" + setting.shown + ")",
@@ -310,13 +334,32 @@ void compose_state(LaunchLedger& ledger) {
   if (ledger.chosen("model.weight_device").value_or("gpu") != "gpu" && (stage != 3 || on_gpu))
     ledger.leave_out("model.weight_device", IgnoreReason::not_said,
                      "weights leave the GPU under stage 3 with the optimizer on the CPU only");
-  if (stage < 2 || !is_mixed(ledger))
+  if (stage < 2) ledger.leave_out("model.late_reduction", IgnoreReason::no_effect, "gradients are not sharded");
+  const bool is_narrow = is_mixed(ledger) || ledger.chosen("model.precision") == "bf16";
+  if (stage < 2 || !is_narrow)
     ledger.leave_out(facts::reduce_type, IgnoreReason::no_effect, "gradients are not sharded in 16 bits");
   else if (const auto wide = ledger.text(facts::reduce_type))
-    ledger.set("model.fp32_reduction", *wide, "torchtitan reduces gradients in fp32");
+    ledger.set("model.fp32_reduction", *wide, "gradients are reduced in fp32");
   if (!is_mixed(ledger))
     ledger.leave_out("model.fp32_gradients", IgnoreReason::as_modelled, "they are as wide as weights");
   if (stage < 3) ledger.leave_out("model.late_prefetch", IgnoreReason::no_effect, "of stage 3");
+}
+
+// What a launcher does by itself once it is known how many GPUs there are.
+void compose_by_launcher(LaunchLedger& ledger) {
+  const std::int64_t replicas = chosen_number(ledger, "model.data_parallel", 1);
+  if (ledger.launcher() == LaunchFormat::swift && !ledger.has("model.gradient_accumulation") &&
+      !ledger.has("model.global_batch")) {
+    const std::int64_t at_once =
+        std::max<std::int64_t>(times(chosen_number(ledger, "model.micro_batch", 1), replicas), 1);
+    ledger.set("model.gradient_accumulation", std::to_string(15 / at_once + 1),
+               "ms-swift's default: as many as make a batch of 16");
+  }
+  if (ledger.launcher() == LaunchFormat::swift_megatron && ledger.number_or("model.expert_parallel", 1) > 1 &&
+      ledger.chosen("model.sequence_parallel") == "true")
+    ledger.assume("model.expert_tensor_parallel", "1", "ms-swift's default");
+  if (ledger.launcher() == LaunchFormat::litgpt && replicas > 1)
+    ledger.assume("model.recompute", "full", "LitGPT's FSDP recomputes blocks");
 }
 
 void compose_buckets(LaunchLedger& ledger) {
@@ -350,8 +393,22 @@ void compose_pipeline(LaunchLedger& ledger, std::int64_t layers) {
   ledger.set("model.pipeline_chunks", std::to_string(std::max<std::int64_t>(chunks, 1)), "");
 }
 
+// Since 2026 torchtitan counts tokens of packed sequences.
+void compose_titan_tokens(LaunchLedger& ledger) {
+  const std::int64_t sequence = std::max<std::int64_t>(chosen_number(ledger, "model.sequence", 2048), 1);
+  const std::int64_t tokens = ledger.number_or(facts::pass_tokens, 16'384);
+  const std::int64_t micro = std::max<std::int64_t>((tokens - 1) / sequence + 1, 1);
+  ledger.set("model.micro_batch", std::to_string(micro), "16,384 tokens, torchtitan's default");
+  if (tokens % sequence != 0)
+    ledger.warn(fmt::format("{} tokens are no whole sequences of {}: {} are reckoned with", tokens, sequence, micro));
+  const std::int64_t all = ledger.number_or(facts::step_tokens, -1);
+  if (all > 0) return ledger.set("model.global_batch", std::to_string(all / sequence), "");
+  ledger.leave_out(facts::step_tokens, IgnoreReason::as_modelled, "-1: one micro-batch");
+}
+
 // A replica's sequences at once: one micro-batch, or through a pipeline several.
 void compose_titan_batches(LaunchLedger& ledger) {
+  if (ledger.has(facts::recipe)) return compose_titan_tokens(ledger);
   const std::int64_t local = ledger.number_or(facts::local_batch, 8);
   const bool has_stages = ledger.number_or("model.pipeline_parallel", 1) > 1;
   const std::int64_t micro = has_stages ? ledger.number_or(facts::pass_batch, 1) : local;
@@ -416,10 +473,10 @@ std::int64_t deepspeed_bucket() {
 
 void compose_kernels(LaunchLedger& ledger) {
   compose_precision(ledger);
+  compose_recompute(ledger);
   compose_attention(ledger);
   compose_graphs(ledger);
   compose_optimizer(ledger);
-  compose_recomputation(ledger);
   compose_dispatcher(ledger);
   compose_plugins(ledger);
   compose_allocator(ledger);
@@ -427,10 +484,16 @@ void compose_kernels(LaunchLedger& ledger) {
 
 void compose_layout(LaunchLedger& ledger, const MachineGpus& machines) {
   check_degrees(ledger);
+  const bool is_alone = ledger.launcher() == LaunchFormat::torchtune && ledger.script().ends_with("single_device");
+  if (is_alone) ledger.assume(facts::gpus, "1", "its recipe is of a single device");
+  const bool counts = ledger.says(facts::gpus) || ledger.says(facts::gpus_per_node) || ledger.says(facts::nodes);
+  if (counts)
+    ledger.leave_out(facts::visible_gpus, IgnoreReason::overridden, "the launch says how many GPUs there are");
   if (ledger.program() == LaunchFormat::torchtitan)
     compose_titan_replicas(ledger, machines.all);
   else if (!ledger.says("model.data_parallel"))
     compose_replicas(ledger, machines.all);
+  compose_by_launcher(ledger);
   compose_fsdp_words(ledger);
   if (ledger.program() != LaunchFormat::torchtitan) {
     compose_sharding(ledger);
@@ -442,6 +505,9 @@ void compose_layout(LaunchLedger& ledger, const MachineGpus& machines) {
 
 void compose_batches(LaunchLedger& ledger, std::int64_t layers) {
   compose_pipeline(ledger, layers);
+  if (const auto packed = ledger.number(facts::packed)) ledger.set("model.sequence", std::to_string(*packed), "");
+  if (const auto pass = ledger.number(facts::pass_batch); pass && ledger.launcher() == LaunchFormat::automodel)
+    ledger.set("model.micro_batch", std::to_string(*pass), "");
   if (ledger.program() == LaunchFormat::torchtitan) compose_titan_batches(ledger);
   compose_evaluation(ledger);
 }

@@ -9,6 +9,7 @@ namespace spillway::launch::facts {
 using Name = const std::string_view;
 
 // How many GPUs.
+inline constexpr Name visible_gpus = "launch.visible_gpus";  // their numbers
 inline constexpr Name gpus = "launch.gpus", nodes = "launch.nodes", gpus_per_node = "launch.gpus_per_node";
 // Replicas: copies of what is split, and ranks that split it.
 inline constexpr Name replicas = "launch.replicas", shards = "launch.shards", reshard = "launch.reshard";
@@ -17,6 +18,11 @@ inline constexpr Name shard_size = "launch.shard_size";
 inline constexpr Name fsdp = "launch.fsdp", fsdp2 = "launch.fsdp2", sharding = "launch.sharding";
 // Batches: of one replica at once, of one pass through a pipeline.
 inline constexpr Name local_batch = "launch.local_batch", pass_batch = "launch.pass_batch";
+// Tokens of a pass and of a step; a packed sequence's.
+inline constexpr Name pass_tokens = "launch.pass_tokens", step_tokens = "launch.step_tokens", packed = "launch.packed";
+// Recomputation of some layers: which, how many of a chunk; of every n-th; and what becomes of the inputs that stay.
+inline constexpr Name recompute_method = "launch.recompute_method", recompute_count = "launch.recompute_count",
+                      recompute_every = "launch.recompute_every", checkpointing = "launch.checkpointing";
 inline constexpr Name layers_per_chunk = "launch.layers_per_chunk";
 inline constexpr Name bucket_elements = "launch.bucket_elements", bucket_mib = "launch.bucket_mib";
 inline constexpr Name fp8 = "launch.fp8", fp8_recipe = "launch.fp8_recipe", weights_type = "launch.weights_type",
@@ -27,7 +33,6 @@ inline constexpr Name offload_everything = "launch.offload_everything";
 inline constexpr Name fsdp_version = "launch.fsdp_version";
 // Where the inputs of recomputed layers, or all activations, are kept: host, drive.
 inline constexpr Name offload_inputs = "launch.offload_inputs";
-inline constexpr Name recompute_method = "launch.recompute_method", recompute_count = "launch.recompute_count";
 inline constexpr Name plugins = "launch.plugins";
 // What carries tokens to experts: a kind, and for the kind flex who.
 inline constexpr Name dispatcher = "launch.dispatcher", flex_backend = "launch.flex_backend";
@@ -42,11 +47,17 @@ inline constexpr Name optimizer = "launch.optimizer";
 // Adapters: who says them (peft, lora, qlora, factory; factory_full: none), of what, and how their base is kept.
 inline constexpr Name adapter = "launch.adapter", adapter_modules = "launch.adapter_modules",
                       base_bits = "launch.base_bits", double_quant = "launch.double_quant";
+// Of what there are adapters, each by itself.
+inline constexpr Name adapters_of_query = "launch.adapters_of_query", adapters_of_key = "launch.adapters_of_key",
+                      adapters_of_value = "launch.adapters_of_value", adapters_of_output = "launch.adapters_of_output",
+                      adapters_of_mlp = "launch.adapters_of_mlp";
 // Of a decoder with rotary positions and gated products, as transformers names them; what stands for all.
 inline constexpr Name qkv_modules = "q_proj k_proj v_proj", output_module = "o_proj",
                       mlp_modules = "gate_proj up_proj down_proj", all_modules = "all-linear";
 // Whose model.
 inline constexpr Name model = "launch.model", flavor = "launch.flavor";
+// A recipe or builder whose name says the model.
+inline constexpr Name recipe = "launch.recipe";
 
 // Of a model's shape.
 inline constexpr std::string_view shape_prefix = "shape.";
@@ -57,7 +68,7 @@ inline constexpr Name layers = "shape.layers", hidden = "shape.hidden", feed_for
                       max_positions = "shape.max_positions", positions = "shape.positions", norm = "shape.norm",
                       activation = "shape.activation", gated = "shape.gated", untied = "shape.untied",
                       no_bias = "shape.no_bias", qkv_bias = "shape.qkv_bias", query_key_norm = "shape.query_key_norm",
-                      window = "shape.window", tokenizer = "shape.tokenizer";
+                      parallel_blocks = "shape.parallel_blocks", window = "shape.window", tokenizer = "shape.tokenizer";
 // Sizes of a model of another kind than the program's usual one.
 inline constexpr Name other_kind = "shape.other_kind";
 inline constexpr Name experts = "shape.experts", active_experts = "shape.active_experts",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,7 +11,10 @@
 #include "base/input_error.h"
 #include "base/read_file.h"
 #include "launch/launch_command.h"
+#include "launch/launch_marks.h"
+#include "launch/launch_references.h"
 #include "launch/launch_table.h"
+#include "launch/python_settings.h"
 #include "traces/utf8.h"
 
 namespace spillway::launch {
@@ -21,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t largest_launch = 4U << 20U;  // all its files together
 constexpr int most_files = 8;                        // that one launch names in turn
 
-enum class Syntax : std::uint8_t { shell, json, yaml, toml };
+enum class Syntax : std::uint8_t { shell, json, yaml, toml, python };
 
 bool is_section(std::string_view line) {  // [training]
   if (!line.starts_with('[') || line.size() < 3 || std::isalpha(static_cast<unsigned char>(line[1])) == 0) return false;
@@ -53,6 +57,7 @@ bool is_yaml_key(std::string_view line) {
 }
 
 Syntax syntax_of(std::string_view text) {
+  if (is_python(text) || is_notebook(text)) return Syntax::python;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{') return Syntax::json;
   if (text.starts_with("#!")) return Syntax::shell;
@@ -75,28 +80,35 @@ Syntax syntax_of(std::string_view text) {
   return flags ? Syntax::shell : sections ? Syntax::toml : keys ? Syntax::yaml : Syntax::shell;
 }
 
-const LaunchFlag* row_of(const LaunchSetting& setting, LaunchFormat format) {
-  return find_flag(format, flag_name(format, setting.shown));
+const LaunchFlag* row_of(const LaunchSetting& setting) { return find_flag(setting.format, setting.name); }
+
+// As one of `format`, or of another's that it has beside its own.
+void take_format(LaunchSetting& setting, LaunchFormat format) {
+  setting.format = format;
+  setting.name = flag_name(format, setting.shown);
+  if (row_of(setting) != nullptr) return;
+  std::string_view plain = setting.shown;
+  while (plain.starts_with('-')) plain.remove_prefix(1);
+  for (const InnerFormat& inner : inner_formats()) {
+    if (inner.format != format || !plain.starts_with(inner.prefix)) continue;
+    const std::string name = flag_name(inner.of, plain.substr(inner.prefix.size()));
+    if (inner.prefix.empty() && find_flag(inner.of, name) == nullptr) continue;
+    setting.format = inner.of;
+    setting.name = name;
+    if (!inner.prefix.empty()) setting.shown = plain.substr(inner.prefix.size());
+    return;
+  }
 }
 
-// How many settings a format's table knows; those that decide something count more.
-int score(const std::vector<LaunchSetting>& settings, LaunchFormat format) {
+// How much of a training the settings say; those that decide something count more.
+int score(std::vector<LaunchSetting> settings, LaunchFormat format) {
   int points = 0;
-  for (const LaunchSetting& setting : settings) {
-    const LaunchFlag* row = row_of(setting, format);
+  for (LaunchSetting& setting : settings) {
+    take_format(setting, format);
+    const LaunchFlag* row = row_of(setting);
     if (row != nullptr) points += row->role == FlagRole::value ? 4 : 1;
   }
   return points;
-}
-
-std::pair<LaunchFormat, int> best_format(const std::vector<LaunchSetting>& settings) {
-  std::pair<LaunchFormat, int> best{LaunchFormat::megatron, 0};
-  for (std::size_t i = 0; i < named_launch_formats; ++i) {
-    const auto format = static_cast<LaunchFormat>(i);
-    const int points = score(settings, format);
-    if (points > best.second) best = {format, points};
-  }
-  return best;
 }
 
 class LaunchReader {
@@ -112,22 +124,45 @@ class LaunchReader {
   void read(const std::string& path, std::optional<LaunchFormat> format, bool is_program) {
     if (++read_ > most_files)
       throw InputError(path, "", "too many files name each other", "give the settings in fewer files");
-    const std::string text = to_valid_utf8(read_file(path, largest_launch));  // comments may be in other encodings
+    const auto made = made_.find(path);
+    const std::string text = made != made_.end()
+                                 ? made->second
+                                 : to_valid_utf8(read_file(path, largest_launch));  // comments in other encodings
     refuse_binary(text, path);
     bytes_ += text.size();
     if (bytes_ > largest_launch)
       throw InputError(path, "", fmt::format("the launch's files come to more than {} MiB", largest_launch >> 20U),
                        "give the settings alone, each file once");
+    refuse_by_text(text, path);
     TextBudget budget(path, text.size());
     switch (syntax_of(text)) {
       case Syntax::json:
-        return document(json_settings(text, budget), path, format, is_program);
+        return document(braced_settings(text, budget), budget, format, is_program);
       case Syntax::yaml:
-        return document(yaml_settings(text, budget), path, format, is_program);
+        return document(yaml_settings(text, budget), budget, format, is_program);
       case Syntax::toml:
-        return document(toml_settings(text, budget), path, format ? format : LaunchFormat::torchtitan, is_program);
+        return document(toml_settings(text, budget), budget, format, is_program);
+      case Syntax::python:
+        return program(python_settings(text, files_.given, budget), path);
       case Syntax::shell:
         return script(text, budget, format);
+    }
+  }
+
+  // JSON, or the YAML in braces that GPT-NeoX reads.
+  [[nodiscard]] std::vector<LaunchSetting> braced_settings(const std::string& text, TextBudget& budget) const {
+    try {
+      return json_settings(text, budget);
+    } catch (const InputError&) {
+      try {
+        TextBudget again(budget.file(), text.size());
+        std::vector<LaunchSetting> settings = yaml_settings(text, again);
+        const auto whose = marked_format({settings, "", budget.file(), ""});
+        const bool is_part = !whose && is_decided_ && launch_.launcher == LaunchFormat::neox;
+        if (whose == LaunchFormat::neox || is_part) return settings;
+      } catch (const InputError&) {  // the first complaint counts
+      }
+      throw;
     }
   }
 
@@ -141,32 +176,52 @@ class LaunchReader {
                        "give a launch script or a configuration as TOML, JSON or YAML");
   }
 
-  void document(std::vector<LaunchSetting> settings, const std::string& path, std::optional<LaunchFormat> format,
+  void document(std::vector<LaunchSetting> settings, TextBudget& budget, std::optional<LaunchFormat> format,
                 bool is_program) {
-    const auto [found, points] = best_format(settings);
-    if (!format) {
-      const auto known = static_cast<std::size_t>(
-          std::count_if(settings.begin(), settings.end(),
-                        [of = found](const LaunchSetting& setting) { return row_of(setting, of) != nullptr; }));
-      const bool is_known = points > 0 && known * 2 > settings.size();
-      if (!is_known)
-        throw InputError(path, "",
-                         points == 0
-                             ? "none of its keys is known of a launch"
-                             : fmt::format("only {} of its {} keys are known of a launch", known, settings.size()),
-                         "give a launch, or say whose it is: --from " + launch_format_words().listed());
+    const std::string& path = budget.file();
+    resolve_references(settings, files_.given, budget);
+    if (!format) format = marked_format({settings, "", path, ""});
+    if (!format && is_decided_) format = launch_.launcher;  // a part of the file before
+    if (!format) throw_unmarked(path);
+    if (is_program) decide(*format, path, "");
+    add(std::move(settings), *format);
+  }
+
+  // Of a Python program, whose calls say whose they are.
+  void program(std::vector<LaunchSetting> settings, const std::string& path) {
+    const bool is_unsloths = std::any_of(settings.begin(), settings.end(), [](const LaunchSetting& each) {
+      return each.format == LaunchFormat::unsloth;
+    });
+    decide(is_unsloths ? LaunchFormat::unsloth : LaunchFormat::python, path, "");
+    for (LaunchSetting& setting : settings) {
+      LaunchSetting taken = setting;
+      take_format(taken, setting.format);
+      const LaunchFlag* row = row_of(taken);
+      const bool decides = row != nullptr && (row->role == FlagRole::value || row->role == FlagRole::file);
+      if (!decides) setting.unknown.clear();  // listed as it is written
     }
-    const LaunchFormat taken = format.value_or(found);
-    if (is_program) decide(taken);
-    add(std::move(settings), taken);
+    add(std::move(settings), std::nullopt);
+  }
+
+  [[noreturn]] static void throw_unmarked(const std::string& path) {
+    throw InputError(
+        path, "", "nothing in it is a mark of a launcher that is known",
+        "give the file or script that starts the training, or say whose it is: --from " + known_launchers());
   }
 
   // The program is the one that says most of it: arguments before accelerate's or DeepSpeed's own file.
-  void decide(LaunchFormat format) {
+  void decide(LaunchFormat format, const std::string& path, const std::string& place) {
     const auto rank = [](LaunchFormat each) {
       return each == LaunchFormat::deepspeed ? 1 : each == LaunchFormat::accelerate ? 0 : 2;
     };
-    if (!is_decided_ || rank(format) > rank(launch_.program)) launch_.program = format;
+    const LaunchFormat before = launch_.launcher;
+    if (is_decided_ && rank(format) == 2 && rank(before) == 2 && format != before && engine_of(before) != format)
+      throw InputError(path, place,
+                       fmt::format("it is {}'s, the file before is {}'s", launch_format_words()[format].name,
+                                   launch_format_words()[before].name),
+                       "give the files of one launch");
+    if (!is_decided_ || rank(format) > rank(before)) launch_.launcher = format;
+    launch_.program = engine_of(launch_.launcher);
     is_decided_ = true;
   }
 
@@ -174,28 +229,42 @@ class LaunchReader {
     const std::string& path = budget.file();
     ShellScript shell = read_shell(text, files_.given, budget);
     for (std::string& note : shell.notes) note_of(path, note);
+    for (auto& [name, inner] : shell.files) made_.insert_or_assign(name, std::move(inner));
     std::vector<std::string> notes;
     LaunchCommand command = the_launch(shell, notes, format, budget);
     for (const std::string& note : notes) note_of(path, note);
     launch_.script = command.script;
-    const LaunchFormat program = format.value_or(best_format(command.program).first);
-    decide(program);
+    if (command.format) decide(*command.format, path, fmt::format("line {}", command.line));
     add_variables(shell, path);
     std::vector<ShellWord> others;
     std::vector<LaunchSetting> job = flags_of(shell.job_options, path, others);
     if (!gives_gpus(command.launcher)) add(std::move(job), LaunchFormat::launcher);
-    follow_words(command.others, path, program);
+    follow_words(command.others, path, command.format);
     add(std::move(command.launcher), std::nullopt);
-    add(std::move(command.program), program);
+    if (!command.program.empty() && !is_decided_) throw_unmarked(path);
+    add(std::move(command.program), launch_.launcher);
   }
 
   void note_of(const std::string& path, const std::string& note) { launch_.notes.push_back(path + ": " + note); }
 
   static bool gives_gpus(const std::vector<LaunchSetting>& launcher) {
     return std::any_of(launcher.begin(), launcher.end(), [](const LaunchSetting& setting) {
-      const LaunchFlag* row = row_of(setting, setting.format);
+      const LaunchFlag* row = find_flag(setting.format, flag_name(setting.format, setting.shown));
       return row != nullptr && row->key == "model.data_parallel";
     });
+  }
+
+  // What shows words starts nothing.
+  static bool prints(const ShellCommand& command) {
+    const std::string& name = command.words.front().text;
+    return name == "echo" || name == "printf" || name == "cat" || name == "tee";
+  }
+
+  // Its words that are no flags, between blanks.
+  static std::string command_text(const LaunchCommand& command) {
+    std::string text = " " + command.start + " ";
+    for (const ShellWord& word : command.others) text += word.text + " ";
+    return text;
   }
 
   // The one command whose flags are a training's.
@@ -209,15 +278,20 @@ class LaunchReader {
                word.text.ends_with(".json") || word.text.ends_with(".yaml") || word.text.ends_with(".yml");
       });
       if (!may_be) continue;
+      if (prints(each)) continue;
       LaunchCommand command = launch_command(each, notes, budget);
-      int points = format ? score(command.program, *format) : best_format(command.program).second;
+      command.format =
+          format ? format
+                 : marked_format({command.program, command_text(command), path, fmt::format("line {}", command.line)});
+      int points = command.format ? score(command.program, *command.format) : 0;
       for (const ShellWord& word : command.others)
         if (is_settings_file(word.text)) points += 4;
       if (points > 0) found.emplace_back(points, std::move(command));
     }
     if (found.empty())
       throw InputError(path, "", "no command with flags of a training is in it",
-                       "give the script or the arguments that start the training, or --from FORMAT");
+                       "give the script or the arguments that start the training, or say whose they are: --from " +
+                           known_launchers());
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     if (found.size() > 1 && found[1].first * 2 > found[0].first)
       throw InputError(path, fmt::format("line {}", found[1].second.line),
@@ -230,16 +304,22 @@ class LaunchReader {
     return word.ends_with(".json") || word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".toml");
   }
 
-  void follow_words(const std::vector<ShellWord>& words, const std::string& path, LaunchFormat program) {
+  void follow_words(const std::vector<ShellWord>& words, const std::string& path, std::optional<LaunchFormat> program) {
     for (const ShellWord& word : words)
       if (is_settings_file(word.text))
         read(beside(path, word.text, fmt::format("line {}", word.line)),
-             program == LaunchFormat::hf ? std::optional<LaunchFormat>() : program, true);
+             program == LaunchFormat::hf ? std::nullopt : program, true);
   }
 
   void add_variables(const ShellScript& shell, const std::string& path) {
     for (const ShellExport& each : shell.exports) {
-      if (find_flag(LaunchFormat::environment, each.name) == nullptr) continue;
+      const LaunchFlag* row = find_flag(LaunchFormat::environment, each.name);
+      if (row == nullptr) continue;
+      if (!each.value.unknown.empty() && row->role == FlagRole::value) {
+        note_of(path,
+                fmt::format("line {}: {} is {}, which is not known", each.value.line, each.name, each.value.text));
+        continue;
+      }
       LaunchSetting made{.format = LaunchFormat::environment, .name = each.name, .shown = each.name};
       made.value = each.value.text;
       made.unknown = each.value.unknown;
@@ -259,17 +339,16 @@ class LaunchReader {
   // Names as the table has them; files that they name are read before them, unless they were given themselves.
   void add(std::vector<LaunchSetting> settings, std::optional<LaunchFormat> format) {
     for (LaunchSetting& setting : settings) {
-      if (format) setting.format = *format;
-      inner_document(setting);
-      setting.name = flag_name(setting.format, setting.shown);
-      const LaunchFlag* row = find_flag(setting.format, setting.name);
+      take_format(setting, format.value_or(setting.format));
+      const LaunchFlag* row = row_of(setting);
       if (row == nullptr || row->role != FlagRole::file || setting.is_null) continue;
-      if (!setting.unknown.empty()) refuse_unknown(setting);
-      if (add_named(setting, *row) || !is_settings_file(setting.value)) continue;
+      const auto of = static_cast<LaunchFormat>(*launch_format_words().find(row->fact));
+      if (add_named(setting, of) || !is_settings_file(setting.value)) continue;
+      if (!setting.unknown.empty() && !made_.contains(setting.value)) refuse_unknown(setting);
+      setting.unknown.clear();
       const std::string path = beside(setting.file, setting.value, setting.place);
       if (is_given(path)) continue;  // it stands where it was given
-      const auto of = launch_format_words().find(row->fact);
-      read(path, static_cast<LaunchFormat>(*of), false);
+      read(path, of, false);
     }
     for (LaunchSetting& setting : settings) {
       const LaunchFlag* row = find_flag(setting.format, setting.name);
@@ -280,34 +359,26 @@ class LaunchReader {
 
   // A configuration of DeepSpeed's that comes with the program, by its name: axolotl, LLaMA-Factory and ms-swift have
   // them. False: the setting names none.
-  bool add_named(const LaunchSetting& setting, const LaunchFlag& row) {
+  bool add_named(const LaunchSetting& setting, LaunchFormat of) {
     std::error_code none;
-    const bool is_deepspeeds = row.fact == launch_format_words()[LaunchFormat::deepspeed].name;
     const bool is_word = !is_settings_file(setting.value);
-    if (!is_deepspeeds || fs::exists(fs::path(setting.file).parent_path() / setting.value, none)) return false;
-    if (fs::exists(setting.value, none) || (is_word && (setting.value == "false" || setting.value == "true")))
+    if (of != LaunchFormat::deepspeed || !setting.unknown.empty() || made_.contains(setting.value)) return false;
+    if (fs::exists(fs::path(setting.file).parent_path() / setting.value, none) || fs::exists(setting.value, none))
       return false;
+    if (is_word && (setting.value == "false" || setting.value == "true")) return false;
     const std::vector<std::pair<std::string, std::string>> named =
         deepspeed_named(fs::path(setting.value).stem().string());
     if (named.empty() && is_word)
       throw InputError(setting.file, setting.place, "no configuration of DeepSpeed's is called '" + setting.value + "'",
                        "give its JSON file, or zero0, zero1, zero2, zero3, zero2_offload, zero3_offload");
     for (const auto& [key, value] : named)
-      launch_.settings.push_back({.format = LaunchFormat::deepspeed,
+      launch_.settings.push_back({.format = of,
                                   .name = key,
-                                  .shown = setting.value + ": " + key,
+                                  .shown = key,
                                   .value = value,
                                   .file = setting.file,
-                                  .place = setting.place});
+                                  .place = setting.place + " (" + setting.value + ")"});
     return !named.empty();
-  }
-
-  // DeepSpeed's settings inside the arguments' own file.
-  static void inner_document(LaunchSetting& setting) {
-    constexpr std::string_view prefix = "deepspeed.";
-    if (setting.format != LaunchFormat::hf || !setting.shown.starts_with(prefix)) return;
-    setting.format = LaunchFormat::deepspeed;
-    setting.shown = setting.shown.substr(prefix.size());
   }
 
   [[noreturn]] static void refuse_unknown(const LaunchSetting& setting) {
@@ -317,7 +388,8 @@ class LaunchReader {
         fmt::format("give it: --env {}=VALUE", setting.unknown));
   }
 
-  static std::string beside(const std::string& file, const std::string& named, const std::string& place) {
+  [[nodiscard]] std::string beside(const std::string& file, const std::string& named, const std::string& place) const {
+    if (made_.contains(named)) return named;
     const fs::path near = fs::path(file).parent_path() / named;
     std::error_code error;
     if (fs::exists(near, error)) return near.lexically_normal().string();
@@ -328,6 +400,7 @@ class LaunchReader {
 
   const LaunchFiles& files_;
   Launch launch_;
+  std::map<std::string, std::string> made_;  // files that the script itself writes
   bool is_decided_ = false;
   int read_ = 0;
   std::uint64_t bytes_ = 0;  // of all files

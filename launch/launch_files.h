@@ -16,10 +16,11 @@ struct LaunchFiles {
 };
 
 struct Launch {
-  std::vector<LaunchSetting> settings;  // named as in launch_table.h
-  LaunchFormat program = LaunchFormat::megatron;
-  std::string script;              // the program's file, where a command names it
-  std::vector<std::string> notes;  // what was not read, and why
+  std::vector<LaunchSetting> settings;             // named as in launch_table.h
+  LaunchFormat launcher = LaunchFormat::megatron;  // whose file it is
+  LaunchFormat program = LaunchFormat::megatron;   // whose program that starts
+  std::string script;                              // the program's file, where a command names it
+  std::vector<std::string> notes;                  // what was not read, and why
 };
 
 // Shell scripts and argument lists (the command that launches, and files that it names), JSON, YAML, TOML; which of

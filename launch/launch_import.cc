@@ -29,9 +29,10 @@ class Importer {
   explicit Importer(const ImportRequest& request) : request_(request), ledger_(read_launch(request.launch)) {}
 
   LaunchImport take() {
-    for (const LaunchDefault& each : launch_defaults())
-      if (each.format == ledger_.program() && (each.dialect == Dialect::any || each.dialect == ledger_.dialect()))
-        ledger_.assume(each.fact, std::string(each.value), each.why);
+    for (const LaunchFormat whose : {ledger_.launcher(), ledger_.program()})
+      for (const LaunchDefault& each : launch_defaults())
+        if (each.format == whose && (each.dialect == Dialect::any || each.dialect == ledger_.dialect()))
+          ledger_.assume(each.fact, std::string(each.value), each.why);
     compose_kernels(ledger_);
     compose_adapters(ledger_);
     compose_layout(ledger_, machines());

@@ -242,7 +242,7 @@ std::vector<scenario::UnsayableFlag> LaunchLedger::unsayable() const {
 }
 
 void LaunchLedger::account(LaunchImport& into) {
-  into.format = launch_format_words()[launch_.program].name;
+  into.format = launch_format_words()[launch_.launcher].name;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Entry& entry = entries_[i];
     LaunchSetting& setting = launch_.settings[i];

@@ -28,6 +28,8 @@ class LaunchLedger {
 
   [[nodiscard]] LaunchFormat program() const { return launch_.program; }
 
+  [[nodiscard]] LaunchFormat launcher() const { return launch_.launcher; }
+
   [[nodiscard]] const std::string& script() const { return launch_.script; }
 
   // Facts, whether a setting says them or a default. Who asks for one makes something of it: a setting whose fact

@@ -11,7 +11,6 @@ namespace {
 
 // "true" as it is, "theirs: ours" of words, "number".
 std::string values_text(const LaunchFlag& row) {
-  if (row.values == "#") return "whole number";
   if (row.values.empty()) return "text";
   std::string text;
   std::string_view rest = row.values;
@@ -21,7 +20,8 @@ std::string values_text(const LaunchFlag& row) {
     const std::size_t equals = pair.rfind('=');
     const std::string_view theirs = pair.substr(0, equals), ours = pair.substr(equals + 1);
     if (!text.empty()) text += ", ";
-    text += ours == "-"      ? fmt::format("{}: as without", theirs)
+    text += pair == "#"      ? "whole number"
+            : ours == "-"    ? fmt::format("{}: as without", theirs)
             : theirs == ours ? std::string(theirs)
                              : fmt::format("{}: {}", theirs, ours);
     rest.remove_prefix(std::min(end + 1, rest.size()));

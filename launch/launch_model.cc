@@ -45,9 +45,23 @@ std::string lower_name(std::string_view text) {
 
 LaunchModel bundled(const std::string& name) { return {.name = name, .spec = find_model(name)}; }
 
+// Its settings are a program's.
+void warn_of_recipe(LaunchLedger& ledger) {
+  const LaunchSetting& setting = ledger.setting_of(facts::recipe);
+  ledger.warn(
+      fmt::format("{}: {}: what the recipe {} sets is not read: only its model is, and what the launch says itself",
+                  setting.file, setting.place, setting.value));
+}
+
 LaunchModel by_titan_flavor(LaunchLedger& ledger) {
   const std::string name = ledger.text(facts::model).value_or("llama3");
-  const std::string flavor = ledger.text(facts::flavor).value_or("");
+  std::string flavor = ledger.text(facts::flavor).value_or("");
+  // Since 2026 a function's name: "llama3_8b", "deepseek_v3_671b_..."
+  if (const auto recipe = ledger.text(facts::recipe); recipe && recipe->starts_with(name + "_")) {
+    flavor = recipe->substr(name.size() + 1);
+    flavor.erase(std::min(flavor.find('_'), flavor.size()));
+    warn_of_recipe(ledger);
+  }
   std::vector<std::string> known;
   for (const TitanModel& each : titan_models) {
     if (each.name == lower_name(name) && lower_name(each.flavor) == lower_name(flavor))
@@ -72,6 +86,33 @@ LaunchModel by_published_name(LaunchLedger& ledger) {
   throw InputError(
       setting.file, setting.place, fmt::format("no bundled model is called '{}'", name),
       suggest(lower_name(name), bundled_models(), "give --model NAME") + ", or give --model with its config.json");
+}
+
+// Letters and digits, without those signs that names separate them by.
+std::string without_signs(std::string_view text) {
+  std::string letters;
+  for (const char letter : lower_name(text))
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0) letters += letter;
+  return letters;
+}
+
+// By the beginning of a recipe's, a builder's or a model file's name: "llama3_8b_pretrain_config",
+// "torchtune.models.llama3_1.lora_llama3_1_8b", "llama3.1_8B.yaml".
+LaunchModel by_recipe(LaunchLedger& ledger) {
+  const LaunchSetting& setting = ledger.setting_of(facts::recipe);
+  std::string name = lower_name(setting.value);
+  if (name.starts_with("torchtune.")) name.erase(0, name.rfind('.') + 1);
+  for (const std::string_view prefix : {"lora_", "qlora_"})
+    if (name.starts_with(prefix)) name.erase(0, prefix.size());
+  const std::string wanted = without_signs(name);
+  std::string best;
+  for (const std::string& each : bundled_models())
+    if (wanted.starts_with(without_signs(each)) && each.size() > best.size()) best = each;
+  if (best.empty())
+    throw InputError(setting.file, setting.place, fmt::format("no bundled model is called like '{}'", setting.value),
+                     "give --model NAME or its file");
+  if (ledger.launcher() == LaunchFormat::bridge) warn_of_recipe(ledger);
+  return bundled(best);
 }
 
 // Whether everything that a step's time and memory depend on is alike. Megatron pads the vocabulary.
@@ -152,9 +193,10 @@ std::optional<TitanModel> titan_model(std::string_view name) {
 
 std::optional<LaunchModel> model_of(LaunchLedger& ledger, std::int64_t tensor_parallel) {
   if (ledger.says(facts::layers) || ledger.says(facts::hidden)) return by_shape(ledger, tensor_parallel);
-  if (ledger.program() == LaunchFormat::torchtitan && (ledger.says(facts::flavor) || ledger.says(facts::model)))
+  if (ledger.launcher() == LaunchFormat::torchtitan && (ledger.says(facts::flavor) || ledger.says(facts::model)))
     return by_titan_flavor(ledger);
   if (ledger.says(facts::model)) return by_published_name(ledger);
+  if (ledger.says(facts::recipe)) return by_recipe(ledger);
   return std::nullopt;
 }
 

@@ -15,18 +15,32 @@ namespace spillway::launch {
 
 // Whose flags or keys: the program's, or those of what starts it.
 enum class LaunchFormat : std::uint8_t {
-  megatron,    // arguments of Megatron-LM and keys of Megatron-Bridge
-  torchtitan,  // its TOML file
-  deepspeed,   // its JSON file
-  accelerate,  // accelerate's YAML file, and the flags of `accelerate launch`
-  hf,          // Hugging Face TrainingArguments and the trainers made of them (axolotl)
-  nanotron,    // its YAML file
-  launcher,    // torchrun, deepspeed, srun, sbatch
-  environment  // variables
+  megatron,        // arguments of Megatron-LM and keys of Megatron-Bridge
+  torchtitan,      // its TOML file
+  deepspeed,       // its JSON file
+  accelerate,      // accelerate's YAML file, and the flags of `accelerate launch`
+  hf,              // Hugging Face TrainingArguments and the trainers made of them (axolotl)
+  nanotron,        // its YAML file
+  bridge,          // recipes of Megatron-Bridge and what overrides them
+  nemo1,           // YAML of NeMo 1
+  primus,          // its YAML file
+  swift,           // flags of ms-swift
+  swift_megatron,  // those of its megatron commands
+  automodel,       // YAML of NeMo AutoModel
+  python,          // keywords of transformers', PEFT's and TRL's classes
+  unsloth,         // those of its FastLanguageModel
+  torchtune,       // its YAML file
+  neox,            // YAML of GPT-NeoX
+  openrlhf,        // flags of its supervised training
+  verl,            // keys of its supervised training
+  litgpt,          // its YAML file
+  foundry,         // YAML of llm-foundry
+  launcher,        // torchrun, deepspeed, srun, sbatch
+  environment      // variables
 };
 // In the order of the enum; those that --from takes first.
 const Words& launch_format_words();
-inline constexpr std::size_t named_launch_formats = 6;
+inline constexpr std::size_t named_launch_formats = 20;
 
 struct LaunchSetting {
   LaunchFormat format = LaunchFormat::megatron;

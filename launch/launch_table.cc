@@ -50,6 +50,15 @@ std::string plain_word(std::string_view text) {
   return small;
 }
 
+// A * at an end of the pattern, or at both, stands for anything.
+bool is_like(std::string_view pattern, std::string_view text) {
+  const bool begins = pattern.ends_with('*'), ends = pattern.starts_with('*');
+  if (begins) pattern.remove_suffix(1);
+  if (ends && !pattern.empty()) pattern.remove_prefix(1);
+  if (begins && ends) return text.find(pattern) != std::string_view::npos;
+  return begins ? text.starts_with(pattern) : ends ? text.ends_with(pattern) : text == pattern;
+}
+
 bool is_row_match(std::string_view pattern, std::string_view name) {
   return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : pattern == name;
 }
@@ -71,10 +80,17 @@ const LaunchFlag* exact(LaunchFormat format, std::string_view name) {
 
 // The longest of the rows that end in *.
 const LaunchFlag* by_beginning(LaunchFormat format, std::string_view name) {
+  static const std::map<LaunchFormat, std::vector<const LaunchFlag*>> patterns = [] {
+    std::map<LaunchFormat, std::vector<const LaunchFlag*>> made;
+    for (const LaunchFlag& row : launch_flags())
+      if (row.flag.ends_with('*')) made[row.format].push_back(&row);
+    return made;
+  }();
+  const auto found = patterns.find(format);
+  if (found == patterns.end()) return nullptr;
   const LaunchFlag* best = nullptr;
-  for (const LaunchFlag& row : launch_flags())
-    if (row.format == format && row.flag.ends_with('*') && is_row_match(row.flag, name))
-      if (best == nullptr || row.flag.size() > best->flag.size()) best = &row;
+  for (const LaunchFlag* row : found->second)
+    if (is_row_match(row->flag, name) && (best == nullptr || row->flag.size() > best->flag.size())) best = row;
   return best;
 }
 
@@ -148,6 +164,20 @@ const Words& launch_format_words() {
                               {"accelerate", "its YAML file"},
                               {"hf", "Hugging Face TrainingArguments, axolotl"},
                               {"nanotron", "its YAML file"},
+                              {"bridge", "recipes of Megatron-Bridge"},
+                              {"nemo1", "YAML of NeMo 1"},
+                              {"primus", "its YAML file"},
+                              {"swift", "ms-swift: swift sft, swift pt"},
+                              {"swift-megatron", "ms-swift: megatron sft, megatron pt"},
+                              {"automodel", "YAML of NeMo AutoModel"},
+                              {"python", "keywords of transformers', PEFT's and TRL's classes"},
+                              {"unsloth", "keywords of FastLanguageModel"},
+                              {"torchtune", "its YAML file"},
+                              {"neox", "YAML of GPT-NeoX"},
+                              {"openrlhf", "its supervised training"},
+                              {"verl", "its supervised training"},
+                              {"litgpt", "its YAML file"},
+                              {"foundry", "YAML of llm-foundry"},
                               {"launcher", "torchrun, deepspeed, srun, sbatch"},
                               {"environment", "variables"}};
   return words;
@@ -156,12 +186,34 @@ const Words& launch_format_words() {
 const std::vector<LaunchFlag>& launch_flags() {
   static const std::vector<LaunchFlag> all = [] {
     std::vector<LaunchFlag> rows;
-    for (auto* part :
-         {&megatron_flags, &torchtitan_flags, &deepspeed_flags, &huggingface_flags, &nanotron_flags, &launcher_flags})
+    for (auto* part : {&megatron_flags, &torchtitan_flags, &deepspeed_flags, &huggingface_flags, &nanotron_flags,
+                       &nvidia_flags, &primus_flags, &swift_flags, &python_flags, &torchtune_flags, &neox_flags,
+                       &post_training_flags, &litgpt_flags, &foundry_flags, &launcher_flags})
       for (LaunchFlag& row : (*part)()) rows.push_back(std::move(row));
     return rows;
   }();
   return all;
+}
+
+std::span<const InnerFormat> inner_formats() {
+  using enum LaunchFormat;
+  static constexpr std::array<InnerFormat, 10> all = {{{hf, "deepspeed.", deepspeed},
+                                                       {megatron, "deepspeed.", deepspeed},
+                                                       {bridge, "", megatron},
+                                                       {nemo1, "model.", megatron},
+                                                       {primus, "modules.pre_trainer.overrides.", megatron},
+                                                       {swift, "", hf},
+                                                       {swift_megatron, "", megatron},
+                                                       {python, "", hf},
+                                                       {unsloth, "", hf},
+                                                       {neox, "", deepspeed}}};
+  return all;
+}
+
+LaunchFormat engine_of(LaunchFormat format) {
+  for (const InnerFormat& inner : inner_formats())
+    if (inner.format == format && format >= LaunchFormat::bridge) return inner.of;
+  return format;
 }
 
 std::string flag_name(LaunchFormat format, std::string_view shown) {
@@ -223,15 +275,18 @@ std::optional<std::string> our_value(const LaunchFlag& flag, std::string_view th
     return number ? std::optional(std::to_string(*number)) : std::nullopt;
   }
   const std::string word = lower(theirs);
-  for (const auto& [their, our] : pairs_of(flag.values))
-    if (their == "*" || lower(their) == word || lower(their) == plain_word(word)) return std::string(our);
+  for (const auto& [their, our] : pairs_of(flag.values)) {
+    const auto number = their == whole ? whole_number(theirs) : std::nullopt;
+    if (number) return std::to_string(*number);
+    if (is_like(lower(their), word) || lower(their) == plain_word(word)) return std::string(our);
+  }
   return std::nullopt;
 }
 
 std::optional<std::string> their_value(const LaunchFlag& flag, std::string_view ours) {
   if (flag.values.empty() || flag.values == whole) return std::string(ours);
   for (const auto& [their, our] : pairs_of(flag.values))
-    if (our == ours && their != "*") return std::string(their);
+    if (our == ours && their.find('*') == std::string_view::npos) return std::string(their);
   return std::nullopt;
 }
 

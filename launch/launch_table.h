@@ -35,8 +35,8 @@ struct LaunchFlag {
   // What it is called between the launch and the scenario (launch_facts.h); the key itself where they correspond one to
   // one.
   std::string_view fact{};
-  // "": any text; "#": whole numbers; else pairs "theirs=ours", the first of several with one of ours is exported; "*"
-  // stands for any of theirs; ours "-": as if not given.
+  // "": any text; "#": whole numbers; else pairs "theirs=ours", the first of several with one of ours is exported, and
+  // "#" behind them for other numbers. A * at an end of theirs stands for anything; ours "-": as if not given.
   std::string_view values{};
   std::string_view note{};
   bool exported = false;
@@ -48,6 +48,16 @@ const std::vector<LaunchFlag>& launch_flags();
 
 // As the table spells it: "--Seq_Length" is "seq-length" of Megatron-LM's.
 std::string flag_name(LaunchFormat format, std::string_view shown);
+// Whose settings `format` has beside its own: the format that keys behind the prefix belong to. Those of an empty
+// prefix are the other's where `format` has no row of its own.
+struct InnerFormat {
+  LaunchFormat format;
+  std::string_view prefix;
+  LaunchFormat of;
+};
+std::span<const InnerFormat> inner_formats();
+// Whose program a format starts, where it isn't its own: what is reckoned with is that one's.
+LaunchFormat engine_of(LaunchFormat format);
 // The row of a name by flag_name(): of the whole name, of its last part, or by a *; null: none.
 const LaunchFlag* find_flag(LaunchFormat format, std::string_view name);
 // Whether the flag may stand without a value.
@@ -86,6 +96,15 @@ std::vector<LaunchFlag> torchtitan_flags();
 std::vector<LaunchFlag> deepspeed_flags();
 std::vector<LaunchFlag> huggingface_flags();  // hf and accelerate
 std::vector<LaunchFlag> nanotron_flags();
+std::vector<LaunchFlag> nvidia_flags();  // bridge, nemo1 and automodel
+std::vector<LaunchFlag> primus_flags();
+std::vector<LaunchFlag> swift_flags();   // swift and swift_megatron
+std::vector<LaunchFlag> python_flags();  // python and unsloth
+std::vector<LaunchFlag> torchtune_flags();
+std::vector<LaunchFlag> neox_flags();
+std::vector<LaunchFlag> post_training_flags();  // openrlhf and verl
+std::vector<LaunchFlag> litgpt_flags();
+std::vector<LaunchFlag> foundry_flags();
 std::vector<LaunchFlag> launcher_flags();  // launcher and environment
 
 }  // namespace spillway::launch

@@ -40,6 +40,10 @@ std::vector<LaunchFlag> variables() {
   rows.say("PYTORCH_CUDA_ALLOC_CONF", "memory.config", facts::allocator_settings, "",
            "expandable_segments:True is memory.allocator torch-expandable")
       .read("PYTORCH_ALLOC_CONF", "memory.config", facts::allocator_settings, "", "its new name")
+      .read("NPROC_PER_NODE", "model.data_parallel", facts::gpus_per_node, whole, "ms-swift, LLaMA-Factory")
+      .read("NNODES", "model.data_parallel", facts::nodes, whole, "ms-swift, LLaMA-Factory")
+      .read("CUDA_VISIBLE_DEVICES", "model.data_parallel", facts::visible_gpus, "",
+            "how many they are, where nothing else says it")
       .say("CUDA_LAUNCH_BLOCKING", "model.launch_blocking", "1=true 0=-")
       .time(
           "NCCL_ALGO NCCL_PROTO NCCL_BUFFSIZE NCCL_MIN_NCHANNELS "

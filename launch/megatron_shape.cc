@@ -196,7 +196,11 @@ ModelSpec megatron_spec(LaunchLedger& ledger, const MegatronVocabulary& vocabula
   spec.feed_forward = ledger.number_or(facts::feed_forward, usual);
   spec.vocabulary = vocabulary.is_said() ? vocabulary.padded : usual_vocabulary;
   spec.max_positions = ledger.number_or(facts::max_positions, ledger.number_or("model.sequence", 1024));
-  spec.positions = ledger.text(facts::positions) == "rotary" ? Positions::rotary : Positions::learned;
+  const std::string positions = ledger.text(facts::positions).value_or("learned");
+  spec.positions = positions == "rotary"  ? Positions::rotary
+                   : positions == "alibi" ? Positions::alibi
+                                          : Positions::learned;
+  if (ledger.is_on(facts::parallel_blocks)) spec.block_layout = BlockLayout::parallel;
   spec.fused_qkv = !ledger.is_on(facts::latent) && spec.kv_heads == spec.heads && spec.positions == Positions::learned;
   spec.norm = ledger.text(facts::norm) == "rms_norm" ? NormKind::rms_norm : NormKind::layer_norm;
   spec.tied_embeddings = !ledger.is_on(facts::untied);

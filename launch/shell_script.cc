@@ -200,6 +200,7 @@ class ScriptReader {
     while (!is_done() && (token().kind == Kind::word || token().kind == Kind::array)) {
       const ShellToken& next = token();
       const std::size_t length = assignment_length(next.text);
+      if (branch == Branch::runs && made.words.size() == 1 && made.words.front().text == ":") assign_default(next);
       const bool declares = made.words.size() == 1 && is_declaration(made.words.front().text);
       if (length > 0 && (made.words.empty() || declares)) {
         exports = declares && made.words.front().text == "export";
@@ -210,6 +211,8 @@ class ScriptReader {
       ++at_;
       if (declares && made.words.size() > 1 && made.words.back().text.starts_with('-')) made.words.pop_back();
     }
+    for (; !is_done() && token().kind == Kind::here; ++at_)
+      if (branch == Branch::runs) read_here(made);
     if (!is_done() && token().kind == Kind::open) {  // a sub-shell or an odd bracket
       ++at_;
       return true;
@@ -221,8 +224,53 @@ class ScriptReader {
     const std::string name = made.words.front().text;
     if (name == "[" || name == "[[" || name == "test") return test_truth(std::move(made.words));
     if (name == "true" || name == "false") return name == "true";
-    if (is_command) keep(std::move(made), branch);
+    const bool starts_none = name == ":" || name == "read";
+    if (is_command && !starts_none) keep(std::move(made), branch);
     return true;
+  }
+
+  // `: "${NAME:=value}"`.
+  void assign_default(const ShellToken& word) {
+    std::string_view raw = word.text;
+    if (raw.size() > 1 && raw.front() == '"') raw = raw.substr(1, raw.size() - 2);
+    const std::size_t equals = raw.find('=');
+    if (!raw.starts_with("${") || !raw.ends_with('}') || equals == std::string_view::npos) return;
+    const bool also_empty = raw[equals - 1] == ':';
+    const std::string name(raw.substr(2, equals - 2 - (also_empty ? 1 : 0)));
+    if (!is_shell_name(name)) return;
+    const auto found = variables_.find(name);
+    if (found != variables_.end() && (!also_empty || found->second.empty() || !found->second.front().text.empty()))
+      return;
+    variables_[name] = {expand_whole(raw.substr(equals + 1, raw.size() - equals - 2), word.line, scope())};
+  }
+
+  // A here-document: what `read` puts into its variable, or a file that the command writes.
+  void read_here(const ShellCommand& command) {
+    if (command.words.empty()) return;
+    const ShellToken& document = token();
+    const ShellWord lines = document.is_quoted ? ShellWord{document.text, document.line} : here_lines(document);
+    const std::string& name = command.words.front().text;
+    const std::string& last = command.words.back().text;
+    if (name == "read" && is_shell_name(last) && !given_.contains(last))
+      variables_[last] = {lines};
+    else if (!document.target.empty() && lines.unknown.empty())
+      script_.files[expand_whole(document.target, document.line, scope()).text] = lines.text;
+    else if (name == "tee" && lines.unknown.empty())
+      script_.files[last] = lines.text;
+  }
+
+  // Variables in it stand for values, quotes for themselves.
+  [[nodiscard]] ShellWord here_lines(const ShellToken& document) const {
+    budget_.spend(2 * document.text.size() + 2, document.line);
+    std::string raw = "\"";
+    for (std::size_t i = 0; i < document.text.size(); ++i) {
+      const char letter = document.text[i];
+      if (letter == '\\' && i + 1 < document.text.size() && document.text[i + 1] != '"')
+        raw.append(1, letter).append(1, document.text[++i]);
+      else
+        raw.append(letter == '"' || letter == '\\' ? "\\" : "").append(1, letter);
+    }
+    return expand_whole(raw + "\"", document.line, scope());
   }
 
   static bool is_declaration(std::string_view word) {
@@ -243,6 +291,12 @@ class ScriptReader {
         note(fmt::format("line {}: {} is taken as not set", last.line, last.text));
         last = {"", last.line};
       }
+    }
+    for (ShellWord& word : words) {
+      const bool is_parameter = word.unknown.size() == 1 && word.unknown >= "1" && word.unknown <= "9";
+      if (!is_parameter || words.size() != 3) continue;
+      note(fmt::format("line {}: {} is taken as not given", word.line, word.text));
+      word = {"", word.line};
     }
     return Condition(std::move(words), budget_).truth();
   }
@@ -433,7 +487,7 @@ class ScriptReader {
     for (; !is_done(); ++at_) {
       const ShellToken& next = token();
       if (next.kind != ShellTokenKind::word && next.kind != ShellTokenKind::array) {
-        at_command = true;
+        at_command = next.kind != ShellTokenKind::here;
         continue;
       }
       if (at_command && std::find(opens.begin(), opens.end(), next.text) != opens.end()) ++depth;

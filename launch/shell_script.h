@@ -33,14 +33,15 @@ struct ShellExport {
   ShellWord value;
 };
 
+using ShellValues = std::map<std::string, std::string>;
+
 struct ShellScript {
   std::vector<ShellCommand> commands;  // in the order in which they would run; those that are assignments alone are not
   std::vector<ShellExport> exports;    // variables handed to the commands
   std::vector<ShellWord> job_options;  // words of #SBATCH lines
+  ShellValues files;                   // that the script writes from here-documents, by the names that it gives them
   std::vector<std::string> notes;      // what was passed over, with its line
 };
-
-using ShellValues = std::map<std::string, std::string>;
 
 // `given`: values of variables, which win over the script's own assignments. Time and memory are of the letters that
 // the budget has. Throws InputError (file, line) for a quote, bracket or block without its end, for what nests too

@@ -14,6 +14,11 @@ bool is_blank(char letter) { return letter != '\n' && std::isspace(static_cast<u
 
 constexpr std::size_t token_letters = 8;  // that a token costs beside its own
 
+struct HereDocument {
+  std::string mark;
+  bool is_quoted = false;
+};
+
 class Tokenizer {
  public:
   Tokenizer(std::string_view text, TextBudget& budget) : text_(text), budget_(budget) {}
@@ -36,9 +41,11 @@ class Tokenizer {
       at_ = std::min(text_.find('\n', at_), text_.size());
     } else if (letter == '\n') {
       ++at_;
-      add(ShellTokenKind::end);
-      ++line_;
-      for (const std::string& mark : std::exchange(here_documents_, {})) pass_here_document(mark);
+      const std::vector<HereDocument> documents = std::exchange(here_documents_, {});
+      const std::int64_t line = line_++;
+      for (const HereDocument& each : documents) read_here_document(each);
+      target_.clear();
+      add(ShellTokenKind::end, "", line);
     } else if (in_test_ &&
                (letter == '<' || letter == '>' || letter == '(' || letter == ')' || letter == '&' || letter == '|')) {
       test_operator();
@@ -103,21 +110,30 @@ class Tokenizer {
     if (at_ < text_.size() && text_[at_] == '-') ++at_;  // <<-
     while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
     const std::string target = raw_word();
+    if (mark == ">" || mark == ">>") target_ = target;
     if (mark != "<<") return;
     std::string plain;
     for (const char letter : target)
       if (letter != '\'' && letter != '"' && letter != '\\') plain += letter;
-    here_documents_.push_back(plain);
+    here_documents_.push_back({plain, plain != target});
   }
 
-  void pass_here_document(const std::string& mark) {
+  void read_here_document(const HereDocument& document) {
+    const std::string& mark = document.mark;
+    const std::size_t begin = at_;
+    const std::int64_t first = line_;
     while (at_ < text_.size()) {
+      const std::size_t line_begin = at_;
       const std::size_t end = std::min(text_.find('\n', at_), text_.size());
       std::string_view line = text_.substr(at_, end - at_);
       at_ = std::min(end + 1, text_.size());
       ++line_;
       while (!line.empty() && (line.front() == '\t' || line.front() == ' ')) line.remove_prefix(1);
-      if (line == mark) return;
+      if (line != mark) continue;
+      add(ShellTokenKind::here, std::string(text_.substr(begin, line_begin - begin)), first);
+      tokens_.back().target = target_;
+      tokens_.back().is_quoted = document.is_quoted;
+      return;
     }
     fail("<<" + mark + " has no end");
   }
@@ -186,7 +202,8 @@ class Tokenizer {
   std::size_t at_ = 0;
   std::int64_t line_ = 1;
   bool in_test_ = false;
-  std::vector<std::string> here_documents_;  // marks, whose lines begin behind this one
+  std::vector<HereDocument> here_documents_;  // whose lines begin behind this one
+  std::string target_;                        // what the line writes
   std::vector<ShellToken> tokens_;
 };
 

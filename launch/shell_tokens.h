@@ -15,6 +15,7 @@ enum class ShellTokenKind : std::uint8_t {
   array,  // "NAME=(" or "NAME+=("; text has no bracket
   open,   // (
   close,  // )
+  here,   // a here-document: its lines, behind the command's other words
   end,    // of a command: a line's end, ; or &
   clause_end,
   pipe,
@@ -26,10 +27,13 @@ struct ShellToken {
   ShellTokenKind kind = ShellTokenKind::word;
   std::string text;  // of a word: with its quotes
   std::int64_t line = 0;
+  // Of a here-document: the file that the command writes, with its quotes; whether variables stand as they are.
+  std::string target{};
+  bool is_quoted = false;
 };
 
-// Comments, redirections and here-documents are left out; a line behind a backslash continues the one before. Throws
-// InputError (file, line) for a quote or bracket without its end, and for more than the budget has.
+// Comments and redirections are left out, but for here-documents; a line behind a backslash continues the one before.
+// Throws InputError (file, line) for a quote or bracket without its end, and for more than the budget has.
 std::vector<ShellToken> shell_tokens(std::string_view text, TextBudget& budget);
 
 // Behind the bracket or quote that begins at text[at], which must be there: (, {, ", ' or `; npos: it has no end.

@@ -89,6 +89,7 @@ class Expander {
       if (inner.starts_with('(') && inner.ends_with(')'))
         if (const auto number = shell_arithmetic(inner.substr(1, inner.size() - 2), line_, scope_))
           return {{{std::to_string(*number), line_}}};
+      if (const auto number = expr(inner)) return {{{std::to_string(*number), line_}}};
       return unknown(std::string(raw_.substr(begin, at_ - begin)));
     }
     if (raw_[at_] == '{') {
@@ -103,6 +104,15 @@ class Expander {
     else
       return {{{"$", line_}}};
     return named(raw_.substr(name, at_ - name), unknown(""));
+  }
+
+  // `expr 16 / 8`, whose star has a backslash.
+  [[nodiscard]] std::optional<std::int64_t> expr(std::string_view command) const {
+    constexpr std::string_view name = "expr ";
+    if (!command.starts_with(name)) return std::nullopt;
+    std::string plain(command.substr(name.size()));
+    std::erase(plain, '\\');
+    return shell_arithmetic(plain, line_, scope_);
   }
 
   // A variable's first element; `otherwise` with its name where nothing gives it a value.

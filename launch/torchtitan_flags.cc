@@ -55,6 +55,16 @@ void torchtitan_layout(FlagRows& rows) {
 void torchtitan_training(FlagRows& rows) {
   rows.say("model.name", "model.name", facts::model, "", "with model.flavor a bundled model")
       .say("model.flavor", "model.name", facts::flavor, "", "")
+      .read("module", "model.name", facts::model, "", "since 2026")
+      .read("config", "model.name", facts::recipe, "",
+            "since 2026: a function of its registry, read for the model alone")
+      .read("training.num_tokens_per_microbatch_per_dp_rank", "model.micro_batch", facts::pass_tokens, whole,
+            "tokens of packed sequences; 16384 where it isn't given")
+      .read("training.num_tokens_per_train_step", "model.global_batch", facts::step_tokens, whole,
+            "-1: one micro-batch")
+      .read("training.max_context_length", "model.sequence", whole, "since 2026")
+      .read("parallelism.num_pp_microbatches", "model.gradient_accumulation", whole, "since 2026")
+      .not_said("training.disable_cuda_graphs", "graphs change time alone")
       .say("training.local_batch_size", "model.micro_batch", facts::local_batch, whole,
            "sequences of a replica at once; with a pipeline micro_batch x gradient_accumulation")
       .read("training.batch_size", "model.micro_batch", facts::local_batch, whole, "its name before 2025")

@@ -44,13 +44,11 @@ TEST(LaunchFiles, NamesDoNotMatter) {
   EXPECT_EQ(read({path}).program, LaunchFormat::torchtitan);
 }
 
-// A trace or a model's configuration may have a key or two that a launch has as well.
+// A few keys that a launch has as well make none; its marks do, whatever else is there.
 TEST(LaunchFiles, AFewKnownKeysMakeNoLaunch) {
   const Folder folder;
-  const std::string path =
-      folder.write("config.json", R"({"architectures": ["A"], "model_type": "a", "vocab_size": 8, "hidden_size": 64})");
-  EXPECT_THAT(complaint([&] { return read({path}); }),
-              testing::AllOf(HasSubstr("of its 4 keys are known of a launch"), HasSubstr("--from")));
+  const std::string path = folder.write("own.json", R"({"bf16": true, "learning_rate": 1e-4, "hidden_size": 64})");
+  EXPECT_THAT(complaint([&] { return read({path}); }), testing::AllOf(HasSubstr("a mark of"), HasSubstr("--from")));
   const std::string most =
       folder.write("most.json", R"({"train_batch_size": 8, "bf16": {"enabled": true}, "mine": 1})");
   EXPECT_EQ(read({most}).program, LaunchFormat::deepspeed);
@@ -89,6 +87,40 @@ TEST(LaunchFiles, AFileThatALaunchNamesMustBeThere) {
   const Launch launch = read({path});
   EXPECT_EQ(launch.settings.front().name, "zero_optimization.stage");
   EXPECT_EQ(launch.program, LaunchFormat::hf);
+}
+
+// Of one that the script itself writes.
+TEST(LaunchFiles, AFileThatTheScriptWrites) {
+  const Folder folder;
+  const std::string path =
+      folder.write("run.sh",
+                   "STAGE=2\ncat > zero.json <<EOF\n{\"zero_optimization\": {\"stage\": $STAGE}}\nEOF\n"
+                   "deepspeed train.py --deepspeed zero.json --per_device_train_batch_size 1\n");
+  const Launch launch = read({path});
+  EXPECT_EQ(launch.settings.front().name, "zero_optimization.stage");
+  EXPECT_EQ(launch.settings.front().value, "2");
+}
+
+// What is shown before it is started is one launch.
+TEST(LaunchFiles, WordsThatAreShownStartNothing) {
+  const Folder folder;
+  const std::string path = folder.write(
+      "run.sh",
+      "C=\"torchrun --nproc_per_node 2 pretrain_gpt.py --num-layers 2 --micro-batch-size 1\"\necho $C\neval $C\n");
+  EXPECT_EQ(read({path}).program, LaunchFormat::megatron);
+}
+
+// Where nothing else says how many GPUs there are.
+TEST(LaunchFiles, VisibleGpusAndSwitchesWithValues) {
+  const Folder folder;
+  const Launch launch = read({folder.write(
+      "run.sh", "CUDA_VISIBLE_DEVICES=0,1,2 NPROC_PER_NODE=3 swift sft --model gpt2 --packing true --bf16 false\n")});
+  std::map<std::string, std::string> values;
+  for (const LaunchSetting& each : launch.settings) values[each.shown] = each.value;
+  EXPECT_EQ(values.at("CUDA_VISIBLE_DEVICES"), "0,1,2");
+  EXPECT_EQ(values.at("NPROC_PER_NODE"), "3");
+  EXPECT_EQ(values.at("--packing"), "true");
+  EXPECT_EQ(values.at("--bf16"), "false");
 }
 
 TEST(LaunchFiles, BadDocumentsNameTheirPlace) {

@@ -1,6 +1,9 @@
 // The launches in tests/launch/data, and files of a test's own.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -53,6 +56,17 @@ inline launch::LaunchImport import_fixture(const std::string& name, const std::s
 
 inline std::string key(const launch::LaunchImport& import, const std::string& path) {
   return scenario::setting_of(import.scenario, path).value_or("(none)");
+}
+
+using Keys = std::map<std::string, std::string>;
+
+inline void expect_keys(const launch::LaunchImport& import, const Keys& wanted) {
+  for (const auto& [path, value] : wanted) EXPECT_EQ(key(import, path), value) << path;
+}
+
+inline bool warns(const launch::LaunchImport& import, const std::string& of) {
+  return std::any_of(import.warnings.begin(), import.warnings.end(),
+                     [&](const std::string& text) { return text.find(of) != std::string::npos; });
 }
 
 // flag -> effect, of what is ignored.

@@ -14,24 +14,16 @@ namespace {
 
 using test::complaint;
 using test::defaulted;
+using test::expect_keys;
 using test::Folder;
 using test::ignored;
 using test::import_fixture;
 using test::key;
+using test::Keys;
 using test::request;
+using test::warns;
 using testing::AllOf;
 using testing::HasSubstr;
-
-using Keys = std::map<std::string, std::string>;
-
-void expect_keys(const LaunchImport& import, const Keys& wanted) {
-  for (const auto& [path, value] : wanted) EXPECT_EQ(key(import, path), value) << path;
-}
-
-bool warns(const LaunchImport& import, const std::string& of) {
-  return std::any_of(import.warnings.begin(), import.warnings.end(),
-                     [&](const std::string& text) { return text.find(of) != std::string::npos; });
-}
 
 const std::vector<std::pair<std::string, std::string>>& fixtures() {  // with the model of those that don't say theirs
   static const std::vector<std::pair<std::string, std::string>> all = {

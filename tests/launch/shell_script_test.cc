@@ -149,6 +149,26 @@ TEST(ShellScript, WhatNestsTooDeeplyIsRefused) {
   }
 }
 
+TEST(ShellScript, DefaultsThatAreAssigned) {
+  EXPECT_THAT(words(": \"${A:=7}\"\n: ${B=x}\nC=\n: \"${C:=z}\"\n: \"${A:=9}\"\nrun $A $B $C"),
+              ElementsAre("run", "7", "x", "z"));
+  EXPECT_THAT(words(": \"${A:=7}\"\nrun $A", {{"A", "8"}}), ElementsAre("run", "8"));
+}
+
+// What `read` takes from a here-document, and files that are written from one.
+TEST(ShellScript, HereDocuments) {
+  EXPECT_THAT(words("N=4\nread -r -d '' X <<EOF\n  job --n $N \\\n --s \"a\"\nEOF\nrun $X\n"),
+              ElementsAre("run", "job", "--n", "4", "--s", "\"a\""));
+  const ShellScript script = read_script(
+      "N=4\nF=a.json\ncat > $F <<EOF\n{\"n\": $N, \"b\": \"\\$N\"}\nEOF\ncat <<'EOF' >b.json\n{$N}\nEOF\n"
+      "tee c.json <<-EOF\n\tx\n\tEOF\nrun --x\n");
+  EXPECT_EQ(script.files.at("a.json"), "{\"n\": 4, \"b\": \"$N\"}\n");
+  EXPECT_EQ(script.files.at("b.json"), "{$N}\n");
+  EXPECT_EQ(script.files.count("c.json"), 1u);
+  EXPECT_EQ(script.commands.back().line, 12);
+  EXPECT_THAT(test::complaint([] { return read_script("cat > a <<EOF\nx\n"); }), HasSubstr("<<EOF has no end"));
+}
+
 TEST(ShellScript, BlocksThatNestTooDeeplyAreRefused) {
   const std::pair<const char*, const char*> blocks[] = {
       {"if true; then\n", "fi\n"}, {"if false; then\n:\nelse\n", "fi\n"}, {"case a in a)\n", ";; esac\n"}};

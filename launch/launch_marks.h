@@ -1,0 +1,31 @@
+// Whose launch it is, by what only one launcher has: never by how many of its keys are known.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/launch_setting.h"
+
+namespace spillway::launch {
+
+// What can tell: the settings, and the words of a command that are no flags (empty of a document).
+struct Marked {
+  const std::vector<LaunchSetting>& settings;
+  std::string command;
+  std::string file, place;
+};
+
+// The one launcher whose marks are there; nullopt: none's. Throws InputError (file, place) for the marks of two, and
+// for those of what is read by its own name only to be refused.
+std::optional<LaunchFormat> marked_format(const Marked& launch);
+
+// The same of a text that has no settings: a notebook, a container's file, a Python program. Nothing happens where the
+// text may be a launch.
+void refuse_by_text(std::string_view text, const std::string& file);
+
+// "megatron, torchtitan, ...": what is told apart, for a refusal.
+std::string known_launchers();
+
+}  // namespace spillway::launch

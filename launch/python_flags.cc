@@ -1,0 +1,48 @@
+// Keywords of Python calls that the Trainer's arguments don't have: of transformers' from_pretrained, PEFT's
+// LoraConfig, and Unsloth's FastLanguageModel (unsloth/models/loader.py, llama.py).
+#include "launch/flag_rows.h"
+
+namespace spillway::launch {
+namespace {
+
+constexpr std::string_view of_loading =
+    "output_dir device_map quantization_config peft_config config revision cache_dir token tokenizer processing_class "
+    "trust_remote_code use_cache local_files_only use_safetensors pad_token_id dataset_text_field dataset_num_proc "
+    "subfolder offload_folder";
+
+std::vector<LaunchFlag> of_transformers() {
+  FlagRows rows(LaunchFormat::python);
+  rows.read("gradient_checkpointing_enable", "model.recompute", "true=full", "that it is called")
+      .not_said("max_memory device_map.*", "where weights live is modelled one way")
+      .no_effect(of_loading, "of loading");
+  return rows.take();
+}
+
+std::vector<LaunchFlag> of_unsloth() {
+  FlagRows rows(LaunchFormat::unsloth);
+  rows.read("get_peft_model", "model.trainable", facts::adapter, "true=lora", "that it is called")
+      .read("load_in_4bit", "model.base_weights", facts::base_bits, "true=4 false=16", "with adapters")
+      .read("r", "model.lora_rank", whole)
+      .read("target_modules", "model.lora_targets", facts::adapter_modules, "", "")
+      .read("use_gradient_checkpointing", "model.recompute", facts::checkpointing,
+            "unsloth=offloaded true=full false=none", "\"unsloth\" keeps the layers' inputs in host memory")
+      .not_said(
+          "full_finetuning load_in_fp8 qat_scheme fast_inference gpu_memory_utilization finetune_* modules_to_save",
+          "raises memory")
+      .no_effect(of_loading, "of loading")
+      .no_effect(
+          "dtype random_state use_rslora loftq_config bias rope_scaling fix_tokenizer load_in_16bit max_lora_rank "
+          "layers_to_transform resize_model_vocab disable_log_stats",
+          "of the start, or a value");
+  return rows.take();
+}
+
+}  // namespace
+
+std::vector<LaunchFlag> python_flags() {
+  std::vector<LaunchFlag> all = of_transformers();
+  for (LaunchFlag& row : of_unsloth()) all.push_back(std::move(row));
+  return all;
+}
+
+}  // namespace spillway::launch
