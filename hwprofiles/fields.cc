@@ -178,6 +178,12 @@ void describe_launch(GpuProfile& gpu, ProfileVisitor& visitor) {
 void describe_copies(GpuProfile& gpu, ProfileVisitor& visitor) {
   number(visitor, count("pcie_generation", "Of its PCIe link.", 1, 7), gpu.pcie_generation);
   number(visitor, count("pcie_lanes", "Of its PCIe link.", 1, 32), gpu.pcie_lanes);
+  number(visitor,
+         count("peer_access",
+               "0: the driver lets no card of this kind read another's memory over PCIe, what one sends another goes "
+               "through the host's. 1, or not given: it does.",
+               0, 1),
+         gpu.peer_access);
   number(
       visitor,
       rate("nvlink_bandwidth",
@@ -300,6 +306,7 @@ void describe(GpuProfile& gpu, ProfileVisitor& visitor) {
   text(visitor, "architecture", "Name of the generation, as Hopper.", gpu.architecture);
   text(visitor, "form_factor", "SXM, PCIe, ...", gpu.form_factor);
   text(visitor, "note", "For people.", gpu.note);
+  text(visitor, "host", "Host profile that one of them alone is in. Default: generic-pcie5-host.", gpu.host);
   text(visitor, "operator_times_of",
        "Bundled profile of the same model, whose fitted operator times hold; left out: its own name.",
        gpu.operator_times_of);

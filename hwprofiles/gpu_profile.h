@@ -95,6 +95,8 @@ struct GpuProfile {
   std::string name, title, vendor, architecture, form_factor, note;
   // Bundled profile of the same model, whose fitted operator times hold for this one; empty: its own name.
   std::string operator_times_of;
+  // Host profile that one of them alone is in; empty: the library's plain server.
+  std::string host;
 
   Sourced<Bytes> memory;
   Sourced<Rate> memory_bandwidth;
@@ -106,6 +108,8 @@ struct GpuProfile {
   Maybe<Bytes> l2_cache;
 
   Sourced<std::int64_t> pcie_generation, pcie_lanes;
+  // 0: the driver lets no card of this kind read another's memory over PCIe. Absent: it does.
+  Maybe<std::int64_t> peer_access;
   // Per direction, to all peers together (datasheets print the sum of both directions).
   Maybe<Rate> nvlink_bandwidth;
   // Chip-to-chip link to the CPU in place of PCIe (GH200, GB200), per direction.

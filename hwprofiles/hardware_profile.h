@@ -41,6 +41,8 @@ struct HardwareProfile {
   std::optional<NetworkProfile> scale_out;  // between machines
   std::int64_t machines = 1;
   Maybe<double> price_usd, price_usd_per_hour, power_watts, electricity_usd_per_kwh;
+  // What a few letters left open (machine_choice.h), "host: DGX H100 host, 2048 GiB"; empty: a profile was named.
+  std::vector<std::string> assumed;
 
   [[nodiscard]] std::int64_t total_gpus() const { return gpu_count * machines; }
   [[nodiscard]] std::int64_t joined_gpus() const { return scale_up_gpus ? scale_up_gpus->value : gpu_count; }

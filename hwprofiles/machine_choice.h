@@ -1,34 +1,35 @@
-// The machines that a few letters mean: "16xh100", "8xa100-40gb", "dgx-h100x2", "2xdgx-h100", "rtx-4090", a profile's
-// name or its file.
+// The machines that a few letters mean: "8xh100", "2x8xh100", "dgx-h100x2", "4xrtx4090", "A100 80GB",
+// "8xh100+roce-400".
 //
-//   COUNTxGPU        so many GPUs of that kind, in machines of the library that have them: one with exactly as many,
-//                    else as few of the largest as hold them, alike; one GPU without a system of its own: its profile
-//   SYSTEMxCOUNT     so many machines
-//   COUNTxSYSTEM     the same; SYSTEM may be a file ("4xmine.json", unless a file has that whole name)
+//   machine  [COUNTx]BOX{+WHAT}, BOXxCOUNT{+WHAT}; COUNT is 1 to 2^20
+//   BOX      COUNTxGPU, GPU, a system profile's name or file ("4xmine.json", unless a file has that whole name), a type
+//            that a cloud rents ("p5.48xlarge", "a3-mega": cloud_instances.h)
+//   GPU      words of a GPU profile's name in any order ("h100", "rtx4090", "a100-40gb"), or what its driver calls it
+//            ("NVIDIA H100 80GB HBM3"); GPU:COUNT, GPU:MEMORY:COUNT and gpu:GPU:COUNT as schedulers write them
+//   WHAT     a network of the library between the machines; host=HOST; ram=SIZE; drives=COUNTxDRIVE, drives=none;
+//            p2p, no-p2p: whether cards reach each other's memory over PCIe (card_box.h)
 //
-// GPU: words of a GPU profile's name, in any order ("h100", "rtx4090", "a100-pcie", "a100-40gb"). Of several that have
-// them all, the module (SXM) before the card, then the one with most memory, then the shortest name.
+// Letters' case doesn't matter, nor whether words are parted by blanks, "-" or "_". A count before or behind a GPU is
+// of GPUs, in as few alike machines as hold them; before or behind a system, or before a count ("2x8xh100"), of
+// machines. Modules and superchips come in the library's machines with that GPU: one with exactly as many, else as few
+// of the largest as hold them. Cards come in the library's machine with as many, else in a box by rule.
+//
+// Of several GPUs that have all words: one without words that weren't said, but for its form and size; the module (SXM)
+// before the card; the one whose size need not be said; the one with most memory; the shortest name.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "hwprofiles/profile_library.h"
 
 namespace spillway::hwprofiles {
 
-struct MachineChoice {
-  std::string profile;                                         // for ProfileLibrary::load_system()
-  std::vector<std::pair<std::string, std::string>> overrides;  // apply_override(): machines, gpu_count
-  std::int64_t gpus = 1;                                       // in all machines
-  std::string words;                                           // "2 x DGX H100: 8x H100 SXM5 80 GB"
-};
-
+// Of a text that is no profile's name: ProfileLibrary::load_system() asks. What was left open stands in `assumed`.
 // Throws InputError (place: the text) with the nearest names where nothing is called so, so many GPUs don't make
-// machines that are alike, or several machines have no network between them. Reads every system profile of the library.
-MachineChoice choose_machine(const ProfileLibrary& library, std::string_view text);
+// machines that are alike, or several machines have no network between them. Reads every profile of the library.
+HardwareProfile machine_called(const ProfileLibrary& library, std::string_view text);
+
+// "host: DGX H100 host, 2048 GiB; links: NVLink 4": of a machine that was not named; empty otherwise.
+std::string assumed_words(const HardwareProfile& machine);
 
 }  // namespace spillway::hwprofiles

@@ -19,6 +19,7 @@
 #include "base/input_error.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
+#include "hwprofiles/machine_choice.h"
 #include "hwprofiles/profile_document.h"
 #include "hwprofiles/profile_leaves.h"
 
@@ -134,7 +135,8 @@ class Loader {
     system.name = document.name();
     system.title = "1x " + document.title();
     system.path = document.path();
-    system.host = load(default_host, ProfileKind::host, &ProfileDocument::host);
+    system.host = load(system.gpu.host.empty() ? default_host : system.gpu.host, ProfileKind::host,
+                       &ProfileDocument::host, document.home_of("/host"));
     assign_slots(system, false);
     return system;
   }
@@ -285,6 +287,26 @@ class ProfileLibrary::Files {
     return std::nullopt;
   }
 
+  std::optional<HardwareProfile> machine(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    const auto found = machines_.find(text);
+    return found == machines_.end() ? std::nullopt : std::optional(found->second);
+  }
+  HardwareProfile keep(const std::string& text, const HardwareProfile& machine) {
+    const std::lock_guard lock(mutex_);
+    return machines_.try_emplace(text, machine).first->second;
+  }
+
+  const std::vector<HardwareProfile>* systems() {
+    const std::lock_guard lock(mutex_);
+    return systems_ ? &*systems_ : nullptr;
+  }
+  const std::vector<HardwareProfile>& keep(std::vector<HardwareProfile> systems) {
+    const std::lock_guard lock(mutex_);
+    if (!systems_) systems_ = std::move(systems);
+    return *systems_;
+  }
+
   // The first folder or file that the system would not open.
   std::optional<InputError> unread() {
     const std::lock_guard lock(mutex_);
@@ -320,6 +342,8 @@ class ProfileLibrary::Files {
   std::map<std::string, std::optional<ProfileEntry>> entries_;  // by path: what was read so far
   std::vector<ProfileEntry> listed_;
   bool is_listed_ = false;
+  std::optional<std::vector<HardwareProfile>> systems_;
+  std::map<std::string, HardwareProfile> machines_;  // by what they are called in a few letters
   std::optional<InputError> unread_;
 };
 
@@ -332,14 +356,33 @@ ProfileEntry ProfileLibrary::find(std::string_view name) const {
   if (std::optional<ProfileEntry> found = files_->find(name)) return *std::move(found);
   std::vector<std::string> names;
   for (const ProfileEntry& entry : list()) names.push_back(entry.name);
-  if (const std::optional<InputError> unread = files_->unread())
-    throw InputError("", "", "no hardware profile '" + std::string(name) + "' is found, and " + unread->cause(),
-                     unread->remedy());
+  check_readable(name);
   throw InputError("", "", "no hardware profile '" + std::string(name) + "'",
                    suggest(name, names, "list them with `spillway profile list`, or give the path of a file"));
 }
 
-HardwareProfile ProfileLibrary::load_system(std::string_view name_or_path) const {
+void ProfileLibrary::check_readable(std::string_view name) const {
+  if (const std::optional<InputError> unread = files_->unread())
+    throw InputError("", "", "no hardware profile '" + std::string(name) + "' is found, and " + unread->cause(),
+                     unread->remedy());
+}
+
+bool ProfileLibrary::has(std::string_view name_or_path) const {
+  if (!names_file(name_or_path)) return files_->find(name_or_path).has_value();
+  std::error_code none;
+  return fs::exists(name_or_path, none);
+}
+
+HardwareProfile ProfileLibrary::load_system(std::string_view machine) const {
+  if (has(machine)) return load_named_system(machine);
+  const std::string text(machine);
+  if (text.find(".json") != std::string::npos || text.find('/') != std::string::npos)
+    return machine_called(*this, text);
+  if (std::optional<HardwareProfile> known = files_->machine(text)) return *std::move(known);
+  return files_->keep(text, machine_called(*this, text));
+}
+
+HardwareProfile ProfileLibrary::load_named_system(std::string_view name_or_path) const {
   const Loader loader(*this);
   const ProfileDocument document = loader.open(name_or_path);
   if (document.kind() == ProfileKind::gpu) return loader.lone_gpu(document);
@@ -363,6 +406,20 @@ NetworkProfile ProfileLibrary::load_network(std::string_view name_or_path) const
   return Loader(*this).load(name_or_path, ProfileKind::network, &ProfileDocument::network);
 }
 
+const std::vector<HardwareProfile>& ProfileLibrary::systems() const {
+  if (const std::vector<HardwareProfile>* known = files_->systems()) return *known;
+  std::vector<HardwareProfile> all;
+  for (const ProfileEntry& entry : list()) {
+    if (entry.kind != ProfileKind::system) continue;
+    try {
+      all.push_back(load_named_system(entry.name));
+    } catch (const InputError&) {
+      continue;  // told where it is named
+    }
+  }
+  return files_->keep(std::move(all));
+}
+
 std::vector<std::string> ProfileLibrary::check(const std::string& path) const {
   std::vector<std::string> found;
   std::vector<FieldProblem> problems;
@@ -383,6 +440,7 @@ std::vector<std::string> ProfileLibrary::check(const std::string& path) const {
 }
 
 std::vector<ProfileLeaf> ProfileLibrary::show(std::string_view name_or_path) const {
+  if (!has(name_or_path)) return leaves_of(load_system(name_or_path));
   const Loader loader(*this);
   return document_leaves(loader, loader.open(name_or_path), false);
 }

@@ -51,24 +51,34 @@ class ProfileLibrary {
   [[nodiscard]] const std::vector<ProfileEntry>& list() const;
   // Throws InputError with the nearest names when there is none.
   [[nodiscard]] ProfileEntry find(std::string_view name) const;
+  // Throws InputError where `name` may be in a folder or file that the system would not open.
+  void check_readable(std::string_view name) const;
 
   // Throw InputError naming file, JSON pointer, cause and remedy: a unit that does not fit, NaN, a negative
   // or out-of-range value, an unknown key, a missing one, a dangling or cyclic reference.
-  // load_system also takes the name of a GPU: one such GPU in the "generic-pcie5-host" host.
-  [[nodiscard]] HardwareProfile load_system(std::string_view name_or_path) const;
+  // load_system takes what machine_choice.h does ("16xh100"): its answer to a text without a file is kept. The name
+  // of a GPU is one such GPU in its usual host, "generic-pcie5-host" where its profile names none; load_named_system
+  // takes that, a system's name, or a file, alone.
+  [[nodiscard]] HardwareProfile load_system(std::string_view machine) const;
+  [[nodiscard]] HardwareProfile load_named_system(std::string_view name_or_path) const;
   [[nodiscard]] GpuProfile load_gpu(std::string_view name_or_path) const;
   [[nodiscard]] NvmeProfile load_nvme(std::string_view name_or_path) const;
   [[nodiscard]] HostProfile load_host(std::string_view name_or_path) const;
   [[nodiscard]] NetworkProfile load_network(std::string_view name_or_path) const;
 
+  // The systems of list() that can be loaded, read once.
+  [[nodiscard]] const std::vector<HardwareProfile>& systems() const;
+
   // Every problem of one file (not just the first), empty when sound.
   [[nodiscard]] std::vector<std::string> check(const std::string& path) const;
-  // Leaves of any kind of profile, in file order of the schema.
+  // Leaves of any kind of profile, in file order of the schema; of a machine that load_system() takes, too.
   [[nodiscard]] std::vector<ProfileLeaf> show(std::string_view name_or_path) const;
   // Leaves that differ in value. Throws when the two are of different kinds.
   [[nodiscard]] std::vector<ProfileDifference> diff(std::string_view left, std::string_view right) const;
 
  private:
+  [[nodiscard]] bool has(std::string_view name_or_path) const;
+
   class Files;  // what the directories hold, and what was read of it so far
   std::shared_ptr<Files> files_;
 };

@@ -162,6 +162,10 @@ const ScenarioRun& Evaluator::run() const {
   result.warnings.insert(result.warnings.begin(), loaded_.warnings.begin(), loaded_.warnings.end());
   const std::vector<std::string> first = fidelity_warnings(result);
   result.warnings.insert(result.warnings.begin(), first.begin(), first.end());
+  if (!loaded_.hardware.assumed.empty()) {
+    result.machine = loaded_.hardware.title;
+    result.machine_assumed = loaded_.hardware.assumed;
+  }
   result.provenance.insert(result.provenance.begin(), loaded_.provenance.begin(), loaded_.provenance.end());
   result.hangs_on = hinges_of(loaded_, result);
   known = std::make_unique<ScenarioRun>(std::move(run));

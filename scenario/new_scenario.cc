@@ -128,7 +128,7 @@ std::string new_scenario_text(const std::string& model, const std::string& machi
                    {"model.name", model},
                    {"model.sequence", std::to_string(std::min(spec.max_positions, most_tokens))},
                    {"hardware.profile", machine}};
-  if (hardware.gpu_count > 1) values.emplace_back("model.data_parallel", std::to_string(hardware.gpu_count));
+  if (hardware.total_gpus() > 1) values.emplace_back("model.data_parallel", std::to_string(hardware.total_gpus()));
   return commented_scenario(values);
 }
 

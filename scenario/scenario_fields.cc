@@ -60,13 +60,14 @@ void describe_jitter(Jitter& jitter, FieldVisitor& visitor) {
 }
 
 void describe_hardware(Scenario& scenario, FieldVisitor& visitor) {
-  fields::text(visitor,
-               {.key = "profile",
-                .about = "A system or GPU of `spillway profile list`, or a profile's file. A trace without one runs on "
-                         "the GPU its capture names.",
-                .label = "machine",
-                .path = FieldPath::name_or_file},
-               scenario.hardware);
+  fields::text(
+      visitor,
+      {.key = "profile",
+       .about = "A system or GPU of `spillway profile list`, a profile's file, or what a few letters say: 16xh100, "
+                "4xrtx4090, dgx-h100x2, 8xh100+roce-400. A trace without one runs on the GPU its capture names.",
+       .label = "machine",
+       .path = FieldPath::name_or_file},
+      scenario.hardware);
   fields::text(visitor,
                {.key = "captured_on",
                 .about = "GPU profile the trace's durations belong to. Default: the one that fits the device name in "

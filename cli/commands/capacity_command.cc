@@ -11,6 +11,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
+#include "cli/options/setting_options.h"
 #include "cli/options/store_option.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
@@ -267,7 +268,7 @@ void add_capacity_command(Command& app, Context& context) {
                     "also the best plan of all, and its way along the axis; minutes for a large step");
   command->add_flag("--layouts", flags.layouts,
                     "search tensor and pipeline parallelism and micro-batches at every value, on the scenario's GPUs");
-  command->add_option("--machines", flags.machines, "system profiles, separated by commas: every technique on each")
+  command->add_option("--machines", flags.machines, "8xh100 and the like, separated by commas: every technique on each")
       ->delimiter(',')
       ->type_name("NAME");
   command->add_option("--drives", flags.drives, "drive profiles, separated by commas: every technique with each")
@@ -299,10 +300,7 @@ void add_capacity_command(Command& app, Context& context) {
       ->check(positive_number())
       ->type_name("KW");
   add_reserve_option(*command, call->reserve);
-  command
-      ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_setting_options(*command, call->settings);
   add_store_option(*command, call->store);
   command->callback([call, &context] { run_stoppable([&] { run_capacity(context, *call); }); });
 }

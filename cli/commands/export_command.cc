@@ -12,6 +12,7 @@
 #include "base/output_file.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
+#include "cli/options/setting_options.h"
 #include "cli/output/table.h"
 #include "launch/launch_export.h"
 #include "scenario/brief_run.h"
@@ -124,9 +125,7 @@ void add_export_command(Command& app, Context& context) {
   command->add_option("--output", request->output, "write the script or configuration here; else it is printed")
       ->to_write()
       ->type_name("FILE");
-  command->add_option("--set", request->settings, "key=value: change the scenario, for example model.sequence=8192")
-      ->allow_extra_args(false)
-      ->type_name("KEY=VALUE");
+  add_setting_options(*command, request->settings);
   command->callback([&context, request] { run_stoppable([&] { run_export(context, *request); }); });
 }
 

@@ -389,8 +389,7 @@ void add_fit_command(Command& app, Context& context) {
       ->add_option("WHAT", question.what,
                    "scenario, trace, model of `spillway list models`, model file or Hugging Face config.json")
       ->required();
-  command
-      ->add_option("--on", question.machine, "what it runs on: 16xh100, 8xa100-40gb, dgx-h100x2, a profile or its file")
+  command->add_option("--on", question.machine, "the machine: 16xh100, 4xrtx4090, dgx-h100x2, a profile or its file")
       ->type_name("MACHINE");
   std::vector<std::string> goals;
   for (const Word& word : fit_goal_words()) goals.emplace_back(word.name);

@@ -18,6 +18,7 @@
 #include "cli/options/offload_plan_file.h"
 #include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
+#include "cli/options/setting_options.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
@@ -231,12 +232,6 @@ void run_plan_rok(Context& context, const RokRequest& request) {
   print(context, table);
 }
 
-void add_offload_settings(Command& command, std::vector<std::string>& settings) {
-  command.add_option("--set", settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-}
-
 }  // namespace
 
 void add_plan_offload(Command& group, Context& context) {
@@ -260,7 +255,7 @@ void add_plan_offload(Command& group, Context& context) {
   command->add_flag("--no-drives", request->no_drives, "nothing goes to drives");
   command->add_flag("--no-host", request->no_host, "nothing goes to host memory");
   command->add_flag("--no-recompute", request->no_recompute, "nothing is computed again");
-  add_offload_settings(*command, request->settings);
+  add_setting_options(*command, request->settings);
   add_reserve_option(*command, request->reserve);
   command->callback([request, &context] { run_stoppable([&] { run_plan_offload(context, *request); }); });
 }
@@ -276,7 +271,7 @@ void add_plan_rok(Command& group, Context& context) {
       ->check(positive_number());
   command->add_flag("--mix", request->mix, "also the best mix within the GPU's memory (slower)");
   command->add_option("--output", request->output, "write the curve as a picture")->to_write()->type_name("FILE.svg");
-  add_offload_settings(*command, request->settings);
+  add_setting_options(*command, request->settings);
   command->callback([request, &context] { run_stoppable([&] { run_plan_rok(context, *request); }); });
 }
 

@@ -15,6 +15,7 @@
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
+#include "cli/options/setting_options.h"
 #include "cli/output/order_report.h"
 #include "cli/output/progress.h"
 #include "planners/layout/layout_csv.h"
@@ -171,9 +172,7 @@ void add_plan_order(Command& group, Context& context) {
       ->type_name("FILE");
   command->add_option("--execution-trace", request->execution_trace, "ExecutionTrace of a Kineto capture's run")
       ->type_name("FILE");
-  command->add_option("--set", request->settings, "change a value of the scenario; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_setting_options(*command, request->settings);
   command->add_flag("--layout", request->layout, "also give the tensors addresses, as low as can be");
   command
       ->add_option("--layout-output", request->layout_output,

@@ -13,6 +13,7 @@
 #include "cli/options/offload_plan_file.h"
 #include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
+#include "cli/options/setting_options.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
@@ -120,10 +121,7 @@ void add_plan_recompute(Command& group, Context& context) {
       ->to_write()
       ->type_name("FILE.json");
   add_reserve_option(*command, call->reserve);
-  command
-      ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_setting_options(*command, call->settings);
   command->callback([&context, call] { run_stoppable([&] { run_plan(context, *call); }); });
 }
 

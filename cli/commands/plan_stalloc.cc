@@ -19,6 +19,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/memory_device.h"
 #include "cli/options/number_check.h"
+#include "cli/options/setting_options.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "planners/stalloc/stalloc_plan.h"
@@ -223,8 +224,7 @@ void add_plan_stalloc(Command& group, Context& context) {
                    "standard output")
       ->to_write()
       ->type_name("FILE");
-  command->add_option("--set", request->settings, "change a value of the scenario; may be repeated")
-      ->type_name("KEY=VALUE");
+  add_setting_options(*command, request->settings);
   command->add_option("--device", request->device, "GPU; the first with memory events if not given")
       ->check(non_negative_number())
       ->type_name("N");

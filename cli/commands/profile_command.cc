@@ -117,7 +117,7 @@ void add_profile_commands(Command& app, Context& context) {
   list->add_option("--kind", request->kind, "only profiles of this kind")->type_name("gpu|nvme|host|network|system");
   list->callback([&context, request] { run_profile_list(context, request->kind); });
   Command* show = group->add_subcommand("show", "Every value with its unit and source");
-  show->add_option("NAME", request->left, "name or file of a profile")->required();
+  show->add_option("NAME", request->left, "name or file of a profile, or a machine as 16xh100")->required();
   show->callback([&context, request] { run_show(context, request->left); });
   Command* check = group->add_subcommand("check", "Every problem of profile files; exit code 2 if there is one");
   check->add_option("FILE", request->files, "profile files")->required();

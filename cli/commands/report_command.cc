@@ -18,6 +18,7 @@
 #include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
+#include "cli/options/setting_options.h"
 #include "cli/output/diagnosis_report.h"
 #include "cli/output/report_output.h"
 #include "cli/output/result_report.h"
@@ -246,11 +247,7 @@ void add_settings(Command& command, ReportArguments& arguments) {
       ->to_write()
       ->type_name("FILE")
       ->allow_extra_args(false);
-  command
-      .add_option("--set", arguments.settings,
-                  "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->take_all();
+  add_setting_options(command, arguments.settings);
 }
 
 void add_report_options(Command& command, ReportArguments& arguments) {

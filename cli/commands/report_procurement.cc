@@ -10,6 +10,7 @@
 
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
+#include "cli/options/setting_options.h"
 #include "cli/options/store_option.h"
 #include "cli/output/progress.h"
 #include "cli/output/report_output.h"
@@ -235,10 +236,7 @@ void add_procurement_report(Command& group, Context& context) {
       ->add_option("--retention", flags.retention, "credit flash whose data live for weeks or a day, as no vendor does")
       ->choices({"rated", "weeks", "day"});
   command->add_option("--route", flags.route, "how bytes get to the drives")->choices({"gpudirect", "bounce"});
-  command
-      ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_setting_options(*command, call->settings);
   add_store_option(*command, call->store);
   command->callback([&context, call] { run_stoppable([&] { run_procurement(context, *call); }); });
 }

@@ -20,6 +20,7 @@
 #include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
+#include "cli/options/setting_options.h"
 #include "cli/output/diagnosis_report.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/result_report.h"
@@ -287,11 +288,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
 }
 
 void add_run_options(Command& command, RunArguments& arguments) {
-  command
-      .add_option("--set", arguments.settings,
-                  "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_setting_options(command, arguments.settings);
   add_reserve_option(command, arguments.reserve);
   command.add_option("--tie-order", arguments.tie_order, "order of simultaneous events")
       ->type_name("fifo|reverse|shuffle:SEED");

@@ -12,6 +12,7 @@
 #include "base/number_text.h"
 #include "base/output_file.h"
 #include "cli/options/interrupt.h"
+#include "cli/options/setting_options.h"
 #include "cli/options/store_option.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
@@ -176,10 +177,7 @@ void add_techniques_command(Command& app, Context& context) {
                    "this way, or several put together with +; may be repeated. Not given: all that are of use here")
       ->type_name("NAME[+NAME...]")
       ->allow_extra_args(false);
-  command
-      ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_setting_options(*command, call->settings);
   command->add_option("--output", call->output, "write a picture of the rows (.svg)")->to_write()->type_name("FILE");
   add_store_option(*command, call->store);
   command->callback([&context, call] { run_stoppable([&] { run_techniques(context, *call); }); });

@@ -1,6 +1,7 @@
 #include "cli/output/result_report.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -260,6 +261,7 @@ Json range_json(const FigureRange& range) {
 Json result_json(const Result& result) {
   Json document = json_document("spillway-result");
   document["title"] = result.title;
+  if (!result.machine.empty()) document["machine"] = {{"title", result.machine}, {"assumed", result.machine_assumed}};
   document["fingerprint"] = fmt::format("{:016x}", result.fingerprint);
   put_verdict(document, result);
   document["verdict_words"] = verdict_sentence(result);
@@ -335,6 +337,8 @@ Json result_json(const Result& result) {
 std::string result_text(const Result& result) {
   std::string text = result.title + "\n\n";
   text += fmt::format("  verdict        {}\n", verdict_sentence(result));
+  if (!result.machine.empty())
+    text += fmt::format("  machine        {}; assumed: {}\n", result.machine, fmt::join(result.machine_assumed, ", "));
   text += fmt::format("  step time      {}{}{}\n", milliseconds_text(result.step_time),
                       result.steps.size() > 2 ? fmt::format(", median of {} steps", result.steps.size() - 1) : "",
                       result.may_fit() ? "" : " (if it fitted)");

@@ -224,6 +224,9 @@ struct InputProvenance {
 
 struct Result {
   std::string title;
+  // Of a machine that a few letters stand for: what they say, and what they leave open (HardwareProfile::assumed).
+  std::string machine;
+  std::vector<std::string> machine_assumed;
   Picos step_time{};
   FigureRange step_time_range, peak_range;  // peak_range: of peak_reserved and peak_allocated
   std::vector<StepResult> steps;

@@ -12,7 +12,7 @@
 #include "base/named_file.h"
 #include "base/nearest_name.h"
 #include "base/read_file.h"
-#include "hwprofiles/machine_choice.h"
+#include "hwprofiles/profile_library.h"
 
 namespace spillway::studies {
 namespace {
@@ -48,8 +48,9 @@ class Reader {
 
   FitSubject read() {
     if (!question_.machine.empty()) {
-      machine_ = choose_machine(ProfileLibrary::shared(), question_.machine);
-      subject_.assumptions.push_back("machines: " + machine_->words);
+      machine_ = ProfileLibrary::shared().load_system(question_.machine);
+      assume("machines: " + machine_->title);
+      for (const std::string& open : machine_->assumed) assume(open);
     }
     const std::string& what = question_.what;
     if (!names_file(what) && is_bundled_model(what))
@@ -82,10 +83,17 @@ class Reader {
   void set(const std::string& setting) { subject_.scenario.text = with_setting(subject_.scenario.text, setting); }
   void assume(std::string words) { subject_.assumptions.push_back(std::move(words)); }
 
+  [[nodiscard]] std::string machine_name() const {
+    const std::string& name = question_.machine;
+    return names_file(name) ? fs::absolute(name).lexically_normal().string() : name;
+  }
+
   void set_machine() {
     if (!machine_) return;
-    set("hardware.profile=" + machine_->profile);
-    for (const auto& [path, text] : machine_->overrides) set("hardware.set." + path + "=" + text);
+    set("hardware.profile=" + machine_name());
+    // How many there are is said by the name.
+    for (const std::string key : {"hardware.set.machines", "hardware.set.gpu_count"})
+      if (setting_of(subject_.scenario.text, key)) set(key + "=null");
   }
 
   // ---- a model alone ----
@@ -97,9 +105,9 @@ class Reader {
     const ModelSpec model = find_model(name);
     const Json text = {{"schema", "spillway-scenario"},
                        {"version", scenario_version},
-                       {"title", fmt::format("{} on {}", model.title, machine_->words)},
+                       {"title", fmt::format("{} on {}", model.title, machine_->title)},
                        {"model", {{"name", name}}},
-                       {"hardware", {{"profile", machine_->profile}}}};
+                       {"hardware", {{"profile", machine_name()}}}};
     subject_.scenario = {text.dump(), question_.what, ""};
     set_machine();
     set_model_defaults(model);
@@ -107,7 +115,7 @@ class Reader {
   }
 
   void set_model_defaults(const ModelSpec& model) {
-    const std::int64_t gpus = machine_->gpus;
+    const std::int64_t gpus = machine_->total_gpus();
     std::int64_t sequence = question_.sequence;
     if (sequence == 0) {
       sequence = model.reads_images() ? model.max_positions : std::min(model.max_positions, longest_default_sequence);
@@ -124,8 +132,7 @@ class Reader {
     set(fmt::format("model.global_batch={}", batch));
     set(fmt::format("model.data_parallel={}", std::gcd(gpus, batch)));
     set("model.optimizer_form=fused");
-    const HardwareProfile hardware = ProfileLibrary::shared().load_system(machine_->profile);
-    const bool has_bf16 = hardware.gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::bf16)].has_value();
+    const bool has_bf16 = machine_->gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::bf16)].has_value();
     if (!has_bf16) set("model.precision=fp16_mixed");
     assume(fmt::format("AdamW in one kernel, mixed precision in {}, no weights frozen (--set)",
                        has_bf16 ? "bf16" : "fp16"));
@@ -161,9 +168,9 @@ class Reader {
   // The scenario's own layout where it still makes sense on as many GPUs, else replicas alone.
   void keep_layout(const TrainingSetup& given, std::int64_t batch) {
     const std::int64_t split = given.tensor_parallel * given.pipeline_parallel * given.context_parallel;
-    if (given.gpus() == machine_->gpus) return;
-    const std::int64_t replicas = machine_->gpus / split;
-    if (replicas * split == machine_->gpus && batch % (replicas * given.micro_batch) == 0) {
+    if (given.gpus() == machine_->total_gpus()) return;
+    const std::int64_t replicas = machine_->total_gpus() / split;
+    if (replicas * split == machine_->total_gpus() && batch % (replicas * given.micro_batch) == 0) {
       const std::int64_t shards = replicas * given.context_parallel / given.shard_groups;
       if (replicas % given.shard_groups != 0 || shards == 1) set("model.shard_groups=null");
       return set(fmt::format("model.data_parallel={}", replicas));
@@ -171,7 +178,7 @@ class Reader {
     for (const char* key : {"tensor_parallel", "pipeline_parallel", "context_parallel", "pipeline_schedule",
                             "pipeline_chunks", "expert_parallel", "micro_batch", "shard_groups"})
       set(fmt::format("model.{}=null", key));
-    set(fmt::format("model.data_parallel={}", std::gcd(machine_->gpus, batch)));
+    set(fmt::format("model.data_parallel={}", std::gcd(machine_->total_gpus(), batch)));
   }
 
   // ---- of all ----
@@ -184,12 +191,12 @@ class Reader {
     }
     subject_.model = with_layers(parsed, find_model(parsed.model));
     subject_.hardware = hardware_of(parsed);
-    subject_.gpus = machine_ ? machine_->gpus : parsed.training.gpus();
+    subject_.gpus = machine_ ? machine_->total_gpus() : parsed.training.gpus();
   }
 
   const FitQuestion& question_;
   FitSubject subject_;
-  std::optional<MachineChoice> machine_;
+  std::optional<HardwareProfile> machine_;
 };
 
 }  // namespace

@@ -179,7 +179,7 @@ TEST_F(ProfileFiles, SystemReferencesAreChecked) {
                      gpu + R"(", "count": 2}, "host": ")" + host_name + "\"}");
   };
   EXPECT_EQ(cause_of(system("l40s", "dgx-a100-host")), "sound");
-  EXPECT_THAT(cause_of(system("l40", "dgx-a100-host")), HasSubstr("no hardware profile 'l40'"));
+  EXPECT_THAT(cause_of(system("l41", "dgx-a100-host")), HasSubstr("no hardware profile 'l41'"));
   EXPECT_THAT(cause_of(system("dgx-a100", "dgx-a100-host")), HasSubstr("is a system profile, not a gpu"));
   EXPECT_THAT(cause_of(system("l40s", "generic-pcie5-host")), HasSubstr("has 1 gpu_slot nodes for 2"));
 }
