@@ -14,6 +14,7 @@
 #include "base/nearest_name.h"
 #include "launch/launch_facts.h"
 #include "launch/megatron_shape.h"
+#include "models/spec/model_alias.h"
 #include "models/spec/model_check.h"
 #include "models/spec/model_fields.h"
 
@@ -67,7 +68,10 @@ LaunchModel by_published_name(LaunchLedger& ledger) {
     const std::string file = std::filesystem::absolute(folder / "config.json").lexically_normal().string();
     return {.name = file, .spec = find_model(file)};
   }
-  if (const auto name = bundled_by_published_name(setting.value)) return bundled(*name);
+  if (const auto alias = find_alias(setting.value)) {
+    const bool is_bundled = alias->overrides.empty() && !alias->is_nf4;
+    return bundled(is_bundled ? alias->shape : setting.value);
+  }
   throw InputError(setting.file, setting.place, fmt::format("no bundled model is called '{}'", setting.value),
                    suggest(lower_name(setting.value), bundled_models(), "give --model NAME") +
                        ", or give --model with its config.json");
@@ -154,31 +158,6 @@ std::optional<LaunchModel> model_of(LaunchLedger& ledger, std::int64_t tensor_pa
     return by_titan_flavor(ledger);
   if (ledger.says(facts::model)) return by_published_name(ledger);
   return std::nullopt;
-}
-
-std::optional<std::string> bundled_by_published_name(std::string_view published) {
-  std::string name = lower_name(published);
-  if (const std::size_t slash = name.rfind('/'); slash != std::string::npos) name.erase(0, slash + 1);
-  for (const std::string_view prefix : {"meta-", "unsloth-"})
-    if (name.starts_with(prefix)) name.erase(0, prefix.size());
-  const std::vector<std::string> known = bundled_models();
-  const auto is_known = [&](const std::string& each) {
-    return std::find(known.begin(), known.end(), each) != known.end();
-  };
-  constexpr std::array<std::string_view, 13> endings = {"-hf",   "-instruct", "-chat",   "-base", "-it",
-                                                        "-v0.1", "-v0.2",     "-v0.3",   "-bf16", "-2407",
-                                                        "-2410", "-2507",     "-deduped"};
-  for (bool changed = true; changed;) {
-    if (is_known(name)) return name;
-    changed = false;
-    for (const std::string_view ending : endings) {
-      if (!name.ends_with(ending)) continue;
-      name.erase(name.size() - ending.size());
-      changed = true;
-    }
-  }
-  if (name == "gpt2") name = "gpt2-small";
-  return is_known(name) ? std::optional(name) : std::nullopt;
 }
 
 namespace {
