@@ -7,6 +7,13 @@ namespace spillway {
 
 bool names_file(std::string_view name) { return name.find('/') != std::string_view::npos || name.ends_with(".json"); }
 
+bool may_be_published(std::string_view name) {
+  if (name.starts_with("hf:")) return true;
+  const std::size_t slash = name.find('/');
+  return slash != std::string_view::npos && slash > 0 && slash + 1 < name.size() && name.front() != '.' &&
+         name.front() != '~' && name.find('/', slash + 1) == std::string_view::npos && !name.ends_with(".json");
+}
+
 bool is_folder(const std::string& path) {
   std::error_code none;
   return std::filesystem::is_directory(path, none);
@@ -14,7 +21,9 @@ bool is_folder(const std::string& path) {
 
 std::string name_seen_from(const std::string& folder, const std::string& name) {
   if (!names_file(name) || name.front() == '/') return name;
-  return (std::filesystem::path(folder) / name).lexically_normal().string();
+  const std::filesystem::path seen = (std::filesystem::path(folder) / name).lexically_normal();
+  std::error_code none;
+  return may_be_published(name) && !std::filesystem::exists(seen, none) ? name : seen.string();
 }
 
 }  // namespace spillway

@@ -8,9 +8,12 @@
 namespace spillway {
 
 [[nodiscard]] bool names_file(std::string_view name);
+// Whether it may be a thing of an owner, published elsewhere, where nothing lies at the path:
+// "meta-llama/Llama-3.1-8B", "hf:meta-llama/Llama-3.1-8B".
+[[nodiscard]] bool may_be_published(std::string_view name);
 // Whether a folder lies at the path; no where nothing can be said, so that what opens it next tells the cause.
 [[nodiscard]] bool is_folder(const std::string& path);
-// A relative path seen from `folder`; other names as they are.
+// A relative path seen from `folder`; other names, and those that may be published and are no path there, as they are.
 [[nodiscard]] std::string name_seen_from(const std::string& folder, const std::string& name);
 
 }  // namespace spillway

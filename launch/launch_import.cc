@@ -70,8 +70,7 @@ class Importer {
   void choose_model() {
     const std::int64_t t = ledger_.number_or("model.tensor_parallel", 1);
     if (!request_.model.empty()) {
-      model_ = {.name = request_.model, .spec = find_model(request_.model)};
-      if (names_file(model_.name)) model_.name = std::filesystem::absolute(model_.name).lexically_normal().string();
+      model_ = {.name = whole_model_name(request_.model), .spec = find_model(request_.model)};
       leave_out_shape("--model says the model");
     } else if (trains_another_kind()) {
       throw InputError(

@@ -171,6 +171,7 @@ Dialect LaunchLedger::dialect() const {
 }
 
 const LaunchSetting& LaunchLedger::setting_of(std::string_view fact) const {
+  asked_.emplace(fact);
   const auto found = facts_.find(fact);
   SPILLWAY_ASSERT(found != facts_.end() && found->second.setting);
   return launch_.settings[*found->second.setting];

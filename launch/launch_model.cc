@@ -14,6 +14,7 @@
 #include "base/nearest_name.h"
 #include "launch/launch_facts.h"
 #include "launch/megatron_shape.h"
+#include "models/spec/model_alias.h"
 #include "models/spec/model_check.h"
 #include "models/spec/model_fields.h"
 
@@ -82,7 +83,10 @@ LaunchModel by_published_name(LaunchLedger& ledger) {
     const std::string file = std::filesystem::absolute(folder / "config.json").lexically_normal().string();
     return {.name = file, .spec = find_model(file)};
   }
-  if (const auto found = bundled_by_published_name(name)) return bundled(*found);
+  if (const auto alias = find_alias(name)) {
+    const bool is_bundled = alias->overrides.empty() && !alias->is_nf4;
+    return bundled(is_bundled ? alias->shape : name);
+  }
   throw InputError(
       setting.file, setting.place, fmt::format("no bundled model is called '{}'", name),
       suggest(lower_name(name), bundled_models(), "give --model NAME") + ", or give --model with its config.json");
@@ -198,31 +202,6 @@ std::optional<LaunchModel> model_of(LaunchLedger& ledger, std::int64_t tensor_pa
   if (ledger.says(facts::model)) return by_published_name(ledger);
   if (ledger.says(facts::recipe)) return by_recipe(ledger);
   return std::nullopt;
-}
-
-std::optional<std::string> bundled_by_published_name(std::string_view published) {
-  std::string name = lower_name(published);
-  if (const std::size_t slash = name.rfind('/'); slash != std::string::npos) name.erase(0, slash + 1);
-  for (const std::string_view prefix : {"meta-", "unsloth-"})
-    if (name.starts_with(prefix)) name.erase(0, prefix.size());
-  const std::vector<std::string> known = bundled_models();
-  const auto is_known = [&](const std::string& each) {
-    return std::find(known.begin(), known.end(), each) != known.end();
-  };
-  constexpr std::array<std::string_view, 13> endings = {"-hf",   "-instruct", "-chat",   "-base", "-it",
-                                                        "-v0.1", "-v0.2",     "-v0.3",   "-bf16", "-2407",
-                                                        "-2410", "-2507",     "-deduped"};
-  for (bool changed = true; changed;) {
-    if (is_known(name)) return name;
-    changed = false;
-    for (const std::string_view ending : endings) {
-      if (!name.ends_with(ending)) continue;
-      name.erase(name.size() - ending.size());
-      changed = true;
-    }
-  }
-  if (name == "gpt2") name = "gpt2-small";
-  return is_known(name) ? std::optional(name) : std::nullopt;
 }
 
 namespace {

@@ -41,7 +41,4 @@ std::optional<TitanModel> titan_model(std::string_view bundled);
 // A model file of a shape, by docs/schemas/model.schema.json.
 std::string model_text(const ModelSpec& spec);
 
-// The bundled model that a published name stands for: "meta-llama/Meta-Llama-3-8B-Instruct" is llama-3-8b.
-std::optional<std::string> bundled_by_published_name(std::string_view name);
-
 }  // namespace spillway::launch

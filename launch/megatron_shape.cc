@@ -149,10 +149,11 @@ double probability(LaunchLedger& ledger, std::string_view fact) {
   throw InputError(setting.file, setting.place, fmt::format("{} is no probability", text), "give a number in [0, 1)");
 }
 
-std::int64_t key_value_heads(const ModelSpec& spec, const LaunchLedger& ledger) {
+std::int64_t key_value_heads(const ModelSpec& spec, LaunchLedger& ledger) {
   // On the command line the number counts with --group-query-attention only, in a document it stands alone.
   const bool counts = ledger.is_on(facts::grouped) ||
                       (ledger.says(facts::kv_heads) && !ledger.setting_of(facts::kv_heads).shown.starts_with("--"));
+  if (!counts) ledger.leave_out(facts::kv_heads, IgnoreReason::no_effect, "of --group-query-attention");
   return counts ? ledger.number_or(facts::kv_heads, 1) : spec.heads;
 }
 

@@ -181,7 +181,9 @@ Reserve reserve_of(const LoadedScenario& loaded) {
   const std::string& said = loaded.scenario.reserve;
   if (said.empty() && ran_here(loaded)) return reserve;
   add_by_parts(reserve, loaded, context.value);
-  return said.empty() ? reserve : as_said(reserve, parse_size_or_share(said).of(loaded.capacity));
+  if (!said.empty()) reserve = as_said(reserve, parse_size_or_share(said).of(loaded.capacity));
+  for (const ReservePart& part : loaded.reserve.parts) add_part(reserve, part);
+  return reserve;
 }
 
 Bytes capacity_without_margin(const LoadedScenario& loaded) {

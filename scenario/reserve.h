@@ -20,8 +20,8 @@ namespace spillway::scenario {
 //   margin           up to the upper ends of these ranges (0.5 GiB a communicator, 1 GiB for context and handles), and
 //                    1.5 % of the capacity, by which a replayed peak may be off
 // All are assumed: no published figures were found. memory.reserve replaces all but the context: what it names covers
-// the parts above first, and what is left is margin. A recording on the GPU it ran on keeps nothing: it did fit. Empty
-// where no capacity is known.
+// the parts above first, and what is left is margin. The parts that loading put into its reserve (a tower's weights)
+// come on top. A recording on the GPU it ran on keeps nothing: it did fit. Empty where no capacity is known.
 Reserve reserve_of(const LoadedScenario& loaded);
 
 // Sets the scenario's capacity and reserve, and has its replays keep the reserve free. Throws InputError where the

@@ -165,8 +165,11 @@ std::string moved_scenario(const std::string& text, const std::string& from_fold
     std::string pointer = "/" + row.path;
     std::replace(pointer.begin(), pointer.end(), '.', '/');
     const Json::json_pointer at(pointer);
-    if (!root.contains(at) || !is_path(root[at], row.info.path == FieldPath::name_or_file)) continue;
-    const fs::path whole = fs::absolute(fs::path(from_folder) / root[at].get<std::string>()).lexically_normal();
+    const bool may_be_name = row.info.path == FieldPath::name_or_file;
+    if (!root.contains(at) || !is_path(root[at], may_be_name)) continue;
+    const auto name = root[at].get<std::string>();
+    const fs::path whole = fs::absolute(fs::path(from_folder) / name).lexically_normal();
+    if (std::error_code none; may_be_name && may_be_published(name) && !fs::exists(whole, none)) continue;
     root[at] = whole.lexically_relative(fs::absolute(fs::path(to_folder)).lexically_normal()).string();
   }
   const Json same = parsed_scenario(text);

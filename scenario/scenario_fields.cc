@@ -29,8 +29,9 @@ std::array<Section, 2>& sections() {
 void describe_model(Scenario& scenario, FieldVisitor& visitor) {
   fields::text(visitor,
                {.key = "name",
-                .about = "A bundled model (models/data), or a file by model.schema.json or a Hugging Face config.json: "
-                         "a name with a slash, or ending in .json.",
+                .about = "A bundled model or a Hugging Face id (spillway list models --all), or a file by "
+                         "model.schema.json, a Hugging Face config.json or its folder: a name with a slash, or ending "
+                         "in .json.",
                 .label = "model",
                 .required = true,
                 .path = FieldPath::name_or_file},

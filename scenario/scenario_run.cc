@@ -203,6 +203,17 @@ void warn_of_precision(LoadedScenario& loaded, TrainingPrecision precision) {
       "give the rate in gpu.peak_flops.bf16");
 }
 
+// A vision tower's frozen weights, in 16 bits; whole on each GPU unless ZeRO 3 shares them out.
+void hold_other_parts(LoadedScenario& loaded, const ModelSpec& model) {
+  if (model.held_parameters == 0) return;
+  const std::string words = fmt::format("the vision tower's {:.2f} B parameters are held and not run",
+                                        1e-9 * static_cast<double>(model.held_parameters));
+  loaded.warnings.push_back("text only: " + words);
+  const std::int64_t shares = loaded.setup.zero_stage == 3 ? loaded.setup.data_parallel : 1;
+  const Bytes held(2 * model.held_parameters / shares);
+  loaded.reserve.parts = {{.name = "vision tower", .bytes = held, .provenance = "computed", .source = words}};
+}
+
 // step: the one that would be generated, where it is at hand.
 void load_generated(LoadedScenario& loaded, const ModelSpec& given, const ScenarioMachine& machine,
                     const std::optional<Plan>& plan, std::optional<Trace> step = std::nullopt) {
@@ -214,6 +225,8 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given, const Scenar
   if (setup.gpus() > hardware.total_gpus())
     loaded.warnings.push_back("the set-up takes " + std::to_string(setup.gpus()) + " GPUs, " + hardware.name + " has " +
                               std::to_string(hardware.total_gpus()) + ": more machines like it are assumed");
+  loaded.warnings.insert(loaded.warnings.end(), model.notes.begin(), model.notes.end());
+  hold_other_parts(loaded, model);
   warn_of_precision(loaded, setup.precision);
   loaded.trace = step ? std::move(*step) : generate_trace(model, setup, machine.cost, machine.cluster);
   if (setup.evaluate_every > 0) loaded.evaluation = evaluation_traces(model, setup, machine);

@@ -4,15 +4,18 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "cli/commands/listed.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/output/table.h"
 #include "launch/launch_import.h"
+#include "models/spec/model_alias.h"
 
 namespace spillway::cli {
 namespace {
@@ -101,13 +104,24 @@ Json lists_of(const LaunchImport& import) {
   return lists;
 }
 
-void print_import(const LaunchImport& import) {
+// The published model that was named, by the launch or with --model.
+std::optional<ModelAlias> alias_of(const LaunchImport& import, const std::string& named) {
+  std::string name = named;
+  for (const UnderstoodFlag& each : import.understood)
+    if (name.empty() && each.key == "model.name") name = each.value;
+  auto alias = find_alias(name);
+  return alias && alias->id != alias->shape ? alias : std::nullopt;
+}
+
+void print_import(const LaunchImport& import, const std::string& named) {
   Json document = json_document("spillway.import");
   document["format"] = import.format;
   document["scenario"] = Json::parse(import.scenario);
   if (!import.model.empty()) {
     document["model_file"] = import.model_file;
     document["model"] = Json::parse(import.model);
+  } else if (const auto alias = alias_of(import, named)) {
+    document["model"] = {{"alias", alias_json(*alias)}};
   }
   document.update(lists_of(import));
   document["unstated"] = Json::array();
@@ -173,7 +187,7 @@ void run_import(Context& context, const ImportCall& request) {
   if (request.is_strict) refuse_open(import, context);
   for (const std::string& warning : import.warnings) warn(context, warning);
   if (writes) write(import, request.output);
-  if (context.json()) return print_import(import);
+  if (context.json()) return print_import(import, request.model);
   if (context.rows_only()) return print(context, import_table(import));
   print_lists(context, import, writes);
   if (!writes) print(import.scenario);

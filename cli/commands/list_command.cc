@@ -13,6 +13,7 @@
 #include "cli/commands/listed.h"
 #include "cli/options/command_options.h"
 #include "launch/launch_table.h"
+#include "models/spec/model_alias.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/technique/technique_table.h"
@@ -29,26 +30,35 @@ std::string parameters_text(std::int64_t count) {
   return number >= 999.5e6 ? fmt::format("{:.3g} B", number * 1e-9) : fmt::format("{:.3g} M", number * 1e-6);
 }
 
-Listed models() {
+void add_model(Listed& listed, const std::string& name) {
+  const ModelSpec model = find_model(name);
+  const ParameterCounts counts = parameter_counts(model);
+  listed.items.push_back({{"name", name},
+                          {"title", model.title},
+                          {"parameters", counts.total()},
+                          {"active_parameters", counts.active()},
+                          {"layers", model.all_layers()},
+                          {"hidden", model.hidden},
+                          {"heads", model.heads},
+                          {"kv_heads", model.kv_heads},
+                          {"experts", model.experts.count},
+                          {"vocabulary", model.vocabulary},
+                          {"max_positions", model.max_positions}});
+  listed.table.add({name, parameters_text(counts.total()),
+                    model.has_experts() ? parameters_text(counts.active()) : "all", std::to_string(model.all_layers()),
+                    std::to_string(model.hidden), std::to_string(model.heads), std::to_string(model.max_positions),
+                    model.title});
+}
+
+Listed models(bool with_ids) {
   Listed listed{.table = Table({"name", "parameters", "active", "layers", "width", "heads", "longest", "title"})};
   for (const std::string& name : bundled_models()) {
-    const ModelSpec model = find_model(name);
-    const ParameterCounts counts = parameter_counts(model);
-    listed.items.push_back({{"name", name},
-                            {"title", model.title},
-                            {"parameters", counts.total()},
-                            {"active_parameters", counts.active()},
-                            {"layers", model.all_layers()},
-                            {"hidden", model.hidden},
-                            {"heads", model.heads},
-                            {"kv_heads", model.kv_heads},
-                            {"experts", model.experts.count},
-                            {"vocabulary", model.vocabulary},
-                            {"max_positions", model.max_positions}});
-    listed.table.add({name, parameters_text(counts.total()),
-                      model.has_experts() ? parameters_text(counts.active()) : "all",
-                      std::to_string(model.all_layers()), std::to_string(model.hidden), std::to_string(model.heads),
-                      std::to_string(model.max_positions), model.title});
+    add_model(listed, name);
+    if (!with_ids) continue;
+    for (const std::string& id : published_ids(name)) {
+      add_model(listed, id);
+      listed.items.back()["alias"] = alias_json(*find_alias(id));
+    }
   }
   return listed;
 }
@@ -112,26 +122,26 @@ Listed flags() {
 
 struct List {
   std::string_view name;
-  Listed (*make)();
+  Listed (*make)(bool all);
 };
 constexpr std::array<List, 12> lists = {{{"models", models},
-                                         {"machines", list_machines},
-                                         {"gpus", list_gpus},
-                                         {"drives", list_drives},
-                                         {"hosts", list_hosts},
-                                         {"networks", list_networks},
-                                         {"techniques", all_techniques},
-                                         {"schedules", [] { return words(schedule_words()); }},
-                                         {"allocators", [] { return words(allocator_words()); }},
-                                         {"optimizers", [] { return words(optimizer_words()); }},
-                                         {"precisions", [] { return words(precision_words()); }},
-                                         {"flags", flags}}};
+                                         {"machines", [](bool) { return list_machines(); }},
+                                         {"gpus", [](bool) { return list_gpus(); }},
+                                         {"drives", [](bool) { return list_drives(); }},
+                                         {"hosts", [](bool) { return list_hosts(); }},
+                                         {"networks", [](bool) { return list_networks(); }},
+                                         {"techniques", [](bool) { return all_techniques(); }},
+                                         {"schedules", [](bool) { return words(schedule_words()); }},
+                                         {"allocators", [](bool) { return words(allocator_words()); }},
+                                         {"optimizers", [](bool) { return words(optimizer_words()); }},
+                                         {"precisions", [](bool) { return words(precision_words()); }},
+                                         {"flags", [](bool) { return flags(); }}}};
 
-void run_list(const Context& context, std::string_view name) {
+void run_list(const Context& context, std::string_view name, bool all) {
   for (const List& list : lists) {
     if (list.name != name) continue;
-    if (context.markdown() && list.make == flags) return print(launch_markdown());
-    const Listed listed = list.make();
+    if (context.markdown() && name == "flags") return print(launch_markdown());
+    const Listed listed = list.make(all);
     if (!context.json()) return print(context, listed.table);
     Json document = json_document("spillway.list");
     document["list"] = name;
@@ -143,6 +153,12 @@ void run_list(const Context& context, std::string_view name) {
 
 }  // namespace
 
+Json alias_json(const ModelAlias& alias) {
+  std::vector<std::string> overrides = alias.overrides;
+  if (alias.is_nf4) overrides.emplace_back("base_weights=nf4_double");
+  return {{"id", alias.id}, {"shape", alias.shape}, {"overrides", overrides}};
+}
+
 void add_list_command(Command& app, Context& context) {
   std::vector<std::string> names;
   std::string type;
@@ -152,8 +168,10 @@ void add_list_command(Command& app, Context& context) {
   }
   Command* command = app.add_subcommand("list", "What a scenario can name: models, machines, techniques, ...");
   const auto wanted = std::make_shared<std::string>();
+  const auto all = std::make_shared<bool>(false);
   command->add_option("WHAT", *wanted, "what to list: " + type)->required()->choices(names);
-  command->callback([&context, wanted] { run_list(context, *wanted); });
+  command->add_flag("--all", *all, "of models, also the Hugging Face ids whose shape is known");
+  command->callback([&context, wanted, all] { run_list(context, *wanted, *all); });
 }
 
 }  // namespace spillway::cli

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output/table.h"
+#include "models/spec/model_alias.h"
 
 namespace spillway::cli {
 
@@ -18,5 +19,8 @@ Listed list_gpus();
 Listed list_drives();
 Listed list_hosts();
 Listed list_networks();
+
+// A published model's id, the bundled shape it has and what of that is otherwise.
+nlohmann::ordered_json alias_json(const ModelAlias& alias);
 
 }  // namespace spillway::cli

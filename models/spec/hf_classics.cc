@@ -1,4 +1,4 @@
-// GPT-2, OPT, MPT, GPT-NeoX, BERT, RoBERTa, ViT and T5.
+// GPT-2, OPT, MPT, GPT-NeoX, GPT-J, Falcon, Phi, BERT, RoBERTa, ViT and T5.
 #include "models/spec/hf_readers.h"
 
 #include <fmt/format.h>
@@ -93,6 +93,51 @@ void read_gpt_neox(const HfObject& config, ModelSpec& spec) {
   set_attention_bias(config, spec, true);
   spec.feed_forward_bias = true;
   finish_gpt_shape(spec);
+}
+
+// One norm for attention and feed-forward block, or in the 40b kind one each.
+void read_falcon(const HfObject& config, ModelSpec& spec) {
+  const bool is_wide = config.flag("new_decoder_architecture", false);
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required("hidden_size");
+  spec.layers = config.required("num_hidden_layers");
+  spec.heads = config.required("num_attention_heads");
+  spec.feed_forward = config.integer("ffn_hidden_size", 4 * spec.hidden);
+  spec.max_positions = config.integer("max_position_embeddings", 2048);
+  spec.positions = config.flag("alibi", false) ? Positions::alibi : Positions::rotary;
+  read_plain_activation(config, spec, "activation", "gelu");
+  spec.tied_embeddings = config.flag("tie_word_embeddings", true);
+  spec.dropout = config.number("hidden_dropout", 0, 0, 1);
+  spec.attention_dropout = config.number("attention_dropout", 0, 0, 1);
+  set_all_biases(spec, config.flag("bias", false));
+  finish_gpt_shape(spec);
+  if (is_wide)
+    spec.kv_heads = config.integer("num_kv_heads", spec.heads);
+  else if (config.flag("multi_query", true))
+    spec.kv_heads = 1;
+  const bool has_two_norms = config.integer("num_ln_in_parallel_attn", is_wide ? 2 : 1) == 2;
+  if (is_wide || config.flag("parallel_attn", true))
+    spec.block_layout = is_wide && has_two_norms ? BlockLayout::parallel : BlockLayout::parallel_one_norm;
+}
+
+void read_phi(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {0, 0, 2048, false});
+  read_plain_activation(config, spec, "hidden_act", "gelu_new");
+  read_dropouts(config, spec, "embd_pdrop", "resid_pdrop", "attention_dropout", 0, 0);
+  spec.norm = NormKind::layer_norm;
+  spec.block_layout = BlockLayout::parallel_one_norm;
+  if (config.flag("qk_layernorm", false)) config.unsupported("qk_layernorm", "Phi with norms of queries and keys");
+  set_all_biases(spec, true);
+  spec.head_bias = true;
+}
+
+void read_gptj(const HfObject& config, ModelSpec& spec) {
+  read_gpt2(config, spec);
+  spec.positions = Positions::rotary;
+  spec.block_layout = BlockLayout::parallel_one_norm;
+  spec.tied_embeddings = config.flag("tie_word_embeddings", false);
+  spec.fused_qkv = spec.qkv_bias = spec.output_bias = false;
+  spec.head_bias = true;
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #include "models/spec/hf_config.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <vector>
 
@@ -24,24 +25,44 @@ struct Architecture {
 
 const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> all = {
+      {"bailing_moe", {"BailingMoeForCausalLM"}, hf::read_bailing_moe},
+      {"bailing_moe_v2", {"BailingMoeV2ForCausalLM"}, hf::read_bailing_moe},
       {"bert", {"BertForPreTraining", "BertForMaskedLM"}, hf::read_bert},
       {"cohere", {"CohereForCausalLM"}, hf::read_cohere},
+      {"cohere2", {"Cohere2ForCausalLM"}, hf::read_cohere2},
+      {"dbrx", {"DbrxForCausalLM"}, hf::read_dbrx},
       {"deepseek", {"DeepseekForCausalLM"}, hf::read_deepseek_moe},
       {"deepseek_v2", {"DeepseekV2ForCausalLM"}, hf::read_deepseek_v2},
       {"deepseek_v3", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
       {"deepseek_v32", {"DeepseekV32ForCausalLM"}, hf::read_deepseek_v32},
+      {"ernie4_5", {"Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"}, hf::read_ernie},
+      {"ernie4_5_moe", {"Ernie4_5_MoeForCausalLM"}, hf::read_ernie_moe},
+      {"exaone4", {"Exaone4ForCausalLM"}, hf::read_exaone4},
+      {"falcon", {"FalconForCausalLM"}, hf::read_falcon},
       {"gemma", {"GemmaForCausalLM"}, hf::read_gemma},
       {"gemma2", {"Gemma2ForCausalLM"}, hf::read_gemma2},
       {"gemma3_text", {"Gemma3ForCausalLM"}, hf::read_gemma3},
+      {"glm", {"GlmForCausalLM"}, hf::read_glm},
+      {"glm4", {"Glm4ForCausalLM"}, hf::read_glm4},
       {"glm4_moe", {"Glm4MoeForCausalLM"}, hf::read_glm4_moe},
+      {"glm4_moe_lite", {"Glm4MoeLiteForCausalLM"}, hf::read_deepseek_v3},
+      {"glm_moe_dsa", {"GlmMoeDsaForCausalLM"}, hf::read_deepseek_v32},
       {"gpt2", {"GPT2LMHeadModel"}, hf::read_gpt2},
       {"gpt_neox", {"GPTNeoXForCausalLM"}, hf::read_gpt_neox},
       {"gpt_oss", {"GptOssForCausalLM"}, hf::read_gpt_oss},
+      {"gptj", {"GPTJForCausalLM"}, hf::read_gptj},
       {"granite", {"GraniteForCausalLM"}, hf::read_llama},
+      {"granitemoe", {"GraniteMoeForCausalLM"}, hf::read_granite_moe},
+      {"hunyuan_v1_dense", {"HunYuanDenseV1ForCausalLM"}, hf::read_hunyuan},
+      {"hunyuan_v1_moe", {"HunYuanMoEV1ForCausalLM"}, hf::read_hunyuan_moe},
+      {"internlm2", {"InternLM2ForCausalLM"}, hf::read_internlm2},
+      {"internlm3", {"InternLM3ForCausalLM"}, hf::read_internlm3},
       {"kimi_k2", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
       {"llama", {"LlamaForCausalLM", "LLaMAForCausalLM"}, hf::read_llama},
       {"llama4_text", {"Llama4ForCausalLM"}, hf::read_llama4},
+      {"mimo", {"MiMoForCausalLM"}, hf::read_qwen2},
       {"minimax_m2", {"MiniMaxM2ForCausalLM"}, hf::read_minimax_m2},
+      {"ministral3", {"Ministral3ForCausalLM"}, hf::read_ministral3},
       {"mistral", {"MistralForCausalLM"}, hf::read_mistral},
       {"mixtral", {"MixtralForCausalLM"}, hf::read_mixtral},
       {"mpt", {"MPTForCausalLM", "MptForCausalLM"}, hf::read_mpt},
@@ -50,13 +71,27 @@ const std::vector<Architecture>& architectures() {
       {"olmo3", {"Olmo3ForCausalLM"}, hf::read_olmo3},
       {"olmoe", {"OlmoeForCausalLM"}, hf::read_olmoe},
       {"opt", {"OPTForCausalLM"}, hf::read_opt},
+      {"phi", {"PhiForCausalLM"}, hf::read_phi},
       {"phi3", {"Phi3ForCausalLM"}, hf::read_phi3},
+      {"phimoe", {"PhiMoEForCausalLM", "PhimoeForCausalLM"}, hf::read_phimoe},
       {"qwen2", {"Qwen2ForCausalLM"}, hf::read_qwen2},
+      {"qwen2_5_omni_text", {}, hf::read_qwen2},
+      {"qwen2_5_vl", {"Qwen2_5_VLForConditionalGeneration"}, hf::read_qwen2},
+      {"qwen2_5_vl_text", {}, hf::read_qwen2},
       {"qwen2_moe", {"Qwen2MoeForCausalLM"}, hf::read_qwen2_moe},
+      {"qwen2_vl", {"Qwen2VLForConditionalGeneration"}, hf::read_qwen2},
+      {"qwen2_vl_text", {}, hf::read_qwen2},
       {"qwen3", {"Qwen3ForCausalLM"}, hf::read_qwen3},
+      {"qwen3_5_moe_text", {"Qwen3_5MoeForCausalLM"}, hf::read_qwen3_5_moe},
+      {"qwen3_5_text", {"Qwen3_5ForCausalLM"}, hf::read_qwen3_5},
       {"qwen3_moe", {"Qwen3MoeForCausalLM"}, hf::read_qwen3_moe},
       {"qwen3_next", {"Qwen3NextForCausalLM"}, hf::read_qwen3_next},
+      {"qwen3_omni_moe_text", {}, hf::read_qwen3_moe},
+      {"qwen3_vl_moe_text", {}, hf::read_qwen3_moe},
+      {"qwen3_vl_text", {}, hf::read_qwen3},
       {"roberta", {"RobertaForMaskedLM"}, hf::read_roberta},
+      {"seed_oss", {"SeedOssForCausalLM"}, hf::read_seed_oss},
+      {"smollm3", {"SmolLM3ForCausalLM"}, hf::read_smollm3},
       {"starcoder2", {"Starcoder2ForCausalLM"}, hf::read_starcoder2},
       {"t5", {"T5ForConditionalGeneration", "T5WithLMHeadModel"}, hf::read_t5},
       {"vit", {"ViTForImageClassification"}, hf::read_vit},
@@ -64,27 +99,126 @@ const std::vector<Architecture>& architectures() {
   return all;
 }
 
-const Architecture& architecture_of(const HfObject& config) {
-  const std::string wanted_class = config.size("architectures") > 0 ? config.text_at("architectures", 0) : "";
-  const std::string type = config.text("model_type", "");
+// By what their names begin with; the first row that fits.
+struct Unmodelled {
+  std::string_view model_type, needs, nearest;
+};
+constexpr std::array<Unmodelled, 27> unmodelled = {{
+    {"apertus", "an activation with weights of its own", "llama"},
+    {"arcee", "squared ReLUs", "llama"},
+    {"bamba", "Mamba-2 layers", "qwen3_next"},
+    {"bloom", "a norm behind the embedding", "mpt"},
+    {"deepseek_v4", "attention over compressed keys, and a residual stream several times as wide", "deepseek_v32"},
+    {"falcon_h1", "Mamba-2 beside attention in each layer", "qwen3_next"},
+    {"gemma3n", "inputs of its own for each layer", "gemma3_text"},
+    {"gemma4", "layers whose heads have two widths", "gemma3_text"},
+    {"gpt_neo", "windows that begin with the second layer", "gpt2"},
+    {"granitemoehybrid", "Mamba-2 layers", "qwen3_next"},
+    {"jamba", "Mamba layers", "qwen3_next"},
+    {"kimi_k3", "a delta rule with a gate for each channel", "qwen3_next"},
+    {"kimi_linear", "a delta rule with a gate for each channel", "qwen3_next"},
+    {"lfm2", "gated short convolutions", "qwen3_next"},
+    {"longcat_flash", "two attentions a layer, and experts that do nothing", "deepseek_v3"},
+    {"mamba2", "Mamba-2 layers", "qwen3_next"},
+    {"mimo_v2_flash", "layers whose windows have other key heads", "gpt_oss"},
+    {"minimax_m3", "attention to chosen blocks", "minimax_m2"},
+    {"mllama", "cross-attention to images", "llama"},
+    {"modernbert", "gated encoders with windows", "bert"},
+    {"nemotron-nas", "layers of different sizes", "llama"},
+    {"nemotron_h", "Mamba-2 layers", "qwen3_next"},
+    {"nemotron", "squared ReLUs", "llama"},
+    {"olmo", "norms without weights", "olmo2"},
+    {"step3p7", "layers whose windows have other heads", "gpt_oss"},
+    {"t5gemma", "an encoder of Gemma's layers", "t5"},
+    {"zamba2", "Mamba-2 layers", "qwen3_next"},
+}};
+
+std::string first_class(const HfObject& config) {
+  return config.size("architectures") > 0 ? config.text_at("architectures", 0) : "";
+}
+
+// What transformers' classes have where a text model's part of a configuration leaves a size out.
+const nlohmann::json* usual_sizes(const std::string& type) {
+  static const auto sizes = [](int hidden, int feed_forward, int layers, int heads, int vocabulary) {
+    return nlohmann::json{{"hidden_size", hidden},
+                          {"intermediate_size", feed_forward},
+                          {"num_hidden_layers", layers},
+                          {"num_attention_heads", heads},
+                          {"vocab_size", vocabulary}};
+  };
+  static const nlohmann::json gemma3 = sizes(2304, 9216, 26, 8, 262'208), llama = sizes(4096, 11'008, 32, 32, 32'000),
+                              mistral = sizes(4096, 14'336, 32, 32, 32'000);
+  if (type == "gemma3_text") return &gemma3;
+  if (type == "llama") return &llama;
+  return type == "mistral" ? &mistral : nullptr;
+}
+
+// The text model's part of a configuration of several, and what holds it beside the other parts. Of one part it is
+// both.
+struct Parts {
+  HfObject whole, text;
+  std::string type;
+  bool is_one;
+};
+
+Parts parts_of(const HfObject& whole) {
+  const std::string type = whole.text("model_type", "");
+  if (whole.has("thinker_config")) return parts_of(whole.object("thinker_config"));
+  for (const char* key : {"text_config", "llm_config", "language_config"}) {
+    if (!whole.has(key)) continue;
+    const std::string text_type = whole.object(key).text("model_type", type + "_text");
+    return {whole, whole.object(key, usual_sizes(text_type)), text_type, false};
+  }
+  return {whole, whole, type, true};
+}
+
+const Architecture& architecture_of(const Parts& parts) {
+  const HfObject& config = parts.text;
+  const std::string wanted_class = first_class(parts.whole);
+  const std::string& type = parts.type;
   std::vector<std::string> types;
   for (const Architecture& candidate : architectures()) {
     types.emplace_back(candidate.model_type);
     const bool knows_class =
         std::find(candidate.classes.begin(), candidate.classes.end(), wanted_class) != candidate.classes.end();
     if (type.empty() ? knows_class : type == candidate.model_type) {
-      if (!wanted_class.empty() && !knows_class)
-        config.fail("architectures", fmt::format("\"{}\" is not modelled", wanted_class),
-                    fmt::format("for \"{}\" spillway knows {}", type, fmt::join(candidate.classes, ", ")));
+      const bool generates = wanted_class.find("Classification") == std::string::npos;
+      if (!wanted_class.empty() && !(parts.is_one ? knows_class : generates))
+        parts.whole.fail("architectures", fmt::format("\"{}\" is not modelled", wanted_class),
+                         fmt::format("for \"{}\" spillway knows {}", type, fmt::join(candidate.classes, ", ")));
       return candidate;
     }
   }
-  if (config.has("text_config"))
-    config.fail("model_type", fmt::format("\"{}\", a model of several parts, is not modelled", type),
-                "write the object under text_config to a file of its own and give that");
   if (type.empty()) config.fail("architectures", fmt::format("\"{}\" is not modelled", wanted_class), "add model_type");
+  for (const Unmodelled& each : unmodelled)
+    if (type.starts_with(each.model_type))
+      config.fail("model_type", fmt::format("\"{}\" needs {}: not modelled", type, each.needs),
+                  fmt::format("the nearest type that is read: {}", each.nearest));
   config.fail("model_type", fmt::format("\"{}\" is not modelled", type),
               suggest(type, types, fmt::format("spillway reads {}", fmt::join(types, ", "))));
+}
+
+// Parameters of a vision transformer and of what leads from it into the text: matrices, biases and norms of its layers,
+// patches, positions; 0 where there is none, or its sizes aren't said in a known way.
+std::int64_t tower_parameters(const Parts& parts, const ModelSpec& spec) {
+  const HfObject vision = parts.whole.object("vision_config");
+  const std::int64_t width = vision.integer_of({"embed_dim", "vt_hidden_size", "hidden_size"}, 0);
+  const std::int64_t layers = vision.integer_of({"depth", "vt_num_hidden_layers", "num_hidden_layers"}, 0);
+  if (width == 0 || layers == 0) return 0;
+  const auto usual = static_cast<std::int64_t>(vision.number("mlp_ratio", 4, 0, 64) * static_cast<double>(width));
+  const std::int64_t inner = vision.integer_of({"vt_intermediate_size", "intermediate_size"}, usual);
+  const std::string kind = vision.text("model_type", parts.whole.text("model_type", ""));
+  const std::int64_t matrices = kind.starts_with("qwen2_5") || kind == "pixtral" ? 3 : 2;
+  const std::int64_t patch = vision.integer_of({"patch_size", "spatial_patch_size"}, 14);
+  const std::int64_t pixels = vision.integer_of({"in_channels", "in_chans", "num_channels"}, 3) * patch * patch *
+                              vision.integer("temporal_patch_size", 1);
+  const std::int64_t side = vision.integer("image_size", 0, 0) / std::max<std::int64_t>(1, patch);
+  const std::int64_t positions = vision.integer_of({"num_position_embeddings"}, side * side);
+  const std::int64_t merged = vision.integer_of({"spatial_merge_size"}, parts.whole.integer("spatial_merge_size", 1));
+  const std::int64_t entering = width * merged * merged;
+  const std::int64_t bridge = (merged > 1 ? entering * entering : 0) + entering * spec.hidden;
+  const std::int64_t layer = 4 * width * width + matrices * width * inner + 9 * width + (matrices - 1) * inner;
+  return layers * layer + width * (pixels + positions) + bridge * (1 + vision.size("deepstack_visual_indexes"));
 }
 
 // Ranges that the readers leave to one place; those of docs/schemas/model.schema.json.
@@ -133,13 +267,21 @@ bool is_hf_config(const nlohmann::ordered_json& json) {
 }
 
 ModelSpec read_hf_config(const nlohmann::json& json, const std::string& file) {
-  const HfObject config(json, file);
-  const Architecture& architecture = architecture_of(config);
+  const Parts parts = parts_of(HfObject(json, file));
+  const HfObject& config = parts.text;
+  const Architecture& architecture = architecture_of(parts);
   ModelSpec spec;
   spec.name = name_of(file);
-  spec.title = config.text("_name_or_path", spec.name);
+  spec.title = parts.whole.text("_name_or_path", spec.name);
   spec.source = fmt::format("Hugging Face configuration of a {} model", architecture.model_type);
   architecture.read(config, spec);
+  if (!parts.is_one) spec.tied_embeddings = parts.whole.flag("tie_word_embeddings", spec.tied_embeddings);
+  spec.held_parameters = tower_parameters(parts, spec);
+  for (const char* part : {"vision_config", "audio_config"})
+    if (parts.whole.has(part) && (part[0] == 'a' || spec.held_parameters == 0))
+      spec.notes.push_back(fmt::format("{}: text only, the part under {} is not counted", spec.title, part));
+  if (config.integer_of({"mtp_num_hidden_layers", "num_nextn_predict_layers"}, 0) > 0)
+    spec.notes.push_back(spec.title + ": its layers of multi-token prediction are left out");
   check_ranges(config, spec);
   if (const auto fault = shape_fault(spec))
     config.fail("", fmt::format("{} (as {} of a model file)", fault->cause, fault->key), "correct the configuration");

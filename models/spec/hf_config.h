@@ -1,11 +1,10 @@
-// Hugging Face config.json to ModelSpec: one reader per "model_type".
+// Hugging Face config.json to ModelSpec: one reader per "model_type", the table of hf_config.cc.
 //
-// Supported: bert, cohere, deepseek, deepseek_v2, deepseek_v3 (and kimi_k2), gemma, gemma2, gemma3_text, gpt2,
-// gpt_neox, granite, llama, mistral, mixtral, mpt, mt5, olmo2, olmo3, olmoe, opt, phi3, qwen2, qwen2_moe, qwen3,
-// qwen3_moe, roberta, starcoder2, t5, vit. Sizes (layers, widths, heads, vocabulary, experts, ranks) must be there; any
-// other missing key has the default that the transformers library (4.5x) documents for that configuration class. Keys
-// that don't change shapes (rope_theta, quantization_config, ...) are ignored; those that change the model in a way
-// spillway does not know are refused.
+// Sizes (layers, widths, heads, vocabulary, experts, ranks) must be there; any other missing key has the default that
+// the transformers library (4.5x) documents for that configuration class. Of a configuration of several parts
+// (text_config beside vision_config) the text model is read, there with the class's sizes too; the tower's parameters
+// are held_parameters. Keys that don't change shapes (rope_theta, quantization_config, ...) are ignored; those that
+// change the model in a way spillway does not know are refused.
 #pragma once
 
 #include <string>

@@ -38,12 +38,10 @@ void read_dropouts(const HfObject& config, ModelSpec& spec, const char* embeddin
     config.unsupported(embedding, fmt::format("another dropout than \"{}\"", residual));
 }
 
-namespace {
-
 void read_llama_shape(const HfObject& config, ModelSpec& spec, const Defaults& defaults) {
   spec.vocabulary = config.required("vocab_size");
   spec.hidden = config.required("hidden_size");
-  spec.feed_forward = config.required("intermediate_size");
+  spec.feed_forward = config.required(defaults.width);
   spec.layers = config.required("num_hidden_layers");
   spec.heads = config.required("num_attention_heads");
   const bool every_head = defaults.kv_heads == 0 || config.mentions("num_key_value_heads");
@@ -58,7 +56,6 @@ void read_llama_shape(const HfObject& config, ModelSpec& spec, const Defaults& d
   spec.attention_dropout = config.number("attention_dropout", 0, 0, 1);
 }
 
-// "layer_types" names each layer's attention; else `every`-th layers are global (0: none).
 void read_window(const HfObject& config, ModelSpec& spec, std::int64_t window, std::int64_t every) {
   spec.attention_window = config.integer("sliding_window", window, 0);
   if (config.mentions("sliding_window") && !config.has("sliding_window")) spec.attention_window = 0;
@@ -82,8 +79,6 @@ void read_window(const HfObject& config, ModelSpec& spec, std::int64_t window, s
     if (global[static_cast<std::size_t>(layer)] != (spec.window_of(layer) == 0))
       config.unsupported("layer_types", "a pattern without a period");
 }
-
-}  // namespace
 
 void set_attention_bias(const HfObject& config, ModelSpec& spec, bool fallback) {
   spec.qkv_bias = spec.output_bias = config.flag("attention_bias", fallback);
@@ -228,11 +223,15 @@ void read_qwen3_moe(const HfObject& config, ModelSpec& spec) {
   read_qwen_experts(config, spec, false);
 }
 
-// Layers are of the kind that full_attention_interval says, or that layer_types lists at such an interval.
-void read_qwen3_next(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {2, 256, 32'768, false});
+namespace {
+
+// Softmax attention in the layers that full_attention_interval says, or that layer_types lists at such an interval, a
+// gated delta rule in the others.
+void read_delta_rule_shape(const HfObject& config, ModelSpec& spec, const char* width) {
+  read_llama_shape(config, spec, {2, 256, 32'768, false, width});
   set_attention_bias(config, spec);
-  spec.query_key_norm = spec.attention_gate = true;
+  spec.query_key_norm = true;
+  spec.attention_gate = config.flag("attn_output_gate", true);
   spec.linear = {.key_heads = config.required("linear_num_key_heads"),
                  .value_heads = config.required("linear_num_value_heads"),
                  .key_dim = config.required("linear_key_head_dim"),
@@ -242,8 +241,22 @@ void read_qwen3_next(const HfObject& config, ModelSpec& spec) {
   for (std::int64_t i = 0; i < config.size("layer_types"); ++i)
     if ((config.text_at("layer_types", i) == "linear_attention") != spec.is_linear(i))
       config.unsupported("layer_types", "layers of softmax attention elsewhere than at an interval");
+}
+
+}  // namespace
+
+void read_qwen3_next(const HfObject& config, ModelSpec& spec) {
+  read_delta_rule_shape(config, spec, "intermediate_size");
   read_qwen_experts(config, spec, true);
 }
+
+// All layers have experts, and no width but theirs is said.
+void read_qwen3_5_moe(const HfObject& config, ModelSpec& spec) {
+  read_delta_rule_shape(config, spec, "moe_intermediate_size");
+  read_qwen_experts(config, spec, true);
+}
+
+void read_qwen3_5(const HfObject& config, ModelSpec& spec) { read_delta_rule_shape(config, spec, "intermediate_size"); }
 
 void read_olmoe(const HfObject& config, ModelSpec& spec) {
   read_llama_shape(config, spec, {0, 0, 4096, false});

@@ -18,8 +18,8 @@ const Json& empty_object() {
 
 }  // namespace
 
-HfObject::HfObject(const Json& json, std::string file, std::string place)
-    : json_(json), file_(std::move(file)), place_(std::move(place)) {
+HfObject::HfObject(const Json& json, std::string file, std::string place, const Json* defaults)
+    : json_(json), file_(std::move(file)), place_(std::move(place)), defaults_(defaults) {
   if (!json_.is_object()) fail("", "not an object", "give the config.json as it was published");
 }
 
@@ -33,7 +33,10 @@ void HfObject::unsupported(std::string_view key, const std::string& what) const 
 
 const Json* HfObject::find(const char* key) const {
   const auto found = json_.find(key);
-  return found == json_.end() || found->is_null() ? nullptr : &*found;
+  if (found != json_.end()) return found->is_null() ? nullptr : &*found;
+  if (defaults_ == nullptr) return nullptr;
+  const auto usual = defaults_->find(key);
+  return usual == defaults_->end() ? nullptr : &*usual;
 }
 
 bool HfObject::has(const char* key) const { return find(key) != nullptr; }
@@ -76,9 +79,24 @@ std::string HfObject::text(const char* key, const std::string& fallback) const {
   return value->get<std::string>();
 }
 
-HfObject HfObject::object(const char* key) const {
+HfObject HfObject::object(const char* key, const Json* defaults) const {
   const Json* value = find(key);
-  return {value == nullptr ? empty_object() : *value, file_, place_ + "/" + key};
+  return {value == nullptr ? empty_object() : *value, file_, place_ + "/" + key, defaults};
+}
+
+std::int64_t HfObject::integer_of(std::initializer_list<const char*> keys, std::int64_t fallback) const {
+  for (const char* key : keys)
+    if (has(key)) return integer(key, fallback, 0);
+  return fallback;
+}
+
+std::int64_t HfObject::alike(const char* key, std::int64_t fallback) const {
+  const Json* value = find(key);
+  if (value == nullptr || !value->is_array() || value->empty()) return integer(key, fallback, 0);
+  for (const Json& each : *value)
+    if (each != value->front()) unsupported(key, "a list of different numbers");
+  const Json first = {{key, value->front()}};
+  return HfObject(first, file_, place_).integer(key, fallback, 0);
 }
 
 std::int64_t HfObject::size(const char* key) const {

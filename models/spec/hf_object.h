@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -12,8 +13,9 @@ namespace spillway::models {
 
 class HfObject {
  public:
-  // `json` must outlive the object; `place` is "" at the top.
-  HfObject(const nlohmann::json& json, std::string file, std::string place = "");
+  // `json` and `defaults`, which has what `json` leaves out, must outlive the object; `place` is "" at the top.
+  HfObject(const nlohmann::json& json, std::string file, std::string place = "",
+           const nlohmann::json* defaults = nullptr);
 
   [[noreturn]] void fail(std::string_view key, const std::string& cause, const std::string& remedy) const;
   // For settings that are read but not modelled.
@@ -27,7 +29,12 @@ class HfObject {
   [[nodiscard]] double number(const char* key, double fallback, double low, double below) const;
   [[nodiscard]] bool flag(const char* key, bool fallback) const;
   [[nodiscard]] std::string text(const char* key, const std::string& fallback) const;
-  [[nodiscard]] HfObject object(const char* key) const;  // empty when missing
+  // Empty when missing.
+  [[nodiscard]] HfObject object(const char* key, const nlohmann::json* defaults = nullptr) const;
+  // What the first of the keys has that is there.
+  [[nodiscard]] std::int64_t integer_of(std::initializer_list<const char*> keys, std::int64_t fallback) const;
+  // One number, or a list of equal ones, a layer each.
+  [[nodiscard]] std::int64_t alike(const char* key, std::int64_t fallback) const;
   // Elements of a list or keys of an object; 0 when missing.
   [[nodiscard]] std::int64_t size(const char* key) const;
   [[nodiscard]] std::string text_at(const char* key, std::int64_t index) const;  // of a list of texts
@@ -37,6 +44,7 @@ class HfObject {
 
   const nlohmann::json& json_;
   std::string file_, place_;
+  const nlohmann::json* defaults_;
 };
 
 }  // namespace spillway::models

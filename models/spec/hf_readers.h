@@ -14,6 +14,7 @@ namespace spillway::models::hf {
 struct Defaults {
   std::int64_t kv_heads, head_dim, positions;
   bool tied;
+  const char* width = "intermediate_size";  // the key of the feed-forward width
 };
 
 // The activation under `key`, of a plain or a gated feed-forward block.
@@ -23,6 +24,9 @@ Activation gated_activation(const HfObject& config, const char* key, const std::
 void read_dropouts(const HfObject& config, ModelSpec& spec, const char* embedding, const char* residual,
                    const char* attention, double fallback, double attention_fallback);
 void set_attention_bias(const HfObject& config, ModelSpec& spec, bool fallback = false);
+void read_llama_shape(const HfObject& config, ModelSpec& spec, const Defaults& defaults);
+// "layer_types" names each layer's attention; else `every`-th layers are global (0: none).
+void read_window(const HfObject& config, ModelSpec& spec, std::int64_t window, std::int64_t every);
 
 // RMSNorm, rotary positions, gated feed-forward and their descendants: hf_llama.cc.
 void read_llama(const HfObject& config, ModelSpec& spec);
@@ -41,6 +45,8 @@ void read_mixtral(const HfObject& config, ModelSpec& spec);
 void read_qwen2_moe(const HfObject& config, ModelSpec& spec);
 void read_qwen3_moe(const HfObject& config, ModelSpec& spec);
 void read_qwen3_next(const HfObject& config, ModelSpec& spec);
+void read_qwen3_5(const HfObject& config, ModelSpec& spec);
+void read_qwen3_5_moe(const HfObject& config, ModelSpec& spec);
 void read_olmoe(const HfObject& config, ModelSpec& spec);
 void read_deepseek_moe(const HfObject& config, ModelSpec& spec);
 void read_deepseek_v2(const HfObject& config, ModelSpec& spec);
@@ -51,7 +57,29 @@ void read_glm4_moe(const HfObject& config, ModelSpec& spec);
 void read_minimax_m2(const HfObject& config, ModelSpec& spec);
 void read_llama4(const HfObject& config, ModelSpec& spec);
 
+// Those with other switches or other names for their experts: hf_variants.cc.
+void read_ministral3(const HfObject& config, ModelSpec& spec);
+void read_internlm2(const HfObject& config, ModelSpec& spec);
+void read_internlm3(const HfObject& config, ModelSpec& spec);
+void read_ernie(const HfObject& config, ModelSpec& spec);
+void read_ernie_moe(const HfObject& config, ModelSpec& spec);
+void read_hunyuan(const HfObject& config, ModelSpec& spec);
+void read_hunyuan_moe(const HfObject& config, ModelSpec& spec);
+void read_bailing_moe(const HfObject& config, ModelSpec& spec);
+void read_seed_oss(const HfObject& config, ModelSpec& spec);
+void read_smollm3(const HfObject& config, ModelSpec& spec);
+void read_exaone4(const HfObject& config, ModelSpec& spec);
+void read_cohere2(const HfObject& config, ModelSpec& spec);
+void read_glm(const HfObject& config, ModelSpec& spec);
+void read_glm4(const HfObject& config, ModelSpec& spec);
+void read_phimoe(const HfObject& config, ModelSpec& spec);
+void read_granite_moe(const HfObject& config, ModelSpec& spec);
+void read_dbrx(const HfObject& config, ModelSpec& spec);
+
 // The rest: hf_classics.cc.
+void read_falcon(const HfObject& config, ModelSpec& spec);
+void read_phi(const HfObject& config, ModelSpec& spec);
+void read_gptj(const HfObject& config, ModelSpec& spec);
 void read_gpt2(const HfObject& config, ModelSpec& spec);
 void read_opt(const HfObject& config, ModelSpec& spec);
 void read_mpt(const HfObject& config, ModelSpec& spec);

@@ -87,6 +87,11 @@ void describe_shape(ModelSpec& spec, FieldVisitor& visitor) {
                    .max = 4096,
                    .about = "Layer i has no window if (i + 1) is a multiple; 0: all layers have it."},
                   spec.global_every);
+  fields::integer(visitor,
+                  {.key = "held_parameters",
+                   .max = 0x1p50,
+                   .about = "Of other parts, as a vision tower: held frozen in 16 bits and not run."},
+                  spec.held_parameters);
 }
 
 void describe(LatentAttention& latent, FieldVisitor& visitor) {

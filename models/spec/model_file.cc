@@ -1,6 +1,7 @@
 // Model files: JSON to ModelSpec with every check, and where the bundled ones lie.
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -8,17 +9,21 @@
 
 #include "base/data_folder.h"
 #include "base/field_reader.h"
+#include "base/field_setter.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
 #include "base/read_file.h"
 #include "models/spec/hf_config.h"
+#include "models/spec/model_alias.h"
 #include "models/spec/model_check.h"
 #include "models/spec/model_fields.h"
 #include "models/spec/model_spec.h"
 
 namespace spillway::models {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::uint64_t largest_file = 16U << 20U;
 
@@ -50,7 +55,7 @@ ModelSpec read_model(const nlohmann::ordered_json& root, const std::string& file
   describe(spec, reader);
   reader.finish();
   throw_first(problems, file);
-  spec.name = std::filesystem::path(file).stem().string();
+  spec.name = fs::path(file).stem().string();
   complete(spec, reader, file);
   if (const auto fault = shape_fault(spec)) fail(file, fault->key, fault->cause, fault->remedy);
   if (!reader.gave("/parameters")) return spec;
@@ -61,41 +66,136 @@ ModelSpec read_model(const nlohmann::ordered_json& root, const std::string& file
   return spec;
 }
 
+// Python's json writes NaN, Infinity and -Infinity where numbers stand; here they become texts, which no number is.
+std::string without_endless_numbers(std::string_view text) {
+  std::string plain;
+  bool in_text = false;
+  while (!text.empty()) {
+    std::size_t taken = 1;
+    if (in_text && text.front() == '\\') {
+      taken = std::min<std::size_t>(2, text.size());
+    } else if (text.front() == '"') {
+      in_text = !in_text;
+    } else if (!in_text) {
+      for (const std::string_view word : {"NaN", "Infinity", "-Infinity"})
+        if (text.starts_with(word)) taken = word.size();
+    }
+    const std::string_view part = text.substr(0, taken);
+    plain += taken > 2 ? fmt::format("\"{}\"", part) : std::string(part);
+    text.remove_prefix(taken);
+  }
+  return plain;
+}
+
+bool lies_at(const std::string& path) {
+  std::error_code error;
+  const bool is_there = fs::exists(path, error);
+  // What can't be looked at is opened, which says why.
+  return is_there || (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory &&
+                      error != std::errc::filename_too_long);
+}
+
+std::optional<std::string> bundled_file(const std::string& name) {
+  for (const std::string& directory : model_directories())
+    if (std::string path = fmt::format("{}/{}.json", directory, name); lies_at(path)) return path;
+  return std::nullopt;
+}
+
+// The file or folder that a name means; nothing where it means a bundled or a published model, or none.
+std::optional<std::string> path_of(const std::string& name) {
+  if (!names_file(name) && bundled_file(name)) return std::nullopt;
+  const bool must_be_there = names_file(name) && !may_be_published(name);
+  return must_be_there || lies_at(name) ? std::optional(name) : std::nullopt;
+}
+
+std::string config_in(const std::string& folder) {
+  const std::string config = (fs::path(folder) / "config.json").string();
+  if (lies_at(config)) return config;
+  const std::string adapter = (fs::path(folder) / "adapter_config.json").string();
+  if (lies_at(adapter))
+    throw InputError(adapter, "", "is of adapters, which have no shape of their own",
+                     "name the model under its base_model_name_or_path, and set model.trainable=lora");
+  throw InputError(folder, "", "holds no config.json", "give the folder of a Hugging Face model, or a model file");
+}
+
+ModelSpec aliased_model(const ModelAlias& alias) {
+  ModelSpec spec = load_model(bundled_file(alias.shape).value());
+  for (const std::string& text : alias.overrides) {
+    const std::size_t equals = text.find('=');
+    FieldSetter setter(std::string_view(text).substr(0, equals), std::string_view(text).substr(equals + 1));
+    describe(spec, setter);
+    SPILLWAY_ASSERT(setter.found());
+  }
+  if (!alias.overrides.empty()) {
+    spec.published_parameters = parameter_count(spec);
+    spec.published_basis = CountBasis::config;
+    spec.published_source = "config.json of huggingface.co/" + alias.id;
+  }
+  spec.stored_nf4 = alias.is_nf4;
+  if (names_file(alias.id))
+    spec.title = fmt::format("{} ({}'s shape{}{})", alias.id, spec.title, alias.overrides.empty() ? "" : ", ",
+                             fmt::join(alias.overrides, ", "));
+  if (alias.is_narrow) spec.notes.push_back(alias.id + ": training starts from weights in 16 bits, not from these");
+  return spec;
+}
+
+[[noreturn]] void refuse_unknown(const std::string& name) {
+  if (is_inference_format(name))
+    throw InputError(name, "", "weights for inference alone, which no training starts from",
+                     "name the id they were made from");
+  std::vector<std::string> known = bundled_models();
+  if (!names_file(name))
+    throw InputError(name, "", "no model of this name",
+                     suggest(name, known, fmt::format("name a .json file or one of {}", fmt::join(known, ", "))));
+  for (const std::string& shape : bundled_models())
+    for (std::string& id : published_ids(shape)) known.push_back(std::move(id));
+  const std::string id = name.starts_with("hf:") ? name.substr(3) : name;
+  const std::string save =
+      fmt::format("save its config.json (huggingface-cli download {} config.json) and give the folder", id);
+  std::string remedy = suggest(id, known, save);
+  if (remedy != save) remedy += " Else " + save;
+  throw InputError(name, "", "no file, and no published model whose shape is known", remedy);
+}
+
 }  // namespace
 
 ModelSpec parse_model(std::string_view json_text, const std::string& file) {
-  const nlohmann::ordered_json root = parse_document(json_text, file);
+  const nlohmann::ordered_json root = parse_document(without_endless_numbers(json_text), file);
   return is_hf_config(root) ? read_hf_config(nlohmann::json(root), file) : read_model(root, file);
 }
 
-ModelSpec load_model(const std::string& path) { return parse_model(read_file(path, largest_file), path); }
+ModelSpec load_model(const std::string& path) {
+  const std::string file = is_folder(path) ? config_in(path) : path;
+  return parse_model(read_file(file, largest_file), file);
+}
 
 std::vector<std::string> model_directories() { return data_places("models", "models/data"); }
 
 std::vector<std::string> bundled_models() {
   std::vector<std::string> names;
   for (const std::string& directory : model_directories()) {
-    for (const std::string& file : json_files_in(directory))
-      names.push_back(std::filesystem::path(file).stem().string());
+    for (const std::string& file : json_files_in(directory)) names.push_back(fs::path(file).stem().string());
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 
-ModelSpec find_model(const std::string& name_or_path) {
-  if (names_file(name_or_path)) return load_model(name_or_path);
-  for (const std::string& directory : model_directories()) {
-    const std::string path = directory + "/" + name_or_path + ".json";
-    std::error_code error;
-    const bool is_there = std::filesystem::exists(path, error);
-    if (is_there || (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory &&
-                     error != std::errc::filename_too_long))
-      return load_model(path);  // or says why it can't be read
-  }
-  const std::vector<std::string> known = bundled_models();
-  throw InputError(name_or_path, "", "no model of this name",
-                   suggest(name_or_path, known, fmt::format("name a .json file or one of {}", fmt::join(known, ", "))));
+ModelSpec find_model(const std::string& name) {
+  if (const auto path = path_of(name)) return load_model(*path);
+  if (const auto file = bundled_file(name)) return load_model(*file);
+  if (const auto alias = find_alias(name)) return aliased_model(*alias);
+  refuse_unknown(name);
+}
+
+bool names_model(const std::string& name) {
+  if (const auto path = path_of(name)) return is_folder(*path) && lies_at((fs::path(*path) / "config.json").string());
+  return bundled_file(name) || find_alias(name);
+}
+
+std::string whole_model_name(const std::string& name) {
+  const auto path = path_of(name);
+  return path ? fs::absolute(*path).lexically_normal().string() : name;
 }
 
 }  // namespace spillway::models

@@ -165,6 +165,10 @@ struct ModelSpec {
   CountBasis published_basis = CountBasis::checkpoint;
   std::string published_source;  // of the count, in words
 
+  std::int64_t held_parameters = 0;  // of other parts (a vision tower), which are held frozen and not run
+  bool stored_nf4 = false;           // published in bitsandbytes' 4 bits (nf4_double): adapters alone can be trained
+  std::vector<std::string> notes;    // for people: what isn't taken as it was published
+
   [[nodiscard]] std::int64_t query_width() const { return heads * head_dim; }
   [[nodiscard]] std::int64_t kv_width() const { return kv_heads * head_dim; }
   // Of the concatenated heads that enter the output projection.
@@ -252,8 +256,15 @@ ParameterCounts parameter_counts(const ModelSpec& spec);
 // "schema" is read as a Hugging Face config.json.
 ModelSpec load_model(const std::string& path);
 ModelSpec parse_model(std::string_view json_text, const std::string& file);
-// `name_or_path`: a file if it ends in .json or contains a slash, else NAME.json in the model directories.
-ModelSpec find_model(const std::string& name_or_path);
+// How a model is named everywhere: an existing file, or a folder with a config.json; a bundled model, however its
+// letters and separators are written; a published id, "OWNER/NAME" or "hf:OWNER/NAME" (models/spec/model_alias.h), of
+// which nothing is fetched. A bundled model's exact name goes before a path without a slash.
+ModelSpec find_model(const std::string& name);
+// Whether it is one by its name alone: bundled, published, a folder with a config.json. Files are looked into by
+// others.
+bool names_model(const std::string& name);
+// As a scenario in any folder can have it: of a file or folder the whole path.
+std::string whole_model_name(const std::string& name);
 
 // Names of the bundled models, sorted.
 std::vector<std::string> bundled_models();

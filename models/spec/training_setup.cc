@@ -311,6 +311,12 @@ void check_trainable(TrainingSetup& setup, const ModelSpec& model) {
       throw InputError("", "base_weights", "QLoRA's base is in NF4", "set trainable to lora, or leave it out");
     if (setup.base_weights == BaseWeights::same) setup.base_weights = BaseWeights::nf4_double;
   }
+  if (model.stored_nf4) {
+    if (!setup.has_adapters())
+      throw InputError("", "trainable", model.title + " is published in 4 bits, which can't be trained",
+                       "set it to qlora, or name the model without -bnb-4bit");
+    if (setup.base_weights == BaseWeights::same) setup.base_weights = BaseWeights::nf4_double;
+  }
   if (!setup.has_adapters() && setup.base_weights != BaseWeights::same)
     throw InputError("", "base_weights", "weights that are trained are not stored in so few bits",
                      "set trainable to lora, or leave it out");

@@ -37,11 +37,6 @@ bool is_there(const std::string& path) {
   return fs::symlink_status(path, none).type() != fs::file_type::not_found;
 }
 
-bool is_bundled_model(const std::string& name) {
-  const std::vector<std::string> names = bundled_models();
-  return std::binary_search(names.begin(), names.end(), name);
-}
-
 class Reader {
  public:
   explicit Reader(const FitQuestion& question) : question_(question) {}
@@ -53,12 +48,12 @@ class Reader {
       for (const std::string& open : machine_->assumed) assume(open);
     }
     const std::string& what = question_.what;
-    if (!names_file(what) && is_bundled_model(what))
-      read_model(what);
-    else if (!names_file(what) && !is_there(what))
+    if (names_model(what))
+      read_model(whole_model_name(what));
+    else if (!is_there(what) && (may_be_published(what) || !names_file(what)))
       refuse_unknown();
     else if (!is_folder(what) && is_model_file(what) && !is_scenario_file(what))
-      read_model(fs::absolute(what).string());
+      read_model(whole_model_name(what));
     else  // a launch file would become a scenario here
       read_scenario(ways_scenario(what));
     finish();
@@ -72,11 +67,10 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void refuse_unknown() const {
-    std::vector<std::string> names = bundled_models();
-    throw InputError(question_.what, "",
-                     names_file(question_.what) ? "no such file" : "no such file, model or scenario",
-                     suggest(question_.what, names,
+  void refuse_unknown() const {
+    if (may_be_published(question_.what)) find_model(question_.what);  // says what there is in its place
+    throw InputError(question_.what, "", "no such file, model or scenario",
+                     suggest(question_.what, bundled_models(),
                              "name a scenario, a model of `spillway list models`, or a Hugging Face config.json"));
   }
 

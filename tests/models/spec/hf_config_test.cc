@@ -1,5 +1,6 @@
 #include "models/spec/hf_config.h"
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -106,6 +107,143 @@ TEST(HfConfig, CountsOfPublishedModels) {
   EXPECT_EQ(count_of(config("vit")), 86'567'656 - 998 * 769);
 }
 
+// Of models whose types are read by a switch or another name for the experts of the kinds above.
+TEST(HfConfig, CountsOfTheirKin) {
+  const auto llama = [](const std::string& type, const std::string& sizes) {
+    return R"({"model_type": ")" + type + "\", " + sizes + "}";
+  };
+  const std::string dense = R"("vocab_size": 248320, "hidden_size": 5120, "num_hidden_layers": 64,
+    "num_attention_heads": 24, "num_key_value_heads": 4, "intermediate_size": 17408, "linear_num_key_heads": 16,
+    "linear_num_value_heads": 48, "linear_key_head_dim": 128, "linear_value_head_dim": 128)";
+  EXPECT_EQ(count_of(llama("qwen3_5_text", dense)), 26'895'998'464);
+  const std::string experts = R"("vocab_size": 248320, "hidden_size": 4096, "num_hidden_layers": 60,
+    "num_attention_heads": 32, "num_key_value_heads": 2, "num_experts": 512, "num_experts_per_tok": 10,
+    "moe_intermediate_size": 1024, "shared_expert_intermediate_size": 1024, "linear_num_key_heads": 16,
+    "linear_num_value_heads": 64, "linear_key_head_dim": 128, "linear_value_head_dim": 128)";
+  EXPECT_EQ(count_of(llama("qwen3_5_moe_text", experts)), 396'346'350'336);
+  EXPECT_EQ(count_of(llama("glm_moe_dsa", R"("vocab_size": 154880, "hidden_size": 6144, "num_hidden_layers": 78,
+              "num_attention_heads": 64, "intermediate_size": 12288, "moe_intermediate_size": 2048,
+              "n_routed_experts": 256, "num_experts_per_tok": 8, "n_shared_experts": 1, "q_lora_rank": 2048,
+              "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 192, "v_head_dim": 256,
+              "index_n_heads": 32, "index_head_dim": 128, "index_topk": 2048)")),
+            743'911'218'432);
+  EXPECT_EQ(count_of(llama("seed_oss", R"("vocab_size": 155136, "hidden_size": 5120, "num_hidden_layers": 64,
+              "num_attention_heads": 80, "num_key_value_heads": 8, "intermediate_size": 27648)")),
+            36'151'104'512);
+  EXPECT_EQ(count_of(llama("smollm3", R"("vocab_size": 128256, "hidden_size": 2048, "num_hidden_layers": 36,
+              "num_attention_heads": 16, "num_key_value_heads": 4, "intermediate_size": 11008)")),
+            3'075'098'624);
+  EXPECT_EQ(count_of(llama("mimo", R"("vocab_size": 151680, "hidden_size": 4096, "num_hidden_layers": 36,
+              "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 11008)")),
+            7'622'619'136);
+  EXPECT_EQ(count_of(llama("falcon", R"("vocab_size": 65024, "hidden_size": 4544, "num_hidden_layers": 32,
+              "num_attention_heads": 71)")),
+            6'921'720'704);
+  EXPECT_EQ(count_of(llama("falcon", R"("vocab_size": 65024, "hidden_size": 8192, "num_hidden_layers": 60,
+              "num_attention_heads": 128, "num_kv_heads": 8, "new_decoder_architecture": true)")),
+            41'303'293'952);
+  EXPECT_EQ(count_of(llama("phi", R"("vocab_size": 51200, "hidden_size": 2560, "num_hidden_layers": 32,
+              "num_attention_heads": 32, "intermediate_size": 10240)")),
+            2'779'683'840);
+  EXPECT_EQ(count_of(llama("gptj", R"("vocab_size": 50400, "n_embd": 4096, "n_layer": 28, "n_head": 16,
+              "n_positions": 2048)")),
+            6'050'882'784);
+  EXPECT_EQ(count_of(llama("dbrx", R"("vocab_size": 100352, "d_model": 6144, "n_layers": 40, "n_heads": 48,
+              "attn_config": {"kv_n_heads": 8},
+              "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4})")),
+            131'596'523'520);
+  EXPECT_EQ(count_of(llama("phimoe", R"("vocab_size": 32064, "hidden_size": 4096, "num_hidden_layers": 32,
+              "num_attention_heads": 32, "intermediate_size": 6400, "num_local_experts": 16,
+              "num_experts_per_tok": 2, "attention_bias": true, "lm_head_bias": true)")),
+            41'873'153'344);
+  EXPECT_EQ(count_of(llama("granitemoe", R"("vocab_size": 49155, "hidden_size": 1024, "num_hidden_layers": 24,
+              "num_attention_heads": 16, "num_key_value_heads": 8, "intermediate_size": 512, "num_local_experts": 32,
+              "num_experts_per_tok": 8, "tie_word_embeddings": true)")),
+            1'334'628'352);
+  EXPECT_EQ(count_of(llama("ernie4_5", R"("vocab_size": 103424, "hidden_size": 1024, "num_hidden_layers": 18,
+              "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 3072)")),
+            360'748'032);
+  EXPECT_EQ(count_of(llama("glm4", R"("vocab_size": 151552, "hidden_size": 4096, "num_hidden_layers": 40,
+              "num_attention_heads": 32, "intermediate_size": 13696, "attention_bias": true)")),
+            9'400'279'040);
+  EXPECT_EQ(count_of(llama("bailing_moe", R"("vocab_size": 126464, "hidden_size": 2048, "num_hidden_layers": 28,
+              "num_attention_heads": 16, "num_key_value_heads": 4, "intermediate_size": 5632, "num_experts": 64,
+              "num_experts_per_tok": 6, "num_shared_experts": 2, "moe_intermediate_size": 1408)")),
+            16'801'974'272);
+}
+
+// The text model is read; what its part leaves out has its class's size, and whether the head is tied the whole says.
+TEST(HfConfig, OfSeveralPartsTheTextIsRead) {
+  const std::string vision = R"("vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152,
+    "image_size": 896, "intermediate_size": 4304, "num_attention_heads": 16, "num_hidden_layers": 27,
+    "patch_size": 14})";
+  const ModelSpec gemma = parse_model(R"({"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",
+    "text_config": {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text",
+                    "num_hidden_layers": 34, "sliding_window": 1024}, )" +
+                                          vision + "}",
+                                      "gemma/config.json");
+  EXPECT_EQ(parameter_count(gemma), 3'880'263'168);
+  EXPECT_NEAR(static_cast<double>(gemma.held_parameters), 419'816'304, 1e6);  // of 4,300,079,472 in all
+  EXPECT_TRUE(gemma.notes.empty());
+  const std::string text = R"("vocab_size": 151936, "hidden_size": 4096, "num_hidden_layers": 36,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 12288)";
+  const std::string tower = R"("vision_config": {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304,
+    "out_hidden_size": 4096, "patch_size": 16, "temporal_patch_size": 2, "num_position_embeddings": 2304,
+    "spatial_merge_size": 2, "deepstack_visual_indexes": [8, 16, 24]})";
+  const auto qwen = [&](const std::string& tied) {
+    return parse_model(R"({"model_type": "qwen3_vl", "tie_word_embeddings": )" + tied +
+                           R"(, "text_config": {"model_type": "qwen3_vl_text", )" + text + "}, " + tower + "}",
+                       "x.json");
+  };
+  EXPECT_EQ(parameter_count(qwen("false")), 8'190'735'360);
+  EXPECT_EQ(parameter_count(qwen("true")), 8'190'735'360 - 151'936 * 4096);
+  EXPECT_NEAR(static_cast<double>(qwen("false").held_parameters), 576'388'336, 1e6);  // of 8,767,123,696
+  // Older ones have the text's keys at the top.
+  const ModelSpec flat = parse_model(R"({"model_type": "qwen2_vl", "vocab_size": 152064, "hidden_size": 3584,
+    "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4, "intermediate_size": 18944,
+    "vision_config": {"depth": 32, "embed_dim": 1280, "mlp_ratio": 4, "hidden_size": 3584, "patch_size": 14,
+                      "temporal_patch_size": 2, "spatial_merge_size": 2, "in_chans": 3}})",
+                                     "x.json");
+  EXPECT_EQ(parameter_count(flat), 7'615'616'512);
+  EXPECT_NEAR(static_cast<double>(flat.held_parameters), 675'759'104, 1e6);  // of 8,291,375,616
+  const ModelSpec spoken = parse_model(R"({"model_type": "qwen3_omni_moe", "thinker_config": {"audio_config": {"d": 1},
+    "text_config": {"model_type": "qwen3_vl_text", )" +
+                                           text + "}}}",
+                                       "x.json");
+  ASSERT_EQ(spoken.notes.size(), 1U);
+  EXPECT_NE(spoken.notes[0].find("audio_config is not counted"), std::string::npos);
+}
+
+// Python's json writes NaN and Infinity.
+TEST(HfConfig, EndlessNumbersDecideNoShape) {
+  EXPECT_EQ(
+      count_of(config("llama", R"("time_step_limit": [0.0, Infinity], "x": -Infinity, "y": NaN, "NaN": "Infinity")")),
+      6'738'415'616);
+  EXPECT_EQ(config_error(config("llama", R"("head_dim": NaN)")), "/head_dim: not a whole number in range");
+  EXPECT_EQ(parse_model(config("llama", R"("_name_or_path": "a \" NaN")"), "x.json").title, "a \" NaN");
+}
+
+TEST(HfConfig, AFolderMeansItsConfiguration) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "hf_config_test";
+  fs::create_directories(folder / "model");
+  fs::create_directories(folder / "adapter");
+  fs::create_directories(folder / "empty");
+  std::ofstream(folder / "model" / "config.json") << config("llama");
+  std::ofstream(folder / "adapter" / "adapter_config.json") << R"({"base_model_name_or_path": "a/b"})";
+  EXPECT_EQ(parameter_count(find_model((folder / "model").string())), 6'738'415'616);
+  EXPECT_TRUE(names_model((folder / "model").string()));
+  EXPECT_FALSE(names_model((folder / "empty").string()));
+  EXPECT_THROW(find_model((folder / "empty").string()), InputError);
+  try {
+    find_model((folder / "adapter").string());
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(error.remedy().find("model.trainable=lora"), std::string::npos);
+  }
+  fs::remove_all(folder);
+}
+
 // A size that is missing is refused by its name; none is assumed.
 TEST(HfConfig, SizesMustBeThere) {
   EXPECT_EQ(config_error(R"({"model_type": "llama"})"), "/vocab_size: missing: no size is assumed");
@@ -205,8 +343,10 @@ TEST(HfConfig, WhatIsNotModelledIsRefused) {
             "/architectures: \"WhisperForConditionalGeneration\" is not modelled");
   EXPECT_EQ(config_error(R"({"model_type": "llama", "architectures": ["LlamaForSequenceClassification"]})"),
             "/architectures: \"LlamaForSequenceClassification\" is not modelled");
-  EXPECT_EQ(config_error(R"({"model_type": "gemma3", "text_config": {}})"),
-            "/model_type: \"gemma3\", a model of several parts, is not modelled");
+  EXPECT_EQ(config_error(R"({"model_type": "acme", "text_config": {"model_type": "acme_text"}})"),
+            "/text_config/model_type: \"acme_text\" is not modelled");
+  EXPECT_EQ(config_error(R"({"model_type": "nemotron_h"})"),
+            "/model_type: \"nemotron_h\" needs Mamba-2 layers: not modelled");
   EXPECT_EQ(config_error(config("opt", R"("word_embed_proj_dim": 512)")),
             "/word_embed_proj_dim: an embedding narrower than the layers is not modelled");
   EXPECT_EQ(config_error(config("llama", R"("hidden_act": "tanh")")),

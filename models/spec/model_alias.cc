@@ -1,0 +1,318 @@
+#include "models/spec/model_alias.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+
+#include "models/spec/model_spec.h"
+
+namespace spillway::models {
+namespace {
+
+struct Published {
+  std::string_view shape, overrides;  // overrides: separated by blanks
+  std::string_view ids;               // separated by blanks; those that differ by endings that fall away are one
+};
+
+// From the models' config.json.
+constexpr std::array<Published, 169> published = {{
+    {"bert-base", "", "google-bert/bert-base-uncased"},
+    {"bert-large", "", "google-bert/bert-large-uncased"},
+    {"codellama-34b", "", "codellama/CodeLlama-34b-hf codellama/CodeLlama-34b-Python-hf"},
+    {"command-r-35b", "", "CohereForAI/c4ai-command-r-v01"},
+    {"deepseek-llm-7b", "", "deepseek-ai/deepseek-llm-7b-base"},
+    {"deepseek-moe-16b", "", "deepseek-ai/deepseek-moe-16b-base"},
+    {"deepseek-v2", "", "deepseek-ai/DeepSeek-V2 deepseek-ai/DeepSeek-V2.5"},
+    {"deepseek-v2-lite", "", "deepseek-ai/DeepSeek-V2-Lite deepseek-ai/DeepSeek-Coder-V2-Lite-Base"},
+    {"deepseek-v3", "",
+     "deepseek-ai/DeepSeek-V3 deepseek-ai/DeepSeek-V3-0324 deepseek-ai/DeepSeek-V3.1 "
+     "deepseek-ai/DeepSeek-V3.1-Terminus deepseek-ai/DeepSeek-R1 deepseek-ai/DeepSeek-R1-0528 "
+     "deepseek-ai/DeepSeek-R1-Zero"},
+    {"deepseek-v3.2", "", "deepseek-ai/DeepSeek-V3.2-Exp deepseek-ai/DeepSeek-V3.2 deepseek-ai/DeepSeek-V3.2-Speciale"},
+    {"falcon3-10b", "", "tiiuae/Falcon3-10B-Base"},
+    {"falcon3-1b", "", "tiiuae/Falcon3-1B-Base"},
+    {"falcon3-3b", "", "tiiuae/Falcon3-3B-Base"},
+    {"falcon3-7b", "", "tiiuae/Falcon3-7B-Base"},
+    {"flan-t5-base", "", "google/flan-t5-base"},
+    {"flan-t5-large", "", "google/flan-t5-large"},
+    {"flan-t5-small", "", "google/flan-t5-small"},
+    {"flan-t5-xl", "", "google/flan-t5-xl"},
+    {"flan-t5-xxl", "", "google/flan-t5-xxl"},
+    {"gemma-2-27b", "", "google/gemma-2-27b"},
+    {"gemma-2-2b", "", "google/gemma-2-2b"},
+    {"gemma-2-9b", "", "google/gemma-2-9b"},
+    {"gemma-2b", "", "google/gemma-2b"},
+    {"gemma-3-12b", "", "google/gemma-3-12b-pt"},
+    {"gemma-3-1b", "", "google/gemma-3-1b-pt"},
+    {"gemma-3-27b", "", "google/gemma-3-27b-pt"},
+    {"gemma-3-270m", "", "google/gemma-3-270m"},
+    {"gemma-3-4b", "", "google/gemma-3-4b-pt"},
+    {"gemma-7b", "", "google/gemma-7b google/codegemma-7b"},
+    {"glm-4.5", "", "zai-org/GLM-4.5 zai-org/GLM-4.6 zai-org/GLM-4.7"},
+    {"glm-4.5-air", "", "zai-org/GLM-4.5-Air"},
+    {"glm-5", "", "zai-org/GLM-5 zai-org/GLM-5.1 zai-org/GLM-5.2"},
+    {"gpt-neox-20b", "", "EleutherAI/gpt-neox-20b"},
+    {"gpt-oss-120b", "", "openai/gpt-oss-120b"},
+    {"gpt-oss-20b", "", "openai/gpt-oss-20b"},
+    {"gpt2-large", "", "openai-community/gpt2-large"},
+    {"gpt2-medium", "", "openai-community/gpt2-medium"},
+    {"gpt2-small", "", "openai-community/gpt2"},
+    {"gpt2-xl", "", "openai-community/gpt2-xl"},
+    {"granite-3.1-2b", "",
+     "ibm-granite/granite-3.1-2b-base ibm-granite/granite-3.0-2b-base ibm-granite/granite-3.2-2b-instruct"},
+    {"granite-3.1-2b", "vocabulary=49159", "ibm-granite/granite-3.3-2b-base"},
+    {"granite-3.1-8b", "",
+     "ibm-granite/granite-3.1-8b-base ibm-granite/granite-3.0-8b-base ibm-granite/granite-3.2-8b-instruct"},
+    {"granite-3.1-8b", "vocabulary=49159", "ibm-granite/granite-3.3-8b-base"},
+    {"kimi-k2", "",
+     "moonshotai/Kimi-K2-Base moonshotai/Kimi-K2-Instruct moonshotai/Kimi-K2-Instruct-0905 "
+     "moonshotai/Kimi-K2-Thinking"},
+    {"kimi-k2", "held_parameters=420401520", "moonshotai/Kimi-K2.5 moonshotai/Kimi-K2.6"},
+    {"llama-13b", "", "huggyllama/llama-13b"},
+    {"llama-2-13b", "", "meta-llama/Llama-2-13b-hf"},
+    {"llama-2-13b", "vocabulary=32016", "codellama/CodeLlama-13b-hf"},
+    {"llama-2-70b", "", "meta-llama/Llama-2-70b-hf"},
+    {"llama-2-70b", "vocabulary=32016", "codellama/CodeLlama-70b-hf"},
+    {"llama-2-7b", "", "meta-llama/Llama-2-7b-hf lmsys/vicuna-7b-v1.5"},
+    {"llama-2-7b", "vocabulary=32016", "codellama/CodeLlama-7b-hf"},
+    {"llama-3-70b", "", "meta-llama/Meta-Llama-3-70B"},
+    {"llama-3-8b", "", "meta-llama/Meta-Llama-3-8B"},
+    {"llama-3.1-405b", "", "meta-llama/Llama-3.1-405B"},
+    {"llama-3.1-70b", "",
+     "meta-llama/Llama-3.1-70B meta-llama/Llama-3.3-70B-Instruct deepseek-ai/DeepSeek-R1-Distill-Llama-70B "
+     "allenai/Llama-3.1-Tulu-3-70B NousResearch/Hermes-3-Llama-3.1-70B nvidia/Llama-3.1-Nemotron-70B-Instruct-HF"},
+    {"llama-3.1-8b", "",
+     "meta-llama/Llama-3.1-8B deepseek-ai/DeepSeek-R1-Distill-Llama-8B NousResearch/Hermes-3-Llama-3.1-8B"},
+    {"llama-3.2-1b", "", "meta-llama/Llama-3.2-1B"},
+    {"llama-3.2-3b", "", "meta-llama/Llama-3.2-3B"},
+    {"llama-30b", "", "huggyllama/llama-30b"},
+    {"llama-4-maverick", "held_parameters=871932416", "meta-llama/Llama-4-Maverick-17B-128E"},
+    {"llama-4-scout", "held_parameters=871932416", "meta-llama/Llama-4-Scout-17B-16E"},
+    {"llama-65b", "", "huggyllama/llama-65b"},
+    {"llama-7b", "", "huggyllama/llama-7b"},
+    {"mimo-7b", "", "XiaomiMiMo/MiMo-7B-Base"},
+    {"minimax-m2", "", "MiniMaxAI/MiniMax-M2 MiniMaxAI/MiniMax-M2.5 MiniMaxAI/MiniMax-M2.7"},
+    {"ministral-8b", "", "mistralai/Ministral-8B-Instruct-2410"},
+    {"mistral-7b", "",
+     "mistralai/Mistral-7B-v0.1 mistralai/Mistral-7B-Instruct-v0.1 HuggingFaceH4/zephyr-7b-beta "
+     "HuggingFaceH4/zephyr-7b-alpha"},
+    {"mistral-7b", "attention_window=0", "mistralai/Mistral-7B-Instruct-v0.2"},
+    {"mistral-7b", "vocabulary=32768 attention_window=0",
+     "mistralai/Mistral-7B-v0.3 mistralai/Mistral-7B-Instruct-v0.3"},
+    {"mistral-large-123b", "", "mistralai/Mistral-Large-Instruct-2407 mistralai/Mistral-Large-Instruct-2411"},
+    {"mistral-nemo-12b", "", "mistralai/Mistral-Nemo-Base-2407 mistralai/Mistral-Nemo-Instruct-2407"},
+    {"mistral-small-24b", "", "mistralai/Mistral-Small-24B-Base-2501 mistralai/Mistral-Small-24B-Instruct-2501"},
+    {"mistral-small-24b", "held_parameters=438958080",
+     "mistralai/Mistral-Small-3.1-24B-Base-2503 mistralai/Mistral-Small-3.1-24B-Instruct-2503 "
+     "mistralai/Mistral-Small-3.2-24B-Instruct-2506"},
+    {"mixtral-8x22b", "", "mistralai/Mixtral-8x22B-Instruct-v0.1"},
+    {"mixtral-8x22b", "vocabulary=32000", "mistralai/Mixtral-8x22B-v0.1"},
+    {"mixtral-8x7b", "", "mistralai/Mixtral-8x7B-v0.1 mistralai/Mixtral-8x7B-Instruct-v0.1"},
+    {"moonlight-16b-a3b", "", "moonshotai/Moonlight-16B-A3B"},
+    {"mpt-30b", "", "mosaicml/mpt-30b"},
+    {"mpt-7b", "", "mosaicml/mpt-7b"},
+    {"olmo-2-13b", "", "allenai/OLMo-2-1124-13B"},
+    {"olmo-2-1b", "", "allenai/OLMo-2-0425-1B"},
+    {"olmo-2-32b", "", "allenai/OLMo-2-0325-32B"},
+    {"olmo-2-7b", "", "allenai/OLMo-2-1124-7B"},
+    {"olmo-3-32b", "", "allenai/Olmo-3-1125-32B"},
+    {"olmo-3-7b", "", "allenai/Olmo-3-1025-7B"},
+    {"olmoe-1b-7b", "", "allenai/OLMoE-1B-7B-0924"},
+    {"opt-1.3b", "", "facebook/opt-1.3b"},
+    {"opt-125m", "", "facebook/opt-125m"},
+    {"opt-13b", "", "facebook/opt-13b"},
+    {"opt-2.7b", "", "facebook/opt-2.7b"},
+    {"opt-30b", "", "facebook/opt-30b"},
+    {"opt-6.7b", "", "facebook/opt-6.7b"},
+    {"opt-66b", "", "facebook/opt-66b"},
+    {"phi-1.5", "", "microsoft/phi-1_5"},
+    {"phi-2", "", "microsoft/phi-2"},
+    {"phi-3-medium", "", "microsoft/Phi-3-medium-4k-instruct"},
+    {"phi-3-medium", "attention_window=0", "microsoft/Phi-3-medium-128k-instruct"},
+    {"phi-3-mini", "", "microsoft/Phi-3-mini-4k-instruct"},
+    {"phi-3-mini", "attention_window=0", "microsoft/Phi-3-mini-128k-instruct microsoft/Phi-3.5-mini-instruct"},
+    {"phi-4", "", "microsoft/phi-4 microsoft/Phi-4-reasoning microsoft/Phi-4-reasoning-plus"},
+    {"phi-4-mini", "", "microsoft/Phi-4-mini-instruct microsoft/Phi-4-mini-reasoning"},
+    {"pythia-1.4b", "", "EleutherAI/pythia-1.4b"},
+    {"pythia-12b", "", "EleutherAI/pythia-12b"},
+    {"pythia-160m", "", "EleutherAI/pythia-160m"},
+    {"pythia-1b", "", "EleutherAI/pythia-1b"},
+    {"pythia-2.8b", "", "EleutherAI/pythia-2.8b"},
+    {"pythia-410m", "", "EleutherAI/pythia-410m"},
+    {"pythia-6.9b", "", "EleutherAI/pythia-6.9b"},
+    {"pythia-70m", "", "EleutherAI/pythia-70m"},
+    {"qwen1.5-14b", "", "Qwen/Qwen1.5-14B"},
+    {"qwen1.5-32b", "", "Qwen/Qwen1.5-32B"},
+    {"qwen1.5-7b", "", "Qwen/Qwen1.5-7B"},
+    {"qwen1.5-moe-a2.7b", "", "Qwen/Qwen1.5-MoE-A2.7B"},
+    {"qwen2-57b-a14b", "", "Qwen/Qwen2-57B-A14B"},
+    {"qwen2.5-0.5b", "", "Qwen/Qwen2.5-0.5B Qwen/Qwen2-0.5B Qwen/Qwen2.5-Coder-0.5B"},
+    {"qwen2.5-1.5b", "", "Qwen/Qwen2.5-1.5B Qwen/Qwen2-1.5B Qwen/Qwen2.5-Coder-1.5B Qwen/Qwen2.5-Math-1.5B"},
+    {"qwen2.5-1.5b", "tied_embeddings=false", "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"},
+    {"qwen2.5-1.5b", "held_parameters=665271296", "Qwen/Qwen2-VL-2B-Instruct"},
+    {"qwen2.5-14b", "",
+     "Qwen/Qwen2.5-14B Qwen/Qwen2.5-14B-Instruct-1M Qwen/Qwen2.5-Coder-14B "
+     "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B"},
+    {"qwen2.5-32b", "",
+     "Qwen/Qwen2.5-32B Qwen/Qwen2.5-Coder-32B Qwen/QwQ-32B Qwen/QwQ-32B-Preview "
+     "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B open-thoughts/OpenThinker-32B simplescaling/s1-32B "
+     "simplescaling/s1.1-32B NovaSky-AI/Sky-T1-32B-Preview"},
+    {"qwen2.5-32b", "held_parameters=688841984", "Qwen/Qwen2.5-VL-32B-Instruct"},
+    {"qwen2.5-3b", "", "Qwen/Qwen2.5-3B Qwen/Qwen2.5-Coder-3B"},
+    {"qwen2.5-3b", "held_parameters=668684288", "Qwen/Qwen2.5-VL-3B-Instruct"},
+    {"qwen2.5-72b", "", "Qwen/Qwen2.5-72B Qwen/Qwen2-72B Qwen/Qwen2.5-Math-72B"},
+    {"qwen2.5-72b", "held_parameters=699356672", "Qwen/Qwen2-VL-72B-Instruct"},
+    {"qwen2.5-72b", "held_parameters=704573696", "Qwen/Qwen2.5-VL-72B-Instruct"},
+    {"qwen2.5-7b", "",
+     "Qwen/Qwen2.5-7B Qwen/Qwen2-7B Qwen/Qwen2.5-7B-Instruct-1M Qwen/Qwen2.5-Coder-7B Qwen/Qwen2.5-Math-7B "
+     "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"},
+    {"qwen2.5-7b", "held_parameters=675759104", "Qwen/Qwen2-VL-7B-Instruct"},
+    {"qwen2.5-7b", "held_parameters=676550144", "Qwen/Qwen2.5-VL-7B-Instruct"},
+    {"qwen3-0.6b", "", "Qwen/Qwen3-0.6B"},
+    {"qwen3-1.7b", "", "Qwen/Qwen3-1.7B"},
+    {"qwen3-1.7b", "held_parameters=406957056", "Qwen/Qwen3-VL-2B-Instruct Qwen/Qwen3-VL-2B-Thinking"},
+    {"qwen3-14b", "", "Qwen/Qwen3-14B"},
+    {"qwen3-235b-a22b", "",
+     "Qwen/Qwen3-235B-A22B Qwen/Qwen3-235B-A22B-Instruct-2507 Qwen/Qwen3-235B-A22B-Thinking-2507"},
+    {"qwen3-235b-a22b", "held_parameters=576388336",
+     "Qwen/Qwen3-VL-235B-A22B-Instruct Qwen/Qwen3-VL-235B-A22B-Thinking"},
+    {"qwen3-30b-a3b", "",
+     "Qwen/Qwen3-30B-A3B Qwen/Qwen3-30B-A3B-Instruct-2507 Qwen/Qwen3-30B-A3B-Thinking-2507 "
+     "Qwen/Qwen3-Coder-30B-A3B-Instruct"},
+    {"qwen3-30b-a3b", "held_parameters=538631408", "Qwen/Qwen3-VL-30B-A3B-Instruct Qwen/Qwen3-VL-30B-A3B-Thinking"},
+    {"qwen3-32b", "", "Qwen/Qwen3-32B"},
+    {"qwen3-32b", "held_parameters=595266800", "Qwen/Qwen3-VL-32B-Instruct Qwen/Qwen3-VL-32B-Thinking"},
+    {"qwen3-4b", "", "Qwen/Qwen3-4B Qwen/Qwen3-4B-Instruct-2507 Qwen/Qwen3-4B-Thinking-2507"},
+    {"qwen3-4b", "held_parameters=415347712", "Qwen/Qwen3-VL-4B-Instruct Qwen/Qwen3-VL-4B-Thinking"},
+    {"qwen3-8b", "", "Qwen/Qwen3-8B deepseek-ai/DeepSeek-R1-0528-Qwen3-8B"},
+    {"qwen3-8b", "held_parameters=576388336", "Qwen/Qwen3-VL-8B-Instruct Qwen/Qwen3-VL-8B-Thinking"},
+    {"qwen3-coder-480b-a35b", "", "Qwen/Qwen3-Coder-480B-A35B-Instruct"},
+    {"qwen3-next-80b-a3b", "", "Qwen/Qwen3-Next-80B-A3B-Instruct Qwen/Qwen3-Next-80B-A3B-Thinking"},
+    {"qwen3.5-122b-a10b", "", "Qwen/Qwen3.5-122B-A10B"},
+    {"qwen3.5-27b", "", "Qwen/Qwen3.5-27B Qwen/Qwen3.6-27B"},
+    {"qwen3.5-35b-a3b", "", "Qwen/Qwen3.5-35B-A3B Qwen/Qwen3.6-35B-A3B"},
+    {"qwen3.5-397b-a17b", "", "Qwen/Qwen3.5-397B-A17B"},
+    {"roberta-base", "", "FacebookAI/roberta-base"},
+    {"roberta-large", "", "FacebookAI/roberta-large"},
+    {"seed-oss-36b", "", "ByteDance-Seed/Seed-OSS-36B-Base ByteDance-Seed/Seed-OSS-36B-Instruct"},
+    {"smollm2-1.7b", "", "HuggingFaceTB/SmolLM2-1.7B"},
+    {"smollm2-135m", "", "HuggingFaceTB/SmolLM2-135M"},
+    {"smollm2-360m", "", "HuggingFaceTB/SmolLM2-360M"},
+    {"smollm3-3b", "", "HuggingFaceTB/SmolLM3-3B"},
+    {"solar-10.7b", "", "upstage/SOLAR-10.7B-v1.0 upstage/SOLAR-10.7B-Instruct-v1.0"},
+    {"starcoder2-3b", "", "bigcode/starcoder2-3b"},
+    {"starcoder2-7b", "", "bigcode/starcoder2-7b"},
+    {"t5-11b", "", "google-t5/t5-11b"},
+    {"t5-3b", "", "google-t5/t5-3b"},
+    {"t5-base", "", "google-t5/t5-base"},
+    {"t5-large", "", "google-t5/t5-large"},
+    {"t5-small", "", "google-t5/t5-small"},
+    {"tinyllama-1.1b", "", "TinyLlama/TinyLlama-1.1B-Chat-v1.0 TinyLlama/TinyLlama_v1.1"},
+    {"yi-34b", "", "01-ai/Yi-34B 01-ai/Yi-34B-200K 01-ai/Yi-1.5-34B"},
+    {"yi-6b", "", "01-ai/Yi-6B 01-ai/Yi-6B-200K 01-ai/Yi-1.5-6B"},
+    {"yi-9b", "", "01-ai/Yi-9B 01-ai/Yi-9B-200K 01-ai/Yi-1.5-9B"},
+}};
+
+constexpr std::array<std::string_view, 7> same_shape = {"-instruct", "-chat", "-base", "-it", "-pt", "-hf", "-deduped"};
+// As plain_name() leaves them.
+constexpr std::array<std::string_view, 2> nf4_endings = {"-unsloth-bnb4bit", "-bnb4bit"};
+constexpr std::array<std::string_view, 4> narrow_endings = {"-fp8-dynamic", "-fp8", "-nvfp4", "-mxfp4"};
+constexpr std::array<std::string_view, 11> inference_endings = {
+    "-gguf", "-awq", "-gptq", "-gptq-int4", "-gptq-int8", "-exl2", "-mlx", "-marlin", "-w4a16", "-w8a8", "-onnx"};
+
+template <std::size_t count>
+bool take_ending(std::string& name, const std::array<std::string_view, count>& endings) {
+  for (const std::string_view ending : endings) {
+    if (!name.ends_with(ending)) continue;
+    name.erase(name.size() - ending.size());
+    return true;
+  }
+  return false;
+}
+
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+// Without its owner, in small letters, with one kind of separator.
+std::string plain_name(std::string_view name) {
+  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos) name.remove_prefix(slash + 1);
+  std::string plain;
+  for (const char c : name) {
+    const bool separates = c == '_' || c == '.' || c == ' ' || c == '-';
+    plain += separates ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  for (std::size_t i = 1; i + 1 < plain.size(); ++i)
+    if (plain[i] == '-' && is_letter(plain[i - 1]) && is_digit(plain[i + 1])) plain.erase(i, 1);
+  return plain;
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+// By plain names, and by these without the endings that leave the shape ("llama-3-3-70b").
+const std::map<std::string, const Published*>& published_by_name() {
+  static const auto made = [] {
+    std::map<std::string, const Published*> rows;
+    for (const Published& row : published)
+      for (const std::string& id : words_of(row.ids)) {
+        std::string name = plain_name(id);
+        do rows.emplace(name, &row);
+        while (name != plain_name(row.shape) && take_ending(name, same_shape));
+      }
+    return rows;
+  }();
+  return made;
+}
+
+// The model that a plain name is, with no ending taken.
+std::optional<ModelAlias> known(const std::string& plain) {
+  for (const std::string& name : bundled_models())
+    if (plain_name(name) == plain) return ModelAlias{.shape = name};
+  const auto found = published_by_name().find(plain);
+  if (found == published_by_name().end()) return std::nullopt;
+  return ModelAlias{.shape = std::string(found->second->shape), .overrides = words_of(found->second->overrides)};
+}
+
+}  // namespace
+
+std::optional<ModelAlias> find_alias(std::string_view name) {
+  if (name.starts_with("hf:")) name.remove_prefix(3);
+  std::string plain = plain_name(name);
+  const bool is_nf4 = take_ending(plain, nf4_endings);
+  const bool is_narrow = !is_nf4 && take_ending(plain, narrow_endings);
+  if (plain.ends_with("-bf16")) plain.erase(plain.size() - 5);
+  constexpr std::string_view by_meta = "meta-";
+  if (plain.starts_with(by_meta)) plain.erase(0, by_meta.size());
+  do {
+    if (auto alias = known(plain)) {
+      alias->id = name;
+      alias->is_nf4 = is_nf4;
+      alias->is_narrow = is_narrow;
+      return alias;
+    }
+  } while (take_ending(plain, same_shape));
+  return std::nullopt;
+}
+
+std::vector<std::string> published_ids(std::string_view shape) {
+  std::vector<std::string> ids;
+  for (const Published& row : published)
+    if (row.shape == shape)
+      for (std::string& id : words_of(row.ids)) ids.push_back(std::move(id));
+  return ids;
+}
+
+bool is_inference_format(std::string_view name) {
+  std::string plain = plain_name(name);
+  return take_ending(plain, inference_endings);
+}
+
+}  // namespace spillway::models

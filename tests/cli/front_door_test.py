@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""What a person types first: names of models, in every command.
+
+    front_door_test.py SPILLWAY
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv[1])
+CONFIG = {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "scale": float("inf"),
+          "text_config": {"model_type": "gemma3_text", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 4,
+                          "vocab_size": 32000, "sliding_window": 256},
+          "vision_config": {"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "image_size": 896,
+                            "patch_size": 14, "num_attention_heads": 16}}
+
+
+def spillway(*arguments, cwd=None):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300, check=False, cwd=cwd)
+
+
+class Models(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        os.mkdir(self.path("model"))
+        self.write("model/config.json", json.dumps(CONFIG))
+
+    def path(self, *names):
+        return os.path.join(self.folder.name, *names)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as out:
+            out.write(text)
+        return self.path(name)
+
+    def done(self, *arguments, rc=0, **more):
+        result = spillway(*arguments, **more)
+        self.assertEqual(result.returncode, rc, result.stderr)
+        return result
+
+    def scenario(self, model):
+        return {"schema": "spillway-scenario", "version": 1, "hardware": {"profile": "h100-80gb-1gpu"},
+                "model": {"name": model, "sequence": 256}}
+
+    def step(self, *arguments, **more):
+        return json.loads(self.done("run", *arguments, "--format", "json", **more).stdout)["step_time_ns"]
+
+    # One spelling everywhere: each gives the step of the bundled name.
+    def test_names_are_alike_in_every_command(self):
+        known = self.write("a.json", json.dumps(self.scenario("qwen2.5-0.5b")))
+        wanted = self.step(known)
+        for name in ("Qwen2.5-0.5B", "qwen-2.5_0.5b", "Qwen/Qwen2.5-Coder-0.5B-Instruct", "hf:Qwen/Qwen2-0.5B"):
+            self.assertEqual(self.step(self.write("b.json", json.dumps(self.scenario(name))), cwd="/"), wanted, name)
+            self.assertEqual(self.step(known, "--set", "model.name=" + name), wanted, name)
+            new = self.done("new", name, "h100-80gb-1gpu").stdout
+            self.assertIn(f'"name": "{name}"', new)
+            self.done("fit", name, "--on", "h100-80gb-1gpu", "--sequence", "256", "--global-batch", "1", "--budget", "1000")
+        sweep = self.write("sweep.json", json.dumps({
+            "schema": "spillway-sweep", "version": 1, "objectives": ["step_time"],
+            "base": {"hardware": {"profile": "h100-80gb-1gpu"}, "model": {"name": "qwen2.5-0.5b", "sequence": 256}},
+            "axes": [{"name": "model", "key": "model.name", "values": ["Qwen/Qwen2-0.5B", "qwen2.5-0.5b"]}]}))
+        rows = json.loads(self.done("sweep", sweep, "--format", "json").stdout)["rows"]
+        self.assertEqual({row["step_time_ns"] for row in rows}, {wanted})
+
+    def test_imports_say_what_an_id_stands_for(self):
+        launch = self.write("run.sh", "python train.py --model_name_or_path mistralai/Mistral-7B-Instruct-v0.3 --bf16 true "
+                                      "--per_device_train_batch_size 1 --output_dir x --max_steps 3\n")
+        made = json.loads(self.done("import", launch, "--format", "json").stdout)
+        self.assertEqual(made["model"]["alias"], {"id": "mistralai/Mistral-7B-Instruct-v0.3", "shape": "mistral-7b",
+                                                  "overrides": ["vocabulary=32768", "attention_window=0"]})
+        self.assertEqual(made["scenario"]["model"]["name"], "mistralai/Mistral-7B-Instruct-v0.3")
+        other = json.loads(self.done("import", launch, "--model", "Qwen/QwQ-32B", "--format", "json").stdout)
+        self.assertEqual(other["model"]["alias"], {"id": "Qwen/QwQ-32B", "shape": "qwen2.5-32b", "overrides": []})
+        self.assertEqual(other["scenario"]["model"]["name"], "Qwen/QwQ-32B")
+
+    # A configuration of several parts, with an endless number, by its folder; the tower's weights are held.
+    def test_a_folder_is_a_model(self):
+        for name in (self.path("model"), self.path("model", "config.json")):
+            done = self.done("run", self.write("a.json", json.dumps(self.scenario(name))), "--format", "json")
+            result = json.loads(done.stdout)
+            self.assertIn("text only: the vision tower's 0.42 B parameters are held and not run", result["warnings"])
+            tower = [part for part in result["reserve"]["parts"] if part["name"] == "vision tower"]
+            self.assertAlmostEqual(tower[0]["bytes"], 2 * 416866032, delta=3e6)
+        self.done("fit", "model", "--on", "h100-80gb-1gpu", "--sequence", "256", "--global-batch", "1", "--budget", "1000",
+                  cwd=self.folder.name)
+        launch = self.write("run.sh", "python train.py --model_name_or_path ./model --bf16 true --max_steps 3 "
+                                      "--per_device_train_batch_size 1 --output_dir x\n")
+        made = json.loads(self.done("import", launch, "--model", "./model", "--format", "json", cwd=self.folder.name).stdout)
+        self.assertEqual(made["scenario"]["model"]["name"], os.path.realpath(self.path("model")))
+
+    def test_ids_are_listed_with_their_counts(self):
+        items = {item["name"]: item for item in
+                 json.loads(self.done("list", "models", "--all", "--format", "json").stdout)["items"]}
+        self.assertEqual(items["codellama/CodeLlama-7b-hf"]["parameters"], 6738546688)
+        self.assertEqual(items["codellama/CodeLlama-7b-hf"]["alias"]["overrides"], ["vocabulary=32016"])
+        self.assertNotIn("alias", items["llama-2-7b"])
+
+    def test_unknown_ids_say_how_to_go_on(self):
+        for command in (("fit", "acme/thing", "--on", "8xh100"), ("new", "acme/thing")):
+            self.assertIn("huggingface-cli download acme/thing config.json", self.done(*command, rc=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
