@@ -25,8 +25,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t most_gpus = 1 << 20;
-constexpr std::int64_t cards_in_box = 8;  // at most, where nobody says
-constexpr std::size_t least_letters = 3;  // of a GPU's name in other words than its own
+constexpr std::int64_t most_gpus_of_links = 72;  // of a rack
+constexpr std::int64_t cards_in_box = 8;         // at most, where nobody says
+constexpr std::size_t least_letters = 3;         // of a GPU's name in other words than its own
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool has_digit(std::string_view word) { return std::any_of(word.begin(), word.end(), is_digit); }
@@ -303,6 +304,7 @@ class Chooser {
 
   [[nodiscard]] std::string find_gpu(std::string_view asked) const {
     if (std::optional<std::string> found = best_gpu(asked)) return *found;
+    refuse_apple(asked);
     std::vector<std::string> names;  // "h100" before "h100-sxm5-80gb"
     for (const ProfileEntry& entry : library_.list())
       if (entry.kind == ProfileKind::gpu) names.push_back(words_of(entry.name).front());
@@ -314,6 +316,14 @@ class Chooser {
     library_.check_readable(asked);
     refuse("no machine and no GPU of the profile library is called '" + std::string(asked) + "'",
            suggest(asked, names, "see `spillway profile list`; for example 16xh100, 8xa100-40gb or dgx-h100x2"));
+  }
+
+  void refuse_apple(std::string_view asked) const {
+    const std::vector<std::string> words = own_words(asked);
+    if (words.empty()) return;
+    const std::string& first = words.front();
+    if (first == "apple" || (first.size() == 2 && first.front() == 'm' && is_digit(first.back())))
+      refuse("Apple's GPUs are not modelled: nothing here trains without CUDA or ROCm", "name another machine");
   }
 
   // ---- machines ----
@@ -431,16 +441,29 @@ class Chooser {
       forget(machine, "links");
     } else if (what == "drives") {
       set_drives(machine, value);
-    } else if (const auto network = profile_spelled(ProfileKind::network, extra)) {
-      machine.scale_out = library_.load_network(*network);
+    } else if (const auto network = network_between_machines(extra)) {
+      machine.scale_out = network;
       forget(machine, "network");
     } else {
-      std::vector<std::string> known = {"host=", "ram=", "drives=", "p2p", "no-p2p"};
-      for (const ProfileEntry& entry : library_.list())
-        if (entry.kind == ProfileKind::network) known.push_back(entry.name);
-      refuse("nothing of a machine is called '" + extra + "'", suggest(extra, known));
+      refuse("nothing of a machine is called '" + extra + "'", suggest(extra, known_beside()));
     }
     machine.title += ", " + extra;
+  }
+
+  // Not what links the GPUs of one.
+  [[nodiscard]] std::optional<NetworkProfile> network_between_machines(std::string_view name) const {
+    const std::optional<std::string> found = profile_spelled(ProfileKind::network, name);
+    if (!found) return std::nullopt;
+    NetworkProfile network = library_.load_network(*found);
+    if (network.max_group.value <= most_gpus_of_links) return std::nullopt;
+    return network;
+  }
+
+  [[nodiscard]] std::vector<std::string> known_beside() const {
+    std::vector<std::string> known = {"host=", "ram=", "drives=", "p2p", "no-p2p"};
+    for (const ProfileEntry& entry : library_.list())
+      if (entry.kind == ProfileKind::network && network_between_machines(entry.name)) known.push_back(entry.name);
+    return known;
   }
 
   void set_drives(HardwareProfile& machine, const std::string& value) const {
@@ -468,6 +491,7 @@ class Chooser {
 
   void note_assumed(HardwareProfile& machine) const {
     const GpuProfile& gpu = machine.gpu;
+    machine.assumed.clear();
     const auto note = [&](const char* what, const std::string& is) { machine.assumed.push_back(what + (": " + is)); };
     note("GPU", gpu.tdp_watts ? fmt::format("{}, {:g} W", gpu.title, gpu.tdp_watts->value) : gpu.title);
     note("host", machine.host.title + " with " + gib_text(machine.host.dram.value));

@@ -138,6 +138,7 @@ class Loader {
     system.host = load(system.gpu.host.empty() ? default_host : system.gpu.host, ProfileKind::host,
                        &ProfileDocument::host, document.home_of("/host"));
     assign_slots(system, false);
+    system.assumed = {"host: " + system.host.title, "drives: none"};
     return system;
   }
 

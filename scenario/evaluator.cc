@@ -162,7 +162,7 @@ const ScenarioRun& Evaluator::run() const {
   result.warnings.insert(result.warnings.begin(), loaded_.warnings.begin(), loaded_.warnings.end());
   const std::vector<std::string> first = fidelity_warnings(result);
   result.warnings.insert(result.warnings.begin(), first.begin(), first.end());
-  if (!loaded_.hardware.assumed.empty()) {
+  if (!loaded_.hardware.assumed.empty() && !loaded_.scenario.hardware.empty()) {
     result.machine = loaded_.hardware.title;
     result.machine_assumed = loaded_.hardware.assumed;
   }

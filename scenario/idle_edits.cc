@@ -108,6 +108,7 @@ constexpr std::array idle = {
     Idle{"drives.*.drive.folding_write_bandwidth", lacks_folding, of_folding},
     Idle{"gpu.peak_flops.fp64", always, of_no_product},
     Idle{"gpu.peak_flops.int8", always, of_no_product},
+    Idle{"gpu.peer_access", always, "links are chosen with the machine: +p2p or +no-p2p behind its name"},
     Idle{"gpu.nvlink_bandwidth", is_generated, "collectives of a generated step go by scale_up"},
     Idle{"gpu.achieved_flops.*", has_own_times, of_fit},
     Idle{"gpu.achieved_flops.*", is_recorded, of_recording},

@@ -322,7 +322,7 @@ HardwareProfile hardware_of(const Scenario& scenario) {
       log_profile(scenario.hardware, "hardware.profile");
       return ProfileLibrary::shared().load_system(scenario.hardware);
     } catch (const InputError& error) {
-      if (!error.file().empty()) throw;  // in the profile's own file
+      if (!error.file().empty() && !error.place().empty()) throw;  // in the profile's own file
       throw InputError(scenario.path, "/hardware/profile", scenario.hardware + ": " + error.cause(), error.remedy());
     }
   }();

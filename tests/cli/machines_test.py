@@ -85,6 +85,8 @@ class Machines(folder_case.FolderCase):
     def test_a_named_profile_assumes_nothing(self):
         self.assertNotIn("machine", self.answer("run", self.scenario))
         self.assertNotIn("machine", self.answer("run", self.scenario, "--on", "dgx-h100"))
+        self.assertEqual(self.answer("run", self.scenario, "--on", "a10")["machine"]["assumed"],
+                         ["host: One-socket server, PCIe 5", "drives: none"])
         self.assertIn("machine        DGX H100: 8x H100 SXM5 80 GB; assumed: GPU: NVIDIA H100 SXM5",
                       self.ask("run", self.scenario, "--on", "8xh100"))
 

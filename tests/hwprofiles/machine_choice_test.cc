@@ -152,7 +152,7 @@ TEST(MachineChoice, ANamedProfileIsItself) {
     if (entry.kind != ProfileKind::system && entry.kind != ProfileKind::gpu) continue;
     const HardwareProfile named = ProfileLibrary::shared().load_named_system(entry.name);
     EXPECT_EQ(values(machine(entry.name)), values(named)) << entry.name;
-    EXPECT_TRUE(machine(entry.name).assumed.empty()) << entry.name;
+    EXPECT_EQ(machine(entry.name).assumed.empty(), entry.kind == ProfileKind::system) << entry.name;
     if (entry.kind != ProfileKind::gpu || !is_card(named.gpu)) continue;
     for (const char* count : {"1x", "2x", "4x", "8x"}) EXPECT_EQ(machine(count + entry.name).gpu.name, entry.name);
   }
@@ -253,6 +253,8 @@ TEST(MachineChoice, RefusesWhatNobodyIsCalled) {
   for (const std::string text : {"16x4090", "workstation-2x4090x4", "2x4xa10"})
     EXPECT_THAT(error_of(text), AllOf(HasSubstr("network"), HasSubstr(text + "+roce-100"))) << text;
   EXPECT_THAT(error_of("8xh100+roce-40"), HasSubstr("roce-400"));
+  EXPECT_THAT(error_of("2xdgx-h100+nvlink4-h800"), HasSubstr("roce-400"));
+  EXPECT_THAT(error_of("M3 Max"), HasSubstr("Apple"));
   EXPECT_THAT(error_of("8xh100+p2p"), HasSubstr("cards"));
   EXPECT_NE(error_of("8xh100+ram=lots"), "");
 }
