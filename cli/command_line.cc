@@ -50,6 +50,7 @@
 #include "cli/options/command_options.h"
 #include "cli/options/context.h"
 #include "cli/options/interrupt.h"
+#include "cli/options/wrong_file.h"
 #include "studies/procurement/procurement_fields.h"
 
 namespace spillway::cli {
@@ -157,6 +158,32 @@ constexpr std::string_view out_of_memory =
   _exit(exit_bad_input);
 }
 
+constexpr std::string_view start_screen =
+    R"(Does a training step fit, how long does it take, what binds, and what helps?
+
+  spillway fit meta-llama/Llama-3.1-8B --on 8xh100
+      ways to make a model fit, the fastest first
+  spillway import launch.sh --on 8xh100 --output a.scenario.json
+      a framework's launch script or configuration, as a scenario
+  spillway new llama-3.1-8b dgx-h100 --output a.scenario.json
+      or a scenario to start from, with comments
+  spillway run a.scenario.json
+      one step of it: verdict, time, memory, what binds
+  spillway explain a.scenario.json
+      where its time and memory go, and what would change that
+
+Names: spillway list. Commands: spillway --help; one: spillway COMMAND --help.
+)";
+
+// Words as the parser takes them: "help run" is "run --help".
+std::vector<const char*> words_of_line(int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc < 3 || std::string_view(argv[1]) != "help") return words;
+  words.erase(words.begin() + 1);
+  words.push_back("--help");
+  return words;
+}
+
 // Exit codes of what a command may throw.
 int run_guarded(Command& app, int argc, const char* const* argv, Context& context) {
   try {
@@ -173,7 +200,8 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
     report_error("interrupted");
     return exit_interrupted;
   } catch (const InputError& error) {
-    report_error(error.what());
+    const auto wrong = wrong_file(app);
+    report_error(wrong ? wrong->what() : error.what());
     if (!has_bundled_data())
       report_error(
           "its bundled data are not beside the program: keep bin and share together, or name the folder "
@@ -217,6 +245,11 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   guard_files_in_use();
   use_installed_data();
   add_study_sections();
+  const std::vector<const char*> words = words_of_line(argc, argv);
+  if (words.size() < 2 || (words.size() == 2 && std::string_view(words[1]) == "help")) {
+    std::fwrite(start_screen.data(), 1, start_screen.size(), stdout);
+    return exit_done;
+  }
   Context context;
   Command app("Simulates training steps of large models on machines with too little memory.", "spillway");
   add_global_options(app, context);
@@ -241,7 +274,7 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   add_schema_command(app);
   add_gui_command(app);
   add_manual_commands(app, context);
-  return run_guarded(app, argc, argv, context);
+  return run_guarded(app, static_cast<int>(words.size()), words.data(), context);
 }
 
 }  // namespace spillway::cli

@@ -190,8 +190,10 @@ LaunchModel by_shape(LaunchLedger& ledger, std::int64_t tensor_parallel) {
 }  // namespace
 
 std::optional<TitanModel> titan_model(std::string_view name) {
+  const auto alias = find_alias(name);
+  if (!alias || !alias->overrides.empty() || alias->is_nf4) return std::nullopt;
   for (const TitanModel& each : titan_models)
-    if (each.bundled == name) return each;
+    if (each.bundled == alias->shape) return each;
   return std::nullopt;
 }
 

@@ -16,6 +16,7 @@
 #include "base/nearest_name.h"
 #include "base/read_file.h"
 #include "models/spec/pipeline_setup.h"
+#include "scenario/file_kind.h"
 #include "scenario/scenario_fields.h"
 #include "scenario/scenario_setting.h"
 #include "sim/engine/event_queue.h"
@@ -126,37 +127,28 @@ Scenario build(Json root, const std::string& name, const std::string& folder, st
   return Loader(name).load(root, folder);
 }
 
-constexpr std::size_t look_ahead = 64U << 10U;
-
 // A model, a machine or a sweep given where a scenario or a trace is wanted.
 void refuse_other_documents(const std::string& path) {
-  if (is_folder(path)) return;
-  ByteSource source = ByteSource::open(path, std::uint64_t{1} << 40U);
-  const auto bytes = source.peek(look_ahead);
-  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const auto holds = [&](std::string_view words) { return head.find(words) != std::string_view::npos; };
-  const auto refuse = [&](const char* what, const std::string& remedy) {
-    throw InputError(path, "", std::string("is ") + what + ", no scenario and no trace", remedy);
-  };
-  const std::string to_start = ", then `spillway run X.scenario.json`";
-  if (holds("\"spillway-hardware-profile/"))
-    refuse("a hardware profile", "begin with `spillway new MODEL " + path + " --output X.scenario.json`" + to_start);
-  const bool is_config = bytes.size() < look_ahead && (holds("\"model_type\"") || holds("\"architectures\""));
-  if (holds("\"spillway.model\"") || is_config)
-    refuse(is_config ? "a Hugging Face configuration" : "a model file",
-           "begin with `spillway new " + path + " MACHINE --output X.scenario.json`" + to_start);
-  if (bytes.size() < look_ahead && holds("\"model\"") && holds("\"hardware\"") && !holds("traceEvents"))
+  const FileKind kind = file_kind(path);
+  if (kind == FileKind::scenario)
     throw InputError(
         path, "/schema", "reads like a scenario, but doesn't say so",
         "begin it with \"schema\": \"spillway-scenario\", \"version\": " + std::to_string(scenario_version));
-  if (holds("\"spillway-sweep\"")) refuse("a sweep", "use `spillway sweep " + path + "`");
+  if (kind == FileKind::trace || kind == FileKind::snapshot || kind == FileKind::other) return;
+  const FileKindWords words = words_of(kind, path);
+  throw InputError(path, "", "is " + words.what + ", no scenario and no trace", words.remedy);
 }
 
 // A title is of the file; what was set on top of it stands behind, unless that is a title.
 void tell_settings(std::span<const std::string> settings, std::string& title) {
   const auto is_title = [](const std::string& setting) { return setting.starts_with("title="); };
   if (settings.empty() || std::any_of(settings.begin(), settings.end(), is_title)) return;
-  title += fmt::format(" with {}", fmt::join(settings, ", "));
+  std::vector<std::string> whole;
+  for (const std::string& setting : settings) {
+    const std::size_t equals = std::min(setting.find('='), setting.size());
+    whole.push_back(whole_key(setting.substr(0, equals)) + setting.substr(equals));
+  }
+  title += fmt::format(" with {}", fmt::join(whole, ", "));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Editing scenarios as text: what --set does, and what tells two of them apart.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -97,11 +98,26 @@ bool is_path(const Json& value, bool only_with_slash) {
 
 }  // namespace
 
+std::string whole_key(const std::string& key) {
+  static const std::vector<std::string> known = scenario_keys();
+  if (key.find('.') != std::string::npos || std::binary_search(known.begin(), known.end(), key)) return key;
+  std::vector<std::string> found, of_questions;
+  for (const std::string& each : known) {
+    const bool is_question = each.starts_with("capacity.") || each.starts_with("procurement.");
+    if (each.ends_with("." + key)) (is_question ? of_questions : found).push_back(each);
+  }
+  if (found.empty()) found = std::move(of_questions);
+  if (found.size() > 1)
+    throw InputError("--set", key, "is a key of several sections",
+                     fmt::format("write one of {}", fmt::join(found, ", ")));
+  return found.empty() ? key : found.front();
+}
+
 void apply_setting(Json& root, const std::string& setting) {
   const auto equals = setting.find('=');
   if (equals == std::string::npos || equals == 0)
     throw InputError("--set", setting, "expected KEY=VALUE", "for example --set model.sequence=4096");
-  std::string key = setting.substr(0, equals);
+  std::string key = whole_key(setting.substr(0, equals));
   if (key == "memory.capacity") key += "_bytes";  // with a unit it needs none in its name
   if (std::count(key.begin(), key.end(), '.') > deepest_nesting)
     throw InputError("--set", setting, "nested too deeply", "see docs/schemas/scenario.schema.json");

@@ -10,4 +10,9 @@ namespace spillway::scenario {
 // value is JSON where it is a number, true, false or null (which takes the key out), else a text. Throws InputError.
 void apply_setting(nlohmann::ordered_json& root, const std::string& setting);
 
+// A key with its section left out is the one key of that name, what "capacity" and "procurement" ask aside:
+// "micro_batch" is model.micro_batch. Others as they are.
+// Throws InputError where several sections have one.
+std::string whole_key(const std::string& key);
+
 }  // namespace spillway::scenario

@@ -387,7 +387,7 @@ void add_fit_command(Command& app, Context& context) {
   FitQuestion& question = call->question;
   command
       ->add_option("WHAT", question.what,
-                   "scenario, trace, model of `spillway list models`, model file or Hugging Face config.json")
+                   "scenario, trace, launch file, or a model: bundled, a Hugging Face id, config.json or its folder")
       ->required();
   command->add_option("--on", question.machine, "the machine: 16xh100, 4xrtx4090, dgx-h100x2, a profile or its file")
       ->type_name("MACHINE");

@@ -209,8 +209,7 @@ void add_import_command(Command& app, Context& context) {
       ->to_write()
       ->type_name("FILE");
   command->add_option("--from", request->from, "whose settings they are, instead of by content")->choices(formats);
-  command->add_option("--model", request->model, "the model: a bundled one or its file, instead of the launch's")
-      ->type_name("NAME");
+  command->add_option("--model", request->model, "the model, as elsewhere, instead of the launch's")->type_name("NAME");
   command->add_option("--on", request->machine, "the machine: 16xh100, 4xrtx4090, dgx-h100x2, a profile or its file")
       ->type_name("MACHINE");
   command->add_option("--env", request->values, "NAME=VALUE: a shell variable's value, instead of the script's own")

@@ -137,17 +137,30 @@ constexpr std::array<List, 12> lists = {{{"models", models},
                                          {"precisions", [](bool) { return words(precision_words()); }},
                                          {"flags", [](bool) { return flags(); }}}};
 
+void print_list(const Context& context, std::string_view name, const Listed& listed) {
+  if (!context.json()) return print(context, listed.table);
+  Json document = json_document("spillway.list");
+  document["list"] = name;
+  document["items"] = listed.items;
+  document["warnings"] = Json::array();
+  return print_json(document);
+}
+
+Listed kinds() {
+  Listed listed{.table = Table({"list"})};
+  for (const List& list : lists) {
+    listed.items.push_back({{"name", list.name}});
+    listed.table.add({std::string(list.name)});
+  }
+  return listed;
+}
+
 void run_list(const Context& context, std::string_view name, bool all) {
+  if (name.empty()) return print_list(context, name, kinds());
   for (const List& list : lists) {
     if (list.name != name) continue;
     if (context.markdown() && name == "flags") return print(launch_markdown());
-    const Listed listed = list.make(all);
-    if (!context.json()) return print(context, listed.table);
-    Json document = json_document("spillway.list");
-    document["list"] = name;
-    document["items"] = listed.items;
-    document["warnings"] = Json::array();
-    return print_json(document);
+    return print_list(context, name, list.make(all));
   }
 }
 
@@ -169,7 +182,7 @@ void add_list_command(Command& app, Context& context) {
   Command* command = app.add_subcommand("list", "What a scenario can name: models, machines, techniques, ...");
   const auto wanted = std::make_shared<std::string>();
   const auto all = std::make_shared<bool>(false);
-  command->add_option("WHAT", *wanted, "what to list: " + type)->required()->choices(names);
+  command->add_option("WHAT", *wanted, "what to list: " + type + "; left out, these words")->choices(names);
   command->add_flag("--all", *all, "of models, also the Hugging Face ids whose shape is known");
   command->callback([&context, wanted, all] { run_list(context, *wanted, *all); });
 }

@@ -26,7 +26,10 @@ void write_new(const NewCall& request) {
 void add_new_command(Command& app) {
   const auto request = std::make_shared<NewCall>();
   Command* command = app.add_subcommand("new", "Write a scenario to start from, with comments");
-  command->add_option("MODEL", request->model, "name of `spillway list models`, or a file")->capture_default_str();
+  command
+      ->add_option("MODEL", request->model,
+                   "bundled, a Hugging Face id (spillway list models --all), or a file or folder")
+      ->capture_default_str();
   command
       ->add_option("MACHINE", request->machine,
                    "16xh100, 4xrtx4090, a name of `spillway list machines` or gpus, or a file")

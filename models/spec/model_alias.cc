@@ -247,7 +247,7 @@ std::string plain_name(std::string_view name) {
   return plain;
 }
 
-std::vector<std::string> words_of(std::string_view text) {
+std::vector<std::string> split_at_blanks(std::string_view text) {
   std::vector<std::string> words;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
@@ -262,7 +262,7 @@ const std::map<std::string, const Published*>& published_by_name() {
   static const auto made = [] {
     std::map<std::string, const Published*> rows;
     for (const Published& row : published)
-      for (const std::string& id : words_of(row.ids)) {
+      for (const std::string& id : split_at_blanks(row.ids)) {
         std::string name = plain_name(id);
         do rows.emplace(name, &row);
         while (name != plain_name(row.shape) && take_ending(name, same_shape));
@@ -278,7 +278,7 @@ std::optional<ModelAlias> known(const std::string& plain) {
     if (plain_name(name) == plain) return ModelAlias{.shape = name};
   const auto found = published_by_name().find(plain);
   if (found == published_by_name().end()) return std::nullopt;
-  return ModelAlias{.shape = std::string(found->second->shape), .overrides = words_of(found->second->overrides)};
+  return ModelAlias{.shape = std::string(found->second->shape), .overrides = split_at_blanks(found->second->overrides)};
 }
 
 }  // namespace
@@ -306,7 +306,7 @@ std::vector<std::string> published_ids(std::string_view shape) {
   std::vector<std::string> ids;
   for (const Published& row : published)
     if (row.shape == shape)
-      for (std::string& id : words_of(row.ids)) ids.push_back(std::move(id));
+      for (std::string& id : split_at_blanks(row.ids)) ids.push_back(std::move(id));
   return ids;
 }
 

@@ -11,8 +11,9 @@
 #include "base/input_error.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
-#include "base/read_file.h"
 #include "hwprofiles/profile_library.h"
+#include "launch/launch_import.h"
+#include "scenario/file_kind.h"
 
 namespace spillway::studies {
 namespace {
@@ -21,17 +22,6 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t longest_default_sequence = 8192;
-constexpr std::uintmax_t largest_model_file = 1 << 22;
-
-// A model file of ours, or a Hugging Face config.json.
-bool is_model_file(const std::string& path) {
-  std::error_code none;
-  if (!path.ends_with(".json") || fs::file_size(path, none) > largest_model_file) return false;
-  const std::string text = read_file(path, largest_model_file);
-  return text.find("\"spillway.model\"") != std::string::npos || text.find("\"model_type\"") != std::string::npos ||
-         text.find("\"architectures\"") != std::string::npos;
-}
-
 bool is_there(const std::string& path) {
   std::error_code none;
   return fs::symlink_status(path, none).type() != fs::file_type::not_found;
@@ -52,10 +42,8 @@ class Reader {
       read_model(whole_model_name(what));
     else if (!is_there(what) && (may_be_published(what) || !names_file(what)))
       refuse_unknown();
-    else if (!is_folder(what) && is_model_file(what) && !is_scenario_file(what))
-      read_model(whole_model_name(what));
-    else  // a launch file would become a scenario here
-      read_scenario(ways_scenario(what));
+    else
+      read_by_kind(file_kind(what));
     finish();
     return std::move(subject_);
   }
@@ -88,6 +76,19 @@ class Reader {
     // How many there are is said by the name.
     for (const std::string key : {"hardware.set.machines", "hardware.set.gpu_count"})
       if (setting_of(subject_.scenario.text, key)) set(key + "=null");
+  }
+
+  void read_by_kind(FileKind kind) {
+    const std::string& what = question_.what;
+    if (kind == FileKind::model) return read_model(whole_model_name(what));
+    if (kind != FileKind::launch) return read_scenario(ways_scenario(what));
+    const LaunchImport launch =
+        import_launch({.launch = {.paths = {what}}, .machine = machine_ ? machine_name() : std::string()});
+    if (!launch.model.empty())
+      throw InputError(what, "", "its model is not bundled and needs a file of its own",
+                       fmt::format("spillway import {} --output X.scenario.json, then spillway fit of that", what));
+    subject_.assumptions.insert(subject_.assumptions.end(), launch.warnings.begin(), launch.warnings.end());
+    read_scenario({launch.scenario, what, fs::path(what).parent_path().string()});
   }
 
   // ---- a model alone ----

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a person types first: names of models, in every command.
+"""What a person types first: names of models, in every command; files of another kind than a command takes; nothing.
 
     front_door_test.py SPILLWAY
 """
@@ -22,7 +22,7 @@ def spillway(*arguments, cwd=None):
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300, check=False, cwd=cwd)
 
 
-class Models(unittest.TestCase):
+class Files(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
@@ -42,6 +42,9 @@ class Models(unittest.TestCase):
         self.assertEqual(result.returncode, rc, result.stderr)
         return result
 
+
+
+class Models(Files):
     def scenario(self, model):
         return {"schema": "spillway-scenario", "version": 1, "hardware": {"profile": "h100-80gb-1gpu"},
                 "model": {"name": model, "sequence": 256}}
@@ -102,6 +105,92 @@ class Models(unittest.TestCase):
     def test_unknown_ids_say_how_to_go_on(self):
         for command in (("fit", "acme/thing", "--on", "8xh100"), ("new", "acme/thing")):
             self.assertIn("huggingface-cli download acme/thing config.json", self.done(*command, rc=2).stderr)
+
+
+SCENARIO = {"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "sequence": 128},
+            "hardware": {"profile": "h100-80gb-1gpu"}}
+LAUNCH = "is a launch script or configuration"
+# Name, content, what it is called, what is to be typed instead; commands that take it.
+KINDS = [
+    ("launch.sh", "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 2\n", LAUNCH, "spillway import FILE", ("import", "fit")),
+    ("titan.toml", '[model]\nname = "llama3"\nflavor = "8B"\n', LAUNCH, "spillway import FILE", ("import", "fit")),
+    ("args.yaml", "model_name_or_path: gpt2\nbf16: true\n", LAUNCH, "spillway import FILE", ("import", "fit")),
+    ("ds.json", '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}', LAUNCH, "spillway import FILE", ("import", "fit")),
+    ("train.py", "import torch\nmodel = build()\n", LAUNCH, "spillway import FILE", ("import", "fit")),
+    ("a.json", json.dumps(SCENARIO), "is a scenario", "spillway run FILE", ("run", "explain", "export", "fit", "capacity")),
+    ("sweep.json", json.dumps({"schema": "spillway-sweep", "version": 1, "base": SCENARIO}), "is a sweep", "spillway sweep FILE",
+     ("sweep",)),
+    ("config.json", json.dumps(CONFIG), "is a model", "spillway fit FILE --on", ("fit", "new")),
+    ("folder/config.json", json.dumps(CONFIG), "is a model", "spillway fit FILE --on", ("fit", "new")),
+    ("gpu.json", '{"schema": "spillway-hardware-profile/1"}', "is a hardware profile", "--on FILE", ("new",)),
+    ("answer.json", '{"schema": "spillway-result", "version": 1}', "is an answer", "the scenario", ()),
+    ("snap.pickle", b"\x80\x04\x95segments", "is a memory snapshot", "spillway explain FILE", ("run", "explain", "memory", "fit",
+                                                                                              "capacity")),
+    ("trace.json", '{"traceEvents": []}', "is a trace", "spillway run FILE", ("run", "explain", "memory", "fit", "capacity")),
+    ("w.gguf", b"GGUF\x03\x00\x00\x00", "is a file of weights", "config.json", ()),
+    ("w.safetensors", b"\x40\x00\x00\x00\x00\x00\x00\x00{\"a\": {\"dtype\": \"BF16\"}}", "is a file of weights", "config.json", ()),
+    ("w.index.json", '{"metadata": {}, "weight_map": {}}', "is a file of weights", "config.json", ()),
+    ("n.ipynb", '{"cells": [{"cell_type": "code"}], "nbformat": 4}', "is a notebook", "jupyter nbconvert", ()),
+]
+COMMANDS = {"run": (), "explain": (), "memory": (), "capacity": (), "sweep": (), "import": (), "export": ("--for", "megatron"),
+            "fit": ("--on", "8xh100"), "new": ()}
+
+
+class WrongFiles(Files):
+    def test_every_command_says_what_a_file_is_and_what_to_type(self):
+        os.mkdir(self.path("folder"))
+        for name, content, called, remedy, takes in KINDS:
+            with open(self.path(name), "wb") as out:
+                out.write(content if isinstance(content, bytes) else content.encode())
+            file = self.path("folder") if name.startswith("folder") else self.path(name)
+            for command, more in COMMANDS.items():
+                if command in takes:
+                    continue
+                said = self.done(command, file, *more, rc=2).stderr
+                self.assertIn(f"{file}: {called}; spillway {command} takes ", said)
+                self.assertIn(remedy.replace("FILE", file), said)
+
+    def test_what_is_taken_is_not_called_wrong(self):
+        for name, content, called, _, takes in KINDS:
+            if name.startswith("folder"):
+                continue
+            with open(self.path(name), "wb") as out:
+                out.write(content if isinstance(content, bytes) else content.encode())
+            for command in set(takes) & {"run", "export", "import", "new"}:
+                self.assertNotIn(called, spillway(command, self.path(name), *COMMANDS[command]).stderr)
+
+    def test_a_model_by_name_is_no_step(self):
+        said = self.done("run", "Qwen/Qwen3-8B", rc=2).stderr
+        self.assertIn("Qwen/Qwen3-8B: is a model; spillway run takes a scenario or a trace", said)
+        self.assertIn("spillway fit Qwen/Qwen3-8B --on 8xh100", said)
+
+    def test_a_launch_is_fitted(self):
+        launch = self.write("a.yaml", "model_name_or_path: gpt2\nbf16: true\nper_device_train_batch_size: 1\noutput_dir: x\n")
+        done = self.done("fit", launch, "--on", "h100-80gb-1gpu", "--sequence", "128", "--budget", "1000", "--format", "json")
+        self.assertTrue(json.loads(done.stdout)["ways"][0]["fits"])
+
+    def test_a_key_may_leave_out_its_section(self):
+        scenario = self.write("a.json", json.dumps(SCENARIO))
+        done = self.done("run", scenario, "--set", "micro_batch=2")
+        self.assertIn("with model.micro_batch=2", done.stdout)
+        said = self.done("run", scenario, "--set", "technique=none", rc=2).stderr
+        self.assertIn("offload.technique, order.technique", said)
+        self.assertIn("did you mean", self.done("run", scenario, "--set", "model.micro_bach=2", rc=2).stderr)
+
+
+class Start(unittest.TestCase):
+    def test_nothing_shows_where_to_begin(self):
+        shown = [spillway(), spillway("help")]
+        self.assertEqual({(each.returncode, each.stdout) for each in shown}, {(0, shown[0].stdout)})
+        self.assertTrue(all(len(line) <= 80 for line in shown[0].stdout.splitlines()))
+        begins = [line.split()[1] for line in shown[0].stdout.splitlines() if line.startswith("  spillway ")]
+        self.assertEqual(len(begins), 5)
+        for command in begins:
+            self.assertEqual(spillway("help", command).stdout, spillway(command, "--help").stdout)
+
+    def test_lists_are_listed(self):
+        names = {item["name"] for item in json.loads(spillway("list", "--format", "json").stdout)["items"]}
+        self.assertTrue({"models", "machines", "techniques"} <= names)
 
 
 if __name__ == "__main__":

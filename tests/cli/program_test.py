@@ -372,9 +372,9 @@ class NewAndListTest(ProgramTest):
 
     def test_a_model_in_a_scenarios_place_says_what_to_do(self):
         config = self.path("config.json", b'{"model_type": "gpt2", "n_layer": 2}')
-        self.refused("run", config, says=["Hugging Face configuration", "spillway new " + config])
+        self.refused("run", config, says=["is a model", "spillway fit " + config])
         self.refused("new", config, says=["/vocab_size", "missing"])
-        self.refused("run", PROFILE, says=["hardware profile", "spillway new MODEL"])
+        self.refused("run", PROFILE, says=["hardware profile", "spillway fit MODEL --on"])
 
     def test_lists_have_names_and_figures(self):
         for name, key in (("models", "parameters"), ("machines", "gpu_count"), ("gpus", "memory_bytes"),

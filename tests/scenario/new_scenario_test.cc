@@ -72,10 +72,10 @@ TEST(OtherDocuments, AreToldByWhatTheyAre) {
   };
   const std::string config = file("config.json", R"({"model_type": "llama", "hidden_size": 64})");
   EXPECT_THAT(complaint(config),
-              AllOf(HasSubstr("is a Hugging Face configuration"), HasSubstr("spillway new " + config + " MACHINE")));
-  EXPECT_THAT(complaint(file("m.json", R"({"schema": "spillway.model", "version": 1})")), HasSubstr("is a model file"));
+              AllOf(HasSubstr("is a model"), HasSubstr("spillway fit " + config + " --on ")));
+  EXPECT_THAT(complaint(file("m.json", R"({"schema": "spillway.model", "version": 1})")), HasSubstr("is a model"));
   EXPECT_THAT(complaint(file("p.json", R"({"schema": "spillway-hardware-profile/1", "kind": "gpu"})")),
-              AllOf(HasSubstr("is a hardware profile"), HasSubstr("spillway new MODEL ")));
+              AllOf(HasSubstr("is a hardware profile"), HasSubstr("spillway fit MODEL --on ")));
   EXPECT_THAT(complaint(file("s.json", R"({"schema": "spillway-sweep", "version": 1})")), HasSubstr("spillway sweep"));
   EXPECT_THAT(
       complaint(file("n.json", R"({"model": {"name": "gpt2-small"}, "hardware": {"profile": "h100-80gb-1gpu"}})")),

@@ -1,0 +1,16 @@
+// A file of another kind than a command takes: what it is, and what to type instead.
+#pragma once
+
+#include <optional>
+
+#include "base/input_error.h"
+
+namespace spillway::cli {
+
+class Command;
+
+// For the command that was chosen and failed: of the first of its files that is of a kind it doesn't take. nullopt
+// where all are of the right kind, or of none that is known.
+std::optional<InputError> wrong_file(const Command& app);
+
+}  // namespace spillway::cli
