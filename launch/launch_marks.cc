@@ -176,7 +176,7 @@ class MarkReader {
   }
 
  private:
-  [[nodiscard]] bool is_met(std::string condition) const {
+  [[nodiscard]] bool is_met(const std::string& condition) const {
     if (condition.starts_with('@')) return false;
     const std::size_t equals = condition.find('=');
     const std::string value = equals == std::string::npos ? "*" : condition.substr(equals + 1);

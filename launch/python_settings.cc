@@ -192,8 +192,8 @@ class PythonSettings {
     return name;
   }
 
-  void add(const PythonClass& of, std::string name, const PythonArgument& argument) {
-    LaunchSetting made{.format = of.format, .name = name, .shown = std::move(name), .value = argument.value};
+  void add(const PythonClass& of, const std::string& name, const PythonArgument& argument) {
+    LaunchSetting made{.format = of.format, .name = name, .shown = name, .value = argument.value};
     made.file = budget_.file();
     made.place = text_.place(argument.line);
     made.is_null = argument.is_null;

@@ -12,11 +12,9 @@ namespace spillway::launch {
 namespace {
 
 using test::complaint;
-using test::defaulted;
 using test::expect_keys;
 using test::Folder;
 using test::ignored;
-using test::import_fixture;
 using test::key;
 using test::Keys;
 using test::request;
