@@ -109,7 +109,7 @@ std::optional<std::string> path_of(const std::string& name) {
 }
 
 std::string config_in(const std::string& folder) {
-  const std::string config = (fs::path(folder) / "config.json").string();
+  std::string config = (fs::path(folder) / "config.json").string();
   if (lies_at(config)) return config;
   const std::string adapter = (fs::path(folder) / "adapter_config.json").string();
   if (lies_at(adapter))

@@ -71,8 +71,7 @@ TEST(OtherDocuments, AreToldByWhatTheyAre) {
     return std::string("accepted");
   };
   const std::string config = file("config.json", R"({"model_type": "llama", "hidden_size": 64})");
-  EXPECT_THAT(complaint(config),
-              AllOf(HasSubstr("is a model"), HasSubstr("spillway fit " + config + " --on ")));
+  EXPECT_THAT(complaint(config), AllOf(HasSubstr("is a model"), HasSubstr("spillway fit " + config + " --on ")));
   EXPECT_THAT(complaint(file("m.json", R"({"schema": "spillway.model", "version": 1})")), HasSubstr("is a model"));
   EXPECT_THAT(complaint(file("p.json", R"({"schema": "spillway-hardware-profile/1", "kind": "gpu"})")),
               AllOf(HasSubstr("is a hardware profile"), HasSubstr("spillway fit MODEL --on ")));
