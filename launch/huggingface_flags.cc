@@ -56,6 +56,7 @@ void huggingface_training(FlagRows& rows) {
       .say("tensor_parallel_size", "model.tensor_parallel", whole)
       .read("context_parallel_size", "model.context_parallel", whole, "axolotl")
       .file("deepspeed", LaunchFormat::deepspeed, "DeepSpeed's JSON file")
+      .file("config", LaunchFormat::hf, "the YAML file, trl")
       .file("accelerate_config", LaunchFormat::accelerate, "accelerate's YAML file");
 }
 
