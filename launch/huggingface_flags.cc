@@ -80,6 +80,7 @@ void huggingface_training(FlagRows& rows) {
       .read("expert_parallel_size", "model.expert_parallel", whole, "axolotl")
       .read("fsdp_version", "model.zero_stage", facts::fsdp_version, whole, "axolotl: with fsdp_config")
       .file("deepspeed", LaunchFormat::deepspeed, "DeepSpeed's JSON file")
+      .file("config", LaunchFormat::hf, "the YAML file, trl")
       .file("accelerate_config", LaunchFormat::accelerate, "accelerate's YAML file");
 }
 

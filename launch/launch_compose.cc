@@ -206,12 +206,18 @@ std::int64_t divisor_of(const LaunchLedger& ledger) {
                ledger.number_or("model.pipeline_parallel", 1));
 }
 
+// Whether it says how many GPUs there are, other than by their numbers. Variables for nodes leave it to each node.
+bool counts_gpus(const LaunchLedger& ledger) {
+  if (ledger.says(facts::gpus) || ledger.says(facts::gpus_per_node)) return true;
+  return ledger.says(facts::nodes) && ledger.setting_of(facts::nodes).format != LaunchFormat::environment;
+}
+
 // GPUs as the launch counts them; 0: it doesn't.
 std::int64_t gpus_of(const LaunchLedger& ledger) {
   if (const auto all = ledger.number(facts::gpus)) return *all;
-  if (!ledger.says(facts::nodes) && !ledger.says(facts::gpus_per_node)) {
+  if (!counts_gpus(ledger)) {
     const auto visible = ledger.text(facts::visible_gpus);
-    return visible ? std::ssize(listed_words(*visible)) : 0;
+    return visible ? times(ledger.number_or(facts::nodes, 1), std::ssize(listed_words(*visible))) : 0;
   }
   return times(ledger.number_or(facts::nodes, 1), ledger.number_or(facts::gpus_per_node, 1));
 }
@@ -486,8 +492,7 @@ void compose_layout(LaunchLedger& ledger, const MachineGpus& machines) {
   check_degrees(ledger);
   const bool is_alone = ledger.launcher() == LaunchFormat::torchtune && ledger.script().ends_with("single_device");
   if (is_alone) ledger.assume(facts::gpus, "1", "its recipe is of a single device");
-  const bool counts = ledger.says(facts::gpus) || ledger.says(facts::gpus_per_node) || ledger.says(facts::nodes);
-  if (counts)
+  if (counts_gpus(ledger))
     ledger.leave_out(facts::visible_gpus, IgnoreReason::overridden, "the launch says how many GPUs there are");
   if (ledger.program() == LaunchFormat::torchtitan)
     compose_titan_replicas(ledger, machines.all);

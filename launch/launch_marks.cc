@@ -32,7 +32,7 @@ constexpr std::string_view no_rl = "trains by reinforcement: several models and 
 constexpr std::string_view by_config = "give its model's config.json: spillway fit config.json --on MACHINE";
 constexpr std::string_view by_model = "write the training of its policy alone as a scenario: spillway new --model NAME";
 
-constexpr std::array<Refusal, 16> refusals = {{
+constexpr std::array<Refusal, 17> refusals = {{
     {"NeMo 2", "its recipe is Python that another program has, which is not run",
      "give the same as flags of Megatron-LM, or of Megatron-Bridge's run_recipe.py"},
     {"Levanter", no_xla, by_config},
@@ -42,6 +42,8 @@ constexpr std::array<Refusal, 16> refusals = {{
     {"TRL's online training", no_rl, by_model},
     {"NeMo RL", no_rl, by_model},
     {"ms-swift's rlhf", "has a loss and models beside the trained one that are not modelled", by_model},
+    {"LLaMA-Factory on another engine", "its settings are those of Megatron-core or KTransformers",
+     "give what it trains as flags of Megatron-LM"},
     {"torchtitan inside Primus", "its overrides are torchtitan's", "give them as torchtitan's TOML file"},
     {"a model's config.json", "it says a model and no training",
      "spillway fit it, or give it beside the launch: --model config.json"},
@@ -84,7 +86,7 @@ constexpr std::array<Mark, 25> command_marks = {{
     {"megatron", "@*pretrain_*.py *"},
 }};
 
-constexpr std::array<Mark, 65> key_marks = {{
+constexpr std::array<Mark, 68> key_marks = {{
     {"megatron", "--tensor_model_parallel_size"},
     {"megatron", "--model_parallel_size"},
     {"megatron", "--micro_batch_size"},
@@ -131,6 +133,9 @@ constexpr std::array<Mark, 65> key_marks = {{
     {"hf", "--gradient_accumulation_steps"},
     {"hf", "base_model sequence_len"},
     {"hf", "base_model micro_batch_size"},
+    {"LLaMA-Factory on another engine", "use_megatron_bridge=true"},
+    {"LLaMA-Factory on another engine", "use_mca=true"},
+    {"LLaMA-Factory on another engine", "use_kt=true"},
     {"hf", "stage finetuning_type"},
     {"hf", "stage cutoff_len"},
     {"torchtune", "*_component_=torchtune.*"},
@@ -220,6 +225,8 @@ std::optional<LaunchFormat> marked_format(const Marked& launch) {
   std::map<std::string_view, std::string_view> found;  // whose, by what
   for (const Mark& mark : key_marks)
     if (!found.contains(mark.whose) && reader.has(mark)) found.emplace(mark.whose, mark.all);
+  for (const auto& [whose, by] : found)  // of what is refused, no other's marks count
+    if (!launch_format_words().find(whose)) refuse(whose, launch.file, launch.place);
   for (const InnerFormat& inner : inner_formats()) {
     const Words& words = launch_format_words();
     if (found.contains(words[inner.format].name)) found.erase(words[inner.of].name);

@@ -28,6 +28,7 @@ TEST(LaunchMarks, WhatIsNotReadIsRefusedByItsName) {
       {"v.sh", "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B\n", "actor_rollout_ref"},
       {"v.yaml", "actor_rollout_ref: {model: {path: Qwen/Qwen2.5-7B}}\n", "verl"},
       {"o.sh", "deepspeed --module openrlhf.cli.train_dpo --max_len 2048 --zero_stage 3\n", "OpenRLHF"},
+      {"e.yaml", "stage: sft\ncutoff_len: 8\nuse_mca: true\ntensor_model_parallel_size: 2\n", "another engine"},
       {"s.sh", "swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B\n", "ms-swift"},
       {"g.py", "from trl import GRPOConfig\nargs = GRPOConfig(per_device_train_batch_size=1)\n", "GRPOConfig"},
       {"j.py", "import jax\nimport flax\n", "XLA"},

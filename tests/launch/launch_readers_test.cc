@@ -149,6 +149,26 @@ TEST(LaunchReaders, SwiftWithDeepSpeedByName) {
                           {"model.gradient_accumulation", "8"}});
 }
 
+// As many GPUs as each node has, unless a variable or their numbers say it.
+TEST(LaunchReaders, VariablesOfNodesAndGpus) {
+  const std::string rest =
+      " llamafactory-cli train --model_name_or_path Qwen/Qwen2.5-7B --stage sft --cutoff_len 512 --bf16 true\n";
+  const std::map<std::string, std::string> replicas = {{"NNODES=1", "8"},
+                                                       {"CUDA_VISIBLE_DEVICES=0,1", "2"},
+                                                       {"NNODES=2 CUDA_VISIBLE_DEVICES=0,1", "4"},
+                                                       {"NNODES=2 NPROC_PER_NODE=4 CUDA_VISIBLE_DEVICES=0,1", "8"}};
+  for (const auto& [variables, count] : replicas)
+    EXPECT_EQ(key(of_text("run.sh", variables + rest), "model.data_parallel"), count) << variables;
+}
+
+TEST(LaunchReaders, TrlsOwnFile) {
+  const Folder folder;
+  static_cast<void>(folder.write("sft.yaml", "model_name_or_path: Qwen/Qwen2.5-7B\nmax_length: 512\nbf16: true\n"));
+  const LaunchImport import =
+      import_launch(request({folder.write("run.sh", "trl sft --config sft.yaml --per_device_train_batch_size 3\n")}));
+  expect_keys(import, {{"model.name", "qwen2.5-7b"}, {"model.micro_batch", "3"}, {"model.sequence", "512"}});
+}
+
 TEST(LaunchReaders, Torchtune) {
   expect_keys(on_eight("torchtune-full.yaml"), {{"model.name", "llama-3.1-8b"},
                                                 {"model.precision", "bf16"},
