@@ -230,7 +230,8 @@ class Reader {
     made_.micro_batch = sizes(section_.micro_batch, 8);
     if (!section_.today) return;
     const std::string& technique = section_.today->technique;
-    made_.today = {ProfileLibrary::shared().load_system(section_.today->machine).name, section_.today->gpus,
+    static_cast<void>(ProfileLibrary::shared().load_system(section_.today->machine));  // is there
+    made_.today = {section_.today->machine, section_.today->gpus,
                    named_technique(technique.empty() ? recompute_way(Recompute::none) : technique, path_,
                                    "/procurement/today/technique")};
   }
