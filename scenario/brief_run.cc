@@ -18,27 +18,32 @@ std::int64_t first_shown(const TrainingSetup& setup) {
   return 2 * p + (p > 1 ? 16 : 8);
 }
 
+// Few micro-batches, and every layer of them, are soon replayed.
+constexpr std::int64_t few_layer_runs = 800, least_times_fewer = 4;
+
 BriefRun run_loaded(LoadedScenario loaded, Detail detail) {
   loaded.options.memory.detail = detail;
   ScenarioRun run = run_traced(loaded);
   return {std::move(loaded), std::move(run)};
 }
 
-std::optional<BriefRun> run_folded(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
-                                   Detail detail) {
-  if (!may_fold(scenario)) return std::nullopt;
+// False where the step is to be told whole.
+bool use_folded(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
+                const std::function<void(LoadedScenario)>& use) {
+  if (!may_fold(scenario)) return false;
   const ModelSpec layered = with_layers(scenario, model);
   const TrainingSetup setup = resolve(scenario.training, layered);
   std::int64_t turns = 1;
   for (std::int64_t shown = first_shown(setup); 2 * shown <= setup.gradient_accumulation;) {
     std::optional<FoldedTrace> step =
         generate_folded_trace(layered, setup, machine.cost, machine.cluster, shown, turns);
-    if (!step) return std::nullopt;
+    if (!step) return false;
     const std::int64_t times = step->fold.times;
     try {
       LoadedScenario loaded = load(scenario, model, machine, std::move(step->trace));
       loaded.options.memory.fold = std::make_shared<const StepFold>(std::move(step->fold));
-      return run_loaded(std::move(loaded), detail);
+      use(std::move(loaded));
+      return true;
     } catch (const NotFolded& refused) {
       const NotFolded::Turns seen = refused.turns();
       if (is_verbose())
@@ -50,7 +55,7 @@ std::optional<BriefRun> run_folded(const Scenario& scenario, const ModelSpec& mo
       if (are_news) turns = seen.turns;
     }
   }
-  return std::nullopt;
+  return false;
 }
 
 }  // namespace
@@ -63,9 +68,32 @@ bool may_fold(const Scenario& scenario) {
          (places == nullptr || places->make == nullptr);
 }
 
+std::optional<Scenario> brief_step(const Scenario& scenario) {
+  if (!may_fold(scenario)) return std::nullopt;
+  const ModelSpec model = with_layers(scenario, find_model(scenario.model));
+  const TrainingSetup setup = resolve(scenario.training, model);
+  const std::int64_t p = setup.pipeline_parallel, shown = p > 1 ? 3 * p : 2;
+  const std::int64_t layer_runs = model.layers * setup.gradient_accumulation;
+  if (setup.has_expert_loads() || setup.evaluate_every > 0 || layer_runs <= few_layer_runs ||
+      setup.gradient_accumulation < least_times_fewer * shown)
+    return std::nullopt;
+  Scenario brief = scenario;
+  brief.training.data_parallel = setup.data_parallel;
+  brief.training.global_batch = 0;
+  brief.training.gradient_accumulation = shown;
+  return brief;
+}
+
+void use_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
+                 const std::function<void(LoadedScenario)>& use) {
+  if (!use_folded(scenario, model, machine, use)) use(load(scenario, model, machine));
+}
+
 BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Detail detail) {
-  if (std::optional<BriefRun> folded = run_folded(scenario, model, machine, detail)) return std::move(*folded);
-  return run_loaded(load(scenario, model, machine), detail);
+  std::optional<BriefRun> run;
+  use_briefly(scenario, model, machine,
+              [&](LoadedScenario loaded) { run.emplace(run_loaded(std::move(loaded), detail)); });
+  return std::move(*run);
 }
 
 BriefRun run_briefly(const Scenario& scenario, Detail detail, const ReadOptions& read) {

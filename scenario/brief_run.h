@@ -6,6 +6,9 @@
 // generated.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "scenario/scenario_run.h"
 
 namespace spillway::scenario {
@@ -21,5 +24,14 @@ bool may_fold(const Scenario& scenario);
 // As load() and Evaluator::run() do, with its errors.
 BriefRun run_briefly(const Scenario& scenario, Detail detail = Detail::figures, const ReadOptions& read = {});
 BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Detail detail);
+
+// What run_briefly() does its run with, for other replays: `use` is called with the scenario loaded, once or, after it
+// let a NotFolded out, again with more of the step; the last time with all of it.
+void use_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
+                 const std::function<void(LoadedScenario)>& use);
+
+// The same step of so few micro-batches that each follows another as in the whole, to seek plans on. None of a step
+// that is soon replayed itself, whose micro-batches differ, or that may_fold() refuses.
+std::optional<Scenario> brief_step(const Scenario& scenario);
 
 }  // namespace spillway::scenario

@@ -114,7 +114,7 @@ void print_offload_json(const OffloadAnswer& answer) {
   document["to_host_bytes"] = outcome.to_host.count();
   document["to_drives_bytes"] = outcome.to_drives.count();
   document["recomputed_bytes"] = outcome.recomputed.count();
-  document["replays"] = outcome.replays;
+  document["replays"] = answer.best.replays;
   document["seconds"] = answer.seconds;
   document["warnings"] = Json::array();
   print_json(document);
@@ -145,7 +145,7 @@ void print_offload(Context& context, const OffloadAnswer& answer) {
       "\nbudget {} GiB; of the tensors with a choice {} GiB stay, {} GiB go to host memory, {} GiB to drives, "
       "{} GiB are computed again\n{} replays in {:.2f} s\n",
       gib(answer.budget), gib(outcome.kept), gib(outcome.to_host), gib(outcome.to_drives), gib(outcome.recomputed),
-      outcome.replays, answer.seconds));
+      answer.best.replays, answer.seconds));
 }
 
 HybridSettings hybrid_settings(const OffloadRequest& request, const LoadedScenario& loaded) {
@@ -166,13 +166,11 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   prepare_for_offload(loaded);
   const HybridSettings settings = hybrid_settings(request, loaded);
   const Progress progress(context);
-  const auto shown = progress.counter("replays");
   const auto begin = Clock::now();
   OffloadAnswer answer;
-  answer.best =
-      best_offload(loaded, with_settings(request.scenario, said), settings, [&](std::int64_t done, std::int64_t most) {
-        return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
-      });
+  answer.best = best_offload(loaded, with_settings(request.scenario, said), settings, [&progress](std::int64_t done) {
+    return progress.show(fmt::format("replay {}", done + 1));
+  });
   answer.reserve = settings.budget > Bytes(0) ? Reserve() : loaded.reserve;
   answer.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   answer.budget = settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity;

@@ -89,10 +89,9 @@ void run_plan(Context& context, const RecomputeCall& call) {
   const std::vector<std::string> said = with_reserve(call.settings, call.reserve);
   const LoadedScenario loaded = load_argument(call.scenario, said);
   const Progress progress(context);
-  const BestRecompute best =
-      best_recompute(loaded, with_settings(call.scenario, said), settings, [&progress](std::int64_t replays) {
-        return progress.show(fmt::format("replay {}", replays + 1)) && !is_interrupted();
-      });
+  const BestRecompute best = best_recompute(
+      loaded, with_settings(call.scenario, said), settings,
+      [&progress](std::int64_t replays) { return progress.show(fmt::format("replay {}", replays + 1)); });
   const bool is_own_budget = settings.budget > Bytes(0);
   const RecomputeOutcome& outcome = best.outcome;
   warn_of_verdict(context, outcome.best.result);

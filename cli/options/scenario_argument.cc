@@ -27,12 +27,12 @@ BriefRun run_argument_briefly(const std::string& path, const std::vector<std::st
   return run_briefly(scenario_of(path, settings), Detail::figures, interruptible());
 }
 
-std::function<LoadedScenario(std::span<const std::string>)> with_settings(const std::string& path,
-                                                                          const std::vector<std::string>& settings) {
+std::function<Scenario(std::span<const std::string>)> with_settings(const std::string& path,
+                                                                    const std::vector<std::string>& settings) {
   return [path, settings](std::span<const std::string> more) {
     std::vector<std::string> all = settings;
     all.insert(all.end(), more.begin(), more.end());
-    return load_argument(path, all);
+    return scenario_of(path, all);
   };
 }
 

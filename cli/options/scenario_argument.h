@@ -18,9 +18,9 @@ LoadedScenario load_argument(const std::string& path, const std::vector<std::str
 // Its figures, see scenario/brief_run.h.
 BriefRun run_argument_briefly(const std::string& path, const std::vector<std::string>& settings);
 
-// Loads the same with more settings on top of these.
-std::function<LoadedScenario(std::span<const std::string>)> with_settings(const std::string& path,
-                                                                          const std::vector<std::string>& settings);
+// The same scenario with more settings on top of these.
+std::function<Scenario(std::span<const std::string>)> with_settings(const std::string& path,
+                                                                    const std::vector<std::string>& settings);
 
 // A size given on the command line; 0 stands for not given. Throws InputError for a negative one, which the parser of
 // sizes lets through as a huge one.

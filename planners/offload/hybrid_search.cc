@@ -94,13 +94,34 @@ class HybridSearch {
     run_baselines();
     rank_tensors();
     if (!choice_.empty() && !is_settled()) {
+      if (!is_near(best_)) most_ /= 2;
       search_from_seed(most_ / 2);
       limit_ = most_ - (most_ - replays_) / 3;
       search_shares();
       limit_ = most_;
-      choose_in_flight();
-      refine();
+      if (is_near(best_hybrid_)) {
+        choose_in_flight();
+        refine();
+      }
     }
+    return finish();
+  }
+
+  // As repeat_hybrid().
+  std::optional<HybridOutcome> repeat(const Trace& few, const HybridCase& found) {
+    std::optional<Fates> fates = repeated_fates(few, fates_in(saved_tensors(few), few, found.plan));
+    if (!fates) return std::nullopt;
+    add_keep();
+    for (const Runner& runner : named_runners)
+      if (runner.word == found.technique) {
+        add_technique(runner, found.tier);
+        return finish();
+      }
+    if (found.technique == no_offload) return finish();
+    rank_tensors();
+    in_flight_ = found.plan.in_flight;
+    limit_ = most_;
+    try_fates(*fates);
     return finish();
   }
 
@@ -115,22 +136,25 @@ class HybridSearch {
   // ---- baselines ----
 
   void run_baselines() {
-    add_baseline("keep", OffloadPlan{});
-    const HybridCase& keep = outcome_.baselines.front();
-    keep_start_ = keep.result.op_start;
-    keep_end_ = keep.result.op_end;
-    add_techniques({{ssdtrain_word, run_ssdtrain}});
+    add_keep();
+    add_techniques({named(ssdtrain_word)});
     const bool has_layers = std::any_of(saved_.begin(), saved_.end(),
                                         [this](const SavedTensor& saved) { return is_of_one_layer(trace_, saved); });
     const bool recomputes = this->recomputes() && has_layers;
     if (recomputes) add_recompute();
     if (is_settled()) return;
     if (recomputes) add_searched_recompute();
-    std::vector<Runner> others = {{lifetimes_word, run_lifetimes}, {streaming_word, run_streaming}};
+    std::vector<Runner> others = {named(lifetimes_word), named(streaming_word)};
     // What leaves besides takes no time off a full recomputation without a limit.
     if (recomputes && !(best_->rank.may_fit && best_->rank.time <= full_recompute_time_))
-      others.insert(others.begin(), {checkpoints_word, run_checkpoints});
+      others.insert(others.begin(), named(checkpoints_word));
     add_techniques(others);
+  }
+  void add_keep() {
+    add_baseline("keep", OffloadPlan{});
+    const HybridCase& keep = outcome_.baselines.front();
+    keep_start_ = keep.result.op_start;
+    keep_end_ = keep.result.op_end;
   }
 
   // ---- techniques with a name ----
@@ -139,13 +163,21 @@ class HybridSearch {
     std::string_view word;
     OffloadOutcome (*run)(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
   };
+  static constexpr std::array<Runner, 4> named_runners = {{{ssdtrain_word, run_ssdtrain},
+                                                           {checkpoints_word, run_checkpoints},
+                                                           {lifetimes_word, run_lifetimes},
+                                                           {streaming_word, run_streaming}}};
+  static const Runner& named(std::string_view word) {
+    return *std::find_if(named_runners.begin(), named_runners.end(),
+                         [word](const Runner& runner) { return runner.word == word; });
+  }
+  struct Job {
+    const Runner* runner = nullptr;
+    Tier tier = Tier::drive;
+    OffloadOutcome outcome;
+  };
   // To the tiers allowed, in parallel. lifetimes to drives takes the way to host memory as well.
   void add_techniques(const std::vector<Runner>& runners) {
-    struct Job {
-      const Runner* runner = nullptr;
-      Tier tier = Tier::drive;
-      OffloadOutcome outcome;
-    };
     std::vector<Job> jobs;
     if (hardware_.host.pcie.empty()) return;
     for (const Runner& runner : runners)
@@ -154,22 +186,29 @@ class HybridSearch {
         if (tier == Tier::drive && (!settings_.drives || hardware_.drives.empty())) continue;
         if (!takes_host || settings_.host) jobs.push_back({&runner, tier, {}});
       }
-    in_parallel(jobs.size(), [&](std::size_t j) {
-      OffloadSettings runtime = settings_.runtime;
-      runtime.tier = jobs[j].tier;
-      jobs[j].outcome = jobs[j].runner->run(trace_, detailed_, runtime);
-    });
-    for (Job& job : jobs) {
-      Candidate candidate;
-      candidate.found.name = std::string(job.runner->word) + (job.tier == Tier::drive ? "" : " to host memory");
-      candidate.found.technique = job.runner->word;
-      candidate.found.tier = job.tier;
-      candidate.found.plan = std::move(job.outcome.plan);
-      candidate.found.result = std::move(job.outcome.result);
-      candidate.planned = std::move(job.outcome.planned);
-      judge(candidate);
-      accept_baseline(std::move(candidate));
-    }
+    in_parallel(jobs.size(), [&](std::size_t j) { run_job(jobs[j]); });
+    for (Job& job : jobs) accept_job(std::move(job));
+  }
+  void add_technique(const Runner& runner, Tier tier) {
+    Job job{&runner, tier, {}};
+    run_job(job);
+    accept_job(std::move(job));
+  }
+  void run_job(Job& job) const {
+    OffloadSettings runtime = settings_.runtime;
+    runtime.tier = job.tier;
+    job.outcome = job.runner->run(trace_, detailed_, runtime);
+  }
+  void accept_job(Job job) {
+    Candidate candidate;
+    candidate.found.name = std::string(job.runner->word) + (job.tier == Tier::drive ? "" : " to host memory");
+    candidate.found.technique = job.runner->word;
+    candidate.found.tier = job.tier;
+    candidate.found.plan = std::move(job.outcome.plan);
+    candidate.found.result = std::move(job.outcome.result);
+    candidate.planned = std::move(job.outcome.planned);
+    judge(candidate);
+    accept_baseline(std::move(candidate));
   }
 
   void add_baseline(const std::string& name, const OffloadPlan& plan) {
@@ -199,12 +238,7 @@ class HybridSearch {
     add_baseline("recomputation, " + outcome.best.name, outcome.best.plan);
     note_full_recomputation(outcome.best);
     for (const RecomputeCase& other : outcome.others) note_full_recomputation(other);
-    std::map<std::uint32_t, std::size_t> index;
-    for (std::size_t i = 0; i < saved_.size(); ++i) index.emplace(saved_[i].storage, i);
-    seed_.assign(saved_.size(), Fate::keep);
-    for (const Absence& absence : outcome.best.plan.absences)
-      if (const auto found = index.find(trace_.tensors.storage[index_of(absence.tensor)]); found != index.end())
-        seed_[found->second] = Fate::again;
+    seed_ = fates_in(saved_, trace_, outcome.best.plan);
   }
   void note_full_recomputation(const RecomputeCase& one) {
     if (one.name != to_string(RecomputeMethod::full) || !best_->rank.may_fit) return;
@@ -274,7 +308,53 @@ class HybridSearch {
     return true;
   }
 
-  // ---- from fates to a plan ----
+  // ---- from a plan to fates, and back ----
+
+  static Fates fates_in(const std::vector<SavedTensor>& saved, const Trace& trace, const OffloadPlan& plan) {
+    std::map<std::uint32_t, std::size_t> index;
+    for (std::size_t i = 0; i < saved.size(); ++i) index.emplace(saved[i].storage, i);
+    Fates fates(saved.size(), Fate::keep);
+    for (const Absence& absence : plan.absences)
+      if (const auto found = index.find(trace.tensors.storage[index_of(absence.tensor)]); found != index.end())
+        fates[found->second] = absence.tier == Tier::host    ? Fate::host
+                               : absence.tier == Tier::drive ? Fate::drive
+                                                             : Fate::again;
+    return fates;
+  }
+
+  // By rank and micro-batch, in their order; those of none stay.
+  using Batches = std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<std::size_t>>;
+  static Batches batches_of(const std::vector<SavedTensor>& saved) {
+    Batches batches;
+    for (std::size_t i = 0; i < saved.size(); ++i)
+      if (saved[i].micro_batch != no_index16) batches[{saved[i].rank, saved[i].micro_batch}].push_back(i);
+    return batches;
+  }
+
+  [[nodiscard]] std::optional<Fates> repeated_fates(const Trace& few, const Fates& of_few) const {
+    const std::vector<SavedTensor> shown = saved_tensors(few);
+    const Batches from = batches_of(shown), to = batches_of(saved_);
+    if (from.empty() || to.empty()) return std::nullopt;
+    const auto count = [](const Batches& batches) {
+      std::size_t most = 0;
+      for (const auto& [key, tensors] : batches) most = std::max<std::size_t>(most, key.second + std::size_t{1});
+      return most;
+    };
+    const std::size_t shown_count = count(from), half = shown_count / 2, all = count(to);
+    Fates fates(saved_.size(), Fate::keep);
+    for (const auto& [key, tensors] : to) {
+      const std::size_t m = key.second, behind = all - m;  // 1: the last
+      const std::size_t like = m < half ? m : behind < shown_count - half ? shown_count - behind : half;
+      const auto found = from.find({key.first, static_cast<std::uint16_t>(like)});
+      if (found == from.end() || found->second.size() != tensors.size()) return std::nullopt;
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const SavedTensor &one = shown[found->second[i]], &other = saved_[tensors[i]];
+        if (one.bytes != other.bytes || one.layer != other.layer) return std::nullopt;
+        fates[tensors[i]] = of_few[found->second[i]];
+      }
+    }
+    return fates;
+  }
 
   OffloadPlan plan_of(const Fates& fates) {
     OffloadPlan plan = empty_plan(hybrid_word, settings_.runtime);
@@ -417,7 +497,11 @@ class HybridSearch {
   void search_from_seed(std::int64_t replays) {
     if (seed_.empty()) return;
     limit_ = replays;
-    if (try_fates(seed_)) refine();
+    if (try_fates(seed_) && is_near(best_hybrid_)) refine();
+  }
+  // Whether it may come to beat what is to be beaten.
+  [[nodiscard]] bool is_near(const std::optional<Candidate>& one) const {
+    return settings_.to_beat == Picos(0) || !one || one->rank.time * 4 <= settings_.to_beat * 5;
   }
 
   void search_shares() {
@@ -672,6 +756,12 @@ class HybridSearch {
 HybridOutcome plan_hybrid(const Trace& trace, const Replayer& replayer, const HybridSettings& settings,
                           const std::function<bool(std::int64_t, std::int64_t)>& progress) {
   return HybridSearch(trace, replayer, settings, progress).run();
+}
+
+std::optional<HybridOutcome> repeat_hybrid(const Trace& few, const HybridCase& found, const Trace& trace,
+                                           const Replayer& replayer, const HybridSettings& settings) {
+  const std::function<bool(std::int64_t, std::int64_t)> none;
+  return HybridSearch(trace, replayer, settings, none).repeat(few, found);
 }
 
 }  // namespace spillway::planners

@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,9 @@ struct HybridSettings {
   bool drives = true, host = true, recompute = true;
   Bytes least_bytes{1 << 20};  // smaller tensors stay
   std::int64_t replays = 0;    // at most, baselines not counted; 0: by the size of the trace, 40 to 400
-  OffloadSettings runtime;     // with what is asked of the drives: plans they refuse don't fit
-                               // workers, route, drives, in flight
+  Picos to_beat{};          // another answer's step time: what is a quarter slower is sought with less effort; 0: none
+  OffloadSettings runtime;  // with what is asked of the drives: plans they refuse don't fit
+                            // workers, route, drives, in flight
 };
 
 struct HybridCase {
@@ -66,5 +68,11 @@ struct HybridOutcome {
 // nearest. progress: called before each replay with (done, at most); false stops the search where it stands.
 HybridOutcome plan_hybrid(const Trace& trace, const Replayer& replayer, const HybridSettings& settings,
                           const std::function<bool(std::int64_t, std::int64_t)>& progress = {});
+
+// What was found for a step of few micro-batches, on one that has more of the same: its technique by name, else each
+// tensor's fate, those of the first micro-batches for the first, of the last for the last, of a middle one for the
+// others. Replayed, with what keeping all takes as the only baseline. None where micro-batches are not the same ones.
+std::optional<HybridOutcome> repeat_hybrid(const Trace& few, const HybridCase& found, const Trace& trace,
+                                           const Replayer& replayer, const HybridSettings& settings);
 
 }  // namespace spillway::planners

@@ -14,6 +14,7 @@
 #include "models/spec/model_spec.h"
 #include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
+#include "scenario/brief_run.h"
 #include "scenario/machine_power.h"
 #include "scenario/replay_store.h"
 #include "scenario/reserve.h"
@@ -100,7 +101,12 @@ class Judge {
       trial.gpus = made.scenario.model.empty() ? 1 : made.setup.gpus();
       return run(made);
     }
-    KeptReplay replay = kept_replay(request_.store, scenario, detail_, loaded);
+    KeptReplay replay =
+        may_fold(scenario)
+            ? kept_brief_replay(
+                  request_.store, scenario, detail_,
+                  [&] { return run_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware), detail_); })
+            : kept_replay(request_.store, scenario, detail_, loaded);
     trial.gpus = replay.gpus;
     return std::move(replay.result);
   }
@@ -124,11 +130,11 @@ class Judge {
     return true;
   }
 
-  [[nodiscard]] LoadVariant loader_of(std::vector<std::string> settings) const {
+  [[nodiscard]] ScenarioWith scenario_with(std::vector<std::string> settings) const {
     return [this, settings = std::move(settings)](std::span<const std::string> more) {
       std::vector<std::string> all = settings;
       all.insert(all.end(), more.begin(), more.end());
-      return load(load_scenario(request_.path, all));
+      return load_scenario(request_.path, all);
     };
   }
 
@@ -138,7 +144,7 @@ class Judge {
     settings.runtime = loaded.scenario.offload;
     settings.budget = settings.runtime.budget;
     if (!is_thorough_) settings.replays = planning_replays;
-    BestOffload best = best_offload(loaded, loader_of(trial.settings), settings);
+    BestOffload best = best_offload(loaded, scenario_with(trial.settings), settings);
     std::vector<std::string> way = settings_of(best.outcome.best);
     if (way.empty()) way = technique_named(hybrid_word).ways.front().settings;
     trial.settings.insert(trial.settings.end(), best.settings.begin(), best.settings.end());

@@ -1,13 +1,16 @@
 #include "studies/offload/best_offload.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <mutex>
 #include <set>
 #include <utility>
 
 #include "base/input_error.h"
 #include "base/parallel.h"
 #include "planners/technique/technique_table.h"
+#include "scenario/brief_run.h"
 #include "scenario/evaluator.h"
 #include "scenario/reserve.h"
 #include "sim/replay/order_plan.h"
@@ -15,11 +18,69 @@
 namespace spillway::studies {
 namespace {
 
+const ReplayVariation without_limit{.detail = Detail::times, .ideal_memory = true};
+
 ReplayVariation limit_of(Bytes capacity) {
   ReplayVariation variation;
   if (capacity > Bytes(0)) variation.capacity = capacity;
   return variation;
 }
+
+// Of all searches together, and who is told of each.
+class ReplayCount {
+ public:
+  explicit ReplayCount(const std::function<bool(std::int64_t)>& progress) : progress_(progress) {}
+  void begin() {
+    const std::scoped_lock lock(mutex_);
+    if (progress_ && !progress_(count_)) is_stopped_ = true;
+    ++count_;
+  }
+  [[nodiscard]] std::int64_t count() const { return count_; }
+  // For searches: false once they are to stop.
+  [[nodiscard]] std::function<bool(std::int64_t, std::int64_t)> asked() const {
+    return [this](std::int64_t, std::int64_t) { return !is_stopped_; };
+  }
+
+ private:
+  const std::function<bool(std::int64_t)>& progress_;
+  std::mutex mutex_;
+  std::int64_t count_ = 0;
+  std::atomic<bool> is_stopped_ = false;
+};
+
+class CountedReplayer final : public Replayer {
+ public:
+  CountedReplayer(const LoadedScenario& loaded, ReplayCount& count) : evaluator_(loaded), count_(count) {}
+  using Replayer::replay;
+  [[nodiscard]] const HardwareProfile& hardware() const override { return evaluator_.hardware(); }
+  [[nodiscard]] const ReplayOptions& options() const override { return evaluator_.options(); }
+  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override {
+    count_.begin();
+    return evaluator_.replay(trace, variation);
+  }
+  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override {
+    count_.begin();
+    return evaluator_.replay(std::move(planned), variation);
+  }
+
+ private:
+  Evaluator evaluator_;
+  ReplayCount& count_;
+};
+
+// How the scenario is made other ways, and replayed.
+struct Steps {
+  const ScenarioWith& with;
+  ReplayCount& count;
+  Bytes budget{};               // of the caller's own; 0: the capacity less the reserve
+  bool without_margin = false;  // of the reserve
+
+  [[nodiscard]] LoadedScenario loaded(const Scenario& scenario) const { return limited(load(scenario)); }
+  [[nodiscard]] LoadedScenario limited(LoadedScenario made) const {
+    if (without_margin) give_up_margin(made);
+    return made;
+  }
+};
 
 // Whether `a` is the better answer: fitting, else short of less; then faster.
 bool is_better(const Result& a, const Result& b) {
@@ -36,16 +97,34 @@ void add(std::vector<StepVariant>& variants, std::string name, const std::vector
   variants.push_back(std::move(variant));
 }
 
-void replay_kept(VariantCase& one, const LoadVariant& load, Bytes capacity) {
-  try {
-    auto loaded = std::make_shared<LoadedScenario>(load(one.variant.settings));
-    const Evaluator evaluator(*loaded);
-    one.keep = evaluator.replay(loaded->trace, limit_of(capacity));
-    one.least = evaluator.replay(loaded->trace, {.detail = Detail::times, .ideal_memory = true}).step_time;
+void replay_kept(VariantCase& one, const Steps& steps, bool briefly) {
+  const auto replay = [&](LoadedScenario made) {
+    auto loaded = std::make_shared<LoadedScenario>(steps.limited(std::move(made)));
+    const CountedReplayer replayer(*loaded, steps.count);
+    one.keep = replayer.replay(loaded->trace, limit_of(steps.budget));
+    one.least = one.keep.memory.driver_time == Picos(0) ? one.keep.step_time
+                                                        : replayer.replay(loaded->trace, without_limit).step_time;
     one.loaded = std::move(loaded);
+  };
+  try {
+    const Scenario scenario = steps.with(one.variant.settings);
+    if (briefly)
+      use_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware_of(scenario)), replay);
+    else
+      replay(load(scenario));
   } catch (const InputError& error) {
     one.refused = error.cause();
   }
+}
+
+bool keeps_all(const VariantCase& one) { return one.keep.may_fit() && one.keep.step_time <= one.least; }
+
+HybridCase keep_of(const VariantCase& one) {
+  return {.name = "keep",
+          .plan = {},
+          .result = one.keep,
+          .life_years = std::numeric_limits<double>::infinity(),
+          .technique = no_offload};
 }
 
 // The plan with the order and the places that the scenario asks for besides: what a run of it gives. The search itself
@@ -84,21 +163,6 @@ std::vector<StepVariant> step_variants(const LoadedScenario& loaded, const Varia
   return variants;
 }
 
-std::vector<VariantCase> replay_variants(const LoadedScenario& loaded, const LoadVariant& load, Bytes capacity,
-                                         const VariantLimits& limits) {
-  std::vector<VariantCase> cases;
-  for (StepVariant& variant : step_variants(loaded, limits)) cases.push_back({.variant = std::move(variant)});
-  in_parallel(cases.size(), [&](std::size_t c) { replay_kept(cases[c], load, capacity); });
-  std::set<std::uint64_t> known = {digest_of_works(loaded.trace)};
-  for (VariantCase& one : cases)
-    one.is_same = one.loaded != nullptr && !known.insert(digest_of_works(one.loaded->trace)).second;
-  std::stable_sort(cases.begin(), cases.end(), [](const VariantCase& a, const VariantCase& b) {
-    if ((a.loaded == nullptr) != (b.loaded == nullptr)) return a.loaded != nullptr;
-    return a.least < b.least;
-  });
-  return cases;
-}
-
 std::vector<std::string> settings_of(const HybridCase& found) {
   if (found.technique.empty()) return {};
   if (found.technique == no_offload) return {setting(offload_key, no_offload)};
@@ -108,24 +172,36 @@ std::vector<std::string> settings_of(const HybridCase& found) {
 
 namespace {
 
-BestOffload best_within(const LoadedScenario& loaded, const LoadVariant& load, const HybridSettings& settings,
-                        const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+// All replayed in parallel with nothing moved, fastest first.
+std::vector<VariantCase> replay_variants(const LoadedScenario& own, const Steps& steps, const VariantLimits& limits,
+                                         bool briefly) {
+  std::vector<VariantCase> cases;
+  for (StepVariant& variant : step_variants(own, limits)) cases.push_back({.variant = std::move(variant)});
+  in_parallel(cases.size(), [&](std::size_t c) { replay_kept(cases[c], steps, briefly); });
+  std::set<std::uint64_t> known = {digest_of_works(own.trace)};
+  for (VariantCase& one : cases)
+    one.is_same = one.loaded != nullptr && !known.insert(digest_of_works(one.loaded->trace)).second;
+  std::stable_sort(cases.begin(), cases.end(), [](const VariantCase& a, const VariantCase& b) {
+    if ((a.loaded == nullptr) != (b.loaded == nullptr)) return a.loaded != nullptr;
+    return a.least < b.least;
+  });
+  return cases;
+}
+
+BestOffload best_within(const LoadedScenario& loaded, const Steps& steps, const HybridSettings& settings) {
   BestOffload best;
-  best.outcome = plan_hybrid(loaded.trace, Evaluator(loaded), settings, progress);
-  best.variants = replay_variants(loaded, load, settings.budget, {settings.recompute, settings.host});
+  best.outcome = plan_hybrid(loaded.trace, CountedReplayer(loaded, steps.count), settings, steps.count.asked());
+  best.variants = replay_variants(loaded, steps, {settings.recompute, settings.host}, false);
   for (VariantCase& one : best.variants) {
     const HybridCase& now = best.outcome.best;
     if (one.loaded == nullptr || one.is_same || (now.may_fit() && one.least >= now.result.step_time)) continue;
     HybridOutcome outcome;
-    if (one.keep.may_fit() && one.keep.step_time <= one.least) {
-      outcome.best = {.name = "keep",
-                      .plan = {},
-                      .result = one.keep,
-                      .life_years = std::numeric_limits<double>::infinity(),
-                      .technique = no_offload};
+    if (keeps_all(one)) {
+      outcome.best = keep_of(one);
     } else {
       one.planned = true;
-      outcome = plan_hybrid(one.loaded->trace, Evaluator(*one.loaded), settings, progress);
+      outcome =
+          plan_hybrid(one.loaded->trace, CountedReplayer(*one.loaded, steps.count), settings, steps.count.asked());
     }
     if (!is_better(outcome.best.result, now.result)) continue;
     outcome.replays += best.outcome.replays;
@@ -138,12 +214,92 @@ BestOffload best_within(const LoadedScenario& loaded, const LoadVariant& load, c
   return best;
 }
 
-BestRecompute best_within(const LoadedScenario& loaded, const LoadVariant& load, const RecomputeSettings& settings,
-                          const std::function<bool(std::int64_t)>& progress) {
+// Of a step of many micro-batches.
+class BestOfMany {
+ public:
+  BestOfMany(const Steps& steps, const HybridSettings& settings) : steps_(steps), settings_(settings) {}
+
+  BestOffload find() {
+    replay_kept(own_, steps_, true);
+    if (own_.loaded == nullptr) throw InputError(steps_.with({}).path, "", own_.refused, "correct the scenario");
+    best_.outcome.best = keep_of(own_);
+    best_.outcome.baselines = {best_.outcome.best};
+    best_.outcome.kept = saved_bytes(*own_.loaded);
+    best_.variants = replay_variants(*own_.loaded, steps_, {settings_.recompute, settings_.host}, true);
+    std::vector<VariantCase*> open;
+    if (!keeps_all(own_)) open.push_back(&own_);
+    for (VariantCase& one : best_.variants) {
+      if (one.loaded == nullptr || one.is_same) continue;
+      HybridOutcome kept;
+      kept.best = keep_of(one);
+      consider(std::move(kept), one, nullptr);
+      if (!keeps_all(one)) open.push_back(&one);
+    }
+    std::stable_sort(open.begin(), open.end(),
+                     [](const VariantCase* a, const VariantCase* b) { return a->least < b->least; });
+    std::set<StateDevice> sought;
+    for (VariantCase* one : open)
+      if (sought.insert(one->loaded->setup.optimizer_device).second) seek(*one);
+    for (VariantCase* one : open)
+      if (!now().may_fit() && !one->planned) seek(*one);
+    return std::move(best_);
+  }
+
+ private:
+  // Of the tensors that have a choice.
+  [[nodiscard]] Bytes saved_bytes(const LoadedScenario& loaded) const {
+    Bytes of_one{};
+    for (const planners::SavedTensor& saved : planners::saved_tensors(loaded.trace))
+      if (saved.micro_batch == 0 && saved.bytes >= settings_.least_bytes && saved.last_forward != saved.first_backward)
+        of_one += saved.bytes;
+    return of_one * loaded.setup.gradient_accumulation;
+  }
+
+  void consider(HybridOutcome outcome, const VariantCase& one, std::shared_ptr<const LoadedScenario> whole) {
+    if (!is_better(outcome.best.result, now().result)) return;
+    outcome.replays += best_.outcome.replays;
+    outcome.baselines = std::move(best_.outcome.baselines);
+    best_.outcome = std::move(outcome);
+    best_.settings = one.variant.settings;
+    best_.loaded = std::move(whole);
+  }
+
+  [[nodiscard]] const HybridCase& now() const { return best_.outcome.best; }
+  [[nodiscard]] bool may_win(Picos time) const { return !now().may_fit() || time < now().result.step_time; }
+
+  void seek(VariantCase& one) {
+    if (!may_win(one.least)) return;
+    one.planned = true;
+    const Scenario scenario = steps_.with(one.variant.settings);
+    const LoadedScenario few = steps_.loaded(*brief_step(scenario));
+    const CountedReplayer of_few(few, steps_.count);
+    const Picos least = of_few.replay(few.trace, without_limit).step_time;
+    const std::int64_t many = one.loaded->setup.gradient_accumulation, shown = few.setup.gradient_accumulation;
+    HybridSettings settings = settings_;
+    if (now().may_fit()) settings.to_beat = least + (now().result.step_time - one.least) * shown / many;
+    const HybridOutcome found = plan_hybrid(few.trace, of_few, settings, steps_.count.asked());
+    best_.outcome.replays += found.replays;
+    if (now().may_fit() && !found.best.may_fit()) return;
+    // What it loses in each micro-batch, on top of what the whole step takes at least.
+    if (!may_win(one.least + (found.best.result.step_time - least) * many / shown)) return;
+    auto whole = std::make_shared<const LoadedScenario>(steps_.loaded(scenario));
+    std::optional<HybridOutcome> outcome =
+        repeat_hybrid(few.trace, found.best, whole->trace, CountedReplayer(*whole, steps_.count), settings_);
+    if (outcome) consider(std::move(*outcome), one, std::move(whole));
+  }
+
+  const Steps& steps_;
+  const HybridSettings& settings_;
+  VariantCase own_;
+  BestOffload best_;
+};
+
+BestRecompute best_within(const LoadedScenario& loaded, const Steps& steps, const RecomputeSettings& settings) {
+  const std::function<bool(std::int64_t)> asked = [go_on = steps.count.asked()](std::int64_t) { return go_on(0, 0); };
   BestRecompute best;
-  best.outcome = plan_recompute(loaded.trace, Evaluator(loaded), settings, progress);
+  best.outcome = plan_recompute(loaded.trace, CountedReplayer(loaded, steps.count), settings, asked);
   if (settings.choice.method != RecomputeMethod::best) return best;
-  best.variants = replay_variants(loaded, load, settings.budget, {.recompute = true, .host = false});
+  best.variants = replay_variants(loaded, steps, {.recompute = true, .host = false}, false);
   for (VariantCase& one : best.variants) {
     const Result& now = best.outcome.best.result;
     if (one.loaded == nullptr || one.is_same || (now.may_fit() && one.least >= now.step_time)) continue;
@@ -153,7 +309,7 @@ BestRecompute best_within(const LoadedScenario& loaded, const LoadVariant& load,
       outcome.best.result = one.keep;
     } else {
       one.planned = true;
-      outcome = plan_recompute(one.loaded->trace, Evaluator(*one.loaded), settings, progress);
+      outcome = plan_recompute(one.loaded->trace, CountedReplayer(*one.loaded, steps.count), settings, asked);
     }
     const Result& then = outcome.best.result;
     if (!is_better(then, now)) continue;
@@ -166,19 +322,16 @@ BestRecompute best_within(const LoadedScenario& loaded, const LoadVariant& load,
   return best;
 }
 
-// A budget of the caller's own has no margin. `find(loaded, load)`: as best_within().
+// A budget of the caller's own has no margin. `find(loaded, steps)`: as best_within().
 template <class Find>
-auto within_reserve(const LoadedScenario& loaded, const LoadVariant& load, Bytes budget, const Find& find) {
-  auto best = find(loaded, load);
+auto within_reserve(const LoadedScenario& loaded, Steps steps, const Find& find) {
+  auto best = find(loaded, steps);
   const Result& kept = best.outcome.best.result;
-  if (budget > Bytes(0) || !runs_out(kept) || loaded.reserve.margin <= Bytes(0)) return best;
+  if (steps.budget > Bytes(0) || !runs_out(kept) || loaded.reserve.margin <= Bytes(0)) return best;
   LoadedScenario wider = loaded;
   give_up_margin(wider);
-  auto found = find(wider, [&load](std::span<const std::string> settings) {
-    LoadedScenario variant = load(settings);
-    give_up_margin(variant);
-    return variant;
-  });
+  steps.without_margin = true;
+  auto found = find(wider, steps);
   Result& result = found.outcome.best.result;
   if (!found.outcome.best.may_fit()) return best;
   mark_tight(result, kept);
@@ -188,18 +341,25 @@ auto within_reserve(const LoadedScenario& loaded, const LoadVariant& load, Bytes
 
 }  // namespace
 
-BestOffload best_offload(const LoadedScenario& loaded, const LoadVariant& load, const HybridSettings& settings,
-                         const std::function<bool(std::int64_t, std::int64_t)>& progress) {
-  return within_reserve(loaded, load, settings.budget, [&](const LoadedScenario& step, const LoadVariant& variant) {
-    return best_within(step, variant, settings, progress);
-  });
+BestOffload best_offload(const LoadedScenario& loaded, const ScenarioWith& with, const HybridSettings& settings,
+                         const std::function<bool(std::int64_t)>& progress) {
+  ReplayCount count(progress);
+  const bool has_many = brief_step(loaded.scenario).has_value();
+  BestOffload best =
+      within_reserve(loaded, {.with = with, .count = count, .budget = settings.budget},
+                     [&](const LoadedScenario& step, const Steps& steps) {
+                       return has_many ? BestOfMany(steps, settings).find() : best_within(step, steps, settings);
+                     });
+  best.replays = count.count();
+  return best;
 }
 
-BestRecompute best_recompute(const LoadedScenario& loaded, const LoadVariant& load, const RecomputeSettings& settings,
+BestRecompute best_recompute(const LoadedScenario& loaded, const ScenarioWith& with, const RecomputeSettings& settings,
                              const std::function<bool(std::int64_t)>& progress) {
-  return within_reserve(loaded, load, settings.budget, [&](const LoadedScenario& step, const LoadVariant& variant) {
-    return best_within(step, variant, settings, progress);
-  });
+  ReplayCount count(progress);
+  return within_reserve(
+      loaded, {.with = with, .count = count, .budget = settings.budget},
+      [&](const LoadedScenario& step, const Steps& steps) { return best_within(step, steps, settings); });
 }
 
 }  // namespace spillway::studies

@@ -9,6 +9,11 @@
 // compared by their time without a limit and fragmentation. So the answer is never slower than any of these
 // settings with any technique of the table, and never a no where one of them fits. Where nothing keeps the whole
 // reserve, all is sought anew with its margin given up, and what then fits is tight.
+//
+// Of a step of many micro-batches (scenario/brief_run.h: brief_step) settings are replayed folded, and the mix is
+// sought on the step of few, of each place for the states on the fastest step that keeps more than fits (on the others
+// only while nothing fits); what may win, by its time there, is replayed whole. The baselines are then keeping all
+// alone.
 #pragma once
 
 #include <functional>
@@ -49,26 +54,24 @@ struct VariantCase {
   bool planned = false;                          // the mix was planned on it
 };
 
-// Loads the scenario with settings on top. Throws InputError.
-using LoadVariant = std::function<LoadedScenario(std::span<const std::string>)>;
-
-// All loaded and replayed in parallel with nothing moved, against the capacity (0: the scenario's), fastest first.
-std::vector<VariantCase> replay_variants(const LoadedScenario& loaded, const LoadVariant& load, Bytes capacity,
-                                         const VariantLimits& limits);
+// The scenario with settings on top. Throws InputError.
+using ScenarioWith = std::function<Scenario(std::span<const std::string>)>;
 
 // By which a run does what the case does; empty: only its plan does. The mix found with fates forbidden is such a plan.
 std::vector<std::string> settings_of(const HybridCase& found);
 
 struct BestOffload {
   std::vector<std::string> settings;             // that the plan stands on; empty: the scenario's own step
-  std::shared_ptr<const LoadedScenario> loaded;  // with them; null: the scenario's own
+  std::shared_ptr<const LoadedScenario> loaded;  // with them, where the plan moves anything; null: the scenario's own
   HybridOutcome outcome;                         // baselines: those of the scenario's own step
   std::vector<VariantCase> variants;
+  std::int64_t replays = 0;  // all of them
 };
 
-// Throws InputError as plan_hybrid() does. progress as there; false leaves what there is.
-BestOffload best_offload(const LoadedScenario& loaded, const LoadVariant& load, const HybridSettings& settings,
-                         const std::function<bool(std::int64_t, std::int64_t)>& progress = {});
+// loaded: with({}). Throws InputError as plan_hybrid() does. progress: called before each replay with the number done,
+// in one thread at a time; false leaves what there is.
+BestOffload best_offload(const LoadedScenario& loaded, const ScenarioWith& with, const HybridSettings& settings,
+                         const std::function<bool(std::int64_t)>& progress = {});
 
 struct BestRecompute {
   std::vector<std::string> settings;
@@ -78,7 +81,7 @@ struct BestRecompute {
 };
 
 // The same of recomputation alone: the planner's best, and the generator's own ways.
-BestRecompute best_recompute(const LoadedScenario& loaded, const LoadVariant& load, const RecomputeSettings& settings,
+BestRecompute best_recompute(const LoadedScenario& loaded, const ScenarioWith& with, const RecomputeSettings& settings,
                              const std::function<bool(std::int64_t)>& progress = {});
 
 }  // namespace spillway::studies

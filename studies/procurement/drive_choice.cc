@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "scenario/brief_run.h"
 #include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
 #include "studies/offload/storage_links.h"
@@ -82,14 +83,20 @@ std::int64_t switch_lanes_of(const PriceList& prices) {
 }
 
 ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::int64_t count,
-                            std::int64_t switch_lanes) {
-  ReplayedPlan made{load(parse_scenario(plan.base, plan.path, plan.folder, plan.settings)), {}, {}};
-  LoadedScenario& loaded = made.loaded;
-  if (drive != nullptr)
-    loaded.hardware = with_drives(loaded.hardware, *drive, count, gpus_in_machine(loaded), switch_lanes);
+                            std::int64_t switch_lanes, bool briefly) {
+  ReplayedPlan made;
+  const auto run_on_drives = [&](LoadedScenario step) {
+    step.hardware = drive != nullptr ? with_drives(step.hardware, *drive, count, gpus_in_machine(step), switch_lanes)
+                                     : with_endless_drives(step.hardware);
+    made.ran = run_traced(step);
+    made.loaded = std::move(step);
+  };
+  const Scenario scenario = parse_scenario(plan.base, plan.path, plan.folder, plan.settings);
+  if (briefly && may_fold(scenario))
+    use_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware_of(scenario)), run_on_drives);
   else
-    loaded.hardware = with_endless_drives(loaded.hardware);
-  made.ran = run_traced(loaded);
+    run_on_drives(load(scenario));
+  const LoadedScenario& loaded = made.loaded;
   const Result& result = made.ran.result;
   RunReplay& run = made.run;
   run.step_seconds = to_seconds(result.step_time);

@@ -34,14 +34,15 @@ struct RunReplay {
 double largest_peak(const std::vector<RunReplay>& runs);
 
 // Of the plan's scenario on a machine with `count` of `drive` for each GPU, a set for each; drive null: as the machine
-// is, its drives endless. Throws InputError when it can't be replayed.
+// is, its drives endless. briefly: for its figures alone (scenario/brief_run.h), `loaded` may lack micro-batches and
+// `ran` times by op; not where it offloads. Throws InputError when it can't be replayed.
 struct ReplayedPlan {
   LoadedScenario loaded;
   ScenarioRun ran;
   RunReplay run;
 };
 ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::int64_t count,
-                            std::int64_t switch_lanes);
+                            std::int64_t switch_lanes, bool briefly = false);
 
 // One model of drive under an option.
 struct DriveChoice {

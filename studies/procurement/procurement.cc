@@ -85,7 +85,7 @@ class Procurement {
     std::vector<ReplayedPlan> plans;
     bool writes = false, might_write = false;
     for (const RunPlan& plan : option.fleet.plans) {
-      plans.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices)));
+      plans.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices), true));
       option.hardware = plans.back().loaded.hardware;
       option.runs.push_back(plans.back().run);
       const OffloadSettings& offload = plans.back().loaded.scenario.offload;
@@ -441,7 +441,7 @@ class Procurement {
     try {
       for (RunPlan plan : option.fleet.plans) {
         plan.settings.push_back(setting(offload_key, no_offload));
-        answer_.without_drives.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices)).run);
+        answer_.without_drives.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices), true).run);
       }
     } catch (const InputError&) {
       answer_.without_drives.clear();  // a step that needs what its technique does

@@ -16,7 +16,7 @@ void add_plans(const ProcurementRequest& request, const FleetOption& option, Tod
   double seconds = 0, busy = 0;
   HardwareProfile hardware = ProfileLibrary::shared().load_system(fleet.machine);
   for (std::size_t r = 0; r < option.plans.size(); ++r) {
-    const ReplayedPlan replayed = replay_plan_of(option.plans[r], nullptr, 0, switch_lanes_of(request.prices));
+    const ReplayedPlan replayed = replay_plan_of(option.plans[r], nullptr, 0, switch_lanes_of(request.prices), true);
     if (replayed.run.written_bytes > 0) {
       fleet.failure = "it would write to drives, and which ones it has isn't said: compare with keep or full";
       return;

@@ -186,6 +186,17 @@ TEST(BriefRun, FewMicroBatchesAreReplayedOneByOne) {
   EXPECT_FALSE(folds_exactly(scenario_of("gpt2-small", R"("gradient_accumulation": 8, "data_parallel": 4)")));
 }
 
+TEST(BriefRun, ABriefStepHasFewOfManyMicroBatches) {
+  const std::string many = R"("global_batch": 800, "data_parallel": 2, "optimizer_device": "cpu")";
+  const std::optional<Scenario> brief = brief_step(scenario_of("gpt2-small", many));
+  ASSERT_TRUE(brief.has_value());
+  const LoadedScenario loaded = load(*brief);
+  EXPECT_EQ(loaded.setup.gradient_accumulation, 2);
+  EXPECT_EQ(loaded.setup.data_parallel, 2);
+  EXPECT_FALSE(brief_step(scenario_of("gpt2-small", R"("gradient_accumulation": 8)")));
+  EXPECT_FALSE(brief_step(scenario_of("gpt2-small", many + R"(, "evaluate_every": 10)")));
+}
+
 TEST(BriefRun, DrawnLoadsOfExpertsAreReplayedOneByOne) {
   EXPECT_FALSE(folds_exactly(scenario_of("mixtral-8x7b", R"("layers": 2, "gradient_accumulation": 60,
       "data_parallel": 2, "framework": "megatron", "sequence": 256, "expert_load": "lognormal")")));

@@ -14,6 +14,7 @@
 #include "base/input_error.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluator.h"
+#include "sim/replay/order_plan.h"
 #include "studies/capacity/capacity.h"
 #include "studies/offload/best_offload.h"
 #include "tests/test_size.h"
@@ -175,14 +176,16 @@ class NeverWorse : public testing::TestWithParam<int> {
       }
     }
     const LoadedScenario loaded = one.loaded();
-    const LoadVariant load_variant = [&one](std::span<const std::string> more) { return one.loaded(more); };
+    const ScenarioWith with = [&one](std::span<const std::string> more) {
+      return parse_scenario(one.text, "test", "", one.limited(more));
+    };
     HybridSettings settings;
     settings.runtime = loaded.scenario.offload;
     if (!is_thorough) settings.replays = 12;
     ++tally().cases;
-    if (any.time) expect_offload(one, any, best_offload(loaded, load_variant, settings));
+    if (any.time) expect_offload(one, any, best_offload(loaded, with, settings));
     if (recomputing.time) {
-      const BestRecompute again = best_recompute(loaded, load_variant, {});
+      const BestRecompute again = best_recompute(loaded, with, {});
       ASSERT_TRUE(again.outcome.best.fits()) << recomputing.name << " fits";
       ASSERT_LE(again.outcome.best.result.step_time, *recomputing.time) << recomputing.name;
     }
@@ -197,6 +200,60 @@ TEST_P(NeverWorse, ThanASetting) {
     const Case one = random_case(random);
     SCOPED_TRACE(one.text + " " + std::to_string(one.capacity.count()));
     expect_never_worse(one, round, round % 5 == 4);
+  }
+}
+
+// Of 24 layers and 48 micro-batches; without limit bytes as much as the GPU has.
+struct ManyMicroBatches {
+  explicit ManyMicroBatches(std::vector<std::string> more) : settings(std::move(more)) {}
+  [[nodiscard]] Scenario with(std::span<const std::string> more = {}) const {
+    std::vector<std::string> all = settings;
+    all.insert(all.end(), more.begin(), more.end());
+    return parse_scenario(R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-medium",
+        "sequence": 256, "micro_batch": 4, "gradient_accumulation": 48, "data_parallel": 2},
+        "hardware": {"profile": "dgx-h100"}})",
+                          "test", "", all);
+  }
+  [[nodiscard]] BestOffload best() const {
+    const LoadedScenario loaded = load(with());
+    return best_offload(
+        loaded, [this](std::span<const std::string> more) { return with(more); }, HybridSettings());
+  }
+  std::vector<std::string> settings;
+};
+
+TEST(BestOffload, OfManyMicroBatchesKeepingAllIsTheRun) {
+  const ManyMicroBatches step({});
+  const BestOffload best = step.best();
+  const Result whole = run(load(step.with()));
+  EXPECT_EQ(best.outcome.best.name, "keep");
+  EXPECT_EQ(best.outcome.best.result.fingerprint, whole.fingerprint);
+  EXPECT_EQ(best.outcome.best.result.step_time, whole.step_time);
+  EXPECT_EQ(best.outcome.best.result.memory.peak_reserved, whole.memory.peak_reserved);
+  EXPECT_GT(best.outcome.kept, Bytes(0));
+}
+
+TEST(BestOffload, OfManyMicroBatchesAPlanSoughtOnFewIsReplayedWhole) {
+  const std::vector<std::string> full = {"model.recompute=full", "memory.capacity_bytes=1000000000000"};
+  const ManyMicroBatches free({"memory.capacity_bytes=1000000000000"});
+  const Result keep = run(load(free.with())), again = run(load(free.with(full)));
+  const Bytes limit = again.memory.peak_reserved + (keep.memory.peak_reserved - again.memory.peak_reserved) / 2;
+  const ManyMicroBatches step(
+      {"memory.capacity_bytes=" + std::to_string(limit.count()), "memory.reserve=0", "model.optimizer_device=gpu"});
+  ASSERT_FALSE(run(load(step.with())).fits());
+  const BestOffload best = step.best();
+  ASSERT_TRUE(best.outcome.best.fits());
+  ASSERT_FALSE(best.outcome.best.plan.empty());
+  ASSERT_NE(best.loaded, nullptr);
+  EXPECT_EQ(best.loaded->setup.gradient_accumulation, 48);
+  OffloadPlan fates = best.outcome.best.plan;
+  fates.digest = digest_of_works(best.loaded->trace);
+  const Result followed = Evaluator(*best.loaded).run({.fates = fates}).result;
+  EXPECT_EQ(followed.step_time, best.outcome.best.result.step_time);
+  EXPECT_EQ(followed.memory.peak_reserved, best.outcome.best.result.memory.peak_reserved);
+  for (const VariantCase& one : best.variants) {
+    if (one.loaded == nullptr || !one.keep.fits()) continue;
+    EXPECT_LE(best.outcome.best.result.step_time, one.keep.step_time) << one.variant.name;
   }
 }
 
