@@ -191,10 +191,9 @@ template Option* Command::add_option(const std::string&, std::vector<std::string
 template Option* Command::add_option(const std::string&, std::vector<double>&, const std::string&);
 template Option* Command::add_option(const std::string&, std::vector<std::int64_t>&, const std::string&);
 
-Option* Command::add_option(const std::string& names, std::function<void(const std::string&)> given,
+Option* Command::add_option(const std::string& names, const std::function<void(const std::string&)>& given,
                             const std::string& about) {
-  return options_
-      .emplace_back(std::make_unique<Option>(app_->add_option_function<std::string>(names, std::move(given), about)))
+  return options_.emplace_back(std::make_unique<Option>(app_->add_option_function<std::string>(names, given, about)))
       .get();
 }
 

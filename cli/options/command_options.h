@@ -104,7 +104,8 @@ class Command {
   template <OptionValue T>
   Option* add_option(const std::string& names, T& value, const std::string& about);
   // `given` after the variables of options added before have their values.
-  Option* add_option(const std::string& names, std::function<void(const std::string&)> given, const std::string& about);
+  Option* add_option(const std::string& names, const std::function<void(const std::string&)>& given,
+                     const std::string& about);
   Option* add_flag(const std::string& names, bool& value, const std::string& about);
   Option* add_flag(const std::string& names, std::function<void()> given,
                    const std::string& about);  // before callbacks

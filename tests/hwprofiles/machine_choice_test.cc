@@ -15,7 +15,6 @@ namespace spillway::hwprofiles {
 namespace {
 
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
