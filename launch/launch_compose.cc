@@ -104,7 +104,8 @@ void compose_recompute(LaunchLedger& ledger) {
     if (said == "offload_disk") where = "drive";
   }
   if (where) ledger.set("offload.technique", is_full ? "checkpoints" : "ssdtrain", "activations leave the GPU");
-  if (ledger.chosen("offload.technique")) ledger.set("offload.tier", where.value_or("host"), "activations leave the GPU");
+  if (ledger.chosen("offload.technique"))
+    ledger.set("offload.tier", where.value_or("host"), "activations leave the GPU");
   const std::int64_t count = ledger.number_or(facts::recompute_count, 1);
   if (is_full && ledger.text(facts::recompute_method) == "block") {
     ledger.set("model.recompute_layers", std::to_string(count), "");

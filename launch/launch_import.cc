@@ -135,6 +135,10 @@ class Importer {
     for (const char* key : {"model.micro_batch", "model.sequence", "model.precision"})
       if (!ledger_.chosen(key))
         open.push_back({key, ledger_.is_left_open(key) ? "auto, and nothing says it" : "the launch doesn't say it"});
+    const bool has_recipe =
+        ledger_.launcher() == LaunchFormat::bridge || ledger_.launcher() == LaunchFormat::torchtitan;
+    if (has_recipe && ledger_.says(facts::recipe))
+      open.push_back({"recipe", "what " + ledger_.setting_of(facts::recipe).value + " sets is not read"});
     if (!model_.states_vocabulary) open.push_back({"model.name", "the launch doesn't say its vocabulary"});
     return open;
   }

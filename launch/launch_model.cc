@@ -84,7 +84,9 @@ LaunchModel by_published_name(LaunchLedger& ledger) {
     return {.name = file, .spec = find_model(file)};
   }
   if (const auto alias = find_alias(name)) {
-    const bool is_bundled = alias->overrides.empty() && !alias->is_nf4;
+    // Of a copy in 4 bits the scenario says so by itself.
+    const bool says_bits = !alias->is_nf4 || ledger.chosen("model.trainable") == "qlora";
+    const bool is_bundled = alias->overrides.empty() && says_bits;
     return bundled(is_bundled ? alias->shape : name);
   }
   throw InputError(

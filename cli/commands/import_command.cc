@@ -153,7 +153,10 @@ void write(const LaunchImport& import, const std::string& output) {
 Table unstated_table(const LaunchImport& import) {
   Table table({"open", "", "state it"});
   for (const UnstatedKey& each : import.unstated)
-    table.add({each.key, each.why, each.key == "model.name" ? "--model NAME" : "--set " + each.key + "=.."});
+    table.add({each.key, each.why,
+               each.key == "model.name" ? "--model NAME"
+               : each.key == "recipe"   ? "--set its keys, import=null"
+                                        : "--set " + each.key + "=.."});
   return table;
 }
 

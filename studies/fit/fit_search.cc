@@ -747,7 +747,8 @@ class Search {
     std::map<std::size_t, std::size_t> place;
     for (const std::size_t row : order) {
       place[row] = outcome_.ways.size();
-      outcome_.fitting += rows_[row].is_yes() ? 1 : 0;
+      const Class is = class_of(rows_[row]);
+      outcome_.fitting += is == works || is == tight ? 1 : 0;
       FitWay& way = outcome_.ways.emplace_back();
       way.row = rows_[row];
       way.family = family_of(of_row_[row]);

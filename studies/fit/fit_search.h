@@ -43,8 +43,10 @@ struct FitAblation {
 };
 
 struct FitOutcome {
-  std::vector<FitWay> ways;        // all that were replayed or refused, best first
-  std::size_t fitting = 0;         // of these, the first ones; the tight ones behind those that keep the reserve
+  std::vector<FitWay> ways;  // all that were replayed or refused, best first
+  // Of these, the first ones, as replayed whatever their verdict hangs on; the tight ones behind those that keep the
+  // reserve.
+  std::size_t fitting = 0;
   std::vector<FitAblation> worth;  // of ways[0], where that fits
   std::size_t screened = 0;        // layouts that were estimated
   std::size_t replayed = 0;

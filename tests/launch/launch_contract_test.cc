@@ -30,41 +30,42 @@ using testing::IsEmpty;
 
 using Settings = std::map<std::string, std::string>;
 
+// Formats whose rows are tried here; launch_readers_test.cc has those of other launchers.
+bool is_tried(LaunchFormat format) {
+  return format == LaunchFormat::megatron || format == LaunchFormat::torchtitan || format == LaunchFormat::deepspeed ||
+         format == LaunchFormat::accelerate || format == LaunchFormat::hf || format == LaunchFormat::nanotron ||
+         format == LaunchFormat::launcher || format == LaunchFormat::environment;
+}
+
 // A launch of each framework, in which most flags have a part to play.
 Settings settings_of(LaunchFormat format) {
-  switch (format) {
-    case LaunchFormat::torchtitan:
-      return {{"model.name", "llama3"},
-              {"model.flavor", "8B"},
-              {"parallelism.tensor_parallel_degree", "2"},
-              {"parallelism.pipeline_parallel_degree", "2"},
-              {"parallelism.data_parallel_shard_degree", "4"},
-              {"training.local_batch_size", "8"}};
-    case LaunchFormat::deepspeed:
-      return {{"train_micro_batch_size_per_gpu", "2"}, {"bf16.enabled", "true"}, {"zero_optimization.stage", "3"}};
-    case LaunchFormat::accelerate:
-      return {{"distributed_type", "FSDP"}, {"num_processes", "8"}, {"mixed_precision", "bf16"}};
-    case LaunchFormat::hf:
-      return {{"model_name_or_path", "meta-llama/Llama-2-7b-hf"},
-              {"per_device_train_batch_size", "2"},
-              {"bf16", "true"},
-              {"fsdp", "full_shard"},
-              {"max_seq_length", "1024"}};
-    case LaunchFormat::nanotron:
-      return {{"parallelism.dp", "2"},
-              {"parallelism.tp", "2"},
-              {"tokens.micro_batch_size", "1"},
-              {"tokens.sequence_length", "1024"},
-              {"model.model_config.num_hidden_layers", "8"},
-              {"model.model_config.hidden_size", "512"},
-              {"model.model_config.num_attention_heads", "8"},
-              {"model.model_config.intermediate_size", "2048"},
-              {"model.model_config.vocab_size", "32000"}};
-    case LaunchFormat::megatron:
-    case LaunchFormat::launcher:
-    case LaunchFormat::environment:
-      break;
-  }
+  if (format == LaunchFormat::torchtitan)
+    return {{"model.name", "llama3"},
+            {"model.flavor", "8B"},
+            {"parallelism.tensor_parallel_degree", "2"},
+            {"parallelism.pipeline_parallel_degree", "2"},
+            {"parallelism.data_parallel_shard_degree", "4"},
+            {"training.local_batch_size", "8"}};
+  if (format == LaunchFormat::deepspeed)
+    return {{"train_micro_batch_size_per_gpu", "2"}, {"bf16.enabled", "true"}, {"zero_optimization.stage", "3"}};
+  if (format == LaunchFormat::accelerate)
+    return {{"distributed_type", "FSDP"}, {"num_processes", "8"}, {"mixed_precision", "bf16"}};
+  if (format == LaunchFormat::hf)
+    return {{"model_name_or_path", "meta-llama/Llama-2-7b-hf"},
+            {"per_device_train_batch_size", "2"},
+            {"bf16", "true"},
+            {"fsdp", "full_shard"},
+            {"max_seq_length", "1024"}};
+  if (format == LaunchFormat::nanotron)
+    return {{"parallelism.dp", "2"},
+            {"parallelism.tp", "2"},
+            {"tokens.micro_batch_size", "1"},
+            {"tokens.sequence_length", "1024"},
+            {"model.model_config.num_hidden_layers", "8"},
+            {"model.model_config.hidden_size", "512"},
+            {"model.model_config.num_attention_heads", "8"},
+            {"model.model_config.intermediate_size", "2048"},
+            {"model.model_config.vocab_size", "32000"}};
   return {{"num-layers", "8"},
           {"hidden-size", "512"},
           {"num-attention-heads", "8"},
@@ -87,24 +88,19 @@ bool is_word(const std::string& value) { return value != "true" && value != "fal
 std::string launch_text(LaunchFormat format, const Settings& settings,
                         const std::pair<std::string, std::string>& extra) {
   std::string text;
-  switch (format) {
-    case LaunchFormat::torchtitan:
-      for (const auto& [name, value] : settings)
-        text += '"' + name + "\" = " + (is_word(value) ? '"' + value + '"' : value) + '\n';
-      return text + "[training]\nsteps = 10\n";
-    case LaunchFormat::deepspeed:
-      for (const auto& [name, value] : settings)
-        text += (text.empty() ? "{\"" : ", \"") + name + "\": " + (is_word(value) ? '"' + value + '"' : value);
-      return text + "}";
-    case LaunchFormat::accelerate:
-    case LaunchFormat::hf:
-    case LaunchFormat::nanotron:
-      for (const auto& [name, value] : settings) text += name + ": " + value + '\n';
-      return text;
-    case LaunchFormat::megatron:
-    case LaunchFormat::launcher:
-    case LaunchFormat::environment:
-      break;
+  if (format == LaunchFormat::torchtitan) {
+    for (const auto& [name, value] : settings)
+      text += '"' + name + "\" = " + (is_word(value) ? '"' + value + '"' : value) + '\n';
+    return text + "[training]\nsteps = 10\n";
+  }
+  if (format == LaunchFormat::deepspeed) {
+    for (const auto& [name, value] : settings)
+      text += (text.empty() ? "{\"" : ", \"") + name + "\": " + (is_word(value) ? '"' + value + '"' : value);
+    return text + "}";
+  }
+  if (format == LaunchFormat::accelerate || format == LaunchFormat::hf || format == LaunchFormat::nanotron) {
+    for (const auto& [name, value] : settings) text += name + ": " + value + '\n';
+    return text;
   }
   const bool starts = format == LaunchFormat::launcher && !extra.first.empty();
   if (format == LaunchFormat::environment && !extra.first.empty())
@@ -162,7 +158,7 @@ bool is_listed(const LaunchImport& import, const std::string& flag) {
 TEST(LaunchContract, WhatIsUnderstoodChangesTheScenario) {
   const Launches launches;
   for (const LaunchFlag& row : launch_flags()) {
-    if (row.role != FlagRole::value || row.values.empty()) continue;
+    if (row.role != FlagRole::value || row.values.empty() || !is_tried(row.format)) continue;
     const auto plain = launches.with(row.format, "", "");
     ASSERT_TRUE(plain) << launches.complaint();
     bool does = false;
@@ -181,7 +177,7 @@ TEST(LaunchContract, WhatIsUnderstoodChangesTheScenario) {
 TEST(LaunchContract, WhatCannotBeSaidIsInTheScenario) {
   const Launches launches;
   for (const LaunchFlag& row : launch_flags()) {
-    if (row.role < FlagRole::time || row.flag.find('*') != std::string::npos) continue;
+    if (row.role < FlagRole::time || !is_tried(row.format) || row.flag.find('*') != std::string::npos) continue;
     const auto import = launches.with(row.format, row.flag, "7");
     ASSERT_TRUE(import) << row.flag << ": " << launches.complaint();
     const Scenario scenario = parse_scenario(import->scenario, "imported", "");
