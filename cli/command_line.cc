@@ -200,7 +200,8 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
     report_error("interrupted");
     return exit_interrupted;
   } catch (const InputError& error) {
-    const auto wrong = wrong_file(app);
+    const bool is_overwritten = dynamic_cast<const WouldOverwrite*>(&error) != nullptr;
+    const auto wrong = is_overwritten ? std::nullopt : wrong_file(app);
     report_error(wrong ? wrong->what() : error.what());
     if (!has_bundled_data())
       report_error(

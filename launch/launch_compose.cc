@@ -10,6 +10,8 @@
 #include "launch/launch_facts.h"
 #include "models/pipeline/named_schedules.h"
 #include "models/spec/training_setup_fields.h"
+#include "planners/offload/checkpoints.h"
+#include "planners/offload/ssdtrain.h"
 #include "sim/devices/memory/memory_policies.h"
 
 namespace spillway::launch {
@@ -103,7 +105,9 @@ void compose_recompute(LaunchLedger& ledger) {
     if (said == "offload" || said == "unsloth") where = "host";
     if (said == "offload_disk") where = "drive";
   }
-  if (where) ledger.set("offload.technique", is_full ? "checkpoints" : "ssdtrain", "activations leave the GPU");
+  if (where)
+    ledger.set("offload.technique", std::string(is_full ? planners::checkpoints_word : planners::ssdtrain_word),
+               "activations leave the GPU");
   if (ledger.chosen("offload.technique"))
     ledger.set("offload.tier", where.value_or("host"), "activations leave the GPU");
   const std::int64_t count = ledger.number_or(facts::recompute_count, 1);

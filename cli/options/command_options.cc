@@ -15,6 +15,7 @@
 #include "base/files_in_use.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "cli/options/wrong_file.h"
 
 namespace spillway::cli {
 namespace {
@@ -240,8 +241,8 @@ void Command::check_files() const {
     if (!named[i].is_written || !named[i].file) continue;
     for (std::size_t other = 0; other < named.size(); ++other)
       if (other != i && named[other].file == named[i].file && (named[other].is_written || named[i].file->name.empty()))
-        throw InputError(named[i].path, "", "is named twice in this command, and would be overwritten",
-                         "write to another file");
+        throw WouldOverwrite(named[i].path, "", "is named twice in this command, and would be overwritten",
+                             "write to another file");
   }
 }
 

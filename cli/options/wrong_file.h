@@ -9,6 +9,12 @@ namespace spillway::cli {
 
 class Command;
 
+// A file that a command would both read and write: whatever kind it is of.
+class WouldOverwrite : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 // For the command that was chosen and failed: of the first of its files that is of a kind it doesn't take. nullopt
 // where all are of the right kind, or of none that is known.
 std::optional<InputError> wrong_file(const Command& app);

@@ -127,11 +127,11 @@ class Machines(OwnQuestions):
                                           "title": name, **parts})
 
     def test_machines_without_a_network_say_how_to_give_them_one(self):
-        for machines in ("8x4090", "workstation-2x4090x4", "8xl40s"):
+        for machines in ("16x4090", "workstation-2x4090x4", "16xl40s"):
             self.refused("fit", "gpt2-small", "--on", machines,
-                         says=["no network between machines", "scale_out", "docs/machines.md"])
+                         says=["a network between them", machines + "+roce-100"])
         alone = self.profile("alone", base="workstation-2x4090")
-        self.refused("fit", "gpt2-small", "--on", self.several(4, alone), says=["no network between machines"])
+        self.refused("fit", "gpt2-small", "--on", self.several(4, alone), says=["a network between"])
 
     @staticmethod
     def several(count, path):

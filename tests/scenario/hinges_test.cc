@@ -18,8 +18,8 @@ using testing::IsEmpty;
 using testing::StartsWith;
 
 // `settings` on top of a step of GPT-2 with `gib` of memory and what its import says.
-Result step(double gib, const std::string& import, const std::vector<std::string>& settings = {},
-            const std::string& model = R"(, "sequence": 512, "micro_batch": 4, "precision": "bf16_mixed")") {
+Result hinged(double gib, const std::string& import, const std::vector<std::string>& settings = {},
+              const std::string& model = R"(, "sequence": 512, "micro_batch": 4, "precision": "bf16_mixed")") {
   const auto bytes = static_cast<std::int64_t>(gib * (1 << 30));
   return run(load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
       "model": {"name": "gpt2-small")" +
@@ -41,14 +41,14 @@ const std::string open_batch = R"("open": ["model.micro_batch"])";
 const std::string without_batch = R"(, "sequence": 512, "precision": "bf16_mixed")";
 
 TEST(Hinges, WithoutAnythingOpenTheVerdictIsFirm) {
-  EXPECT_EQ(step(enough, "").verdict(), Verdict::fits);
-  EXPECT_EQ(step(little, "").verdict(), Verdict::does_not_fit);
-  EXPECT_EQ(step(enough, flag("time")).verdict(), Verdict::fits);
+  EXPECT_EQ(hinged(enough, "").verdict(), Verdict::fits);
+  EXPECT_EQ(hinged(little, "").verdict(), Verdict::does_not_fit);
+  EXPECT_EQ(hinged(enough, flag("time")).verdict(), Verdict::fits);
 }
 
 // The largest that fits is told, and is the largest: what `run` says of it and of one more.
 TEST(Hinges, AnOpenBatchIsToldByTheLargestThatFits) {
-  const Result result = step(6, open_batch, {}, without_batch);
+  const Result result = hinged(6, open_batch, {}, without_batch);
   EXPECT_EQ(result.verdict(), Verdict::unknown);
   EXPECT_EQ(result.as_replayed(), Verdict::fits);
   EXPECT_TRUE(result.is_in_doubt());
@@ -57,7 +57,7 @@ TEST(Hinges, AnOpenBatchIsToldByTheLargestThatFits) {
   EXPECT_THAT(result.hangs_on[0], HasSubstr(" at 512 tokens (not stated)"));
   const int most = std::stoi(result.hangs_on[0].substr(std::string("if micro_batch <= ").size()));
   const auto with = [&](int batch) {
-    return step(6, open_batch, {"model.micro_batch=" + std::to_string(batch)}, without_batch);
+    return hinged(6, open_batch, {"model.micro_batch=" + std::to_string(batch)}, without_batch);
   };
   EXPECT_GE(most, 2);
   EXPECT_TRUE(is_yes(with(most).verdict()));
@@ -65,41 +65,41 @@ TEST(Hinges, AnOpenBatchIsToldByTheLargestThatFits) {
 }
 
 TEST(Hinges, WhatDoesNotFitWhateverTheBatchIsANo) {
-  EXPECT_EQ(step(2, open_batch, {}, without_batch).verdict(), Verdict::does_not_fit);
+  EXPECT_EQ(hinged(2, open_batch, {}, without_batch).verdict(), Verdict::does_not_fit);
   const std::string both = R"("open": ["model.micro_batch", "model.sequence"])";
-  EXPECT_EQ(step(2, both, {}, "").verdict(), Verdict::does_not_fit);
-  EXPECT_EQ(step(6, both, {}, "").verdict(), Verdict::unknown);
+  EXPECT_EQ(hinged(2, both, {}, "").verdict(), Verdict::does_not_fit);
+  EXPECT_EQ(hinged(6, both, {}, "").verdict(), Verdict::unknown);
 }
 
 TEST(Hinges, AnOpenPrecisionHangsOnlyWhereItsEndsDiffer) {
   const std::string open = R"("open": ["model.precision"])";
   const std::string model = R"(, "sequence": 512, "micro_batch": 4)";
-  EXPECT_EQ(step(enough, open, {}, model).verdict(), Verdict::fits);
-  EXPECT_EQ(step(2, open, {}, model).verdict(), Verdict::does_not_fit);
+  EXPECT_EQ(hinged(enough, open, {}, model).verdict(), Verdict::fits);
+  EXPECT_EQ(hinged(2, open, {}, model).verdict(), Verdict::does_not_fit);
   std::vector<Verdict> between;
-  for (double gib = 2.5; gib < 8; gib += 0.25) between.push_back(step(gib, open, {}, model).verdict());
+  for (double gib = 2.5; gib < 8; gib += 0.25) between.push_back(hinged(gib, open, {}, model).verdict());
   EXPECT_NE(std::find(between.begin(), between.end(), Verdict::unknown), between.end());
 }
 
 TEST(Hinges, FlagsTurnOnlyWhatTheyCan) {
-  EXPECT_THAT(step(enough, flag("memory+")).hangs_on, ElementsAre(HasSubstr("--x (a.sh: line 3)")));
-  EXPECT_THAT(step(little, flag("memory+")).hangs_on, IsEmpty());
-  EXPECT_THAT(step(enough, flag("memory-")).hangs_on, IsEmpty());
-  EXPECT_THAT(step(enough, flag("unknown")).hangs_on, ElementsAre(HasSubstr("is not known")));
-  EXPECT_THAT(step(little, flag("memory~")).hangs_on, ElementsAre(HasSubstr("saves it")));
+  EXPECT_THAT(hinged(enough, flag("memory+")).hangs_on, ElementsAre(HasSubstr("--x (a.sh: line 3)")));
+  EXPECT_THAT(hinged(little, flag("memory+")).hangs_on, IsEmpty());
+  EXPECT_THAT(hinged(enough, flag("memory-")).hangs_on, IsEmpty());
+  EXPECT_THAT(hinged(enough, flag("unknown")).hangs_on, ElementsAre(HasSubstr("is not known")));
+  EXPECT_THAT(hinged(little, flag("memory~")).hangs_on, ElementsAre(HasSubstr("saves it")));
 }
 
 // No more than is free: firm.
 TEST(Hinges, ABoundThatIsFreeTurnsNothing) {
-  EXPECT_THAT(step(enough, flag("memory+", 1 << 20)).hangs_on, IsEmpty());
-  EXPECT_THAT(step(enough, flag("memory+", std::int64_t{40} << 30)).hangs_on, ElementsAre(HasSubstr("40.00 GiB")));
+  EXPECT_THAT(hinged(enough, flag("memory+", 1 << 20)).hangs_on, IsEmpty());
+  EXPECT_THAT(hinged(enough, flag("memory+", std::int64_t{40} << 30)).hangs_on, ElementsAre(HasSubstr("40.00 GiB")));
 }
 
 // What keeps fewer activations can't help where no step with fewer would fit.
 TEST(Hinges, WhatSavesActivationsCannotSaveStates) {
-  EXPECT_THAT(step(1.5, flag("memory-")).hangs_on, IsEmpty());
+  EXPECT_THAT(hinged(1.5, flag("memory-")).hangs_on, IsEmpty());
   const std::string large = R"(, "sequence": 512, "micro_batch": 32)";
-  EXPECT_THAT(step(6, flag("memory-"), {}, large).hangs_on, ElementsAre(StartsWith("unless --x (a.sh: line 3)")));
+  EXPECT_THAT(hinged(6, flag("memory-"), {}, large).hangs_on, ElementsAre(StartsWith("unless --x (a.sh: line 3)")));
 }
 
 }  // namespace

@@ -224,7 +224,7 @@ TEST(StepMemory, CheckpointsOfARecomputedStepLeave) {
   ASSERT_TRUE(away.offload);
   EXPECT_GT(away.offload->stored, Bytes(5 * std::int64_t{8192} * 2048 * 2)) << "inputs of most of 8 layers";
   EXPECT_EQ(away.offload->recomputed, Bytes(0));
-  EXPECT_LT(away.memory.peak_allocated, kept.memory.peak_allocated);
+  EXPECT_LE(away.memory.peak_allocated, kept.memory.peak_allocated);
 }
 
 TEST(StepMemory, IsOfTheRunUnderTheLimit) {
