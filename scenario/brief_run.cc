@@ -21,7 +21,7 @@ std::int64_t first_shown(const TrainingSetup& setup) {
 // Few micro-batches, and every layer of them, are soon replayed.
 constexpr std::int64_t few_layer_runs = 800, least_times_fewer = 4;
 
-BriefRun run_loaded(LoadedScenario loaded, Detail detail) {
+BriefRun run_loaded(LoadedScenario& loaded, Detail detail) {
   loaded.options.memory.detail = detail;
   ScenarioRun run = run_traced(loaded);
   return {std::move(loaded), std::move(run)};
@@ -29,7 +29,7 @@ BriefRun run_loaded(LoadedScenario loaded, Detail detail) {
 
 // False where the step is to be told whole.
 bool use_folded(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
-                const std::function<void(LoadedScenario)>& use) {
+                const std::function<void(LoadedScenario&)>& use) {
   if (!may_fold(scenario)) return false;
   const ModelSpec layered = with_layers(scenario, model);
   const TrainingSetup setup = resolve(scenario.training, layered);
@@ -42,7 +42,7 @@ bool use_folded(const Scenario& scenario, const ModelSpec& model, const Scenario
     try {
       LoadedScenario loaded = load(scenario, model, machine, std::move(step->trace));
       loaded.options.memory.fold = std::make_shared<const StepFold>(std::move(step->fold));
-      use(std::move(loaded));
+      use(loaded);
       return true;
     } catch (const NotFolded& refused) {
       const NotFolded::Turns seen = refused.turns();
@@ -85,19 +85,23 @@ std::optional<Scenario> brief_step(const Scenario& scenario) {
 }
 
 void use_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
-                 const std::function<void(LoadedScenario)>& use) {
-  if (!use_folded(scenario, model, machine, use)) use(load(scenario, model, machine));
+                 const std::function<void(LoadedScenario&)>& use) {
+  if (use_folded(scenario, model, machine, use)) return;
+  LoadedScenario loaded = load(scenario, model, machine);
+  use(loaded);
 }
 
 BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Detail detail) {
   std::optional<BriefRun> run;
-  use_briefly(scenario, model, machine,
-              [&](LoadedScenario loaded) { run.emplace(run_loaded(std::move(loaded), detail)); });
+  use_briefly(scenario, model, machine, [&](LoadedScenario& loaded) { run.emplace(run_loaded(loaded, detail)); });
   return std::move(*run);
 }
 
 BriefRun run_briefly(const Scenario& scenario, Detail detail, const ReadOptions& read) {
-  if (scenario.model.empty()) return run_loaded(load(scenario, read), detail);
+  if (scenario.model.empty()) {
+    LoadedScenario loaded = load(scenario, read);
+    return run_loaded(loaded, detail);
+  }
   return run_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware_of(scenario)), detail);
 }
 

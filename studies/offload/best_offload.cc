@@ -98,7 +98,7 @@ void add(std::vector<StepVariant>& variants, std::string name, const std::vector
 }
 
 void replay_kept(VariantCase& one, const Steps& steps, bool briefly) {
-  const auto replay = [&](LoadedScenario made) {
+  const auto replay = [&](LoadedScenario& made) {
     auto loaded = std::make_shared<LoadedScenario>(steps.limited(std::move(made)));
     const CountedReplayer replayer(*loaded, steps.count);
     one.keep = replayer.replay(loaded->trace, limit_of(steps.budget));
@@ -108,10 +108,12 @@ void replay_kept(VariantCase& one, const Steps& steps, bool briefly) {
   };
   try {
     const Scenario scenario = steps.with(one.variant.settings);
-    if (briefly)
+    if (briefly) {
       use_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware_of(scenario)), replay);
-    else
-      replay(load(scenario));
+    } else {
+      LoadedScenario whole = load(scenario);
+      replay(whole);
+    }
   } catch (const InputError& error) {
     one.refused = error.cause();
   }

@@ -85,17 +85,19 @@ std::int64_t switch_lanes_of(const PriceList& prices) {
 ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::int64_t count,
                             std::int64_t switch_lanes, bool briefly) {
   ReplayedPlan made;
-  const auto run_on_drives = [&](LoadedScenario step) {
+  const auto run_on_drives = [&](LoadedScenario& step) {
     step.hardware = drive != nullptr ? with_drives(step.hardware, *drive, count, gpus_in_machine(step), switch_lanes)
                                      : with_endless_drives(step.hardware);
     made.ran = run_traced(step);
     made.loaded = std::move(step);
   };
   const Scenario scenario = parse_scenario(plan.base, plan.path, plan.folder, plan.settings);
-  if (briefly && may_fold(scenario))
+  if (briefly && may_fold(scenario)) {
     use_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware_of(scenario)), run_on_drives);
-  else
-    run_on_drives(load(scenario));
+  } else {
+    LoadedScenario whole = load(scenario);
+    run_on_drives(whole);
+  }
   const LoadedScenario& loaded = made.loaded;
   const Result& result = made.ran.result;
   RunReplay& run = made.run;
