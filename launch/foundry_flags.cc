@@ -35,17 +35,20 @@ std::vector<LaunchFlag> foundry_flags() {
       .as_modelled_if("model.expansion_ratio", "4", "")
       .as_modelled_if("model.name", "mpt_causal_lm", "a decoder of the sizes beside it")
       .not_said("model.ffn_config.* model.attn_config.*", "layers that are modelled one way")
-      .not_said("model.peft_config.*", "set model.trainable yourself (docs/models.md): adapters lower memory")
+      .saves("model.peft_config.*", "set model.trainable yourself (docs/models.md): adapters lower memory")
       .not_said("fsdp_config.activation_checkpointing_* fsdp_config.*", "how state is shared out is modelled one way")
-      .not_said("te_* compile_config.*", "changes time")
+      .time("te_* compile_config.*", "kernels that are not modelled")
+      .read("expandable_segments", "memory.config", facts::allocator_settings, "true=expandable_segments:True false=-",
+            "")
+      .read("model.loss_fn", "model.loss", "fused_crossent=fused torch_crossent=native")
       .no_effect(
-          "variables.* dataset.* expandable_segments fsdp_config.verbose fsdp_config.limit_all_gathers "
+          "variables.* dataset.* fsdp_config.verbose fsdp_config.limit_all_gathers "
           "fsdp_config.sync_module_states "
           "fsdp_config.backward_prefetch fsdp_config.use_orig_params fsdp_config.state_dict_type "
           "fsdp_config.activation_checkpointing_reentrant fsdp_config.load_* "
-          "model.init_device model.loss_fn model.pretrained model.use_auth_token model.init_config.* "
-          "model.config_overrides.* model.* tokenizer.* train_loader.* eval_loader.* eval_loaders scheduler.* "
-          "optimizer.* "
+          "model.init_device model.pretrained model.use_auth_token model.init_config.* model.verbose model.use_cache "
+          "model.trust_remote_code tokenizer.* train_loader.* eval_loader.* eval_loaders scheduler.* "
+          "optimizer.lr optimizer.betas optimizer.eps optimizer.weight_decay "
           "algorithms.* max_duration eval_* seed global_seed device_eval_batch_size progress_bar log_* callbacks.* "
           "loggers.* save_* load_* run_name data_local data_remote global_* autoresume console_log_interval "
           "dist_timeout "

@@ -371,6 +371,9 @@ class LaunchReader {
     if (named.empty() && is_word)
       throw InputError(setting.file, setting.place, "no configuration of DeepSpeed's is called '" + setting.value + "'",
                        "give its JSON file, or zero0, zero1, zero2, zero3, zero2_offload, zero3_offload");
+    if (!named.empty() && !is_word)
+      note_of(setting.file, fmt::format("{}: {} is not there: the program's own of that name is reckoned with",
+                                        setting.place, setting.value));
     for (const auto& [key, value] : named)
       launch_.settings.push_back({.format = of,
                                   .name = key,

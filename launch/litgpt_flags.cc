@@ -30,11 +30,11 @@ std::vector<LaunchFlag> litgpt_flags() {
       .as_modelled_if("lora_head", "false", "")
       .as_modelled_if("optimizer.init_args.fused", "false", "")
       .as_modelled_if("train.tie_embeddings", "false", "")
-      .not_said("galore_*", "an optimizer that is not modelled: lowers memory")
+      .saves("galore_*", "an optimizer that is not modelled: lowers memory")
       .file("config", LaunchFormat::litgpt, "the YAML file")
       .no_effect(
           "lora_alpha out_dir data data.* train.* eval.* optimizer.* logger_name seed tokenizer_dir resume "
-          "initial_checkpoint_dir access_token model_config.* initial_validation log.*",
+          "initial_checkpoint_dir access_token initial_validation log.*",
           "of the run, of the data, or a value");
   return rows.take();
 }

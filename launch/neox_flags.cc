@@ -36,8 +36,8 @@ std::vector<LaunchFlag> neox_flags() {
                    "fused kernels")
       .as_modelled_if("output_layer_parallelism", "column", "")
       .as_modelled_if("is_pipe_parallel", "true", "")
-      .not_said("partition_activations checkpoint_in_cpu contiguous_checkpointing",
-                "kept inputs are split or moved: lowers memory")
+      .saves("partition_activations checkpoint_in_cpu contiguous_checkpointing",
+             "kept inputs are split or moved: lowers memory")
       .not_said(
           "moe_* num_experts sparsity_config.* mamba_* use_qk_layernorm gpt_j_tied gmlp_* use_bias_in_mlp "
           "attention_type sliding_window_width te_* use_bnb_optimizer fp32_allreduce mlp_multiple_of",

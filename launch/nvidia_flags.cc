@@ -8,7 +8,7 @@ namespace {
 std::vector<LaunchFlag> bridge_rows() {
   FlagRows rows(LaunchFormat::bridge);
   rows.read("recipe", "model.name", facts::recipe, "", "a recipe's function, of which the model's name is read alone")
-      .not_said("peft_scheme peft", "set model.trainable yourself (docs/models.md)")
+      .saves("peft_scheme peft", "set model.trainable yourself (docs/models.md)")
       .no_effect("dataset step_func mode task config_file config_dir", "of the start, or of the data");
   return rows.take();
 }
@@ -47,24 +47,26 @@ std::vector<LaunchFlag> nemo1_rows() {
       .as_modelled_if("model.transformer_engine", "true", "")
       .as_modelled_if("model.mcore_gpt", "true", "")
       .as_modelled_if("trainer.accumulate_grad_batches", "1", "micro-batches are the global batch's")
-      .not_said("model.peft.*", "set model.trainable yourself (docs/models.md): adapters lower memory")
-      .not_said("model.ub_tp_comm_* model.nsys_profile.*", "changes time alone")
-      .not_said("model.num_micro_batches_with_partial_activation_checkpoints model.activations_checkpoint_layers_*",
-                "lowers memory less than recomputing every layer does")
+      .saves("model.peft.*", "set model.trainable yourself (docs/models.md): adapters lower memory")
+      .time("model.ub_tp_comm_* model.nsys_profile.*", "transfers run as without it")
+      .not_said("model.mcore_customization_config.* model.fsdp_* model.drop_layers",
+                "layers and their sharding are modelled one way")
+      .adds("model.num_micro_batches_with_partial_activation_checkpoints model.activations_checkpoint_layers_*",
+            "lowers memory less than recomputing every layer does")
       .no_effect(
           "name restore_from_path exp_manager exp_manager.* trainer.* hydra.* run.* cluster.* model.optim.* "
           "model.data.* model.tokenizer.* "
           "model.resume_* model.restore_* model.gradient_as_bucket_view model.grad_div_ar_fusion "
           "model.grad_allreduce_chunk_size_mb model.rotary_percentage model.native_amp_* model.hysteresis "
-          "model.fp16_lm_cross_entropy model.nccl_communicator_config_path model.pre_process model.post_process "
+          "model.nccl_communicator_config_path model.pre_process model.post_process "
           "model.precision model.fp8_margin model.fp8_interval model.fp8_amax_* model.use_emha model.sync_batch_comm "
-          "model.gc_interval model.mcore_customization_config.* model.use_scaled_init_method model.ffn_dropout "
+          "model.gc_interval model.use_scaled_init_method model.ffn_dropout "
           "model.do_layer_norm_weight_decay model.headscale "
           "model.normalize_attention_scores model.bias_dropout_add_fusion model.get_attention_mask_from_fusion "
           "model.apex_transformer_log_level model.reduce_amax model.seq_len_interpolation_factor "
           "model.scale_positional_embedding model.reset_lr model.reset_lr_steps model.validation_param_sync_overlap "
-          "model.fsdp_* model.sharp model.enable_megatron_timers model.megatron_timer_kwargs.* model.name "
-          "model.drop_layers defaults s3_checkpointing.* "
+          "model.sharp model.enable_megatron_timers model.megatron_timer_kwargs.* model.name "
+          "defaults s3_checkpointing.* "
           "model.answer_only_loss model.save_nemo_on_train_end",
           "of the run, of the data, or a value");
   return rows.take();
@@ -128,17 +130,19 @@ std::vector<LaunchFlag> automodel_rows() {
       .read("quantization.load_in_8bit", "model.base_weights", facts::base_bits, "true=8 false=-", "")
       .read("quantization.bnb_4bit_use_double_quant", "model.base_weights", facts::double_quant, on_off, "")
       .as_modelled_if("quantization.bnb_4bit_quant_type", "nf4", "")
-      .not_said("peft.use_dora optimizer.master_weights optimizer.exp_avg_dtype optimizer.exp_avg_sq_dtype",
-                "raises memory")
+      .adds("peft.use_dora optimizer.master_weights optimizer.exp_avg_dtype optimizer.exp_avg_sq_dtype",
+            "raises memory")
       .not_said("peft.* quantization.*", "which products have adapters is modelled one way")
       .read("parallelizer.activation_checkpointing", "model.recompute", "true=full false=none")
       .not_said("parallelizer.*", "how state is shared out is modelled one way")
+      .time("compile.*", "the compiler's own choices are not modelled")
       .not_said("fp8.* model.backend.* model.quantization_config.* qat.*", "kernels that are not modelled")
       .no_effect(
-          "recipe seed model.* peft.alpha peft.use_triton peft.lora_*_init quantization.bnb_4bit_compute_dtype "
+          "recipe seed model._target_ model.trust_remote_code model.force_hf model.cache_dir model.revision "
+          "model.use_cache peft.alpha peft.use_triton peft.lora_*_init quantization.bnb_4bit_compute_dtype "
           "step_scheduler.* dist_env.* checkpoint.* "
           "loss_fn.* optimizer.* lr_scheduler.* dataset.* dataloader.* validation_dataset.* validation_dataloader.* "
-          "packed_sequence.* tokenizer.* rng.* wandb.* mlflow.* ci.* benchmark.* clip_grad_norm.* compile.* "
+          "packed_sequence.* tokenizer.* rng.* wandb.* mlflow.* ci.* benchmark.* clip_grad_norm.* "
           "logger.* slurm.* nvtx tool_call_eval.*",
           "of the run, of the data, or a value");
   return rows.take();

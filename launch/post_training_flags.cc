@@ -38,7 +38,7 @@ std::vector<LaunchFlag> openrlhf_rows() {
       .read("flash_attn", "model.flash_attention", facts::attention_backend, "true=flash2 false=-", "before 2026")
       .as_modelled("ds.packing_samples packing_samples", "sequences are full")
       .not_said("ds.zpg zpg ds.grad_accum_dtype grad_accum_dtype ds.universal_ckpt", "changes memory")
-      .not_said("ds.overlap_* ring_head_stride ds.ring_head_stride", "changes time alone")
+      .time("ds.overlap_* ring_head_stride ds.ring_head_stride", "changes time alone")
       .no_effect(
           "data.* dataset dataset_* input_key output_key input_template apply_chat_template tokenizer_chat_template "
           "eval_* max_samples multiturn pretrain_mode disable_fast_tokenizer train.* max_epochs learning_rate lr_* "
@@ -75,8 +75,10 @@ std::vector<LaunchFlag> verl_rows() {
       .not_said(
           "model.enable_activation_offload engine.* model.fsdp_config.wrap_policy.min_num_params data.balance_dp_token",
           "changes memory or time")
-      .no_effect("data.* model.* optim.* trainer.* model.lora_alpha model.fsdp_config.wrap_policy.*",
-                 "of the run, of the data, or a value");
+      .no_effect(
+          "data.* model.trust_remote_code model.external_lib model.use_remove_padding model.custom_* optim.* trainer.* "
+          "model.lora_alpha model.fsdp_config.wrap_policy.*",
+          "of the run, of the data, or a value");
   return rows.take();
 }
 

@@ -8,7 +8,7 @@ std::vector<LaunchFlag> primus_flags() {
   rows.read("modules.pre_trainer.model", "model.name", facts::recipe, "", "a file of its models, by whose name it goes")
       .as_modelled_if("modules.pre_trainer.framework", "megatron", "")
       .as_modelled_if("modules.pre_trainer.config", "pre_trainer.yaml", "its defaults count where nothing is said")
-      .not_said(
+      .time(
           "modules.pre_trainer.overrides.enable_primus_turbo modules.pre_trainer.overrides.use_turbo_* "
           "modules.pre_trainer.overrides.primus_turbo.* modules.pre_trainer.overrides.turbo_*",
           "kernels that are not modelled: changes time")

@@ -6,14 +6,14 @@ namespace spillway::launch {
 namespace {
 
 constexpr std::string_view of_loading =
-    "output_dir device_map quantization_config peft_config config revision cache_dir token tokenizer processing_class "
+    "output_dir quantization_config peft_config config revision cache_dir token tokenizer processing_class "
     "trust_remote_code use_cache local_files_only use_safetensors pad_token_id dataset_text_field dataset_num_proc "
     "subfolder offload_folder";
 
 std::vector<LaunchFlag> of_transformers() {
   FlagRows rows(LaunchFormat::python);
   rows.read("gradient_checkpointing_enable", "model.recompute", "true=full", "that it is called")
-      .not_said("max_memory device_map.*", "where weights live is modelled one way")
+      .not_said("max_memory device_map device_map.*", "where weights live is modelled one way")
       .no_effect(of_loading, "of loading");
   return rows.take();
 }
@@ -26,13 +26,14 @@ std::vector<LaunchFlag> of_unsloth() {
       .read("target_modules", "model.lora_targets", facts::adapter_modules, "", "")
       .read("use_gradient_checkpointing", "model.recompute", facts::checkpointing,
             "unsloth=offloaded true=full false=none", "\"unsloth\" keeps the layers' inputs in host memory")
-      .not_said(
-          "full_finetuning load_in_fp8 qat_scheme fast_inference gpu_memory_utilization finetune_* modules_to_save",
+      .adds(
+          "full_finetuning load_in_fp8 qat_scheme fast_inference gpu_memory_utilization finetune_* modules_to_save "
+          "bias",
           "raises memory")
       .no_effect(of_loading, "of loading")
       .no_effect(
-          "dtype random_state use_rslora loftq_config bias rope_scaling fix_tokenizer load_in_16bit max_lora_rank "
-          "layers_to_transform resize_model_vocab disable_log_stats",
+          "dtype random_state use_rslora loftq_config rope_scaling fix_tokenizer max_lora_rank "
+          "resize_model_vocab disable_log_stats",
           "of the start, or a value");
   return rows.take();
 }

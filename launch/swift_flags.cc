@@ -21,10 +21,11 @@ void of_both(FlagRows& rows) {
       .as_modelled_if("task_type", "causal_lm", "the loss of the next token is modelled")
       .as_modelled_if("packing", "true", "sequences are full")
       .as_modelled_if("padding_free", "true", "sequences are full")
-      .not_said("freeze_parameters freeze_parameters_ratio freeze_parameters_regex", "frozen weights lower memory")
+      .not_said("device_map", "where weights live is modelled one way")
+      .saves("freeze_parameters freeze_parameters_ratio freeze_parameters_regex", "frozen weights lower memory")
       .not_said("loss_type num_labels problem_type router_aux_loss_coef enable_dft_loss experts_impl",
                 "the loss of the next token is modelled, in PyTorch's own layers")
-      .not_said("modules_to_save trainable_parameters use_dora", "more weights are trained: raises memory")
+      .adds("modules_to_save trainable_parameters use_dora", "more weights are trained: raises memory")
       .no_effect(
           "dataset cached_val_dataset new_special_tokens early_stop_interval val_dataset cached_dataset dataset_* "
           "split_dataset_ratio load_from_cache_file template "
@@ -35,7 +36,7 @@ void of_both(FlagRows& rows) {
           "save_safetensors load_safetensors merge_lora max_epochs num_train_epochs response_prefix custom_* "
           "remove_unused_columns lazy_tokenize external_plugins enable_thinking max_pixels init_weights check_model "
           "create_checkpoint_symlink report_to group_by_length streaming shuffle_* interleave_prob stopping_strategy "
-          "acc_strategy self_cognition_* callbacks metric device_map ddp_backend train_dataloader_shuffle "
+          "acc_strategy self_cognition_* callbacks metric ddp_backend train_dataloader_shuffle "
           "data_seed ignore_args_error model_kwargs use_chat_template gradient_checkpointing_kwargs",
           "of the data or of the run");
 }

@@ -33,16 +33,17 @@ std::vector<LaunchFlag> torchtune_flags() {
       .read("data_parallel_replicate_dim", "model.shard_groups", "1=- #", "copies of what is sharded")
       .read("compile", "model.fused_kernels", on_off)
       .as_modelled_if("optimizer_in_bwd", "false", "gradients are kept until the step")
+      .or_else(FlagRole::saves)
       .as_modelled_if("dataset.packed", "true", "sequences are full")
       .not_said("model.apply_lora_to_output model.use_dora model.quantize_base quantizer.*", "changes memory")
-      .not_said("ac_mode ac_option", "recomputation of some layers: raises memory")
+      .adds("ac_mode ac_option", "recomputation of some layers: raises memory")
       .not_said("custom_sharded_layers", "how state is shared out is modelled one way")
-      .not_said("enable_fp8_training fp8_recipe_name", "set model.precision fp8_mixed yourself: changes time")
+      .time("enable_fp8_training fp8_recipe_name", "set model.precision fp8_mixed yourself: changes time")
       .file("config", LaunchFormat::torchtune, "the YAML file")
       .no_effect(
           "output_dir tokenizer.* dataset dataset.* dataset_val.* checkpointer.* resume_from_checkpoint seed shuffle "
           "epochs optimizer.* lr_scheduler.* loss.* max_steps_per_epoch clip_grad_norm device metric_logger.* "
-          "log_level log_every_n_steps log_peak_memory_stats profiler.* model.* save_adapter_weights_only "
+          "log_level log_every_n_steps log_peak_memory_stats profiler.* save_adapter_weights_only "
           "low_cpu_ram tensor_parallel_plan.* enable_async_checkpointing run_val_every_n_steps batch_size_val "
           "collate_fn packed optimizer_in_bwd.*",
           "of the run, of the data, or a value");

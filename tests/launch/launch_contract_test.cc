@@ -191,6 +191,17 @@ TEST(LaunchContract, WhatCannotBeSaidIsInTheScenario) {
   }
 }
 
+// A section that says a model, its layers or how state is shared out is not passed over in whole: what a row doesn't
+// name there is unknown.
+TEST(LaunchContract, NoModelIsPassedOverInWhole) {
+  for (const LaunchFlag& row : launch_flags()) {
+    if (row.role != FlagRole::no_effect || !row.flag.ends_with(".*")) continue;
+    for (const std::string_view section :
+         {"model.", "fsdp_config.", "zero_optimization.", "parallelism.", "model_config.", "distributed."})
+      EXPECT_NE(row.flag, std::string(section) + "*") << launch_format_words()[row.format].name;
+  }
+}
+
 // Every flag misspelt is unknown, and the scenario says so.
 TEST(LaunchContract, WhatNobodyKnowsIsInTheScenario) {
   const Launches launches;
@@ -265,6 +276,8 @@ TEST(LaunchContract, DeepSpeedByName) {
   const std::string args = "per_device_train_batch_size: 1\nmax_seq_length: 4096\nbf16: true\ndeepspeed: ";
   EXPECT_EQ(key(import_text(args + "zero3\n"), "model.zero_stage"), "3");
   EXPECT_EQ(key(import_text(args + "zero2_offload\n"), "model.optimizer_device"), "cpu");
+  EXPECT_THAT(import_text(args + "examples/ds_z2_config.json\n").warnings, Contains(HasSubstr("is not there")));
+  EXPECT_THAT(import_text(args + "zero3\n").warnings, IsEmpty());
   EXPECT_EQ(key(import_text(args + "examples/ds_z3_offload_config.json\n"), "model.weight_device"), "cpu");
   EXPECT_THAT(complaint([&] { return import_text(args + "zero9\n"); }), HasSubstr("zero2_offload"));
   EXPECT_THAT(complaint([&] { return import_text(args + "own.json\n"); }), HasSubstr("own.json"));

@@ -204,7 +204,7 @@ TEST(LaunchReaders, NeoX) {
                        {"model.micro_batch", "4"},
                        {"model.precision", "fp16_mixed"},
                        {"model.recompute", "full"}});
-  EXPECT_EQ(ignored(import).at("partition_activations"), "memory~");
+  EXPECT_EQ(ignored(import).at("partition_activations"), "memory-");
 }
 
 TEST(LaunchReaders, SupervisedTrainingOfReinforcementLaunchers) {
