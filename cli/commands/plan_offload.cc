@@ -164,6 +164,7 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   const std::vector<std::string> said = with_reserve(request.settings, request.reserve);
   LoadedScenario loaded = load_argument(request.scenario, said);
   prepare_for_offload(loaded);
+  loaded.scenario.imported.tells_amounts = false;  // of a dozen rows
   const HybridSettings settings = hybrid_settings(request, loaded);
   const Progress progress(context);
   const auto begin = Clock::now();

@@ -87,7 +87,8 @@ void run_plan(Context& context, const RecomputeCall& call) {
   settings.choice = parse_recompute_choice(call.method);
   settings.budget = budget_argument(call.budget);
   const std::vector<std::string> said = with_reserve(call.settings, call.reserve);
-  const LoadedScenario loaded = load_argument(call.scenario, said);
+  LoadedScenario loaded = load_argument(call.scenario, said);
+  loaded.scenario.imported.tells_amounts = false;  // of a dozen rows
   const Progress progress(context);
   const BestRecompute best = best_recompute(
       loaded, with_settings(call.scenario, said), settings,

@@ -12,6 +12,7 @@
 #include "planners/technique/technique_table.h"
 #include "scenario/brief_run.h"
 #include "scenario/evaluator.h"
+#include "scenario/hinges.h"
 #include "scenario/reserve.h"
 #include "sim/replay/order_plan.h"
 
@@ -341,6 +342,13 @@ auto within_reserve(const LoadedScenario& loaded, Steps steps, const Find& find)
   return found;
 }
 
+// What a launch left open hangs on each: the search goes by what was replayed.
+void tell_hinges(const LoadedScenario& loaded, Result& result) { result.hangs_on = hinges_of(loaded, result); }
+void tell_hinges(const LoadedScenario& loaded, std::vector<VariantCase>& variants) {
+  for (VariantCase& one : variants)
+    if (one.loaded != nullptr) tell_hinges(loaded, one.keep);
+}
+
 }  // namespace
 
 BestOffload best_offload(const LoadedScenario& loaded, const ScenarioWith& with, const HybridSettings& settings,
@@ -353,15 +361,22 @@ BestOffload best_offload(const LoadedScenario& loaded, const ScenarioWith& with,
                        return has_many ? BestOfMany(steps, settings).find() : best_within(step, steps, settings);
                      });
   best.replays = count.count();
+  tell_hinges(loaded, best.variants);
+  for (HybridCase& one : best.outcome.baselines) tell_hinges(loaded, one.result);
+  tell_hinges(loaded, best.outcome.best.result);
   return best;
 }
 
 BestRecompute best_recompute(const LoadedScenario& loaded, const ScenarioWith& with, const RecomputeSettings& settings,
                              const std::function<bool(std::int64_t)>& progress) {
   ReplayCount count(progress);
-  return within_reserve(
+  BestRecompute best = within_reserve(
       loaded, {.with = with, .count = count, .budget = settings.budget},
       [&](const LoadedScenario& step, const Steps& steps) { return best_within(step, steps, settings); });
+  tell_hinges(loaded, best.variants);
+  for (RecomputeCase& one : best.outcome.others) tell_hinges(loaded, one.result);
+  tell_hinges(loaded, best.outcome.best.result);
+  return best;
 }
 
 }  // namespace spillway::studies

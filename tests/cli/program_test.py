@@ -142,6 +142,10 @@ class LaunchFilesTest(ProgramTest):
         hangs = spillway("run", out)  # on a flag that nobody knows
         self.assertEqual(hangs.returncode, 4)
         self.assertIn("--odd (run.sh: line", hangs.stdout)
+        for plan in ("offload", "recompute"):
+            asked = spillway("plan", plan, out)
+            self.assertEqual(asked.returncode, 4, asked.stderr)
+            self.assertNotRegex(asked.stdout, r"\byes\b")
         self.assertEqual(spillway("run", out, "--set", "import=null").returncode, 0)
 
     def test_a_shell_variable_is_given(self):
