@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from unittest import mock
@@ -253,6 +254,28 @@ except (spillway.SpillwayError, RuntimeError) as error:
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertRegex(done.stdout, "the disk tier failed: .*make room there or name another folder")
         self.assert_nothing_left()
+
+    def test_the_folder_stays_until_the_last_store_in_hand_has_landed(self):
+        removed, stood, remove = threading.Event(), [], tiers._remove
+        with mock.patch.object(tiers, "_remove", lambda folder: (removed.set(), remove(folder))):
+            place = tiers.Place(self.tiers(), 2, 1, 0, 0, tiers.Statistics())
+
+        def write(path, flat):
+            if flat.numel() == 8:
+                raise OSError(28, "No space left on device")
+            with place.landed:
+                place.landed.wait_for(lambda: place.error is not None, timeout=60)
+            stood.append(not removed.wait(0.2))
+
+        large, small, of_pass = torch.ones(64), torch.ones(2), tiers.Pass(None)
+        with mock.patch.object(tiers, "_write", write):
+            saved = [place.put(each, tiers.DISK, of_pass) for each in (large, small)]
+            place.settle()
+        place.close()
+        self.assertEqual(stood, [True])
+        self.assertEqual(os.listdir(self.tiers()), [])
+        with self.assertRaisesRegex(spillway.SpillwayError, "make room there"):
+            place.get(saved[0])
 
     def test_a_forward_that_saves_other_tensors_the_second_time_is_told(self):
         class Counts(torch.nn.Module):

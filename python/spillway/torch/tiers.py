@@ -105,7 +105,7 @@ class Place:
         self.living = 0
         self.is_closing = False
         self.error = None
-        self.in_flight = 0
+        self.in_flight = self.in_hand = 0  # bytes of stores that have begun; stores that a thread is at
         self.landed = threading.Condition()
         self.numbers = 0
         self.streams = {}  # by device: of stores, of loads
@@ -168,11 +168,13 @@ class Place:
         return event
 
     def _store(self, reference, event, size):
+        with self.landed:
+            self.in_hand += 1
         try:
             if event is not None:
                 event.synchronize()
             entry = reference()
-            if entry is None:  # the graph went meanwhile
+            if entry is None or self.error is not None:  # the graph went meanwhile, or there is no folder any more
                 return
             if event is None and entry.tier == HOST:
                 entry.host = entry.flat.clone()
@@ -192,8 +194,10 @@ class Place:
         finally:
             entry = None  # a graph that went meanwhile has gone when its stores have landed
             with self.landed:
+                self.in_hand -= 1
                 self.in_flight -= size
                 self.landed.notify_all()
+                self._remove_if_failed()
 
     # Loads.
 
@@ -287,7 +291,11 @@ class Place:
             if self.error is None:
                 self.error = SpillwayError(_sentence(error, self.folder))
             self.landed.notify_all()
-        if self.at_exit is not None:
+            self._remove_if_failed()
+
+    def _remove_if_failed(self):
+        """A folder can be removed once, when no thread can make a file there any more."""
+        if self.error is not None and self.in_hand == 0 and self.at_exit is not None:
             self.at_exit()
 
     def raise_error(self):
@@ -320,7 +328,7 @@ class Place:
             return
         self.writers.shutdown(wait=False)
         self.readers.shutdown(wait=False)
-        if self.at_exit is not None:
+        if self.error is None and self.at_exit is not None:
             self.at_exit()
 
 
