@@ -38,7 +38,7 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .sequences = setup.micro_batch,
       .copies_logits = setup.traits().copies_logits,
       .loops_experts = setup.traits().transformers,
-      .widens_logits = setup.traits().transformers && is_mixed(setup.precision),
+      .widens_logits = setup.traits().widens_results && is_mixed(setup.precision),
       .keeps_gathered = setup.traits().keeps_gathered,
       .whole_experts = setup.has_whole_experts(),
       .expert_imbalance = setup.expert_imbalance,
@@ -89,8 +89,9 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
           [this](const std::string& name) -> TrainedParameter& { return weight(name); },
           [this](const std::string& name) -> TrainedParameter& { return *by_name_.at(name); }) {
   if (setup.traits().transformers)
-    autograd.set_retention(setup.zero_stage == 3 && !setup.trains_all() ? Autograd::Retention::inputs
-                                                                        : Autograd::Retention::result);
+    autograd.set_retention(setup.zero_stage == 3 && !setup.trains_all() && setup.traits().keeps_frozen_inputs
+                               ? Autograd::Retention::inputs
+                               : Autograd::Retention::result);
   std::int64_t fp8_linears = 0;
   for (LocalParameter& local : local_parameters(model, setup, part)) {
     const std::string name = local.shape.name;
@@ -238,6 +239,7 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
   bias_ = memory_ = {};
   if (scaling_) scaling_->after_forward();
   if (!part_.has_head) return x;
+  if (units_.before_head) units_.before_head();
   if (model_.norm_placement != NormPlacement::post) x = norm("final_norm", x);
   if (is_t5()) x = ops_.dropout("final_dropout", x, setup_.dropout);
   if (model_.reads_images()) return classifier_loss(x, labels);

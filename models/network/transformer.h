@@ -28,6 +28,7 @@ class Transformer {
   struct Units {
     std::function<void(std::int64_t layer)> before, after;                    // forwards
     std::function<void(std::int64_t layer)> before_backward, after_backward;  // backwards
+    std::function<void()> before_head;  // forwards, of what comes behind the layers
   };
 
   // Allocates the weights of the part. `setup` is resolved; `communication` null on a GPU of its own. References must

@@ -34,6 +34,7 @@ struct TrainedParameter {
   bool is_summed_late = false;                // or over pipeline stages, after the backward
   bool is_expert = false;                     // replicated over the expert-gradient group, not the gradient group
   std::int64_t uses = 1;                      // gradients that meet in it in one backward
+  std::int64_t met = 0;                       // of them so far (DeepspeedZero)
   bool trains = true;                         // else frozen: no gradient, no optimizer state
   BaseWeights storage = BaseWeights::same;    // of a frozen matrix
   std::int64_t stored = 0, stored_share = 0;  // elements of value and of shard

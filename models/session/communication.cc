@@ -84,9 +84,9 @@ std::string_view Communication::lane(CommGroup group) const {
 }
 
 void Communication::run(CommGroup group, std::string_view name, NetworkCollective kind, Bytes whole,
-                        std::vector<Tensor> reads, std::vector<Tensor> writes) {
+                        std::vector<Tensor> reads, std::vector<Tensor> writes, std::int64_t pieces) {
   const GroupShape members = shape(group);
-  Picos time = timer_(kind, whole, members);
+  Picos time = timer_(kind, whole / pieces, members) * pieces;
   if (exposed_) time = std::exchange(exposed_, nullptr)(time);
   const Bytes input = kind == NetworkCollective::all_gather ? whole / members.ranks : whole;
   session_.collective({.name = name,
@@ -156,9 +156,9 @@ Tensor Communication::exchange_tokens(const std::string& name, const Tensor& x, 
 }
 
 void Communication::gather_into(CommGroup group, std::string_view name, std::vector<Tensor> reads,
-                                std::vector<Tensor> writes, Bytes whole) {
+                                std::vector<Tensor> writes, Bytes whole, std::int64_t pieces) {
   if (shape(group).ranks == 1) return;
-  run(group, name, NetworkCollective::all_gather, whole, std::move(reads), std::move(writes));
+  run(group, name, NetworkCollective::all_gather, whole, std::move(reads), std::move(writes), pieces);
 }
 
 void Communication::scatter_into(CommGroup group, std::string_view name, std::vector<Tensor> reads,

@@ -52,8 +52,9 @@ class Communication {
   [[nodiscard]] Tensor reduce_scatter(CommGroup group, const std::string& name, const Tensor& x, TensorRole role);
   [[nodiscard]] Tensor all_to_all(CommGroup group, const std::string& name, const Tensor& x, TensorRole role);
   // Over tensors given; `whole`: bytes of the buffer that each rank starts from or ends up with.
+  // `pieces`: as so many collectives of equal size, one behind the other.
   void gather_into(CommGroup group, std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes,
-                   Bytes whole);
+                   Bytes whole, std::int64_t pieces = 1);
   void scatter_into(CommGroup group, std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes,
                     Bytes whole);
   // Tokens to the ranks of their experts, or results back. `rows`: bytes of a row for each expert of each token of this
@@ -78,7 +79,7 @@ class Communication {
  private:
   [[nodiscard]] std::string_view lane(CommGroup group) const;
   void run(CommGroup group, std::string_view name, NetworkCollective kind, Bytes whole, std::vector<Tensor> reads,
-           std::vector<Tensor> writes);
+           std::vector<Tensor> writes, std::int64_t pieces = 1);
   void transfer(std::string_view name, std::string_view lane, CollectiveKind kind, const Tensor& tensor,
                 std::int64_t other, std::int64_t parts);
 

@@ -25,6 +25,8 @@ namespace spillway::models {
 // recomputed layers with frozen weights, and their gradients, stay until the backward ends (a cycle through the hook
 // that frees such weights, torch/distributed/fsdp/_runtime_utils.py). huggingface_2024: the same before: logits are
 // copied to be shifted by a token, and attention of models with windows or experts repeats shared keys and values.
+// deepspeed: transformers under DeepSpeed, whose Trainer casts nothing: modules in 16 bits, flat states, buckets and
+// sub-groups (models/step/deepspeed_zero.h), weights gathered by module (WeightGatherer).
 enum class Framework : std::uint8_t {
   eager,
   megatron,
@@ -32,7 +34,8 @@ enum class Framework : std::uint8_t {
   megatron_2021,
   nanotron,
   huggingface,
-  huggingface_2024
+  huggingface_2024,
+  deepspeed
 };
 
 // What a framework does that others don't. A new one is a row here, and what no row has yet is a trait of its own.
@@ -40,6 +43,8 @@ struct FrameworkTraits {
   std::string_view word, about;  // as a scenario says it; for people
   // PyTorch modules with PyTorch's own data parallelism: under zero_stage 3 they are FSDP's.
   bool pytorch = false;
+  bool fsdp = false;              // shards are fp32 weights where there are such
+  bool deepspeed = false;         // ZeRO is DeepSpeed's own
   bool transformers = false;      // models and Trainer of Hugging Face's
   bool megatron = false;          // Megatron's layers, buckets and optimizer
   bool core = false;              // of Megatron-core on Transformer Engine
@@ -51,6 +56,8 @@ struct FrameworkTraits {
   bool separate_passes = false;       // bias, dropout and residual are passes of their own
   bool softmax_limits = false;        // the fused softmax takes shapes in multiples of four alone
   bool copies_logits = false;         // to shift them by a token
+  bool widens_results = false;        // casts them to fp32 when a forward in mixed precision ends (Accelerate)
+  bool keeps_frozen_inputs = false;   // of recomputed layers, until the backward ends (FSDP 1)
   bool repeats_shared_heads = false;  // of attention with windows or experts
   bool strided_heads = false;         // PyTorch's attention takes heads where they are, fused kernels or not
   bool keeps_gathered = false;        // the gathered input of a split product stays for its backward
@@ -66,10 +73,11 @@ struct FrameworkTraits {
   std::int64_t most_zero_stage = 3;
 };
 
-constexpr std::array<FrameworkTraits, 7> framework_table = {{
+constexpr std::array<FrameworkTraits, 8> framework_table = {{
     {.word = "eager",
      .about = "PyTorch modules as they stand",
      .pytorch = true,
+     .fsdp = true,
      .gathers_context = true,
      .keeps_operators = true},
     {.word = "megatron",
@@ -105,14 +113,26 @@ constexpr std::array<FrameworkTraits, 7> framework_table = {{
     {.word = "huggingface",
      .about = "PyTorch modules under transformers' Trainer, FSDP 1",
      .pytorch = true,
+     .fsdp = true,
      .transformers = true,
+     .widens_results = true,
+     .keeps_frozen_inputs = true,
      .strided_heads = true},
     {.word = "huggingface_2024",
      .about = "the same before transformers 4.50: shifted copies of logits",
      .pytorch = true,
+     .fsdp = true,
      .transformers = true,
      .copies_logits = true,
+     .widens_results = true,
+     .keeps_frozen_inputs = true,
      .repeats_shared_heads = true},
+    {.word = "deepspeed",
+     .about = "the same under DeepSpeed: its ZeRO, modules in 16 bits",
+     .pytorch = true,
+     .deepspeed = true,
+     .transformers = true,
+     .strided_heads = true},
 }};
 
 constexpr const FrameworkTraits& traits_of(Framework framework) {

@@ -383,6 +383,20 @@ void check_recompute(const TrainingSetup& setup) {
                      "the first layers or every n-th are recomputed", "give one of them, not below 0 and 1");
 }
 
+// Tensor and pipeline ranks of DeepSpeed's are its own engines'; DeepSpeed-MoE spreads experts.
+void check_deepspeed(const TrainingSetup& setup) {
+  if (!setup.traits().deepspeed) return;
+  for (const auto& [key, value] : {std::pair{"tensor_parallel", setup.tensor_parallel},
+                                   {"pipeline_parallel", setup.pipeline_parallel},
+                                   {"expert_parallel", setup.expert_parallel}})
+    if (value > 1)
+      throw InputError("", key, "DeepSpeed's ZeRO is modelled over data-parallel and context-parallel ranks",
+                       fmt::format("set {} to 1, or framework to huggingface", key));
+  check_range("sub_group", setup.sub_group, std::int64_t{1} << 40);
+  if (setup.prefetch_elements < 0)
+    throw InputError("", "prefetch_elements", "below 0", "give a number of elements, 0 for none");
+}
+
 // One rank shares nothing out. Weights that live elsewhere are fetched as stage 3 gathers them.
 void settle_sharding(TrainingSetup& setup) {
   if (setup.zero_stage < 0 || setup.zero_stage > 3)
@@ -500,6 +514,7 @@ std::int64_t TrainingSetup::model_state_bytes_per_parameter() const {
 
 std::int64_t default_bucket_bytes(const TrainingSetup& setup) {
   constexpr std::int64_t ddp = 25 << 20, deepspeed = 500'000'000, megatron = 40'000'000, megatron_rank = 1'000'000;
+  if (setup.traits().deepspeed) return deepspeed * setup.gradient_bytes();
   if (setup.zero_stage >= 2) return whole_layers;
   if (setup.traits().megatron) return std::max(megatron, megatron_rank * setup.data_parallel) * setup.gradient_bytes();
   return setup.traits().pytorch && setup.zero_stage == 1 ? deepspeed * setup.gradient_bytes() : ddp;
@@ -554,6 +569,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   check_trainable(result, model);
   check_layout(result, model);
   check_state_devices(result);
+  check_deepspeed(result);
   check_state_types(result);
   check_recompute(result);
   check_expert_load(result, model);

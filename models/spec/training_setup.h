@@ -247,6 +247,12 @@ struct TrainingSetup {
   // Gradients are reduced in buckets of at least so many bytes. 0: as the framework does, default_bucket_bytes().
   std::int64_t bucket_bytes = 0;
   std::int64_t prefetch = 1;  // zero_stage 3: layers whose weights are gathered ahead of their use, 0 .. 8
+  // framework deepspeed, zero_stage 3: parameters of a share that are updated at a time (DeepSpeed's sub_group_size);
+  // elements of weights gathered ahead of their use (stage3_prefetch_bucket_size), in place of prefetch; experts of a
+  // layer are gathered together (leaf modules), not one by one.
+  std::int64_t sub_group = 1'000'000'000;
+  std::int64_t prefetch_elements = 50'000'000;
+  bool leaf_modules = false;
   // zero_stage 3, backwards: the weights ahead are gathered after the gradients of the layer at hand are reduced, not
   // before (FSDP's BACKWARD_POST). On one communicator they wait for that reduction, so neither is hidden.
   bool late_prefetch = false;
@@ -325,15 +331,24 @@ struct TrainingSetup {
   }
   [[nodiscard]] bool has_adapters() const { return trainable != Trainable::full; }
   [[nodiscard]] bool trains_all() const { return !has_adapters() && frozen_layers == 0; }
-  [[nodiscard]] bool has_wide_adapters() const { return has_adapters() && lora_weights == LoraWeights::fp32; }
+  // DeepSpeed casts adapters as it casts everything.
+  [[nodiscard]] bool has_wide_adapters() const {
+    return has_adapters() && lora_weights == LoraWeights::fp32 && !traits().deepspeed;
+  }
   [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() ? 4 : 2; }
   // Of parameters that are trained: an fp32 copy beside the weight; the weight; its gradient; one moment.
   [[nodiscard]] bool has_master_weights() const { return is_mixed(precision) && !has_wide_adapters(); }
   // FSDP: the shards are the fp32 weights themselves, gradients' shards are in fp32 too, and weights in 16 bits are
   // there while they are gathered.
   [[nodiscard]] bool has_wide_shards() const {
-    return zero_stage == 3 && traits().pytorch && has_master_weights() && !master_remainders &&
+    return zero_stage == 3 && traits().fsdp && has_master_weights() && !master_remainders &&
            optimizer_device == StateDevice::gpu && weight_device == StateDevice::gpu && !has_narrow_products(precision);
+  }
+  // DeepSpeed's, on the GPU: DeepspeedZero has them. Other optimizers than these step parameter by parameter there too.
+  [[nodiscard]] bool has_flat_states() const {
+    return traits().deepspeed && zero_stage > 0 && optimizer_device == StateDevice::gpu &&
+           (optimizer == OptimizerKind::adam || optimizer == OptimizerKind::adamw || optimizer == OptimizerKind::sgd ||
+            optimizer == OptimizerKind::sgd_momentum);
   }
   [[nodiscard]] std::int64_t trained_weight_bytes() const { return has_wide_adapters() ? 4 : weight_bytes(); }
   [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || traits().gradient_buffers; }
@@ -362,7 +377,7 @@ constexpr std::int64_t whole_layers = std::int64_t{1} << 40;
 //   Megatron-LM       max(40 million, 1 million x data_parallel) gradients, in the type they are kept in
 //                     (megatron/core/distributed/distributed_data_parallel.py; what follows the first stage and chunk
 //                     is one bucket there, and cut up here). Without overlap_gradients it has no buckets at all
-//   PyTorch, stage 1  DeepSpeed's 500 million gradients (reduce_bucket_size)
+//   deepspeed         its 500 million gradients (reduce_bucket_size), whatever the stage; PyTorch's stage 1 too
 //   else              25 MiB, the bucket_cap_mb of PyTorch's DDP, which transformers and nanotron leave as it is
 std::int64_t default_bucket_bytes(const TrainingSetup& setup);
 

@@ -525,7 +525,7 @@ void describe_sharding(TrainingSetup& setup, FieldVisitor& visitor) {
                   {.key = "bucket_bytes",
                    .max = 0x1p40,
                    .about = "Gradients are reduced in buckets of at least so many bytes. 0: as the framework does, "
-                            "PyTorch's DDP in 25 MiB, DeepSpeed (zero_stage 1) in 500 million gradients, Megatron-LM "
+                            "PyTorch's DDP in 25 MiB, DeepSpeed in 500 million gradients, Megatron-LM "
                             "in 40 million or, if more, 1 million times data_parallel; with zero_stage 2 and 3 a layer "
                             "at a time (FSDP)."},
                   setup.bucket_bytes);
@@ -534,6 +534,25 @@ void describe_sharding(TrainingSetup& setup, FieldVisitor& visitor) {
                    .max = 8,
                    .about = "With zero_stage 3: layers whose weights are gathered ahead of their use."},
                   setup.prefetch);
+  fields::integer(
+      visitor,
+      {.key = "sub_group",
+       .min = 1,
+       .max = 0x1p40,
+       .about = "With framework deepspeed and zero_stage 3: parameters of a GPU's share that are updated at "
+                "a time, whose gradients are cast to fp32 meanwhile (sub_group_size)."},
+      setup.sub_group);
+  fields::integer(visitor,
+                  {.key = "prefetch_elements",
+                   .max = 0x1p40,
+                   .about = "With framework deepspeed and zero_stage 3, in place of prefetch: elements of weights "
+                            "gathered ahead of their use (stage3_prefetch_bucket_size)."},
+                  setup.prefetch_elements);
+  fields::flag(visitor,
+               {.key = "leaf_modules",
+                .about = "With framework deepspeed and zero_stage 3: a layer's experts are gathered together, not one "
+                         "by one (leaf modules)."},
+               setup.leaf_modules);
   fields::flag(visitor,
                {.key = "late_prefetch",
                 .about = "With zero_stage 3: backwards, the next layer's weights are gathered after this layer's "

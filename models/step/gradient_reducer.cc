@@ -1,9 +1,20 @@
 #include "models/step/gradient_reducer.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <utility>
 
+#include "models/step/host_times.h"
+
 namespace spillway::models {
+namespace {
+
+// DeepSpeed's stage3_param_persistence_threshold and stage3_max_reuse_distance as they are unless said.
+constexpr std::int64_t persistent_elements = 100'000, reuse_elements = 1'000'000'000;
+constexpr std::int64_t behind_layers = std::numeric_limits<std::int64_t>::max();  // unit
+
+}  // namespace
 
 GradientReducer::GradientReducer(const TrainingSetup& setup, EagerSession& session, Autograd& autograd,
                                  Communication* communication)
@@ -18,11 +29,13 @@ void GradientReducer::begin_backward(bool is_last_micro_batch) {
 }
 
 void GradientReducer::end_backward() {
+  if (zero_ != nullptr) return zero_->end_backward(is_last_);
   reduce();
   held_.clear();
 }
 
 void GradientReducer::take(TrainedParameter& parameter, Tensor gradient) {
+  if (zero_ != nullptr) return zero_->take(parameter, std::move(gradient), is_last_);
   if (shares_gradients()) {
     if (setup_.late_reduction) return keep_whole(parameter, std::move(gradient));
     return put(parameter, std::move(gradient));
@@ -147,7 +160,7 @@ void GradientReducer::reduce_to_shares(CommGroup group, const std::vector<Pendin
 }
 
 void GradientReducer::finish(const std::vector<TrainedParameter*>& parameters) {
-  if (communication_ == nullptr) return;
+  if (communication_ == nullptr || zero_ != nullptr) return;
   std::vector<Tensor> parts;
   for (const TrainedParameter* parameter : parameters)
     if (parameter->is_partial_sum) parts.push_back(parameter->gradient);
@@ -193,15 +206,86 @@ void GradientReducer::finish_as_megatron(const std::vector<TrainedParameter*>& p
 
 WeightGatherer::WeightGatherer(const TrainingSetup& setup, EagerSession& session, Communication& communication,
                                std::deque<TrainedParameter>& parameters)
-    : setup_(setup), session_(session), communication_(communication) {
-  for (TrainedParameter& parameter : parameters) units_[parameter.shape.layer].push_back(&parameter);
+    : setup_(setup), session_(session), communication_(communication), by_module_(setup.traits().deepspeed) {
+  for (TrainedParameter& parameter : parameters) {
+    const std::int64_t layer = parameter.shape.layer;
+    if (!by_module_) {
+      units_[layer].push_back(&parameter);
+      continue;
+    }
+    hooks_[layer] += std::max<std::int64_t>(1, parameter.shape.experts);
+    const std::string& name = parameter.shape.name;
+    if (parameter.stored <= persistent_elements && parameter.stored_share < parameter.stored)
+      parameter.value = session.empty(name, parameter.type(), parameter.stored, TensorRole::weight);
+    else
+      units_[layer < 0 && !name.starts_with("embedding") ? behind_layers : layer].push_back(&parameter);
+  }
 }
 
 void WeightGatherer::gather(std::int64_t layer) {
   const auto unit = units_.find(layer);
-  if (unit == units_.end() || unit->second.front()->value) return;
+  if (unit == units_.end()) return;
+  if (by_module_) return gather_modules(unit->second, false);
+  if (unit->second.front()->value) return;
   gather(unit->second, false);
   gather(unit->second, true);
+}
+
+void WeightGatherer::gather_modules(const Unit& unit, bool again) {
+  for (TrainedParameter* parameter : unit) gather_module(*parameter, again);
+}
+
+// again: experts one by one, for the backward behind their recomputation.
+void WeightGatherer::gather_module(TrainedParameter& parameter, bool again) {
+  const std::int64_t pieces =
+      parameter.shape.experts > 0 && !setup_.leaf_modules ? parameter.shape.experts : std::int64_t{1};
+  if (parameter.value && !(again && pieces > 1)) return;
+  if (communication_.shape(CommGroup::shard).ranks > 1)
+    session_.host_work("fetch weights", zero_fetch * pieces, {}, {});
+  const Tensor shard = setup_.weight_device == StateDevice::gpu ? parameter.shard : fetch({&parameter}).front();
+  if (parameter.stored_share == parameter.stored) {
+    parameter.value = shard;
+    return;
+  }
+  if (!parameter.value)
+    parameter.value = session_.empty(parameter.shape.name, parameter.type(), parameter.stored, TensorRole::weight);
+  communication_.gather_into(CommGroup::shard, "all_gather_weights", {shard}, {parameter.value},
+                             parameter.value.bytes(), pieces);
+}
+
+template <class Begin>
+void WeightGatherer::gather_ahead(Begin unit, Begin end) {
+  std::int64_t ahead = 0, fresh = 0;
+  for (; unit != end && ahead < setup_.prefetch_elements; ++unit)
+    for (TrainedParameter* parameter : unit->second) {
+      if (ahead >= setup_.prefetch_elements) break;
+      ahead += parameter->stored;
+      if (parameter->value || (parameter->shape.experts > 0 && !setup_.leaf_modules)) continue;
+      fresh += parameter->stored;
+      gather_module(*parameter, false);
+    }
+  if (fresh > 0 && communication_.shape(CommGroup::shard).ranks > 1)
+    ahead_ = session_.empty("gathered_ahead", units_.begin()->second.front()->type(), fresh, TensorRole::temporary);
+}
+
+void WeightGatherer::release(Unit& unit) {
+  for (TrainedParameter* parameter : unit)
+    if (parameter->uses == 1 || parameter->shape.layer >= 0) parameter->value = {};
+}
+
+void WeightGatherer::run_hooks(std::int64_t layer, Picos each) {
+  session_.host_work("module hooks", each * hooks_[layer], {}, {});
+}
+
+// Of DeepSpeed's stage3_max_reuse_distance: elements of the weights used between this layer's forward and the next use
+// of its weights.
+bool WeightGatherer::is_kept_over_turn(std::int64_t layer) const {
+  const std::int64_t passes = setup_.recompute == Recompute::full ? 3 : 2;
+  std::int64_t between = 0;
+  for (auto unit = units_.upper_bound(layer); unit != units_.end(); ++unit)
+    for (const TrainedParameter* parameter : unit->second)
+      between += parameter->stored * (unit->first == behind_layers ? 2 : passes);
+  return between <= reuse_elements;
 }
 
 void WeightGatherer::gather(const std::vector<TrainedParameter*>& unit, bool experts) {
@@ -246,31 +330,60 @@ std::vector<Tensor> WeightGatherer::fetch(const std::vector<TrainedParameter*>& 
 }
 
 void WeightGatherer::before(std::int64_t layer) {
+  ahead_ = {};
+  if (by_module_) {
+    run_hooks(layer, zero_forward_hooks);
+    if (layer >= 0 && has(-1)) release(units_[-1]);
+    gather(layer);
+    return gather_ahead(units_.upper_bound(layer), units_.end());
+  }
   gather(layer);
   if (layer < 0) return;
   for (std::int64_t next = layer + 1; next <= layer + setup_.prefetch && has(next); ++next) gather(next);
 }
 
+void WeightGatherer::before_head() {
+  if (!by_module_) return;
+  ahead_ = {};
+  gather(behind_layers);
+  if (has(-1) && units_[-1].front()->uses > 1) gather(-1);
+}
+
 void WeightGatherer::before_backward(std::int64_t layer) {
+  ahead_ = {};
+  const bool recomputes = setup_.recompute == Recompute::full;
+  if (by_module_) {
+    run_hooks(layer, recomputes ? zero_forward_hooks + zero_backward_hooks : zero_backward_hooks);
+    if (has(behind_layers)) release(units_[behind_layers]);
+  }
   gather(layer);
+  if (by_module_ && recomputes && has(layer)) gather_modules(units_[layer], true);
   if (!setup_.late_prefetch) gather_below(layer);
 }
 
 void WeightGatherer::after_backward(std::int64_t layer) {
-  after(layer);
+  if (has(layer)) release(units_[layer]);
   if (setup_.late_prefetch) gather_below(layer);
+  if (by_module_ && layer == 0) gather(-1);
 }
 
 void WeightGatherer::gather_below(std::int64_t layer) {
   const std::int64_t lowest = std::max(layer - setup_.prefetch, setup_.frozen_layers);
+  if (by_module_) {
+    const auto unit = units_.find(layer), end = units_.lower_bound(setup_.frozen_layers);
+    if (unit != units_.end()) gather_ahead(std::make_reverse_iterator(unit), std::make_reverse_iterator(end));
+    return;
+  }
   for (std::int64_t next = layer - 1; next >= lowest && has(next); --next) gather(next);
 }
 
 void WeightGatherer::after(std::int64_t layer) {
-  for (TrainedParameter* parameter : units_[layer]) parameter->value = {};
+  if (!has(layer) || (by_module_ && is_kept_over_turn(layer))) return;
+  release(units_[layer]);
 }
 
 void WeightGatherer::end_backward() {
+  ahead_ = {};
   for (auto& [layer, unit] : units_)
     for (TrainedParameter* parameter : unit) parameter->value = {};
 }

@@ -27,6 +27,7 @@
 #include "models/session/autograd.h"
 #include "models/session/communication.h"
 #include "models/spec/training_setup.h"
+#include "models/step/deepspeed_zero.h"
 #include "models/step/host_optimizer.h"
 
 namespace spillway::models {
@@ -36,6 +37,8 @@ class GradientReducer {
   // Sets itself as the sink of `autograd`. References must outlive the object. `communication` may be null.
   GradientReducer(const TrainingSetup& setup, EagerSession& session, Autograd& autograd, Communication* communication);
 
+  // DeepSpeed's: it gets all gradients, and does the rest itself; it must outlive the object.
+  void set_zero(DeepspeedZero& zero) { zero_ = &zero; }
   // Gradients are handed to it when they are ready; it must outlive the object.
   void set_host(HostOptimizer& host) { host_ = &host; }
 
@@ -43,7 +46,9 @@ class GradientReducer {
   void begin_backward(bool is_last_micro_batch);
   void end_backward();
   // All gradients of a layer are there; what is left of them is reduced (FSDP reduces each unit apart).
-  void end_unit() { reduce(); }
+  void end_unit() {
+    if (!setup_.traits().deepspeed) reduce();
+  }
   // What was not overlapped with the backward, after its last kernel. Also sums what the tensor group has in parts
   // (sequence parallel).
   void finish(const std::vector<TrainedParameter*>& parameters);
@@ -70,6 +75,7 @@ class GradientReducer {
   Autograd& autograd_;
   Communication* communication_;
   HostOptimizer* host_ = nullptr;
+  DeepspeedZero* zero_ = nullptr;
   bool reduces_ = false;  // there is a group to reduce over
   bool is_last_ = false;
   std::map<std::string, std::int64_t> seen_;  // gradients of a parameter with several uses, in this backward
@@ -84,6 +90,12 @@ class GradientReducer {
 // Weights outside the layers are gathered once per micro-batch and kept to the end of its backward (as FSDP keeps its
 // root module).
 //
+// DeepSpeed (deepspeed/runtime/zero/partitioned_param_coordinator.py) gathers the weights of each module apart, experts
+// one by one, and ahead of their use as many elements as prefetch_elements says, in one piece that is there besides
+// until it has been copied out. Its small parameters stay whole; weights that the backward comes to within 1e9 elements
+// of the turn stay gathered; the embedding goes after its use, what comes behind the layers after its backward.
+// Deviation: within a layer, all its modules are asked for at once.
+//
 // With weight_device cpu or drives a rank's part of a layer is first fetched to the GPU over PCIe, each GPU its own
 // part (ZeRO-Infinity's bandwidth-centric partitioning), and gathered from there; it is asked for behind the kernels
 // launched before.
@@ -96,10 +108,20 @@ class WeightGatherer {
   void after(std::int64_t layer);
   void before_backward(std::int64_t layer);
   void after_backward(std::int64_t layer);
+  void before_head();
   void end_backward();  // gives the rest back
 
  private:
+  using Unit = std::vector<TrainedParameter*>;
+  using Units = std::map<std::int64_t, Unit>;
   void gather(std::int64_t layer);
+  void gather_modules(const Unit& unit, bool again);
+  void gather_module(TrainedParameter& parameter, bool again);
+  template <class Begin>
+  void gather_ahead(Begin unit, Begin end);
+  void release(Unit& unit);
+  void run_hooks(std::int64_t layer, Picos each);
+  [[nodiscard]] bool is_kept_over_turn(std::int64_t layer) const;
   void gather(const std::vector<TrainedParameter*>& unit, bool experts);
   // What is to be gathered of these, on the GPU.
   [[nodiscard]] std::vector<Tensor> fetch(const std::vector<TrainedParameter*>& parameters);
@@ -109,7 +131,10 @@ class WeightGatherer {
   const TrainingSetup& setup_;
   EagerSession& session_;
   Communication& communication_;
-  std::map<std::int64_t, std::vector<TrainedParameter*>> units_;  // by layer, -1 outside
+  Units units_;                                 // by layer, -1 outside
+  bool by_module_;                              // DeepSpeed
+  std::map<std::int64_t, std::int64_t> hooks_;  // modules by layer
+  Tensor ahead_;                                // what was gathered in one piece, ahead
 };
 
 }  // namespace spillway::models

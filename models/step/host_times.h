@@ -24,6 +24,13 @@ inline constexpr double split_program_factor = 11, split_engine_factor = 7.5;
 // by hand to the fit-role rows of its grid (17 rows; half of them within 30 ms of that).
 inline constexpr Picos between_steps = milliseconds(50);
 
+// DeepSpeed's ZeRO 3 hooks into each module before and after its forward and its backward, and each fetch of a module's
+// weights is Python of its own (deepspeed/runtime/zero/parameter_offload.py, partitioned_param_coordinator.py). Of the
+// order of what its hooks call; one published step of experts gathered one by one took 1.65 ms a fetch, network
+// included (55,296 fetches over two machines in 91.2 s).
+inline constexpr Picos zero_forward_hooks = microseconds(120), zero_backward_hooks = microseconds(100),
+                       zero_fetch = microseconds(100);
+
 inline void set_host_times(EagerSession& session, const TrainingSetup& setup) {
   session.set_launch_blocking(setup.launch_blocking);
   const bool megatron = setup.traits().megatron;

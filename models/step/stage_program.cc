@@ -11,6 +11,7 @@
 #include "models/session/autograd.h"
 #include "models/spec/expert_load.h"
 #include "models/step/chunk_states.h"
+#include "models/step/deepspeed_zero.h"
 #include "models/step/gradient_reducer.h"
 #include "models/step/host_optimizer.h"
 #include "models/step/host_times.h"
@@ -161,6 +162,11 @@ class StageRecorder {
     if (keeps_logits()) chunks_.front().transformer->keep_logits();
     if (evaluates_) return;
     if (setup_.traits().buckets_hold_all) add_buckets();
+    if (setup_.has_flat_states() && !parameters_.empty()) {
+      zero_.emplace(setup_, session_, communication_, parameters_);
+      reducer_.set_zero(*zero_);
+      return;
+    }
     const std::vector<TrainedParameter*> at_home = offload_states();
     if (setup_.optimizer_device == StateDevice::gpu || setup_.offloaded_states > 0) {
       if (!at_home.empty()) optimizer_.emplace(setup_, session_, at_home, &communication_);
@@ -239,7 +245,7 @@ class StageRecorder {
   void note_start_up() {
     // DeepSpeed makes its states before the first step; others' come with the first update.
     const bool early_states = setup_.traits().pytorch && (setup_.zero_stage == 1 || setup_.zero_stage == 2);
-    if (early_states) return;
+    if (early_states || setup_.has_flat_states()) return;
     std::vector<BuiltChunk> built;
     std::vector<Tensor> late = workspaces_ ? workspaces_->all() : std::vector<Tensor>();
     for (Chunk& chunk : chunks_) {
@@ -324,13 +330,14 @@ class StageRecorder {
                                   [gatherer, this](std::int64_t layer) {
                                     reducer_.end_unit();
                                     gatherer->after_backward(layer);
-                                  }});
+                                  },
+                                  [gatherer] { gatherer->before_head(); }});
   }
 
   // FSDP's units under a stage that keeps the weights.
   void mark_units(Chunk& chunk) {
     const auto nothing = [](std::int64_t) {};
-    chunk.transformer->set_units({nothing, nothing, nothing, [this](std::int64_t) { reducer_.end_unit(); }});
+    chunk.transformer->set_units({nothing, nothing, nothing, [this](std::int64_t) { reducer_.end_unit(); }, [] {}});
   }
 
   Tensor copied(Tensor tensor) {
@@ -564,7 +571,9 @@ class StageRecorder {
     sum_copies();
     session_.set_phase(Phase::optimizer);
     pause_between_steps();
-    if (host_optimizer_)
+    if (zero_)
+      zero_->update();
+    else if (host_optimizer_)
       carry_update(host_optimizer_->run());
     else if (optimizer_)
       optimizer_->run();
@@ -592,6 +601,7 @@ class StageRecorder {
   std::deque<Chunk> chunks_;
   std::vector<TrainedParameter*> parameters_;  // those that are trained
   std::optional<OptimizerStep> optimizer_;
+  std::optional<DeepspeedZero> zero_;
   std::optional<HostOptimizer> host_optimizer_;
   StageProgram program_;
   std::vector<Tensor> handed_;  // by slice
