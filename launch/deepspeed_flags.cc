@@ -5,7 +5,7 @@ namespace spillway::launch {
 namespace {
 
 // At most, of what counts elements.
-constexpr double two_bytes = 2, four_bytes = 4, small_tensors = 1000;
+constexpr double two_bytes = 2, small_tensors = 1000;
 
 constexpr std::string_view device_words = "cpu=cpu nvme=drives none=gpu";
 
@@ -58,6 +58,11 @@ void zero(FlagRows& rows) {
       .say("zero_optimization.overlap_comm", "model.overlap_gradients", on_off)
       .say("zero_optimization.reduce_bucket_size", "model.bucket_bytes", facts::bucket_elements, whole,
            "gradients, of the weights' type")
+      .say("zero_optimization.sub_group_size", "model.sub_group", whole, "stage 3")
+      .say("zero_optimization.stage3_prefetch_bucket_size", "model.prefetch_elements", whole, "stage 3")
+      .read("zero_optimization.prefetch_bucket_size", "model.prefetch_elements", whole, "its older name")
+      .read("zero_optimization.leaf_module.classes", "model.leaf_modules", facts::leaf_classes, "",
+            "any: a layer's experts are gathered together")
       .as_modelled_if("zero_optimization.offload_optimizer.ratio", "1", "all of the optimizer state")
       .or_else(FlagRole::adds)
       .as_modelled_if("zero_optimization.reduce_scatter", "true", "")
@@ -70,22 +75,24 @@ void zero(FlagRows& rows) {
       .or_else(FlagRole::adds)
       .read("zero_optimization.mics_shard_size", "model.shard_groups", facts::shard_size, whole,
             "replicas over this; -1: all share")
-      .adds(
-          "zero_optimization.stage3_max_live_parameters zero_optimization.max_live_parameters "
-          "zero_optimization.stage3_prefetch_bucket_size zero_optimization.prefetch_bucket_size "
-          "zero_optimization.stage3_max_reuse_distance zero_optimization.max_reuse_distance",
-          "weights are gathered layer by layer, model.prefetch layers ahead; it counts elements of 16 bits", two_bytes)
+      .time("zero_optimization.stage3_max_live_parameters zero_optimization.max_live_parameters",
+            "it stops weights from being gathered ahead; those needed are gathered all the same")
+      .as_modelled_if("zero_optimization.stage3_max_reuse_distance", "1000000000", "its default")
+      .or_else(FlagRole::adds)
+      .as_modelled_if("zero_optimization.max_reuse_distance", "1000000000", "its default")
+      .or_else(FlagRole::adds)
+      .as_modelled_if("zero_optimization.contiguous_gradients", "true", "its default")
+      .or_else(FlagRole::time)
       .adds("zero_optimization.stage3_param_persistence_threshold zero_optimization.param_persistence_threshold",
             "smaller parameters stay whole on each GPU: norms and biases, some hundred tensors",
             two_bytes * small_tensors)
       .time(
-          "zero_optimization.stage3_module_granularity_threshold zero_optimization.contiguous_gradients "
+          "zero_optimization.stage3_module_granularity_threshold "
           "zero_optimization.allgather_partitions zero_optimization.round_robin_gradients "
           "zero_optimization.use_multi_rank_bucket_allreduce",
           "gradients and updated weights travel in buckets of model.bucket_bytes")
       .adds("zero_optimization.allgather_bucket_size", "updated weights travel in buckets of model.bucket_bytes",
             two_bytes)
-      .adds("zero_optimization.sub_group_size", "the step's temporaries: it counts elements of 32 bits", four_bytes)
       .not_said("zero_optimization.zeropp_loco_param.* zero_optimization.zenflow.* zero_optimization.super_offload",
                 "how state streams to host memory and drives is modelled one way (docs/models.md)")
       .saves("zero_optimization.offload_param.max_in_cpu", "weights are kept on the CPU in whole")

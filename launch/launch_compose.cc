@@ -477,6 +477,29 @@ void compose_evaluation(LaunchLedger& ledger) {
 
 }  // namespace
 
+// The Trainer's sizes of what DeepSpeed's file leaves "auto": transformers' integrations/deepspeed.py,
+// trainer_config_finalize.
+void compose_deepspeed(LaunchLedger& ledger, std::int64_t hidden) {
+  const bool has_leaves = ledger.text(facts::leaf_classes).value_or("[]").size() > 2;
+  if (!ledger.has_format(LaunchFormat::deepspeed)) return;
+  const auto framework = ledger.chosen("model.framework");
+  const bool is_split = divisor_of(ledger) > ledger.number_or("model.context_parallel", 1) ||
+                        ledger.number_or("model.expert_parallel", 1) > 1;
+  if (is_split || (framework && !framework->starts_with("huggingface"))) return;
+  ledger.set("model.framework", "deepspeed", "transformers' modules under DeepSpeed");
+  const std::string stage = ledger.chosen("model.zero_stage").value_or("0");
+  const std::int64_t square = times(hidden, hidden);
+  if (ledger.is_left_open("model.bucket_bytes") && stage != "0")
+    ledger.set("model.bucket_bytes", std::to_string(times(square, ledger.chosen("model.precision") == "fp32" ? 4 : 2)),
+               "auto: gradients of the hidden size squared");
+  if (stage != "3") return;
+  if (ledger.is_left_open("model.prefetch_elements"))
+    ledger.set("model.prefetch_elements", std::to_string(times(square, 9) / 10),
+               "auto: 0.9 of the hidden size squared");
+  if (!ledger.says("model.overlap_gradients")) ledger.set("model.overlap_gradients", "true", "stage 3's default");
+  if (has_leaves) ledger.set("model.leaf_modules", "true", "");
+}
+
 std::int64_t deepspeed_bucket() {
   const TrainingSetup setup{.zero_stage = 1};
   return default_bucket_bytes(setup) / setup.gradient_bytes();

@@ -24,6 +24,9 @@ void compose_layout(LaunchLedger& ledger, const MachineGpus& machines);
 // Gradients in a bucket of DeepSpeed's where nothing is said (reduce_bucket_size).
 std::int64_t deepspeed_bucket();
 
+// Under DeepSpeed, what its file leaves to the model's width, `hidden`.
+void compose_deepspeed(LaunchLedger& ledger, std::int64_t hidden);
+
 // Micro-batches and the chunks of a pipeline, whose layers are `layers`.
 void compose_batches(LaunchLedger& ledger, std::int64_t layers);
 

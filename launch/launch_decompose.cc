@@ -289,11 +289,11 @@ class Decomposer {
   // What the launch's own framework does where nothing is said.
   [[nodiscard]] std::int64_t usual_bucket() const {
     TrainingSetup there = setup_;
-    there.framework = is(LaunchFormat::megatron) ? Framework::megatron
-                      : is(LaunchFormat::hf)     ? Framework::huggingface
-                                                 : Framework::eager;
-    const bool has_buckets = is(LaunchFormat::deepspeed) && setup_.zero_stage < 3;
-    return has_buckets ? deepspeed_bucket() * gradient_bytes() : default_bucket_bytes(there);
+    there.framework = is(LaunchFormat::megatron)    ? Framework::megatron
+                      : is(LaunchFormat::deepspeed) ? Framework::deepspeed
+                      : is(LaunchFormat::hf)        ? Framework::huggingface
+                                                    : Framework::eager;
+    return default_bucket_bytes(there);
   }
   [[nodiscard]] bool keeps_stage() const {
     return std::none_of(made_.unsaid.begin(), made_.unsaid.end(),

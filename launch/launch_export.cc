@@ -225,6 +225,7 @@ class Exporter {
 
   // What the framework does by itself, for a key that no flag says.
   [[nodiscard]] std::string by_itself(const std::string& key, const TrainingSetup& usual) const {
+    if (key == "framework") return own_framework();
     for (const LaunchDefault& each : launch_defaults())
       if (each.format == target_.program && each.dialect == Dialect::any && each.fact == "model." + key)
         return std::string(each.value);
@@ -233,9 +234,10 @@ class Exporter {
 
   // Whose kernels the target's program runs, whatever the scenario says.
   [[nodiscard]] std::string own_framework() const {
-    const Framework own = target_.program == megatron ? Framework::megatron
-                          : target_.program == hf     ? Framework::huggingface
-                                                      : Framework::eager;
+    const Framework own = target_.program == megatron    ? Framework::megatron
+                          : target_.program == hf        ? Framework::huggingface
+                          : target_.program == deepspeed ? Framework::deepspeed
+                                                         : Framework::eager;
     return std::string(framework_words()[own].name);
   }
 
@@ -258,8 +260,7 @@ class Exporter {
     const std::vector<std::string>& keys = training_setup_keys();
     for (UnsaidKey& each : made.unsaid) {
       const std::string key = each.key.starts_with(model) ? each.key.substr(model.size()) : "";
-      if (std::find(keys.begin(), keys.end(), key) != keys.end())
-        each.otherwise = key == "framework" ? own_framework() : by_itself(key, usual);
+      if (std::find(keys.begin(), keys.end(), key) != keys.end()) each.otherwise = by_itself(key, usual);
     }
   }
 

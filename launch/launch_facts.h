@@ -24,6 +24,7 @@ inline constexpr Name pass_tokens = "launch.pass_tokens", step_tokens = "launch.
 inline constexpr Name recompute_method = "launch.recompute_method", recompute_count = "launch.recompute_count",
                       recompute_every = "launch.recompute_every", checkpointing = "launch.checkpointing";
 inline constexpr Name layers_per_chunk = "launch.layers_per_chunk";
+inline constexpr Name leaf_classes = "launch.leaf_classes";
 inline constexpr Name bucket_elements = "launch.bucket_elements", bucket_mib = "launch.bucket_mib";
 inline constexpr Name fp8 = "launch.fp8", fp8_recipe = "launch.fp8_recipe", weights_type = "launch.weights_type",
                       tf32 = "launch.tf32", half = "launch.half";

@@ -37,6 +37,7 @@ class Importer {
     compose_adapters(ledger_);
     compose_layout(ledger_, machines());
     choose_model();
+    compose_deepspeed(ledger_, model_.spec.hidden);
     compose_batches(ledger_, model_.layers > 0 ? model_.layers : model_.spec.layers);
     choose_dropout();
     choose_hardware();

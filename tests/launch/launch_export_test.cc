@@ -134,6 +134,7 @@ std::string titan_scenario(Dice& dice) {
 std::string deepspeed_scenario(Dice& dice) {
   Draft draft("llama-2-7b");
   const std::string stage = dice.of({"0", "1", "2", "3"});
+  draft.set("model.framework", "deepspeed");
   draft.set("model.sequence", "4096");
   draft.set("model.fused_kernels", "false");
   draft.set("model.optimizer_form", "fused");

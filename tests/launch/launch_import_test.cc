@@ -298,7 +298,35 @@ TEST(LaunchImport, BucketsAreTheFrameworks) {
   EXPECT_EQ(bytes(deepspeed(R"("stage": 1)")), 1'000'000'000);
   EXPECT_EQ(bytes(deepspeed(R"("stage": 2)")), 1'000'000'000);
   EXPECT_EQ(bytes(deepspeed(R"("stage": 2, "reduce_bucket_size": 2e8)")), 400'000'000);
-  EXPECT_EQ(bytes(deepspeed(R"("stage": 3)")), models::whole_layers);
+  EXPECT_EQ(bytes(deepspeed(R"("stage": 3)")), 1'000'000'000);
+}
+
+// What DeepSpeed's file leaves "auto" the Trainer sets by the model's width; what the file says stays.
+TEST(LaunchImport, DeepspeedIsAFrameworkOfItsOwn) {
+  const Folder folder;
+  const auto import = [&](const std::string& arguments, const std::string& zero) {
+    static_cast<void>(
+        folder.write("ds.json", R"({"bf16": {"enabled": "auto"}, "zero_optimization": {)" + zero + R"(}})"));
+    return import_launch(request(
+        {folder.write("run.sh",
+                      "#!/bin/bash\ntorchrun --nproc_per_node 8 run_clm.py --model_name_or_path Qwen/Qwen2.5-7B "
+                      "--per_device_train_batch_size 1 --bf16 --block_size 1024 --deepspeed ds.json" +
+                          arguments + "\n")}));
+  };
+  const std::string open = R"("stage": 3, "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto")";
+  expect_keys(import("", open), {{"model.framework", "deepspeed"},
+                                 {"model.zero_stage", "3"},
+                                 {"model.bucket_bytes", "25690112"},
+                                 {"model.prefetch_elements", "11560550"},
+                                 {"model.overlap_gradients", "true"},
+                                 {"model.sub_group", "(none)"},
+                                 {"model.leaf_modules", "(none)"}});
+  expect_keys(import("", R"("stage": 3, "sub_group_size": 1e8, "overlap_comm": false, "leaf_module":
+                            {"classes": ["Qwen3MoeSparseMoeBlock"]})"),
+              {{"model.sub_group", "100000000"},
+               {"model.overlap_gradients", "false"},
+               {"model.leaf_modules", "true"},
+               {"model.prefetch_elements", "(none)"}});
 }
 
 TEST(LaunchImport, AccelerateAndAxolotl) {
