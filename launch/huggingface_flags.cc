@@ -245,6 +245,7 @@ void starting(FlagRows& rows) {
       .read("megatron_lm_sequence_parallelism", "model.sequence_parallel", on_off, "")
       .file("config_file", LaunchFormat::accelerate, "accelerate's YAML file")
       .file("deepspeed_config_file", LaunchFormat::deepspeed, "DeepSpeed's JSON file")
+      .say("num_cpu_threads_per_process", "model.host_threads", whole, "of the optimizer on the CPU")
       .read("deepspeed_moe_layer_cls_names", "model.leaf_modules", facts::leaf_classes, "",
             "any: a layer's experts are gathered together")
       .as_modelled("multi_gpu use_deepspeed", "by the number of processes")
@@ -254,7 +255,7 @@ void starting(FlagRows& rows) {
       .no_effect(
           "num_machines machine_rank main_process_ip main_process_port main_training_function compute_environment "
           "debug downcast_bf16 rdzv_backend same_network gpu_ids use_cpu tpu_* enable_cpu_affinity "
-          "num_cpu_threads_per_process deepspeed_multinode_launcher zero3_init_flag zero3_save_16bit_model "
+          "deepspeed_multinode_launcher zero3_init_flag zero3_save_16bit_model "
           "deepspeed_hostfile gradient_clipping offload_*_nvme_path "
           "max_restarts role log_dir tee ipex_config.* mpirun_config.* main_process main_process_* monitor_interval "
           "rdzv_conf module no_python quiet standalone",

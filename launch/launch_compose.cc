@@ -339,9 +339,18 @@ void compose_state(LaunchLedger& ledger) {
     if (stage == 3) ledger.set("model.weight_device", "cpu", "weights are offloaded along with their state");
   }
   const bool on_gpu = ledger.chosen("model.optimizer_device").value_or("gpu") == "gpu";
-  if (!on_gpu)
+  if (on_gpu) {
+    ledger.leave_out("model.host_threads", IgnoreReason::no_effect, "the optimizer is on the GPU");
+  } else {
     ledger.leave_out("model.master_remainders", IgnoreReason::no_effect,
                      "master weights are with the optimizer, which is not on the GPU");
+    const bool is_torchrun = ledger.says(facts::gpus_per_node) &&
+                             ledger.setting_of(facts::gpus_per_node).name.find("nproc") != std::string::npos;
+    const bool is_several = chosen_number(ledger, "model.data_parallel", 1) > 1;
+    if (is_several && (is_torchrun || ledger.has_format(LaunchFormat::accelerate) ||
+                       ledger.dialect() == Dialect::factory || ledger.launcher() == LaunchFormat::swift))
+      ledger.assume("model.host_threads", "1", "torchrun and accelerate give each process one thread");
+  }
   if (ledger.chosen("model.weight_device").value_or("gpu") != "gpu" && (stage != 3 || on_gpu))
     ledger.leave_out("model.weight_device", IgnoreReason::not_said,
                      "weights leave the GPU under stage 3 with the optimizer on the CPU only");

@@ -44,6 +44,7 @@ std::vector<LaunchFlag> variables() {
       .read("NNODES", "model.data_parallel", facts::nodes, whole, "ms-swift, LLaMA-Factory")
       .read("CUDA_VISIBLE_DEVICES", "model.data_parallel", facts::visible_gpus, "",
             "how many they are, where nothing else says it")
+      .say("OMP_NUM_THREADS", "model.host_threads", whole, "of the optimizer on the CPU")
       .say("CUDA_LAUNCH_BLOCKING", "model.launch_blocking", "1=true 0=-")
       .time(
           "NCCL_ALGO NCCL_PROTO NCCL_BUFFSIZE NCCL_MIN_NCHANNELS "

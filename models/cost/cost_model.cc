@@ -210,9 +210,9 @@ void CostModel::set_host_update(const HostProfile& host) {
                                            static_cast<double>(host.cores.value) * core_bytes_per_second);
 }
 
-Duration CostModel::host_update(Bytes bytes, std::int64_t sharers) const {
-  return made(static_cast<double>(bytes.count()) * static_cast<double>(sharers) / host_update_bytes_per_second_,
-              host_update_source_);
+Duration CostModel::host_update(Bytes bytes, std::int64_t sharers, double most_bytes_per_second) const {
+  const double share = host_update_bytes_per_second_ / static_cast<double>(sharers);
+  return made(static_cast<double>(bytes.count()) / std::min(share, most_bytes_per_second), host_update_source_);
 }
 
 double CostModel::peak(DataType type) const { return peak_[static_cast<std::size_t>(precision_of(type))]; }

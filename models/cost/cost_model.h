@@ -21,6 +21,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -137,8 +138,9 @@ class CostModel {
   // Adam on the CPU over operands of so many bytes, each read or written once, by one of `sharers` GPUs' processes
   // that do so at the same time: HostProfile::cpu_adam_parameters_per_second at 28 bytes a parameter, which is what
   // its sources count; where the host states none, 60 % of its DRAM bandwidth or 12 GB/s a core, whichever is less
-  // (assumed).
-  [[nodiscard]] Duration host_update(Bytes bytes, std::int64_t sharers) const;
+  // (assumed). most_bytes_per_second: of one process.
+  [[nodiscard]] Duration host_update(Bytes bytes, std::int64_t sharers,
+                                     double most_bytes_per_second = std::numeric_limits<double>::infinity()) const;
 
   [[nodiscard]] const GpuProfile& gpu() const { return gpu_; }
   // What it draws; null where nothing is known of it.

@@ -284,6 +284,8 @@ void check_state_devices(const TrainingSetup& setup) {
   if (on_cpu && setup.optimizer != OptimizerKind::adamw && setup.optimizer != OptimizerKind::adam)
     throw InputError("", "optimizer_device", "only Adam has an implementation on the CPU",
                      "set optimizer to adamw or adam, or optimizer_device to gpu");
+  if (setup.host_threads < 0)
+    throw InputError("", "host_threads", "below 0", "give a number of threads, or 0 for a share of the cores");
   if (setup.weight_device != StateDevice::gpu && (setup.zero_stage != 3 || !on_cpu))
     throw InputError(
         "", "weight_device",

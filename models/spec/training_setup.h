@@ -270,6 +270,9 @@ struct TrainingSetup {
   bool phase_timers = false;
   // cpu, drives: the optimizer runs on the CPU (models/step/host_optimizer.h); adam and adamw only.
   StateDevice optimizer_device = StateDevice::gpu;
+  // Threads of a process's update on the CPU (OMP_NUM_THREADS; torchrun and accelerate give each of several processes
+  // one unless it is set); 0: its share of the cores.
+  std::int64_t host_threads = 0;
   // zero_stage 3, or one rank, with the optimizer on the CPU: weights are fetched for each use (WeightGatherer).
   StateDevice weight_device = StateDevice::gpu;
   // With optimizer_device cpu: the CPU updates with the gradients of the step before while this step's are made

@@ -586,6 +586,13 @@ void describe_host_update(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "Where the optimizer state is, and who updates; other than gpu for adam and adamw only.",
                 .label = "optimizer on"},
                setup.optimizer_device, state_device_words());
+  fields::integer(
+      visitor,
+      {.key = "host_threads",
+       .max = 4096,
+       .about = "Threads of each process's update on the CPU (OMP_NUM_THREADS, which torchrun and accelerate "
+                "set to 1). 0: its share of the cores."},
+      setup.host_threads);
   fields::word(
       visitor,
       {.key = "weight_device",

@@ -76,7 +76,7 @@ void GradientReducer::put(TrainedParameter& parameter, Tensor gradient) {
 void GradientReducer::reduce() {
   if (bucket_.empty()) return;
   if (reduces_) reduce_bucket();
-  if (host_ != nullptr && is_last_) hand_over();
+  if (host_ != nullptr && (is_last_ || (setup_.traits().deepspeed && shares_gradients()))) hand_over();
   bucket_.clear();
   bucket_bytes_ = 0;
 }

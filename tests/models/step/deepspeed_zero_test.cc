@@ -152,6 +152,29 @@ TEST(DeepspeedZero, FrozenLayersKeepNoInputsToTheEnd) {
   EXPECT_LT(most(Framework::deepspeed) + 10 * 2 * 16'384 * width, most(Framework::huggingface));
 }
 
+// In host memory fp32 weights, gradients and moments, gradients in 16 bits, and under stage 2 weights in 16 bits;
+// gradients leave in every micro-batch, and none of them wait on the GPU.
+TEST(DeepspeedZero, TheHostHasEighteenOrTwentyBytes) {
+  const ModelSpec model = small();
+  const std::int64_t share = parameter_count(model) / replicas, micro_batches = 3;
+  for (const std::int64_t stage : {2, 3}) {
+    TrainingSetup setup = zero(stage);
+    setup.optimizer_device = StateDevice::cpu;
+    setup.gradient_accumulation = micro_batches;
+    const Trace trace = trace_of(model, setup);
+    std::int64_t on_host = 0, left = 0;
+    for (const MemoryEvent& event : trace.memory_events)
+      if (event.device < 0 && event.action == MemoryAction::allocate &&
+          trace.strings.text(trace.tensors.name[index_of(event.tensor)]) != "host.weight_buffer")
+        on_host += event.bytes.count();
+    for (std::size_t i = 0; i < trace.ops.size(); ++i)
+      if (trace.strings.text(trace.ops.name[i]) == "gradients_to_host") left += trace.ops.bytes[i].count();
+    EXPECT_NEAR(static_cast<double>(on_host) / static_cast<double>(share), stage == 3 ? 18 : 20, 0.01);
+    EXPECT_NEAR(static_cast<double>(left) / static_cast<double>(share), 2 * micro_batches, 0.01);
+    EXPECT_LT(most_bytes(trace, true), (stage == 3 ? 3 : 9) * share);  // weights alone
+  }
+}
+
 TEST(DeepspeedZero, OtherSplitsAreRefused) {
   TrainingSetup setup = zero(2);
   setup.tensor_parallel = 2;

@@ -265,6 +265,8 @@ TEST(CostModel, HostUpdateGoesByDramOrCores) {
   HardwareProfile profile = with_host();
   profile.host.cpu_adam_parameters_per_second.reset();
   EXPECT_EQ(CostModel(profile).host_update(Bytes(120'000'000'000), 1).time, from_seconds(1));
+  EXPECT_EQ(CostModel(profile).host_update(Bytes(120'000'000'000), 1, 60e9).time, from_seconds(2));  // of a process
+  EXPECT_EQ(CostModel(profile).host_update(Bytes(120'000'000'000), 4, 60e9).time, from_seconds(4));
   EXPECT_EQ(CostModel(profile).host_update(Bytes(120'000'000'000), 4).time, from_seconds(4));
   profile.host.cores.value = 5;
   EXPECT_EQ(CostModel(profile).host_update(Bytes(120'000'000'000), 1).time, from_seconds(2));
