@@ -107,7 +107,7 @@ std::vector<LaunchFlag> automodel_rows() {
             "sdpa=best flash_attention_2=flash2 flash_attention_3=best te=best eager=none",
             "and model.attention_kernel")
       .read("model.use_liger_kernel", "model.loss", "true=chunked false=-")
-      .read("compile.enabled", "model.fused_kernels", on_off)
+      .read("compile.enabled", "model.compile", on_off)
       .read("step_scheduler.local_batch_size", "model.micro_batch", whole)
       .read("step_scheduler.global_batch_size", "model.global_batch", whole)
       .read("dataset.seq_length", "model.sequence", "none=- #")

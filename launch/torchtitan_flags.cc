@@ -81,8 +81,8 @@ void torchtitan_training(FlagRows& rows) {
             "of earlier versions")
       .say("training.enable_cpu_offload", "model.optimizer_device", facts::offload_everything, if_on,
            "and model.weight_device")
-      .say("compile.enable", "model.fused_kernels", on_off, "what the compiler fuses, as far as it is modelled")
-      .read("training.compile", "model.fused_kernels", on_off, "its name before the autumn of 2025")
+      .say("compile.enable", "model.compile", on_off)
+      .read("training.compile", "model.compile", on_off, "its name before the autumn of 2025")
       .say("optimizer.name", "model.optimizer", "AdamW=adamw Adam=adam")
       .say("optimizer.implementation", "model.optimizer_form", "fused=fused foreach=foreach")
       .read("optimizer.fused", "model.optimizer_form", "true=fused false=foreach", "its name in 2024")

@@ -31,7 +31,7 @@ std::vector<LaunchFlag> torchtune_flags() {
       .read("context_parallel_dim", "model.context_parallel", whole)
       .read("data_parallel_shard_dim", "model.data_parallel", facts::shards, "-1=- #", "")
       .read("data_parallel_replicate_dim", "model.shard_groups", "1=- #", "copies of what is sharded")
-      .read("compile", "model.fused_kernels", on_off)
+      .read("compile", "model.compile", on_off)
       .as_modelled_if("optimizer_in_bwd", "false", "gradients are kept until the step")
       .or_else(FlagRole::saves)
       .as_modelled_if("dataset.packed", "true", "sequences are full")

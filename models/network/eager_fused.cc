@@ -48,6 +48,18 @@ Tensor EagerOps::swiglu(const std::string& name, const Tensor& x) {
   });
 }
 
+Tensor EagerOps::compiled_gate(const std::string& name, const Tensor& gate, const Tensor& up) {
+  Tensor out = like(name + ".out", gate);
+  session_.kernel({.name = "compiled_gate", .reads = {gate, up}, .writes = {out}});
+  return autograd_.record(std::move(out), {gate, up}, false, [this, name, gate, up](const Tensor& gradient) {
+    Tensor gate_gradient = like(name + ".gate.grad", gate, TensorRole::temporary);
+    Tensor up_gradient = like(name + ".up.grad", up, TensorRole::temporary);
+    session_.kernel(
+        {.name = "compiled_gate_backward", .reads = {gradient, gate, up}, .writes = {gate_gradient, up_gradient}});
+    return std::vector<Tensor>{std::move(gate_gradient), std::move(up_gradient)};
+  });
+}
+
 Tensor EagerOps::widened(const std::string& name, const Tensor& x) {
   return autograd_.record(cast(name + ".fp32", x, DataType::fp32), {x}, false,
                           [](const Tensor& gradient) { return std::vector<Tensor>{gradient}; });

@@ -154,6 +154,8 @@ class EagerOps {
                           double probability);
   // silu(first half of each row) * second half; saves x.
   Tensor swiglu(const std::string& name, const Tensor& x);
+  // function(gate) * up as a compiler fuses it.
+  Tensor compiled_gate(const std::string& name, const Tensor& gate, const Tensor& up);
 
   // Over the last `weight` elements of each row. Saves x and the row statistics in fp32. `bias`: LayerNorm.
   Tensor norm(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias);

@@ -536,11 +536,13 @@ Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
     return ops_.swiglu(prefix + "mlp.swiglu", ops_.column_linears({layer_of(prefix + "mlp.gate_up")}, x)[0]);
   if (model_.gated() && setup_.tensor_parallel == 1 && !has_narrow_products(setup_.precision)) {
     Tensor gate = linear(prefix + "mlp.gate", x);
+    if (setup_.compile) return ops_.compiled_gate(prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
     gate = activated(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), gate, gate_function);
     return ops_.multiply(prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
   }
   if (model_.gated()) {
     std::vector<Tensor> both = ops_.column_linears({layer_of(prefix + "mlp.gate"), layer_of(prefix + "mlp.up")}, x);
+    if (setup_.compile) return ops_.compiled_gate(prefix + "mlp.product", both[0], both[1]);
     both[0] = activated(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), both[0], gate_function);
     return ops_.multiply(prefix + "mlp.product", both[0], both[1]);
   }

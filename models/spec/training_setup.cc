@@ -423,6 +423,15 @@ void apply_global_batch(TrainingSetup& setup) {
   setup.gradient_accumulation = setup.global_batch / at_once;
 }
 
+void apply_compile(TrainingSetup& setup) {
+  if (!setup.compile) return;
+  if (!setup.traits().pytorch)
+    throw InputError("", "compile", fmt::format("torch.compile is for PyTorch modules, not {}'s", setup.traits().word),
+                     "set framework to eager or huggingface, or compile to false");
+  setup.fused_kernels = true;
+  if (setup.loss == LossForm::fp32) setup.loss = LossForm::fused;
+}
+
 void check_loss(const TrainingSetup& setup, const ModelSpec& model) {
   if (setup.loss != LossForm::chunked && setup.loss != LossForm::sliced) return;
   const auto refuse = [](const char* cause, const char* remedy) { throw InputError("", "loss", cause, remedy); };
@@ -562,6 +571,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
                      "give a number in [0, 1)");
   if (result.lora_dropout > 0 && !result.has_adapters())
     throw InputError("", "lora_dropout", "there are no adapters", "set trainable to lora or qlora");
+  apply_compile(result);
   check_loss(result, model);
   if (!(result.expert_imbalance >= 1 && result.expert_imbalance <= static_cast<double>(result.expert_parallel)))
     throw InputError("", "expert_imbalance",

@@ -164,6 +164,10 @@ struct TrainingSetup {
   // eagerly, with its fp32 copies, heads moved before the sequence and shared keys and values repeated; slower and
   // larger.
   bool fused_kernels = true;
+  // PyTorch modules under torch.compile: fused_kernels; gate, activation and product of a feed-forward block are one
+  // kernel, whose backward has gate and up alone; an fp32 loss reads logits as they are and writes no copy of them
+  // (Inductor's fusion of elementwise chains and reductions).
+  bool compile = false;
   LossForm loss = LossForm::fp32;
   bool holds_logits = false;      // the program has a name for the logits until the backward ends
   std::int64_t loss_metrics = 0;  // metrics that compute the loss once more from each micro-batch's logits, 0 .. 8

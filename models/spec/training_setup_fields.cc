@@ -296,6 +296,12 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "RMSNorm, rotary embedding and gelu_new as one kernel each; false: elementwise kernel by "
                          "kernel, with the copies around attention that Hugging Face's code makes."},
                setup.fused_kernels);
+  fields::flag(
+      visitor,
+      {.key = "compile",
+       .about = "PyTorch modules under torch.compile: fused_kernels, one kernel for a gated activation, and an "
+                "fp32 loss without copies of the logits."},
+      setup.compile);
   fields::word(visitor, {.key = "loss", .about = "Cross-entropy of the whole vocabulary."}, setup.loss, loss_words());
   fields::flag(visitor,
                {.key = "holds_logits",

@@ -122,7 +122,8 @@ std::string titan_scenario(Dice& dice) {
   draft.set("model.micro_batch", dice.of({"1", "2"}));
   draft.set("model.global_batch", dice.of({"64", "128"}));
   draft.set("model.recompute", dice.of({"none", "full"}));
-  draft.set("model.fused_kernels", dice.of({"true", "false"}));
+  draft.set("model.fused_kernels", "false");
+  draft.set("model.compile", dice.of({"true", "false"}));
   if (stage == "3" && dice.toss()) {
     draft.set("model.optimizer_device", "cpu");
     draft.set("model.weight_device", "cpu");
@@ -176,7 +177,8 @@ std::string torch_scenario(Dice& dice) {
   draft.set("model.optimizer", dice.of({"adamw"}));
   draft.set("model.optimizer_form", dice.of({"fused", "foreach"}));
   draft.set("model.recompute", dice.of({"none", "full"}));
-  draft.set("model.fused_kernels", dice.of({"true", "false"}));
+  draft.set("model.fused_kernels", "false");
+  draft.set("model.compile", dice.of({"true", "false"}));
   if (dice.toss()) draft.set("model.attention_kernel", "flash2");
   if (stage == "3") draft.set("model.late_prefetch", dice.of({"true", "false"}));
   if (stage == "3" && dice.toss()) {

@@ -190,7 +190,7 @@ TEST(LaunchImport, Torchtitan) {
   expect_keys(small, {{"model.name", "llama-3.1-8b"},
                       {"model.zero_stage", "3"},
                       {"model.data_parallel", "8"},
-                      {"model.fused_kernels", "true"},
+                      {"model.compile", "true"},
                       {"model.global_batch", "8"},
                       {"model.recompute", "operators"}});
   EXPECT_FALSE(warns(small, "activation_checkpoint.mode"));

@@ -70,6 +70,20 @@ TEST(HuggingFace, ShardsAreTheMasterWeights) {
   EXPECT_EQ(fsdp.model_state_bytes_per_parameter(), 2 + 4 + 4 + 8);
 }
 
+// Compiled, a gated block keeps its gate, what goes up and the product, not the activation's result; an fp32 loss
+// writes no fp32 copies of the logits, and kernels are fewer.
+TEST(HuggingFace, CompiledStepsKeepNoResultsInBetween) {
+  const auto trace = [](bool compiled) {
+    return generate(llama(2), {.framework = Framework::eager, .loss = LossForm::fp32, .compile = compiled});
+  };
+  const Trace plain = trace(false), compiled = trace(true);
+  EXPECT_EQ(memory_of(plain).kept - memory_of(compiled).kept,
+            2 * 2 * t * 512 + 4 * t * v - 4 * t);  // two activations, the log-softmax for a sum a row
+  EXPECT_LT(compiled.ops.size(), plain.ops.size());
+  EXPECT_EQ(largest(compiled, "loss.logits_fp32"), 0);
+  EXPECT_THROW(static_cast<void>(resolve({.framework = Framework::megatron, .compile = true}, llama(2))), InputError);
+}
+
 // Four adapters a layer: a mask of a byte per element of their inputs, but of the three whose input, the first layer's,
 // wants no gradient; where the frozen matrix is packed, copies in 16 bits too, in place of the input that queries, keys
 // and values shared.
