@@ -40,6 +40,8 @@ def _as_file(what, beside, noun):
 def _text(value):
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, str) and value.isdecimal():  # "4090" is a name
+        return json.dumps(value)
     return json.dumps(value) if isinstance(value, (dict, list)) else str(value)
 
 

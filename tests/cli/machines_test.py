@@ -52,6 +52,10 @@ class Machines(folder_case.FolderCase):
         for typed, same in ALIKE.items():
             self.assertEqual(self.shown(typed), self.shown(same), typed)
 
+    def test_a_name_of_digits_alone_is_a_name(self):
+        figures = [self.answer("run", self.scenario, "--on", machine)["step_time_ns"] for machine in ("4090", "rtx4090")]
+        self.assertEqual(*figures)
+
     def test_every_command_takes_it(self):
         for machine in ("8xh100", "4xrtx4090", "a3-mega", "A100 80GB", "2x8xh100"):
             asked = self.answer("run", self.scenario, "--on", machine)
