@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "models/pipeline/named_schedules.h"
+#include "models/step/operator_list.h"
 #include "models/step/parallel_trace.h"
 #include "planners/offload/drive_life.h"
 #include "planners/offload/offload_techniques.h"
@@ -149,8 +150,8 @@ const ScenarioRun& Evaluator::run() const {
       loaded_, *this, [this](const Replayer& replayer) { return evaluate(loaded_, replayer); }, shortage_);
   Result& result = run.result;
   result.title = loaded_.scenario.title;
-  if (loaded_.scenario.model.empty()) judge_fidelity(loaded_, run);
-  if (loaded_.scenario.model.empty()) {
+  if (loaded_.scenario.model.empty() && !models::is_priced(loaded_.trace)) {
+    judge_fidelity(loaded_, run);
     result.step_time_range.basis = result.peak_range.basis = "a recorded step";
   } else {
     result.step_time_range = step_time_range(loaded_.setup, result, loaded_.hardware.gpu);

@@ -40,7 +40,7 @@ std::string_view first_schema(std::string_view head) {
 }
 
 FileKind kind_of_schema(std::string_view schema) {
-  constexpr std::array<std::pair<std::string_view, FileKind>, 9> ours = {
+  constexpr std::array<std::pair<std::string_view, FileKind>, 10> ours = {
       {{"spillway-scenario", FileKind::scenario},
        {"spillway-sweep", FileKind::sweep},
        {"spillway-hardware-profile/", FileKind::profile},
@@ -49,7 +49,8 @@ FileKind kind_of_schema(std::string_view schema) {
        {"spillway-memory-plan", FileKind::plan},
        {"spillway-module-plan", FileKind::plan},
        {"spillway.model", FileKind::model},
-       {"spillway.trace", FileKind::trace}}};
+       {"spillway.trace", FileKind::trace},
+       {"spillway-operators", FileKind::trace}}};
   for (const auto& [mark, kind] : ours)
     if (schema == mark || (mark.ends_with('/') && schema.starts_with(mark))) return kind;
   return schema.starts_with("spillway") ? FileKind::result : FileKind::other;

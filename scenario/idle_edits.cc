@@ -5,12 +5,15 @@
 #include <string_view>
 
 #include "models/cost/operator_times.h"
+#include "models/step/operator_list.h"
 
 namespace spillway::scenario {
 namespace {
 
 bool always(const LoadedScenario& /*loaded*/) { return true; }
-bool is_recorded(const LoadedScenario& loaded) { return loaded.scenario.model.empty(); }
+bool is_recorded(const LoadedScenario& loaded) {
+  return loaded.scenario.model.empty() && !models::is_priced(loaded.trace);
+}
 bool is_generated(const LoadedScenario& loaded) { return !is_recorded(loaded); }
 
 // As CostModel chooses.

@@ -9,6 +9,7 @@
 #include "base/amount.h"
 #include "base/input_error.h"
 #include "base/number_text.h"
+#include "models/step/operator_list.h"
 #include "scenario/least_capacity.h"
 
 namespace spillway::scenario {
@@ -48,7 +49,7 @@ Communicators of_capture(const Trace& trace) {
 // Of a capture on the GPU it was recorded on, with that GPU's memory.
 bool ran_here(const LoadedScenario& loaded) {
   const Scenario& scenario = loaded.scenario;
-  if (!scenario.model.empty() || scenario.capacity_bytes) return false;
+  if (!scenario.model.empty() || scenario.capacity_bytes || models::is_priced(loaded.trace)) return false;
   const ProfileLibrary& library = ProfileLibrary::shared();
   std::string source = scenario.captured_on;
   if (source.empty() && !loaded.trace.devices.empty()) {

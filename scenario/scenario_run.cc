@@ -19,6 +19,7 @@
 #include "models/spec/model_spec.h"
 #include "models/spec/trainable.h"
 #include "models/spec/training_setup_fields.h"
+#include "models/step/operator_list.h"
 #include "models/step/trace_generator.h"
 #include "planners/offload/lifetimes.h"
 #include "planners/pipeline/pipeline_executor.h"
@@ -374,7 +375,22 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
   return load_captured(scenario, read_captured(scenario, read));
 }
 
+// A list of operators on the machine that the scenario names.
+static Trace priced(const Scenario& scenario) {
+  if (scenario.hardware.empty())
+    throw InputError(scenario.trace, "", "a list of operators has no times, and no machine is named to run on",
+                     "name one: --on h100, or hardware.profile");
+  const HardwareProfile hardware = hardware_of(scenario);
+  if (hardware.total_gpus() > 1)
+    throw InputError(
+        scenario.trace, "",
+        fmt::format("its operators are those of one GPU, and {} has {}", hardware.name, hardware.total_gpus()),
+        "name a machine of one, as in --on h100");
+  return priced_step(read_operator_list(scenario.trace), CostModel(hardware));
+}
+
 Trace read_captured(const Scenario& scenario, const ReadOptions& read) {
+  if (is_operator_list(scenario.trace)) return priced(scenario);
   Trace trace = read_trace(scenario.trace, read);
   if (!scenario.execution_trace.empty())
     trace = link_traces(std::move(trace), read_trace(scenario.execution_trace, read));
@@ -386,7 +402,13 @@ LoadedScenario load_captured(const Scenario& scenario, Trace captured) {
   loaded.scenario = scenario;
   loaded.trace = std::move(captured);
   const ProfileLibrary& library = ProfileLibrary::shared();
-  find_hardware(loaded, library);
+  if (is_priced(loaded.trace)) {
+    loaded.hardware = hardware_of(scenario);
+    loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
+    note_hardware(loaded);
+  } else {
+    find_hardware(loaded, library);
+  }
   set_drives(loaded, library);
   const std::optional<Plan> plan = plan_of(scenario);
   if (plan && plan->schedule)
@@ -432,7 +454,9 @@ std::string machine_key(const Scenario& scenario) {
 }
 
 std::string step_key(const Scenario& scenario) {
-  if (scenario.model.empty()) return "capture\n" + scenario.trace + "\n" + scenario.execution_trace;
+  if (scenario.model.empty())  // what a list of operators takes depends on the machine
+    return fmt::format("capture\n{}\n{}\n{}", scenario.trace, scenario.execution_trace,
+                       is_operator_list(scenario.trace) ? machine_key(scenario) : "");
   TrainingSetup training = scenario.training;  // visitors may change what they visit; this one does not
   FieldTexts texts;
   describe(training, texts);

@@ -9,6 +9,7 @@
 #include "cli/options/command_options.h"
 #include "hwprofiles/profile_schema.h"
 #include "models/spec/model_fields.h"
+#include "models/step/operator_list.h"
 #include "scenario/module_plan.h"
 #include "scenario/scenario_fields.h"
 #include "sim/replay/plan_fields.h"
@@ -23,10 +24,16 @@ struct Document {
   const char* name;
   std::string (*schema)();
 };
-constexpr Document documents[] = {
-    {"scenario", scenario_schema}, {"sweep", sweep_schema},   {"profile", profile_schema},
-    {"model", model_schema},       {"prices", prices_schema}, {"plan", plan_schema},
-    {"cases", cases_schema},       {"trace", trace_schema},   {"module-plan", module_plan_schema}};
+constexpr Document documents[] = {{"scenario", scenario_schema},
+                                  {"sweep", sweep_schema},
+                                  {"profile", profile_schema},
+                                  {"model", model_schema},
+                                  {"prices", prices_schema},
+                                  {"plan", plan_schema},
+                                  {"cases", cases_schema},
+                                  {"trace", trace_schema},
+                                  {"module-plan", module_plan_schema},
+                                  {"operators", models::operator_list_schema}};
 
 struct SchemaCall {
   std::string name;

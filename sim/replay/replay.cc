@@ -116,7 +116,8 @@ class StepClock {
     if (measure.begin == Picos::max()) return step;
     step.begin = measure.begin;
     step.end = measure.end;
-    const bool captured = trace_.provenance.empty() || trace_.provenance.front().format != "generated";
+    const bool captured = trace_.provenance.empty() || (trace_.provenance.front().format != "generated" &&
+                                                        trace_.provenance.front().format != "operators");
     if (measure.timed && captured) step.recorded_span = measure.recorded_end - measure.recorded_begin;
     return step;
   }

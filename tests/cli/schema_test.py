@@ -10,7 +10,8 @@ import subprocess
 import sys
 
 FILES = {"scenario": "scenario", "sweep": "sweep", "profile": "hardware-profile", "model": "model", "prices": "prices",
-         "plan": "plan", "module-plan": "module-plan", "cases": "cases", "trace": "trace"}
+         "plan": "plan", "module-plan": "module-plan", "cases": "cases", "trace": "trace",
+         "operators": "operators"}
 TABLES = {"docs/scenarios.md": ("schema", "scenario", "--table"),
           "docs/launch-files.md": ("list", "flags", "--format", "markdown")}
 END = "<!-- end -->\n"

@@ -88,6 +88,15 @@ bool is_archive(ByteSource& source) {
                    "ExecutionTrace, a Chakra trace or an Nsight Systems SQLite export");
 }
 
+// Steps without times that a machine is named for: models/step/operator_list.h.
+void refuse_operators(const std::string& path, ByteSource& source) {
+  const auto bytes = source.peek(look_ahead_bytes);
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (head.find("\"spillway-operators\"") != std::string_view::npos)
+    throw InputError(path, "", "is a list of operators, which has no times",
+                     "run it on a machine: spillway run FILE --on h100");
+}
+
 bool is_json(ByteSource& source) {
   const auto bytes = source.peek(look_ahead_bytes);
   return without_space({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).starts_with('{');
@@ -142,6 +151,7 @@ Trace read_trace(const std::string& path, const ReadOptions& options) {
   ByteSource source = ByteSource::open(path, options.max_decompressed_bytes, options.progress);
   const auto format = detect(source);
   if (!format) fail_unknown(path, source);
+  if (*format == TraceFormat::kineto) refuse_operators(path, source);
   Trace trace =
       derived(*format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(*format, source, options));
   // Own forms keep the fit they were written with; the other formats have no recorded times to fit to.
