@@ -158,15 +158,16 @@ bool LaunchLedger::says_any(std::string_view beginning) const {
 }
 
 Dialect LaunchLedger::dialect() const {
-  constexpr std::array<std::pair<std::string_view, Dialect>, 5> marks = {{{"base_model", Dialect::axolotl},
+  constexpr std::array<std::pair<std::string_view, Dialect>, 6> marks = {{{"base_model", Dialect::axolotl},
                                                                           {"sequence_len", Dialect::axolotl},
                                                                           {"finetuning_type", Dialect::factory},
                                                                           {"cutoff_len", Dialect::factory},
-                                                                          {"pure_bf16", Dialect::factory}}};
+                                                                          {"pure_bf16", Dialect::factory},
+                                                                          {"sftconfig", Dialect::trl}}};
   if (launch_.program != LaunchFormat::hf) return Dialect::any;
   for (const LaunchSetting& setting : launch_.settings)
     for (const auto& [name, whose] : marks)
-      if (setting.format == LaunchFormat::hf && setting.name == name) return whose;
+      if (setting.name == name) return whose;
   return launch_.script.starts_with("trl") ? Dialect::trl : Dialect::any;
 }
 

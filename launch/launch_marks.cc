@@ -32,7 +32,7 @@ constexpr std::string_view no_rl = "trains by reinforcement: several models and 
 constexpr std::string_view by_config = "give its model's config.json: spillway fit config.json --on MACHINE";
 constexpr std::string_view by_model = "write the training of its policy alone as a scenario: spillway new --model NAME";
 
-constexpr std::array<Refusal, 17> refusals = {{
+constexpr std::array<Refusal, 18> refusals = {{
     {"NeMo 2", "its recipe is Python that another program has, which is not run",
      "give the same as flags of Megatron-LM, or of Megatron-Bridge's run_recipe.py"},
     {"Levanter", no_xla, by_config},
@@ -40,6 +40,7 @@ constexpr std::array<Refusal, 17> refusals = {{
     {"verl's reinforcement learning (actor_rollout_ref)", no_rl, by_model},
     {"OpenRLHF other than train_sft", "has a loss and models beside the trained one that are not modelled", by_model},
     {"TRL's online training", no_rl, by_model},
+    {"TRL other than trl sft", "its loss has a second model's answers, which is not modelled", by_model},
     {"NeMo RL", no_rl, by_model},
     {"ms-swift's rlhf", "has a loss and models beside the trained one that are not modelled", by_model},
     {"LLaMA-Factory on another engine", "its settings are those of Megatron-core or KTransformers",
@@ -58,7 +59,7 @@ constexpr std::array<Refusal, 17> refusals = {{
 }};
 
 // Of a command: the first that matches decides.
-constexpr std::array<Mark, 25> command_marks = {{
+constexpr std::array<Mark, 26> command_marks = {{
     {"verl's reinforcement learning (actor_rollout_ref)", "@*verl.trainer.main_*"},
     {"verl's reinforcement learning (actor_rollout_ref)", "actor_rollout_ref.*"},
     {"verl", "@*verl.trainer.*sft*"},
@@ -72,7 +73,8 @@ constexpr std::array<Mark, 25> command_marks = {{
     {"swift", "@* swift pt *"},
     {"TRL's online training", "@* trl grpo *"},
     {"TRL's online training", "@* trl rloo *"},
-    {"hf", "@* trl *"},
+    {"hf", "@* trl sft *"},
+    {"TRL other than trl sft", "@* trl *"},
     {"hf", "@* axolotl *"},
     {"hf", "@* llamafactory-cli *"},
     {"litgpt", "@* litgpt *"},

@@ -31,7 +31,7 @@ constexpr std::string_view adapter_keywords =
     "rank_pattern=lora_rank_pattern inference_mode=lora_inference_mode fan_in_fan_out=lora_fan_in_fan_out";
 constexpr std::array<PythonClass, 12> python_classes = {{
     {"TrainingArguments", LaunchFormat::python, "output_dir", "", "", ""},
-    {"SFTConfig", LaunchFormat::python, "output_dir", "", "", ""},
+    {"SFTConfig", LaunchFormat::python, "output_dir", "", "sftconfig", ""},
     {"SFTTrainer", LaunchFormat::python, "model", "model=model_name_or_path", "", "model max_seq_length packing"},
     {"AutoModelForCausalLM.from_pretrained", LaunchFormat::python, "model_name_or_path",
      "pretrained_model_name_or_path=model_name_or_path", "", ""},
