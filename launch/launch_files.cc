@@ -227,7 +227,8 @@ class LaunchReader {
 
   void script(const std::string& text, TextBudget& budget, std::optional<LaunchFormat> format) {
     const std::string& path = budget.file();
-    ShellScript shell = read_shell(text, files_.given, budget);
+    ShellScript shell =
+        read_shell(text, files_.given, budget, [&](const std::string& name) { return part(path, name); });
     for (std::string& note : shell.notes) note_of(path, note);
     for (auto& [name, inner] : shell.files) made_.insert_or_assign(name, std::move(inner));
     std::vector<std::string> notes;
@@ -243,6 +244,15 @@ class LaunchReader {
     add(std::move(command.launcher), std::nullopt);
     if (!command.program.empty() && !is_decided_) throw_unmarked(path);
     add(std::move(command.program), launch_.launcher);
+  }
+
+  // A file that a script reads as a part of it; nullopt: it isn't there, or is none.
+  [[nodiscard]] static std::optional<std::string> part(const std::string& script, const std::string& name) {
+    std::error_code none;
+    if (fs::path(name).is_absolute()) return std::nullopt;  // of a machine, not of the launch
+    for (const fs::path& file : {fs::path(script).parent_path() / name, fs::path(name)})
+      if (fs::is_regular_file(file, none)) return to_valid_utf8(read_file(file.string(), largest_launch));
+    return std::nullopt;
   }
 
   void note_of(const std::string& path, const std::string& note) { launch_.notes.push_back(path + ": " + note); }
@@ -293,10 +303,14 @@ class LaunchReader {
                        "give the script or the arguments that start the training, or say whose they are: --from " +
                            known_launchers());
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    if (found.size() > 1 && found[1].first * 2 > found[0].first)
-      throw InputError(path, fmt::format("line {}", found[1].second.line),
-                       fmt::format("a second launch; the first is in line {}", found[0].second.line),
-                       "leave one of them in the script");
+    // What is small beside it prepares or measures; another launcher's trains too.
+    for (std::size_t i = 1; i < found.size(); ++i) {
+      const auto whose = found[i].second.format;
+      if (found[i].first * 2 > found[0].first || (whose && whose != found[0].second.format))
+        throw InputError(path, fmt::format("line {}", found[i].second.line),
+                         fmt::format("a second launch; the first is in line {}", found[0].second.line),
+                         "leave one of them in the script");
+    }
     return std::move(found.front().second);
   }
 
@@ -314,8 +328,8 @@ class LaunchReader {
   void add_variables(const ShellScript& shell, const std::string& path) {
     for (const ShellExport& each : shell.exports) {
       const LaunchFlag* row = find_flag(LaunchFormat::environment, each.name);
-      if (row == nullptr) continue;
-      if (!each.value.unknown.empty() && row->role == FlagRole::value) {
+      if (row == nullptr && misspelt_flag(LaunchFormat::environment, each.name) == nullptr) continue;
+      if (!each.value.unknown.empty() && row != nullptr && row->role == FlagRole::value) {
         note_of(path,
                 fmt::format("line {}: {} is {}, which is not known", each.value.line, each.name, each.value.text));
         continue;

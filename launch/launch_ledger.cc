@@ -71,6 +71,11 @@ void LaunchLedger::classify(std::size_t at) {
   const LaunchSetting& setting = launch_.settings[at];
   const LaunchFlag* row = entries_[at].row = find_flag(setting.format, setting.name);
   if (row == nullptr) return ignore(at, IgnoreReason::unknown, "no flag that is known");
+  if (row->flag.ends_with('*'))
+    if (const LaunchFlag* meant = misspelt_flag(setting.format, setting.name)) {
+      entries_[at].row = nullptr;
+      return ignore(at, IgnoreReason::unknown, "no flag that is known: is it " + meant->flag + "?");
+    }
   if (setting.is_null) return ignore(at, IgnoreReason::no_effect, "null: as if not given");
   switch (row->role) {
     case FlagRole::no_effect:
@@ -108,8 +113,14 @@ void LaunchLedger::gather(std::size_t at, const LaunchFlag& row) {
   if (!value)
     return ignore(at, reason_of(row.otherwise),
                   fmt::format("a scenario has nothing for the value '{}'", setting.value));
-  if (*value == "-") return ignore(at, IgnoreReason::as_modelled, "as if not given");
   const auto before = facts_.find(row.fact);
+  if (*value == "-") {
+    // What the same flag said before it says no more.
+    const bool is_again =
+        before != facts_.end() && before->second.setting && entries_[*before->second.setting].row == &row;
+    if (is_again) leave_out(row.fact, IgnoreReason::overridden, setting.shown + " says " + setting.value);
+    return ignore(at, IgnoreReason::as_modelled, "as if not given");
+  }
   if (before != facts_.end() && before->second.setting)
     ignore(*before->second.setting, IgnoreReason::overridden,
            setting.shown + (before->second.value == *value ? " says it again" : " says " + *value));

@@ -154,10 +154,14 @@ bool is_alike(const ModelSpec& bundled, const ModelSpec& wanted, const MegatronV
 
 // The nearest of the bundled models with this shape: with as many layers, with as long sequences.
 std::optional<LaunchModel> with_shape(const ModelSpec& wanted, const MegatronVocabulary& vocabulary) {
+  static const std::vector<std::pair<std::string, ModelSpec>> all = [] {
+    std::vector<std::pair<std::string, ModelSpec>> made;
+    for (const std::string& name : bundled_models()) made.emplace_back(name, find_model(name));
+    return made;
+  }();
   std::optional<LaunchModel> best;
   int best_points = -1;
-  for (const std::string& name : bundled_models()) {
-    const ModelSpec spec = find_model(name);
+  for (const auto& [name, spec] : all) {
     if (!is_alike(spec, wanted, vocabulary)) continue;
     const int points = (spec.layers == wanted.layers ? 4 : 0) + (spec.max_positions == wanted.max_positions ? 2 : 0) +
                        (vocabulary.given == spec.vocabulary ? 1 : 0);

@@ -94,6 +94,34 @@ const LaunchFlag* by_beginning(LaunchFormat format, std::string_view name) {
   return best;
 }
 
+// Sections that say nothing of what their keys mean: of Megatron-core's YAML file, of Megatron-Bridge's container, of
+// accelerate's file.
+bool is_free_section(LaunchFormat format, std::string_view section) {
+  constexpr std::array<std::string_view, 17> megatrons = {
+      "language-model", "model-parallel", "model",  "train",        "ddp",        "optimizer", "scheduler", "dataset",
+      "tokenizer",      "checkpoint",     "logger", "comm-overlap", "validation", "dist",      "rng",       "profiling",
+      "mixed-precision"};
+  constexpr std::array<std::string_view, 5> accelerates = {"fsdp_config", "deepspeed_config", "parallelism_config",
+                                                           "megatron_lm_config", "dynamo_config"};
+  const auto has = [&](const auto& sections) {
+    return std::find(sections.begin(), sections.end(), section) != sections.end();
+  };
+  return format == LaunchFormat::megatron ? has(megatrons) : format == LaunchFormat::accelerate && has(accelerates);
+}
+
+// Whether one letter too many, too few or another, or two in each other's place, is all the difference.
+bool is_slip(std::string_view one, std::string_view other) {
+  if (one.size() < other.size()) std::swap(one, other);
+  if (one.size() > other.size() + 1) return false;
+  const auto same = std::mismatch(other.begin(), other.end(), one.begin());
+  one.remove_prefix(static_cast<std::size_t>(same.second - one.begin()));
+  other.remove_prefix(static_cast<std::size_t>(same.first - other.begin()));
+  if (one.empty()) return false;
+  if (one.size() > other.size()) return one.substr(1) == other;
+  if (one.substr(1) == other.substr(1)) return true;
+  return one.size() > 1 && one[0] == other[1] && one[1] == other[0] && one.substr(2) == other.substr(2);
+}
+
 }  // namespace
 
 FlagRows& FlagRows::say(std::string_view flag, std::string_view key, std::string_view values, std::string_view note) {
@@ -228,7 +256,7 @@ std::string flag_name(LaunchFormat format, std::string_view shown) {
 const LaunchFlag* find_flag(LaunchFormat format, std::string_view name) {
   if (const LaunchFlag* row = exact(format, name)) return row;
   if (name.find('.') != std::string_view::npos) {
-    const bool has_sections = format == LaunchFormat::megatron || format == LaunchFormat::accelerate;
+    const bool has_sections = is_free_section(format, name.substr(0, name.find('.')));
     const std::string_view last = name.substr(name.rfind('.') + 1);
     if (const LaunchFlag* row = has_sections ? exact(format, last) : nullptr) return row;
     if (const LaunchFlag* row = by_beginning(format, name)) return row;
@@ -236,6 +264,12 @@ const LaunchFlag* find_flag(LaunchFormat format, std::string_view name) {
     name = last;
   }
   return by_beginning(format, name);
+}
+
+const LaunchFlag* misspelt_flag(LaunchFormat format, std::string_view name) {
+  for (const LaunchFlag& row : launch_flags())
+    if (row.format == format && row.role != FlagRole::no_effect && is_slip(row.flag, name)) return &row;
+  return nullptr;
 }
 
 bool is_switch(const LaunchFlag& flag) {

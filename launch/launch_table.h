@@ -60,6 +60,8 @@ std::span<const InnerFormat> inner_formats();
 LaunchFormat engine_of(LaunchFormat format);
 // The row of a name by flag_name(): of the whole name, of its last part, or by a *; null: none.
 const LaunchFlag* find_flag(LaunchFormat format, std::string_view name);
+// The row that decides something and whose name this is but for one letter, or two in each other's place; null: none.
+const LaunchFlag* misspelt_flag(LaunchFormat format, std::string_view name);
 // Whether the flag may stand without a value.
 bool is_switch(const LaunchFlag& flag);
 

@@ -25,6 +25,8 @@ Branch branch_of(Truth condition) {
   return *condition ? Branch::runs : Branch::is_left_out;
 }
 
+constexpr int most_sources = 16;  // files that a script reads as parts of it
+
 bool starts_flag(std::string_view word) { return word.size() > 2 && word.starts_with("--"); }
 
 // By a pattern of the shell's. Its stars may try each of them at each letter.
@@ -88,8 +90,8 @@ class Condition {
 
 class ScriptReader {
  public:
-  ScriptReader(std::string_view text, const ShellValues& given, TextBudget& budget)
-      : budget_(budget), tokens_(shell_tokens(text, budget)), given_(given) {
+  ScriptReader(std::string_view text, const ShellValues& given, TextBudget& budget, const ShellSource& source)
+      : budget_(budget), tokens_(shell_tokens(text, budget)), given_(given), source_(source) {
     read_job_options(text);
     for (const auto& [name, value] : given) variables_[name] = {{value, 0}};
   }
@@ -224,9 +226,22 @@ class ScriptReader {
     const std::string name = made.words.front().text;
     if (name == "[" || name == "[[" || name == "test") return test_truth(std::move(made.words));
     if (name == "true" || name == "false") return name == "true";
+    if ((name == "source" || name == ".") && branch == Branch::runs && made.words.size() > 1)
+      read_source(made.words[1]);
     const bool starts_none = name == ":" || name == "read";
     if (is_command && !starts_none) keep(std::move(made), branch);
     return true;
+  }
+
+  // `source FILE`: its tokens stand in the place of the command, in its line.
+  void read_source(const ShellWord& file) {
+    const auto text = source_ && file.unknown.empty() ? source_(file.text) : std::nullopt;
+    if (!text) return note(fmt::format("line {}: {}, which it reads, is not there", file.line, file.text));
+    if (++sources_ > most_sources) fail(file.line, "too many files are read one by another");
+    std::vector<ShellToken> tokens = shell_tokens(*text, budget_);
+    for (ShellToken& token : tokens) token.line = file.line;
+    tokens.insert(tokens.begin(), {.kind = ShellTokenKind::end, .text = "", .line = file.line});
+    tokens_.insert(tokens_.begin() + static_cast<std::ptrdiff_t>(at_), tokens.begin(), tokens.end());
   }
 
   // `: "${NAME:=value}"`.
@@ -521,6 +536,8 @@ class ScriptReader {
   TextBudget& budget_;
   std::vector<ShellToken> tokens_;
   const ShellValues& given_;
+  const ShellSource& source_;
+  int sources_ = 0;
   std::size_t at_ = 0;
   ShellVariables variables_;
   ShellScript script_;
@@ -528,8 +545,8 @@ class ScriptReader {
 
 }  // namespace
 
-ShellScript read_shell(std::string_view text, const ShellValues& given, TextBudget& budget) {
-  return ScriptReader(text, given, budget).take();
+ShellScript read_shell(std::string_view text, const ShellValues& given, TextBudget& budget, const ShellSource& source) {
+  return ScriptReader(text, given, budget, source).take();
 }
 
 }  // namespace spillway::launch

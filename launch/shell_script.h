@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +36,8 @@ struct ShellExport {
 };
 
 using ShellValues = std::map<std::string, std::string>;
+// The text of a file that the script reads as a part of it (`source FILE`); nullopt: it isn't there.
+using ShellSource = std::function<std::optional<std::string>(const std::string& name)>;
 
 struct ShellScript {
   std::vector<ShellCommand> commands;  // in the order in which they would run; those that are assignments alone are not
@@ -46,6 +50,7 @@ struct ShellScript {
 // `given`: values of variables, which win over the script's own assignments. Time and memory are of the letters that
 // the budget has. Throws InputError (file, line) for a quote, bracket or block without its end, for what nests too
 // deeply and for values that grow beyond the budget.
-ShellScript read_shell(std::string_view text, const ShellValues& given, TextBudget& budget);
+ShellScript read_shell(std::string_view text, const ShellValues& given, TextBudget& budget,
+                       const ShellSource& source = nullptr);
 
 }  // namespace spillway::launch

@@ -137,7 +137,7 @@ class Expander {
     const auto found = scope_.variables.find(name);
     if (rest == "[@]" || rest == "[*]") {
       if (found == scope_.variables.end()) return named(name, std::move(otherwise));
-      return {found->second, true};
+      return {found->second, rest == "[@]"};
     }
     const bool also_empty = rest.starts_with(':');
     const std::string_view operation = rest.substr(also_empty ? 1 : 0);

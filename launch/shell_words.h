@@ -21,7 +21,8 @@ struct ShellScope {
   TextBudget& budget;
 };
 
-// None, one or several words: unquoted variables are split at blanks, "${NAME[@]}" gives an element each.
+// None, one or several words: unquoted variables are split at blanks, "${NAME[@]}" gives an element each, "${NAME[*]}"
+// all in one.
 std::vector<ShellWord> expand(std::string_view raw, std::int64_t line, const ShellScope& scope);
 // As one, as in an assignment or between [[ ]].
 ShellWord expand_whole(std::string_view raw, std::int64_t line, const ShellScope& scope);

@@ -71,7 +71,7 @@ class YamlReader {
     }
     LaunchSetting made{.name = name, .shown = name, .file = budget_.file(), .place = place_of(node)};
     made.is_null = node.IsNull();
-    made.value = node.IsSequence() ? listed(node) : made.is_null ? "null" : node.Scalar();
+    made.value = made.is_null ? "null" : shown(node);
     budget_.spend(letters_of(made), line_of(node.Mark()));
     settings_.push_back(std::move(made));
   }
@@ -79,16 +79,19 @@ class YamlReader {
   std::vector<LaunchSetting> take() { return std::move(settings_); }
 
  private:
-  std::string listed(const YAML::Node& items) {
-    const TextBudget::Level level(budget_, line_of(items.Mark()));
+  // Items of a list between commas, what is in them in braces.
+  std::string shown(const YAML::Node& node) {
+    const TextBudget::Level level(budget_, line_of(node.Mark()));
     std::string text;
-    for (const YAML::Node& item : items) {
-      const std::string word = item.IsScalar() ? item.Scalar() : item.IsMap() ? "{...}" : "";
-      budget_.spend(visit_letters + word.size(), line_of(item.Mark()));
-      if (!text.empty()) text += ",";
-      text += word;
-      if (item.IsSequence()) text += listed(item);
-    }
+    const auto add = [&](const std::string& part) {
+      budget_.spend(visit_letters + part.size(), line_of(node.Mark()));
+      text.append(text.empty() ? "" : ",").append(part);
+    };
+    if (node.IsScalar()) add(node.Scalar());
+    if (node.IsSequence())
+      for (const YAML::Node& item : node) add(item.IsMap() ? "{" + shown(item) + "}" : shown(item));
+    if (node.IsMap())
+      for (const auto& member : node) add(shown(member.first) + ": " + shown(member.second));
     return text;
   }
 
@@ -107,12 +110,16 @@ std::vector<LaunchSetting> yaml_settings(const std::string& text, TextBudget& bu
   try {
     std::istringstream stream(text);
     YamlBounds bounds(budget);
-    YAML::Parser(stream).HandleNextDocument(bounds);
-    const YAML::Node root = YAML::Load(text);
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(bounds)) continue;
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    const YAML::Node root = documents.empty() ? YAML::Node() : documents.front();
     if (!root.IsMap())
       throw InputError(budget.file(), "line 1", "no keys and values", "give a YAML file with a mapping");
     YamlReader reader(budget);
     reader.collect(root, "");
+    for (std::size_t i = 1; i < documents.size(); ++i)
+      if (!documents[i].IsNull()) reader.collect(documents[i], "---");  // nobody's
     return reader.take();
   } catch (const YAML::Exception& error) {
     throw InputError(budget.file(), "line " + std::to_string(line_of(error.mark)), "not valid YAML: " + error.msg,

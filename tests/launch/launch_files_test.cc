@@ -77,6 +77,12 @@ TEST(LaunchFiles, TwoLaunchesAreRefused) {
   const std::string one = "python pretrain_gpt.py --num-layers 2 --micro-batch-size 1\n";
   const std::string path = folder.write("run.sh", "#!/bin/bash\n" + one + one);
   EXPECT_THAT(complaint([&] { return read({path}); }), testing::AllOf(HasSubstr("line 3"), HasSubstr("line 2")));
+  // Another launcher's however small it is; what only has a file of its own prepares.
+  const std::string more = one.substr(0, one.size() - 1) + " --hidden-size 64 --num-attention-heads 2 --seq-length 8\n";
+  const std::string other = folder.write("other.sh", more + "trl sft --max_length 8\n");
+  EXPECT_THAT(complaint([&] { return read({other}); }), HasSubstr("a second launch"));
+  EXPECT_EQ(read({folder.write("prepared.sh", "python prepare.py data.yaml\n" + more)}).program,
+            LaunchFormat::megatron);
 }
 
 TEST(LaunchFiles, AFileThatALaunchNamesMustBeThere) {

@@ -88,5 +88,16 @@ TEST(LaunchTable, DefaultsAreOfFactsThatFlagsSayToo) {
         << each.fact;
 }
 
+// A name among many that say nothing is somebody's with a letter amiss.
+TEST(LaunchTable, SlipsOfALetterAreFound) {
+  for (const char* name : {"eval-intervl", "eval-intervals", "eval-intervak", "eval-intevral"}) {
+    const LaunchFlag* row = misspelt_flag(LaunchFormat::megatron, name);
+    ASSERT_NE(row, nullptr) << name;
+    EXPECT_EQ(row->flag, "eval-interval");
+  }
+  for (const char* name : {"eval-interval", "eval-intrevla", "eval-interval-7", "no"})
+    EXPECT_EQ(misspelt_flag(LaunchFormat::megatron, name), nullptr) << name;
+}
+
 }  // namespace
 }  // namespace spillway::launch

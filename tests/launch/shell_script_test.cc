@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "tests/launch/launch_fixture.h"
 
 namespace spillway::launch {
@@ -41,7 +43,26 @@ TEST(ShellScript, Arrays) {
   EXPECT_THAT(words("A=(--x 1\n  # no\n  '--y 2'\n)\nA+=(--z)\nrun ${A[@]}"),
               ElementsAre("run", "--x", "1", "--y", "2", "--z"));
   EXPECT_THAT(words("A=('a b' c)\nrun \"${A[@]}\""), ElementsAre("run", "a b", "c"));
+  EXPECT_THAT(words("A=('a b' c)\nrun \"x ${A[*]}\" ${A[*]}"), ElementsAre("run", "x a b c", "a", "b", "c"));
   EXPECT_THAT(words("A=()\nrun \"${A[@]}\" ${A[@]} end"), ElementsAre("run", "end"));
+}
+
+// In the place of the command, in its line; what isn't there is a note.
+TEST(ShellScript, FilesThatAreReadAsParts) {
+  const ShellSource source = [](const std::string& name) {
+    return name == "own.env" ? std::optional<std::string>("A=2\nexport B=3") : std::nullopt;
+  };
+  const auto read = [&](const std::string& text) {
+    TextBudget budget("run.sh", text.size());
+    return read_shell(text, {}, budget, source);
+  };
+  const ShellScript script = read("A=1\nsource own.env\nrun $A $B\nA=4\nrun $A\n. other.env");
+  ASSERT_EQ(script.commands.size(), 4U);
+  EXPECT_EQ(script.commands[1].words[1].text + script.commands[1].words[2].text, "23");
+  EXPECT_EQ(script.commands[2].words[1].text, "4");
+  ASSERT_EQ(script.exports.size(), 1U);
+  EXPECT_EQ(script.exports[0].value.line, 2);
+  EXPECT_THAT(script.notes, ElementsAre(HasSubstr("line 6: other.env")));
 }
 
 TEST(ShellScript, DefaultsAndArithmetic) {
