@@ -10,7 +10,7 @@ std::vector<LaunchFlag> foundry_flags() {
       .read("device_train_microbatch_size", "model.micro_batch", whole)
       .read("global_train_batch_size", "model.global_batch", whole)
       .read("precision", "model.precision", "amp_bf16=bf16_mixed amp_fp16=fp16_mixed fp32=fp32")
-      .read("optimizer.name", "model.optimizer", "decoupled_adamw=adamw adamw=adamw")
+      .as_modelled_if("optimizer.name", "decoupled_adamw adamw", "AdamW")
       .read("fsdp_config.sharding_strategy", "model.zero_stage", facts::sharding,
             "FULL_SHARD=3 SHARD_GRAD_OP=2 NO_SHARD=0 HYBRID_SHARD=hybrid", "")
       .read("fsdp_config.mixed_precision", "model.fp32_reduction", facts::reduce_type, "DEFAULT=true PURE=false",
@@ -33,7 +33,7 @@ std::vector<LaunchFlag> foundry_flags() {
       .read("model.attn_config.attn_impl", "model.flash_attention", facts::attention_backend,
             "flash=flash2 triton=triton torch=none", "and model.attention_kernel")
       .as_modelled_if("model.expansion_ratio", "4", "")
-      .as_modelled_if("model.name", "mpt_causal_lm", "a decoder of the sizes beside it")
+      .as_modelled_if("model.name", "mpt_causal_lm hf_causal_lm", "a decoder, by what stands beside it")
       .not_said("model.ffn_config.* model.attn_config.*", "layers that are modelled one way")
       .saves("model.peft_config.*", "set model.trainable yourself (docs/models.md): adapters lower memory")
       .not_said("fsdp_config.activation_checkpointing_* fsdp_config.*", "how state is shared out is modelled one way")

@@ -88,8 +88,12 @@ void adapters(FlagRows& rows) {
   rows.say("use_peft", "model.trainable", facts::adapter, "true=peft false=-", "trl")
       .read("use_lora", "model.trainable", facts::adapter, "true=lora false=-", "")
       .read("adapter", "model.trainable", facts::adapter, "lora=lora qlora=qlora", "axolotl")
-      .read("finetuning_type", "model.trainable", facts::adapter, "lora=factory full=factory_full",
+      .read("finetuning_type", "model.trainable", facts::adapter,
+            "lora=factory full=factory_full freeze=factory_freeze",
             "LLaMA-Factory, which recomputes unless told not to")
+      .or_else(FlagRole::saves)
+      .read("freeze_trainable_layers", "model.frozen_layers", facts::trained_layers, whole,
+            "LLaMA-Factory, with finetuning_type freeze: the layers before the last ones of this number")
       .say("load_in_4bit", "model.base_weights", facts::base_bits, "true=4 false=-", "with adapters")
       .say("load_in_8bit", "model.base_weights", facts::base_bits, "true=8 false=-", "with adapters")
       .read("quantization_bit", "model.base_weights", facts::base_bits, "4=4 8=8", "LLaMA-Factory")
@@ -105,6 +109,8 @@ void adapters(FlagRows& rows) {
       .as_modelled_if("bnb_4bit_quant_type", "nf4", "")
       .as_modelled_if("quantization_method", "bnb", "")
       .as_modelled_if("lora_task_type", "CAUSAL_LM", "")
+      .as_modelled_if("freeze_trainable_modules", "all", "")
+      .or_else(FlagRole::saves)
       .no_effect("lora_alpha use_rslora lora_fan_in_fan_out bnb_4bit_compute_dtype bnb_4bit_quant_storage",
                  "a scale or a type of the same bytes");
 }
@@ -120,8 +126,10 @@ void training_left_out(FlagRows& rows) {
       .or_else(FlagRole::saves)
       .as_modelled_if("auto_find_batch_size", "false", "")
       .time("packing_efficiency_estimate group_by_length pad_to_multiple_of", "sequences are reckoned as full")
-      .adds("lora_modules_to_save modules_to_save additional_target use_dora peft_use_dora lora_bias lora_head",
-            "adapters of linear layers alone are trained (docs/models.md)")
+      .adds(
+          "lora_modules_to_save modules_to_save additional_target use_dora peft_use_dora lora_bias lora_head "
+          "freeze_extra_modules",
+          "adapters of linear layers alone are trained (docs/models.md)")
       .saves("unfrozen_parameters freeze_* lisa_*",
              "set model.trainable or model.frozen_layers yourself (docs/models.md)")
       .not_said("lora_* lora.* peft_* quantization_* bnb_4bit_* use_4bit_quantization relora*",
@@ -136,6 +144,8 @@ void training_left_out(FlagRows& rows) {
       .saves("liger_* unsloth_* lora_mlp_kernel lora_qkv_kernel lora_o_kernel tiled_mlp* torch_empty_cache_steps",
              "kernels that keep less are not modelled")
       .not_said("flex_attention torchao_*", "kernels that are not modelled")
+      .not_said("fsdp_min_num_params", "one unit per layer is reckoned with")
+      .no_effect("fsdp_transformer_layer_cls_to_wrap", "one unit per layer is reckoned with, whatever it is called")
       .no_effect("half_precision_backend", "of earlier versions")
       .not_said(
           "rl beta max_prompt_length rpo_alpha ref_model reward_model trl.* ebft.* grpo_* dpo_* kto_* orpo_* "
@@ -164,7 +174,8 @@ void training_left_out(FlagRows& rows) {
           "output_dir overwrite_output_dir do_train do_eval do_predict num_train_epochs num_epochs max_steps "
           "max_train_* max_eval_* eval_* evaluation_* evals_* val_* test_* metric_* greater_is_better "
           "load_best_model_at_end prediction_* per_gpu_eval_batch_size "
-          "save_* saves_* hub_* push_to_hub* resume_* auto_resume_* restore_* ignore_data_skip "
+          "save_* saves_* checkpointing_steps with_tracking hub_* push_to_hub* resume_* auto_resume_* restore_* "
+          "ignore_data_skip "
           "logging_* log_* report_to run_name disable_tqdm wandb_* mlflow_* comet_* tensorboard_* use_tensorboard "
           "swanlab_* trackio_* skip_memory_metrics include_* debug strict early_stopping_* plot_loss do_bench_eval "
           "jit_mode_eval past_index project stage profiler_* profile_* use_wandb use_mlflow generate_samples",
@@ -173,7 +184,8 @@ void training_left_out(FlagRows& rows) {
           "train_file validation_file dataset_* datasets datasets.* data_* dataset preprocessing_* max_samples "
           "test_datasets test_datasets.* template chat_* special_tokens special_tokens.* tokens.* "
           "added_tokens_overrides.* tokens "
-          "tokenizer_* tokenizer use_fast_tokenizer train_on_* default_system_message roles_* shuffle_* "
+          "tokenizer_* tokenizer use_fast_tokenizer use_slow_tokenizer train_on_* default_system_message roles_* "
+          "shuffle_* "
           "dataloader_* remove_unused_columns label_names completion_only_loss assistant_only_loss "
           "length_column_name overwrite_cache train_split test_split config_name model_type "
           "base_model_config model_revision revision_of_model trust_remote_code token cache_dir use_auth_token "

@@ -17,13 +17,30 @@ namespace spillway::launch {
 namespace {
 
 // Modules of transformers' models. c_proj is both an attention's and a feed-forward block's.
-constexpr std::array<std::string_view, 16> query_key_value = {
-    "q_proj", "k_proj", "v_proj",   "qkv_proj", "query_key_value",   "c_attn", "Wqkv", "query", "key", "value", "wq",
-    "wk",     "wv",     "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa"};
-constexpr std::array<std::string_view, 6> output = {"o_proj", "out_proj", "c_proj", "dense", "wo", "output_proj"};
-constexpr std::array<std::string_view, 13> feed_forward = {
-    "gate_proj", "up_proj", "down_proj", "gate_up_proj", "c_fc",          "c_proj",       "fc1",
-    "fc2",       "w1",      "w2",        "w3",           "dense_h_to_4h", "dense_4h_to_h"};
+constexpr std::array<std::string_view, 19> query_key_value = {"q_proj",
+                                                              "k_proj",
+                                                              "v_proj",
+                                                              "qkv_proj",
+                                                              "query_key_value",
+                                                              "c_attn",
+                                                              "Wqkv",
+                                                              "query",
+                                                              "key",
+                                                              "value",
+                                                              "wq",
+                                                              "wk",
+                                                              "wv",
+                                                              "q_a_proj",
+                                                              "q_b_proj",
+                                                              "kv_a_proj_with_mqa",
+                                                              "attention_qkv",
+                                                              "linear_qkv",
+                                                              "attention"};
+constexpr std::array<std::string_view, 9> output = {"o_proj",      "out_proj",        "c_proj",      "dense",    "wo",
+                                                    "output_proj", "attention_dense", "linear_proj", "attention"};
+constexpr std::array<std::string_view, 18> feed_forward = {
+    "gate_proj", "up_proj", "down_proj",     "gate_up_proj",  "c_fc",    "c_proj",  "fc1",        "fc2",        "w1",
+    "w2",        "w3",      "dense_h_to_4h", "dense_4h_to_h", "mlp_fc1", "mlp_fc2", "linear_fc1", "linear_fc2", "mlp"};
 // Those that have all of a block's products in one.
 constexpr std::array<std::string_view, 5> fused = {"qkv_proj", "query_key_value", "c_attn", "Wqkv", "gate_up_proj"};
 
@@ -98,8 +115,10 @@ void compose_adapters(LaunchLedger& ledger) {
   assume_adapters(ledger);
   const auto adapter = ledger.text(facts::adapter);
   const auto bits = ledger.text(facts::base_bits);
-  if (!adapter || *adapter == "factory_full" || *adapter == "none") {
-    if (bits)
+  if (!adapter || *adapter == "factory_full" || *adapter == "factory_freeze" || *adapter == "none") {
+    if (bits == "16")
+      ledger.leave_out(facts::base_bits, IgnoreReason::as_modelled, "no fewer bits than the precision's");
+    else if (bits)
       ledger.leave_out(facts::base_bits, IgnoreReason::not_said, "weights of so few bits train with adapters alone");
     for (const std::string_view fact :
          {std::string_view("model.lora_rank"), std::string_view("model.lora_dropout"), facts::adapter_modules,

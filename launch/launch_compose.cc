@@ -1,8 +1,10 @@
 #include "launch/launch_compose.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,7 +31,36 @@ std::int64_t chosen_number(const LaunchLedger& ledger, std::string_view key, std
   return whole_number(ledger.chosen(key).value_or("")).value_or(otherwise);
 }
 
+// Whether it says how many GPUs there are, other than by their numbers. Variables for nodes leave it to each node.
+bool counts_gpus(const LaunchLedger& ledger) {
+  if (ledger.says(facts::gpus) || ledger.says(facts::gpus_per_node)) return true;
+  return ledger.says(facts::nodes) && ledger.setting_of(facts::nodes).format != LaunchFormat::environment;
+}
+
+// Megatron-Bridge's recipes for a machine are named after their GPUs and their precision:
+// "..._256gpu_gb200_fp8mx_config".
+void compose_recipe_name(LaunchLedger& ledger) {
+  constexpr std::string_view of_gpus = "gpu_";
+  const std::string name = ledger.launcher() == LaunchFormat::bridge ? ledger.text(facts::recipe).value_or("") : "";
+  const std::size_t gpus = name.find(of_gpus);
+  if (gpus == std::string::npos) return;
+  const std::size_t count = name.rfind('_', gpus) + 1;
+  if (const auto number = whole_number(std::string_view(name).substr(count, gpus - count));
+      number && !counts_gpus(ledger))
+    ledger.assume(facts::gpus, std::to_string(*number), "the recipe's name");
+  if (ledger.says("model.precision")) return;
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> recipes = {
+      {{"_fp8cs", "tensorwise"}, {"_fp8mx", "mxfp8"}, {"_fp8sc", "blockwise"}, {"_fp8ds", "delayed"}}};
+  for (const auto& [word, recipe] : recipes)
+    if (name.find(word, gpus) != std::string::npos) {
+      ledger.assume(facts::fp8, "fp8_mixed", "the recipe's name");
+      ledger.assume(facts::fp8_recipe, std::string(recipe), "the recipe's name");
+    }
+  if (name.find("_nvfp4", gpus) != std::string::npos) ledger.assume(facts::fp8, "nvfp4_mixed", "the recipe's name");
+}
+
 void compose_precision(LaunchLedger& ledger) {
+  compose_recipe_name(ledger);
   if (const auto half = ledger.text(facts::half)) ledger.set("model.precision", *half, "");
   const auto fp8 = ledger.text(facts::fp8);
   if (fp8) ledger.set("model.precision", *fp8, "");
@@ -211,12 +242,6 @@ std::int64_t divisor_of(const LaunchLedger& ledger) {
                ledger.number_or("model.pipeline_parallel", 1));
 }
 
-// Whether it says how many GPUs there are, other than by their numbers. Variables for nodes leave it to each node.
-bool counts_gpus(const LaunchLedger& ledger) {
-  if (ledger.says(facts::gpus) || ledger.says(facts::gpus_per_node)) return true;
-  return ledger.says(facts::nodes) && ledger.setting_of(facts::nodes).format != LaunchFormat::environment;
-}
-
 // GPUs as the launch counts them; 0: it doesn't.
 std::int64_t gpus_of(const LaunchLedger& ledger) {
   if (const auto all = ledger.number(facts::gpus)) return *all;
@@ -303,7 +328,11 @@ void compose_sharding(LaunchLedger& ledger) {
   const std::string usual =
       ledger.program() == LaunchFormat::megatron ? "0" : ledger.text(facts::reshard).value_or("3");
   const std::string words = sharding.value_or(usual);
-  const std::string stage = words == "hybrid" ? "3" : words == "hybrid2" ? "2" : words;
+  const bool has_degrees = ledger.launcher() == LaunchFormat::automodel && words == "3";
+  const std::string stage = words == "hybrid"    ? "3"
+                            : words == "hybrid2" ? "2"
+                            : has_degrees        ? ledger.text(facts::reshard).value_or(words)
+                                                 : words;
   ledger.set("model.zero_stage", stage, "FSDP's default");
 }
 
@@ -378,6 +407,12 @@ void compose_by_launcher(LaunchLedger& ledger) {
   if (ledger.launcher() == LaunchFormat::swift_megatron && ledger.number_or("model.expert_parallel", 1) > 1 &&
       ledger.chosen("model.sequence_parallel") == "true")
     ledger.assume("model.expert_tensor_parallel", "1", "ms-swift's default");
+  if (ledger.launcher() == LaunchFormat::automodel) {
+    const bool is_megatrons = ledger.text(facts::sharding) == "3";
+    ledger.assume(facts::reduce_type, is_megatrons ? "false" : "true",
+                  is_megatrons ? "Megatron-FSDP's default" : "AutoModel's default: gradients are reduced in fp32");
+    if (!is_megatrons) ledger.assume("model.late_reduction", "true", "AutoModel's default: defer_fsdp_grad_sync");
+  }
   if (ledger.launcher() == LaunchFormat::litgpt && replicas > 1)
     ledger.assume("model.recompute", "full", "LitGPT's FSDP recomputes blocks");
 }
@@ -442,6 +477,18 @@ void compose_titan_batches(LaunchLedger& ledger) {
   } else if (has_stages && global != times(local, replicas)) {
     ledger.warn("micro-batches of several passes through the pipeline are reckoned as one pass");
   }
+}
+
+// LLaMA-Factory's freeze: the last layers are trained, and nothing in front of the layers or behind them.
+void compose_frozen_layers(LaunchLedger& ledger, std::int64_t layers) {
+  if (ledger.text(facts::adapter) != "factory_freeze")
+    return ledger.leave_out(facts::trained_layers, IgnoreReason::no_effect, "of finetuning_type freeze");
+  const std::int64_t trained = ledger.number_or(facts::trained_layers, 2);
+  if (trained < 0)
+    return ledger.leave_out(facts::trained_layers, IgnoreReason::saves, "only the first layers can be frozen");
+  ledger.set("model.frozen_layers", std::to_string(std::max<std::int64_t>(0, layers - trained)),
+             "LLaMA-Factory's default: the last two layers are trained");
+  ledger.doubt(facts::adapter, IgnoreReason::saves, "the last norm and the head stay frozen too");
 }
 
 void leave_evaluation_out(LaunchLedger& ledger, IgnoreReason kind, const std::string& reason) {
@@ -547,6 +594,7 @@ void compose_layout(LaunchLedger& ledger, const MachineGpus& machines) {
 
 void compose_batches(LaunchLedger& ledger, std::int64_t layers) {
   compose_pipeline(ledger, layers);
+  compose_frozen_layers(ledger, layers);
   if (const auto packed = ledger.number(facts::packed)) ledger.set("model.sequence", std::to_string(*packed), "");
   if (const auto pass = ledger.number(facts::pass_batch); pass && ledger.launcher() == LaunchFormat::automodel)
     ledger.set("model.micro_batch", std::to_string(*pass), "");

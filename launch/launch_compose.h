@@ -27,7 +27,7 @@ std::int64_t deepspeed_bucket();
 // Under DeepSpeed, what its file leaves to the model's width, `hidden`.
 void compose_deepspeed(LaunchLedger& ledger, std::int64_t hidden);
 
-// Micro-batches and the chunks of a pipeline, whose layers are `layers`.
+// Micro-batches, the chunks of a pipeline and frozen layers, of a model that has `layers`.
 void compose_batches(LaunchLedger& ledger, std::int64_t layers);
 
 }  // namespace spillway::launch

@@ -45,9 +45,12 @@ inline constexpr Name eval_when = "launch.eval_when", eval_iterations = "launch.
 inline constexpr Name graphs = "launch.graphs", graph_scope = "launch.graph_scope";
 // An optimizer, a slash, and how its update runs.
 inline constexpr Name optimizer = "launch.optimizer";
-// Adapters: who says them (peft, lora, qlora, factory; factory_full: none), of what, and how their base is kept.
+// Adapters: who says them (peft, lora, qlora, factory; factory_full, factory_freeze: none), of what, and how their base
+// is kept.
 inline constexpr Name adapter = "launch.adapter", adapter_modules = "launch.adapter_modules",
                       base_bits = "launch.base_bits", double_quant = "launch.double_quant";
+// Of a model whose first layers are frozen: how many of the last are trained; below 0: of the first.
+inline constexpr Name trained_layers = "launch.trained_layers";
 // Of what there are adapters, each by itself.
 inline constexpr Name adapters_of_query = "launch.adapters_of_query", adapters_of_key = "launch.adapters_of_key",
                       adapters_of_value = "launch.adapters_of_value", adapters_of_output = "launch.adapters_of_output",

@@ -222,9 +222,10 @@ void megatron_model(FlagRows& rows) {
       .say("v-head-dim", key, facts::value_dim, whole, "")
       .read("moe-token-dispatcher-type", "model.expert_dispatcher", facts::dispatcher,
             "alltoall=- flex=flex allgather=allgather", "flex: the backend's, DeepEP where none is named")
-      .read("moe-enable-deepep", "model.expert_dispatcher", facts::flex_backend, "true=deepep false=-", "")
       .read("moe-flex-dispatcher-backend", "model.expert_dispatcher", facts::flex_backend,
             "deepep=deepep hybridep=hybridep", "with --moe-token-dispatcher-type flex")
+      .as_modelled_if("moe-enable-deepep", "true",
+                      "the backend of --moe-token-dispatcher-type flex unless one is named")
       .as_modelled("moe-grouped-gemm", "the experts' products run as one")
       .as_modelled("no-position-embedding", "positions are --position-embedding-type's")
       .no_effect(

@@ -205,7 +205,8 @@ ModelSpec megatron_spec(LaunchLedger& ledger, const MegatronVocabulary& vocabula
   spec.fused_qkv = !ledger.is_on(facts::latent) && spec.kv_heads == spec.heads && spec.positions == Positions::learned;
   spec.norm = ledger.text(facts::norm) == "rms_norm" ? NormKind::rms_norm : NormKind::layer_norm;
   spec.tied_embeddings = !ledger.is_on(facts::untied);
-  spec.query_key_norm = ledger.is_on(facts::query_key_norm);
+  // Latent attention has norms of its compressed queries and keys anyway.
+  spec.query_key_norm = ledger.is_on(facts::query_key_norm) && !ledger.is_on(facts::latent);
 
   if (const auto window = ledger.text(facts::window)) {
     const std::size_t digits = window->find_first_of("0123456789");

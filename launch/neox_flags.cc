@@ -21,7 +21,6 @@ std::vector<LaunchFlag> neox_flags() {
       .read("num_attention_heads", name, facts::heads, whole, "")
       .read("num_kv_heads", name, facts::kv_heads, whole, "")
       .read("max_position_embeddings", name, facts::max_positions, whole, "")
-      .read("make_vocab_size_divisible_by", name, facts::vocabulary_multiple, whole, "")
       .read("padded_vocab_size", name, facts::padded_vocabulary, whole, "")
       .read("norm", name, facts::norm,
             "layernorm=layer_norm rmsnorm=rms_norm te_rmsnorm=rms_norm te_layernorm=layer_norm", "")
@@ -43,7 +42,8 @@ std::vector<LaunchFlag> neox_flags() {
           "attention_type sliding_window_width te_* use_bnb_optimizer fp32_allreduce mlp_multiple_of",
           "layers that are modelled one way")
       .no_effect(
-          "rotary_* use_bias_in_norms decay_lr_to comment expansion_factor init_method* output_layer_init_method "
+          "make_vocab_size_divisible_by rotary_* use_bias_in_norms decay_lr_to comment expansion_factor init_method* "
+          "output_layer_init_method "
           "scaled_init layernorm_epsilon rms_norm_epsilon norm_epsilon "
           "data_path train_data_paths valid_data_paths test_data_paths train_data_weights valid_data_weights "
           "test_data_weights data_impl vocab_file merge_file "

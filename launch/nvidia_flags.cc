@@ -25,6 +25,9 @@ std::vector<LaunchFlag> nemo1_rows() {
             "distributed_fused_adam=1 mcore_distributed_optim=1 fused_adam=0 megatron_fused_adam=0 adamw=0 adam=0")
       .read("model.encoder_seq_length", "model.sequence", whole)
       .read("model.data.seq_length", "model.sequence", whole)
+      .read("model.data.train_ds.max_seq_length", "model.sequence", whole, "of fine-tuning")
+      .read("model.data.train_ds.micro_batch_size", "model.micro_batch", whole, "of fine-tuning")
+      .read("model.data.train_ds.global_batch_size", "model.global_batch", whole, "of fine-tuning")
       .read("model.activations_checkpoint_granularity", "model.recompute", "full=full selective=selective")
       .read("model.activations_checkpoint_method", "model.recompute_layers", facts::recompute_method,
             "uniform=uniform block=block", "")
@@ -47,7 +50,17 @@ std::vector<LaunchFlag> nemo1_rows() {
       .as_modelled_if("model.transformer_engine", "true", "")
       .as_modelled_if("model.mcore_gpt", "true", "")
       .as_modelled_if("trainer.accumulate_grad_batches", "1", "micro-batches are the global batch's")
-      .saves("model.peft.*", "set model.trainable yourself (docs/models.md): adapters lower memory")
+      .read("model.peft.peft_scheme", "model.trainable", facts::adapter, "lora=lora none=none", "")
+      .or_else(FlagRole::saves)
+      .read("model.peft.lora_tuning.adapter_dim", "model.lora_rank", whole)
+      .read("model.peft.lora_tuning.adapter_dropout", "model.lora_dropout", "")
+      .read("model.peft.lora_tuning.target_modules", "model.lora_targets", facts::adapter_modules, "", "")
+      .as_modelled_if("model.peft.lora_tuning.variant", "nemo", "")
+      .no_effect(
+          "model.peft.restore_from_* model.peft.lora_tuning.alpha model.peft.lora_tuning.*_init_method "
+          "model.peft.p_tuning.* model.peft.adapter_tuning.* model.peft.ia3_tuning.* model.peft.selective_tuning.*",
+          "a value, or of another scheme")
+      .not_said("model.peft.*", "which products have adapters is modelled one way")
       .time("model.ub_tp_comm_* model.nsys_profile.*", "transfers run as without it")
       .not_said("model.mcore_customization_config.* model.fsdp_* model.drop_layers",
                 "layers and their sharding are modelled one way")
@@ -75,6 +88,10 @@ std::vector<LaunchFlag> nemo1_rows() {
 void automodel_layout(FlagRows& rows) {
   rows.read("distributed.strategy", "model.zero_stage", facts::sharding, "fsdp2=- megatron_fsdp=3 ddp=0", "")
       .read("distributed.reshard_after_forward", "model.zero_stage", facts::reshard, "true=3 false=2 none=-", "")
+      .read("distributed.zero_dp_strategy", "model.zero_stage", facts::reshard, "3=3 2=2 1=1 0=0", "of megatron_fsdp")
+      .read("distributed.grad_reduce_in_fp32", "model.fp32_reduction", facts::reduce_type, on_off, "of megatron_fsdp")
+      .read("distributed.overlap_grad_reduce", "model.overlap_gradients", on_off)
+      .time("distributed.overlap_param_gather", "the gather of updated weights is reckoned as not hidden")
       .read("distributed.tp_size", "model.tensor_parallel", "none=- #")
       .read("distributed.cp_size", "model.context_parallel", "none=- #")
       .read("distributed.pp_size", "model.pipeline_parallel", "none=- #")
@@ -107,6 +124,10 @@ std::vector<LaunchFlag> automodel_rows() {
             "sdpa=best flash_attention_2=flash2 flash_attention_3=best te=best eager=none",
             "and model.attention_kernel")
       .read("model.use_liger_kernel", "model.loss", "true=chunked false=-")
+      .read("model.backend.attn", "model.flash_attention", facts::attention_backend, "te=best sdpa=best", "")
+      .as_modelled_if("model.backend.dispatcher", "torch none", "tokens travel by all-to-all")
+      .as_modelled_if("model.backend.enable_deepep", "false", "tokens travel by all-to-all")
+      .time("model.backend.linear model.backend.rms_norm", "kernels that are not modelled: changes time")
       .read("compile.enabled", "model.compile", on_off)
       .read("step_scheduler.local_batch_size", "model.micro_batch", whole)
       .read("step_scheduler.global_batch_size", "model.global_batch", whole)
@@ -120,7 +141,8 @@ std::vector<LaunchFlag> automodel_rows() {
           "optimizer._target_", "model.optimizer",
           "torch.optim.adamw=adamw torch.optim.adam=adam torch.optim.sgd=sgd *.fusedadam=adamw *.adamw8bit=adamw_8bit")
       .read("optimizer.fused", "model.optimizer_form", "true=fused false=foreach")
-      .read("optimizer.foreach", "model.optimizer_form", "true=foreach false=-")
+      .as_modelled_if("optimizer.foreach", "true", "PyTorch's default")
+      .or_else(FlagRole::time)
       .read("peft._target_", "model.trainable", facts::adapter, "*.peftconfig=lora", "")
       .read("peft.dim", "model.lora_rank", whole)
       .read("peft.dropout", "model.lora_dropout", "")
@@ -138,7 +160,8 @@ std::vector<LaunchFlag> automodel_rows() {
       .time("compile.*", "the compiler's own choices are not modelled")
       .not_said("fp8.* model.backend.* model.quantization_config.* qat.*", "kernels that are not modelled")
       .no_effect(
-          "recipe seed model._target_ model.trust_remote_code model.force_hf model.cache_dir model.revision "
+          "recipe seed model._target_ model.config._target_ model.config.trust_remote_code model.backend._target_ "
+          "model.trust_remote_code model.force_hf model.cache_dir model.revision "
           "model.use_cache peft.alpha peft.use_triton peft.lora_*_init quantization.bnb_4bit_compute_dtype "
           "step_scheduler.* dist_env.* checkpoint.* "
           "loss_fn.* optimizer.* lr_scheduler.* dataset.* dataloader.* validation_dataset.* validation_dataloader.* "

@@ -34,7 +34,7 @@ std::vector<LaunchFlag> openrlhf_rows() {
   key_of("model.lora_rank", "lora_rank", "model.lora_rank", "0=- #");
   key_of("model.lora_dropout", "lora_dropout", "model.lora_dropout", "");
   both("model.target_modules", "target_modules", "model.lora_targets", facts::adapter_modules, "");
-  rows.read("bf16", "model.precision", "true=bf16_mixed false=-", "before 2026")
+  rows.as_modelled_if("bf16", "true", "bf16 under DeepSpeed")
       .read("flash_attn", "model.flash_attention", facts::attention_backend, "true=flash2 false=-", "before 2026")
       .as_modelled("ds.packing_samples packing_samples", "sequences are full")
       .not_said("ds.zpg zpg ds.grad_accum_dtype grad_accum_dtype ds.universal_ckpt", "changes memory")
@@ -57,7 +57,7 @@ std::vector<LaunchFlag> verl_rows() {
       .read("data.max_length", "model.sequence", whole)
       .read("model.partial_pretrain", "model.name", facts::model, "", "")
       .read("model.path", "model.name", facts::model, "", "of its engine since 2025")
-      .read("model.strategy", "model.zero_stage", facts::sharding, "fsdp=- fsdp2=-", "")
+      .as_modelled_if("model.strategy", "fsdp fsdp2", "sharded by FSDP")
       .read("model.fsdp_config.model_dtype", "model.precision", "fp32=bf16_mixed bf16=bf16 bfloat16=bf16",
             "of what is shared out; products are in bf16")
       .read("model.fsdp_config.cpu_offload", "model.optimizer_device", facts::offload_everything, if_on,

@@ -41,7 +41,8 @@ std::vector<LaunchFlag> torchtune_flags() {
       .time("enable_fp8_training fp8_recipe_name", "set model.precision fp8_mixed yourself: changes time")
       .file("config", LaunchFormat::torchtune, "the YAML file")
       .no_effect(
-          "output_dir tokenizer.* dataset dataset.* dataset_val.* checkpointer.* resume_from_checkpoint seed shuffle "
+          "model.lora_alpha output_dir tokenizer.* dataset dataset.* dataset_val.* checkpointer.* "
+          "resume_from_checkpoint seed shuffle "
           "epochs optimizer.* lr_scheduler.* loss.* max_steps_per_epoch clip_grad_norm device metric_logger.* "
           "log_level log_every_n_steps log_peak_memory_stats profiler.* save_adapter_weights_only "
           "low_cpu_ram tensor_parallel_plan.* enable_async_checkpointing run_val_every_n_steps batch_size_val "
