@@ -35,6 +35,8 @@ class Folder {
   Folder& operator=(const Folder&) = delete;
   ~Folder() { std::filesystem::remove_all(path_); }
 
+  [[nodiscard]] std::string path(const std::string& name) const { return (path_ / name).string(); }
+
   [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(path_ / name) << text;
     return (path_ / name).string();
