@@ -278,38 +278,6 @@ TEST(LaunchReaders, PythonPrograms) {
                                        {"offload.technique", "checkpoints"}});
 }
 
-// Never silent: a line that is taken away changes the scenario or a list.
-TEST(LaunchReaders, NoLineIsDropped) {
-  for (const char* name : {"nemo1-llama.yaml", "automodel-lora.yaml", "primus-llama.yaml", "torchtune-full.yaml",
-                           "litgpt-lora.yaml", "foundry-mpt.yaml", "trainer.py"}) {
-    std::ifstream file(test::fixture(name));
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(file, line);) lines.push_back(line);
-    const auto account = [&](std::size_t without) {
-      std::string text;
-      for (std::size_t i = 0; i < lines.size(); ++i) text += (i == without ? "" : lines[i]) + "\n";
-      try {
-        const LaunchImport import = of_text("file", text);
-        std::string made = import.scenario;
-        for (const UnderstoodFlag& each : import.understood) made += each.flag;
-        for (const IgnoredFlag& each : import.ignored) made += each.flag;
-        return made;
-      } catch (const InputError& error) {
-        return "refused: " + error.cause();
-      }
-    };
-    const std::string whole = account(lines.size());
-    EXPECT_EQ(whole.find("refused"), std::string::npos) << name << whole;
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      const std::string& line = lines[i];
-      const bool says =
-          line.find_first_of(":=") != std::string::npos && !line.ends_with(':') && !line.ends_with(".train()");
-      if (!says) continue;
-      EXPECT_NE(account(i), whole) << name << ": " << line;
-    }
-  }
-}
-
 // What a run alone knows is asked for where it decides something, by its own words.
 TEST(LaunchReaders, PythonsUnknownsAreAskedFor) {
   const Folder folder;
