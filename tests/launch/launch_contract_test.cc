@@ -5,24 +5,28 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launch/launch_import.h"
 #include "launch/launch_table.h"
 #include "scenario/scenario.h"
-#include "tests/launch/launch_fixture.h"
+#include "tests/launch/launch_corpus.h"
 
 namespace spillway::launch {
 namespace {
 
 using test::complaint;
+using test::CorpusLaunch;
+using test::fixture;
 using test::Folder;
 using test::ignored;
 using test::key;
 using test::request;
+using test::text_of;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -30,164 +34,158 @@ using testing::IsEmpty;
 
 using Settings = std::map<std::string, std::string>;
 
-// Formats whose rows are tried here; launch_readers_test.cc has those of other launchers.
-bool is_tried(LaunchFormat format) {
-  return format == LaunchFormat::megatron || format == LaunchFormat::torchtitan || format == LaunchFormat::deepspeed ||
-         format == LaunchFormat::accelerate || format == LaunchFormat::hf || format == LaunchFormat::nanotron ||
-         format == LaunchFormat::launcher || format == LaunchFormat::environment;
-}
-
-// A launch of each framework, in which most flags have a part to play.
-Settings settings_of(LaunchFormat format) {
-  if (format == LaunchFormat::torchtitan)
-    return {{"model.name", "llama3"},
-            {"model.flavor", "8B"},
-            {"parallelism.tensor_parallel_degree", "2"},
-            {"parallelism.pipeline_parallel_degree", "2"},
-            {"parallelism.data_parallel_shard_degree", "4"},
-            {"training.local_batch_size", "8"}};
-  if (format == LaunchFormat::deepspeed)
-    return {{"train_micro_batch_size_per_gpu", "2"}, {"bf16.enabled", "true"}, {"zero_optimization.stage", "3"}};
-  if (format == LaunchFormat::accelerate)
-    return {{"distributed_type", "FSDP"}, {"num_processes", "8"}, {"mixed_precision", "bf16"}};
-  if (format == LaunchFormat::hf)
-    return {{"model_name_or_path", "meta-llama/Llama-2-7b-hf"},
-            {"per_device_train_batch_size", "2"},
-            {"bf16", "true"},
-            {"fsdp", "full_shard"},
-            {"max_seq_length", "1024"}};
-  if (format == LaunchFormat::nanotron)
-    return {{"parallelism.dp", "2"},
-            {"parallelism.tp", "2"},
-            {"tokens.micro_batch_size", "1"},
-            {"tokens.sequence_length", "1024"},
-            {"model.model_config.num_hidden_layers", "8"},
-            {"model.model_config.hidden_size", "512"},
-            {"model.model_config.num_attention_heads", "8"},
-            {"model.model_config.intermediate_size", "2048"},
-            {"model.model_config.vocab_size", "32000"}};
-  return {{"num-layers", "8"},
-          {"hidden-size", "512"},
-          {"num-attention-heads", "8"},
-          {"vocab-size", "50304"},
-          {"seq-length", "1024"},
-          {"micro-batch-size", "1"},
-          {"global-batch-size", "64"},
-          {"tensor-model-parallel-size", "2"},
-          {"pipeline-model-parallel-size", "2"},
-          {"swiglu", "true"},
-          {"disable-bias-linear", "true"},
-          {"num-experts", "8"},
-          {"moe-router-topk", "2"},
-          {"recompute-granularity", "full"}};
-}
-
-bool is_word(const std::string& value) { return value != "true" && value != "false" && !whole_number(value); }
-
-// As the framework's file, or its command, has them; `extra` is a flag of what starts it, or a variable.
-std::string launch_text(LaunchFormat format, const Settings& settings,
-                        const std::pair<std::string, std::string>& extra) {
-  std::string text;
-  if (format == LaunchFormat::torchtitan) {
-    for (const auto& [name, value] : settings)
-      text += '"' + name + "\" = " + (is_word(value) ? '"' + value + '"' : value) + '\n';
-    return text + "[training]\nsteps = 10\n";
-  }
-  if (format == LaunchFormat::deepspeed) {
-    for (const auto& [name, value] : settings)
-      text += (text.empty() ? "{\"" : ", \"") + name + "\": " + (is_word(value) ? '"' + value + '"' : value);
-    return text + "}";
-  }
-  if (format == LaunchFormat::accelerate || format == LaunchFormat::hf || format == LaunchFormat::nanotron) {
-    for (const auto& [name, value] : settings) text += name + ": " + value + '\n';
-    return text;
-  }
-  const bool starts = format == LaunchFormat::launcher && !extra.first.empty();
-  if (format == LaunchFormat::environment && !extra.first.empty())
-    text = "export " + extra.first + "=" + extra.second + "\n";
-  text += "torchrun --nproc_per_node 8" + (starts ? " --" + extra.first + " " + extra.second : "") + " pretrain_gpt.py";
-  for (const auto& [name, value] : settings) text += " --" + name + (value == "true" ? "" : " " + value);
-  return text + "\n";
-}
-
+// Rows are tried on the launches of the corpus, by a file beside them that says one setting more.
 class Launches {
  public:
-  // The launch with one more flag, or none; nullopt: it is refused.
-  std::optional<LaunchImport> with(LaunchFormat format, const std::string& flag, const std::string& value) const {
-    Settings settings = settings_of(format);
-    std::pair<std::string, std::string> extra;
-    if (format == LaunchFormat::launcher || format == LaunchFormat::environment)
-      extra = {flag, value};
-    else if (!flag.empty())
-      settings[flag] = value;
-    ImportRequest asked = request({folder_.write("launch", launch_text(format, settings, extra))});
-    const bool has_model = settings.contains("num-layers") || settings.contains("model_name_or_path") ||
-                           settings.contains("model.flavor") || format == LaunchFormat::nanotron;
-    if (!has_model) asked.model = "gpt2-xl";
-    if (format != LaunchFormat::launcher && format != LaunchFormat::environment) asked.launch.from = format;
+  Launches() {
+    for (const CorpusLaunch& each : test::corpus()) {
+      if (!each.refused.empty()) continue;
+      const std::string text = text_of(fixture(each.file));
+      by_format_[static_cast<LaunchFormat>(*launch_format_words().find(each.launcher))].push_back(each);
+      if (each.file.ends_with(".sh")) by_format_[LaunchFormat::environment].push_back(each);
+      for (const LaunchFormat format : {LaunchFormat::launcher, LaunchFormat::accelerate})
+        if (each.file.ends_with(".sh") && text.find(starter(format)) != std::string::npos)
+          by_format_[format].push_back(each);
+    }
+  }
+
+  [[nodiscard]] const std::vector<CorpusLaunch>& of(LaunchFormat format) const { return by_format_.at(format); }
+
+  // nullopt: it is refused.
+  std::optional<LaunchImport> with(const CorpusLaunch& launch, LaunchFormat format, const Settings& more) {
+    if (!more.empty()) return made(launch, format, more);
+    auto& plain = plain_[launch.file];
+    if (!plain) plain = made(launch, format, more);
+    return plain;
+  }
+
+  // Of the last one that was refused.
+  [[nodiscard]] const std::string& complaint() const { return complaint_; }
+
+ private:
+  std::optional<LaunchImport> made(const CorpusLaunch& launch, LaunchFormat format, const Settings& more) {
+    nlohmann::json document = nlohmann::json::object();
+    std::string text = text_of(fixture(launch.file));
+    for (const auto& [flag, value] : more) {
+      if (format == LaunchFormat::environment)
+        text = "export " + flag + "=" + value + "\n" + text;
+      else if (format == LaunchFormat::launcher || (format == LaunchFormat::accelerate && launch.file.ends_with(".sh")))
+        text.insert(text.find(starter(format)) + starter(format).size(), "--" + flag + " " + value + " ");
+      else
+        document[flag] = value;
+    }
+    std::vector<std::string> paths = {fixture(launch.file)};
+    if (document.empty() && !more.empty()) paths = {folder_.write("launch.sh", text)};
+    if (!document.empty()) paths.push_back(folder_.write("more.json", document.dump()));
     try {
-      return import_launch(asked);
+      return test::import_of(launch, paths);
     } catch (const InputError& error) {
       complaint_ = error.what();
       return std::nullopt;
     }
   }
 
-  // Of the last one that was refused.
-  const std::string& complaint() const { return complaint_; }
+  static std::string_view starter(LaunchFormat format) {
+    return format == LaunchFormat::accelerate ? "accelerate launch " : "torchrun ";
+  }
 
- private:
-  mutable std::string complaint_;
-  Folder folder_;
+  std::map<LaunchFormat, std::vector<CorpusLaunch>> by_format_;
+  std::map<std::string, std::optional<LaunchImport>> plain_;
+  std::string complaint_;
+  test::CorpusFolder folder_;
 };
 
+// What the row takes; of those that take any text, texts that mean something to one or another.
 std::vector<std::string> their_values(const LaunchFlag& row) {
-  if (row.values == "#") return {"2", "3", "4", "1"};
+  if (row.values.empty())
+    return {"Qwen/Qwen3-0.6B",          "0.25",       "q_proj", "shard_grad_op",
+            "CutCrossEntropyPlugin",    "qwen3_0.6b", "attn",   "mlp",
+            "expandable_segments:True", "0,1",        "128,0",  "([0]*2+[1]*59)",
+            "GPT2BPETokenizer"};
   std::vector<std::string> values;
-  for (const std::string& pair : listed_words(row.values))
-    if (const std::string theirs = pair.substr(0, pair.rfind('=')); theirs != "*") values.push_back(theirs);
+  for (std::string theirs : listed_words(row.values)) {
+    theirs = theirs.substr(0, theirs.rfind('='));
+    std::erase(theirs, '*');
+    if (theirs == "#")
+      for (const char* number : {"2", "3", "4", "1"}) values.emplace_back(number);
+    else
+      values.push_back(theirs.starts_with('.') ? "a" + theirs : theirs);
+  }
   return values;
 }
 
-bool is_listed(const LaunchImport& import, const std::string& flag) {
-  return std::any_of(import.ignored.begin(), import.ignored.end(),
-                     [&](const IgnoredFlag& each) { return each.flag == flag || each.flag == "--" + flag; });
+bool is_of(const std::string& flag, const std::string& name) { return flag == name || flag == "--" + name; }
+
+bool is_unsayable(const LaunchImport& import, const std::string& name) {
+  return std::any_of(import.unsayable.begin(), import.unsayable.end(),
+                     [&](const scenario::UnsayableFlag& each) { return is_of(each.flag, name); });
+}
+
+bool is_listed(const LaunchImport& import, const std::string& name) {
+  return std::any_of(import.understood.begin(), import.understood.end(),
+                     [&](const UnderstoodFlag& each) { return is_of(each.flag, name); }) ||
+         std::any_of(import.ignored.begin(), import.ignored.end(),
+                     [&](const IgnoredFlag& each) { return is_of(each.flag, name); });
+}
+
+// Whether some value of the row changes the answer beside these others, is said to be left out or is refused.
+bool does_something(Launches& launches, const CorpusLaunch& launch, const LaunchFlag& row, const Settings& others) {
+  const auto plain = launches.with(launch, row.format, others);
+  if (!plain) return false;
+  for (const std::string& value : their_values(row)) {
+    Settings more = others;
+    more[row.flag] = value;
+    const auto import = launches.with(launch, row.format, more);
+    if (!import || is_unsayable(*import, row.flag) || import->warnings != plain->warnings ||
+        test::answer(*import) != test::answer(*plain))
+      return true;
+    EXPECT_TRUE(is_listed(*import, row.flag)) << row.flag << " " << value << " of " << launch.file;
+  }
+  return false;
+}
+
+// Some have a part to play beside another alone.
+bool does_something_beside_another(Launches& launches, const LaunchFlag& row) {
+  for (const LaunchFlag& other : launch_flags()) {
+    if (other.format != row.format || other.role != FlagRole::value || other.flag == row.flag) continue;
+    for (const std::string& value : their_values(other))
+      if (does_something(launches, launches.of(row.format).front(), row, {{other.flag, value}})) return true;
+  }
+  return false;
 }
 
 // Understood without a change would be a switch that is dropped.
 TEST(LaunchContract, WhatIsUnderstoodChangesTheScenario) {
-  const Launches launches;
+  Launches launches;
   for (const LaunchFlag& row : launch_flags()) {
-    if (row.role != FlagRole::value || row.values.empty() || !is_tried(row.format)) continue;
-    const auto plain = launches.with(row.format, "", "");
-    ASSERT_TRUE(plain) << launches.complaint();
-    bool does = false;
-    std::string tried;
-    for (const std::string& value : their_values(row)) {
-      const auto import = launches.with(row.format, row.flag, value);
-      tried += " " + value;
-      does = does || !import || is_listed(*import, row.flag) || import->scenario != plain->scenario ||
-             import->model != plain->model;
-    }
-    EXPECT_TRUE(does) << launch_format_words()[row.format].name << " " << row.flag << tried;
+    if (row.role != FlagRole::value) continue;
+    const std::vector<CorpusLaunch>& all = launches.of(row.format);
+    const bool does = std::any_of(
+        all.begin(), all.end(), [&](const CorpusLaunch& launch) { return does_something(launches, launch, row, {}); });
+    EXPECT_TRUE(does || does_something_beside_another(launches, row))
+        << launch_format_words()[row.format].name << " " << row.flag;
   }
 }
 
 // A flag that changes memory and has no key is in the scenario, so that a verdict a week later still hangs on it.
 TEST(LaunchContract, WhatCannotBeSaidIsInTheScenario) {
-  const Launches launches;
+  Launches launches;
   for (const LaunchFlag& row : launch_flags()) {
-    if (row.role < FlagRole::time || !is_tried(row.format) || row.flag.find('*') != std::string::npos) continue;
-    const auto import = launches.with(row.format, row.flag, "7");
-    ASSERT_TRUE(import) << row.flag << ": " << launches.complaint();
+    const bool is_otherwise = row.role == FlagRole::as_modelled && !row.values.empty();
+    if (row.role < FlagRole::time && !is_otherwise) continue;
+    std::string flag = row.flag;
+    if (const std::size_t star = flag.find('*'); star != std::string::npos) flag.replace(star, 1, "zzz");
+    if (find_flag(row.format, flag) != &row) continue;  // another one's beginning is longer
+    const auto import = launches.with(launches.of(row.format).front(), row.format, {{flag, "7"}});
+    ASSERT_TRUE(import) << flag << ": " << launches.complaint();
     const Scenario scenario = parse_scenario(import->scenario, "imported", "");
-    const auto found = std::find_if(
-        scenario.imported.unsayable.begin(), scenario.imported.unsayable.end(),
-        [&](const scenario::UnsayableFlag& each) { return each.flag == row.flag || each.flag == "--" + row.flag; });
-    ASSERT_NE(found, scenario.imported.unsayable.end()) << row.flag;
-    EXPECT_EQ(scenario::launch_effect_words()[found->effect].name, to_string(row.role)) << row.flag;
-    EXPECT_EQ(found->at_most.has_value(), row.bytes_each > 0) << row.flag;
-    EXPECT_THAT(found->place, HasSubstr("launch: ")) << row.flag;
+    const auto found = std::find_if(scenario.imported.unsayable.begin(), scenario.imported.unsayable.end(),
+                                    [&](const scenario::UnsayableFlag& each) { return is_of(each.flag, flag); });
+    ASSERT_NE(found, scenario.imported.unsayable.end()) << launch_format_words()[row.format].name << " " << flag;
+    EXPECT_EQ(scenario::launch_effect_words()[found->effect].name, to_string(is_otherwise ? row.otherwise : row.role))
+        << flag;
+    EXPECT_EQ(found->at_most.has_value(), row.bytes_each > 0) << flag;
+    EXPECT_THAT(found->place, HasSubstr(": ")) << flag;
   }
 }
 
@@ -202,14 +200,14 @@ TEST(LaunchContract, NoModelIsPassedOverInWhole) {
   }
 }
 
-// Every flag misspelt is unknown, and the scenario says so.
+// What no table has is unknown, and the scenario says so.
 TEST(LaunchContract, WhatNobodyKnowsIsInTheScenario) {
-  const Launches launches;
-  for (const LaunchFormat format : {LaunchFormat::megatron, LaunchFormat::torchtitan, LaunchFormat::deepspeed,
-                                    LaunchFormat::accelerate, LaunchFormat::hf, LaunchFormat::nanotron}) {
-    const auto import = launches.with(format, "zzz_no_such", "7");
+  Launches launches;
+  for (std::size_t i = 0; i < named_launch_formats; ++i) {
+    const auto format = static_cast<LaunchFormat>(i);
+    const auto import = launches.with(launches.of(format).front(), format, {{"zzz_no_such", "7"}});
     ASSERT_TRUE(import) << launches.complaint();
-    EXPECT_THAT(import->scenario, HasSubstr(R"("effect": "unknown")")) << launch_format_words()[format].name;
+    EXPECT_TRUE(is_unsayable(*import, "zzz_no_such")) << launch_format_words()[format].name;
   }
 }
 
@@ -270,6 +268,17 @@ TEST(LaunchContract, NothingThatHasAKeyIsDropped) {
                                                                         {"model.optimizer_device", "cpu"},
                                                                         {"model.weight_device", "cpu"},
                                                                         {"model.precision", "bf16_mixed"}});
+}
+
+// What turns a switch off again is not the same as silence.
+TEST(LaunchContract, TheLastWordCounts) {
+  const std::string args = "per_device_train_batch_size: 1\nmax_seq_length: 4096\nbf16: true\nuse_liger_kernel: true\n";
+  EXPECT_EQ(key(import_text(args), "model.loss"), "chunked");
+  const Folder folder;
+  const LaunchImport import = import_launch(request(
+      {folder.write("a.yaml", args), folder.write("b.yaml", "use_liger_kernel: false\nfp16: false\n")}, "llama-3-8b"));
+  EXPECT_EQ(key(import, "model.loss"), "(none)");
+  EXPECT_EQ(key(import, "model.precision"), "bf16_mixed") << "another switch's";
 }
 
 TEST(LaunchContract, DeepSpeedByName) {
