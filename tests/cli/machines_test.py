@@ -96,7 +96,8 @@ class Machines(folder_case.FolderCase):
 
     def test_what_is_no_machine_is_refused_with_what_is_near(self):
         for arguments in (("run", self.scenario, "--on", "8xh10"), ("profile", "show", "8xh10"),
-                          ("new", "gpt2-small", "8xh10"), ("fit", "gpt2-small", "--on", "8xh10")):
+                          ("new", "gpt2-small", "8xh10"), ("fit", "gpt2-small", "--on", "8xh10"),
+                          ("import", self.written("p.sh", MEGATRON), "--model", "gpt2-small", "--on", "8xh10")):
             result = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertIn("did you mean", result.stderr)
