@@ -36,6 +36,7 @@ class Decomposer {
     model();
     dropout();
     evaluation();
+    compiled();
     if (is(LaunchFormat::hf)) huggingface_optimizer();
     adapters();
     return std::move(made_);
@@ -241,6 +242,13 @@ class Decomposer {
     if ((setup_.tensor_parallel > 1) != setup_.sequence_parallel)
       lack("sequence_parallel", "torchtitan's tensor parallelism splits norms along the sequence");
     settle("sequence_parallel");
+  }
+
+  // What the compiler fuses by itself.
+  void compiled() {
+    if (!setup_.compile || (!is(LaunchFormat::torchtitan) && !is(LaunchFormat::hf))) return;
+    settle("fused_kernels");
+    if (setup_.loss == LossForm::fused) settle("loss");
   }
 
   void attention() {

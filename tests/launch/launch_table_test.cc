@@ -84,7 +84,8 @@ TEST(LaunchTable, DefaultsAreOfFactsThatFlagsSayToo) {
   std::set<std::string_view> facts;
   for (const LaunchFlag& row : launch_flags()) facts.insert(row.fact);
   for (const LaunchDefault& each : launch_defaults())
-    EXPECT_TRUE(facts.contains(each.fact) || each.fact == "model.framework" || each.fact == "model.optimizer_form")
+    EXPECT_TRUE(facts.contains(each.fact) || each.fact == "model.framework" || each.fact == "model.optimizer_form" ||
+                each.fact == "model.fused_kernels")
         << each.fact;
 }
 
