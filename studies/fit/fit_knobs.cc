@@ -23,6 +23,7 @@ struct Key {
 bool shares(const Setup& s) { return s.data_parallel * s.context_parallel > 1; }
 bool shares_gradients(const Setup& s) { return shares(s) && s.zero_stage >= 2; }
 bool gathers(const Setup& s) { return shares(s) && s.zero_stage == 3; }
+bool updates_by_group(const Setup& s) { return gathers(s) && s.traits().deepspeed; }
 bool splits_tensors(const Setup& s) { return s.tensor_parallel > 1; }
 bool spreads_experts(const Setup& s) { return s.expert_parallel > 1; }
 bool recomputes_layers(const Setup& s) { return s.recompute == Recompute::full; }
@@ -58,6 +59,7 @@ const std::map<std::string_view, Key>& keys() {
       {"flash_attention", {knob, {"true"}}},
       {"attention_kernel", {knob, {"best"}}},
       {"fused_kernels", {knob, {"true"}}},
+      {"compile", {question}},
       {"loss", {knob, {"fused", "chunked"}}},
       {"holds_logits", {question}},
       {"loss_metrics", {question}},
@@ -99,6 +101,9 @@ const std::map<std::string_view, Key>& keys() {
       {"shard_groups", {layout}},
       {"bucket_bytes", {knob, {"0", "100000000", "400000000"}, shares}},
       {"prefetch", {knob, {"1", "2", "3"}, gathers}},
+      {"sub_group", {knob, {"100000000"}, updates_by_group}},
+      {"prefetch_elements", {knob, {"0"}, updates_by_group}},
+      {"leaf_modules", {knob, {}, updates_by_group}},
       {"late_prefetch", {knob, {}, gathers}},
       {"fp32_reduction", {numerics}},
       {"late_reduction", {knob, {}, shares_gradients}},
@@ -107,6 +112,7 @@ const std::map<std::string_view, Key>& keys() {
       {"optimizer_device", {layout}},
       {"weight_device", {layout}},
       {"delayed_update", {numerics}},
+      {"host_threads", {question}},
       {"evaluate_every", {question}},
       {"evaluation_batches", {question}},
       {"evaluation_micro_batch", {question}},
