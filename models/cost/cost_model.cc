@@ -32,6 +32,8 @@ constexpr std::int64_t long_side = 8192;  // of the product of GpuProfile::susta
 // PyTorch's kernels without vectors, of the rate of those with them, and what a reduction over rows takes besides its
 // bytes: an H100's (docs/operator-times.md).
 constexpr double strided_share = 0.58, column_sum_us = 10;
+// MemoryAccess::rows: of the datasheet's bandwidth, and what a kernel takes at least.
+constexpr double rows_share = 0.5, short_kernel_us = 2.5;
 constexpr double published_error = 0.1;  // of what was read off published figures
 constexpr double guessed_error = 0.2;    // of what nobody measured
 
@@ -432,6 +434,10 @@ Duration CostModel::attention_by_physics(const KernelCost& kernel, const Attenti
 }
 
 Duration CostModel::memory_bound(const KernelCost& kernel) const {
+  if (kernel.access == MemoryAccess::rows)
+    return made(std::max(static_cast<double>(kernel.bytes.count()) / (bytes_per_second_ * rows_share),
+                         static_cast<double>(kernel.launches) * short_kernel_us * 1e-6),
+                CostSource::assumed, guessed_error);
   Duration duration = streamed(kernel, kernel.whole > Bytes(0) ? kernel.whole : kernel.bytes);
   if (kernel.whole > Bytes(0))
     duration.time = from_seconds(std::max(least_seconds, to_seconds(duration.time) * kernel.share));

@@ -103,6 +103,7 @@ struct KernelCost {
   MemoryAccess access = MemoryAccess::streamed;  // kind memory_bound
   Bytes whole{};     // kind memory_bound, above 0: this is one of the kernels that together take as long as so many
   double share = 1;  // bytes do, and takes this share of it
+  std::int64_t launches = 1;  // MemoryAccess::rows: kernels that this one stands for
   // Kind gemm in fp8: A comes in fp8. false: it is scaled and cast on the way, as the published products are.
   bool is_cast_before = false;
   ProductScaling scaling = ProductScaling::tensor;  // kind gemm in fp8

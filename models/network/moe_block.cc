@@ -10,8 +10,53 @@
 namespace spillway::models {
 namespace {
 
-// Of the host, for each further expert's product (assumed: a call of cuBLASLt from a loop in C++, 2 to 3 us).
-constexpr Picos expert_launch_time{3'000'000};
+// What Megatron-core and Transformer Engine launch for each step of a block, counted from their code
+// (docs/operator-times.md, "A block of experts").
+constexpr RowPass fused_scores{{.calls = 0.5}, 1}, fused_map{{.calls = 0}, 1};
+constexpr RowPass plain_scores{{.calls = 0, .operators = 6}, 5}, plain_map{{.calls = 0, .operators = 4}, 4};
+constexpr std::int64_t group_launches = 8;  // more, to choose groups of experts first
+constexpr RowPass fused_loss{{.calls = 1.5, .operators = 8}, 8}, plain_loss{{.calls = 1.5, .operators = 8}, 13};
+constexpr RowPass fused_scores_backward{{.calls = 1, .operators = 3}, 5};
+constexpr RowPass plain_scores_backward{{.calls = 1, .operators = 8}, 14};
+constexpr RowPass counts{{.calls = 1.2, .operators = 12}, 12};       // and their gather, and copies to the host
+constexpr RowPass gathered_map{{.calls = 1.5, .operators = 6}, 4};   // Hybrid-EP
+constexpr RowPass deep_layout{{.calls = 0.7, .operators = 3}, 3};    // DeepEP
+constexpr RowPass deep_map{{.calls = 0.3, .operators = 14}, 14};     // indices that arrived, to a map
+constexpr double map_bytes = 13;                                     // of a cell of that map
+constexpr RowPass permutation{{.calls = 1}, 5}, permutation_backward{{.calls = 1}, 2};
+constexpr RowPass deep_permutation{{.calls = 1}, 4}, hybrid_permutation{{.calls = 0, .operators = 1}, 1};
+constexpr RowPass one_pass{{.calls = 1}, 1}, two_passes{{.calls = 1}, 2};
+constexpr RowPass padding{{.calls = 2}, 2};  // of rows and of probabilities
+constexpr double plain_permutation = 6, chunk_operators = 0.3;  // operators more: a permutation, a chunk that is sorted
+constexpr HostWork nccl_exchange{.calls = 1.2}, hybrid_exchange{.calls = 0.5};
+constexpr double further_product = 0.3;  // calls: a weight's gradient behind the input's
+constexpr RowPass activation{{.calls = 1, .operators = 1}, 1}, activation_backward{{.calls = 1, .operators = 1}, 2};
+// Gates that are clamped: passes of plain operators over gate and up, in bytes of both.
+constexpr RowPass clamped{{.calls = 1, .operators = 4}, 4}, clamped_backward{{.calls = 1, .operators = 7}, 7};
+constexpr double clamped_passes = 5.5, clamped_backward_passes = 7.5;
+// A bias added to each expert's rows, times their probabilities: passes over rows, with probabilities in fp32 and in
+// 16 bits; operators of an expert.
+constexpr double wide_bias_passes = 14, bias_passes = 6, wide_bias_backward_passes = 20, bias_backward_passes = 8;
+constexpr std::int64_t bias_operators = 2, bias_backward_operators = 6;
+constexpr double scale_bytes = 1.0 / 16;  // mxfp8's, read and written, of an operand in fp8: brought into the products' order
+constexpr std::int64_t fused_rows = 256;  // of an expert come in multiples of this, for fused products
+
+OpId run_pass(EagerSession& session, Kernel kernel, const RowPass& pass) {
+  kernel.cost.access = MemoryAccess::rows;
+  kernel.cost.launches = pass.launches;
+  kernel.host = pass.host;
+  return session.kernel(kernel);
+}
+
+Bytes times(double factor, Bytes bytes) {
+  return Bytes(std::llround(factor * static_cast<double>(bytes.count())));
+}
+
+RowPass with_operators(RowPass pass, double operators) {
+  pass.host.operators += operators;
+  pass.launches += std::llround(operators);
+  return pass;
+}
 
 }  // namespace
 
@@ -62,13 +107,17 @@ Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows, bool comb
                             : load_         ? std::max(whole, rows_.fullest * model_.hidden)
                                             : whole;
   const Bytes bytes(each * size_of(rows.type()));
-  Tensor out = communication.exchange_tokens(name + ".exchanged", rows, route, bytes, elements, TensorRole::activation);
+  const bool is_hybrid = route.dispatcher == ExpertDispatcher::hybridep;
+  const HostWork call = !options_.merged_experts ? HostWork{} : is_hybrid ? hybrid_exchange : nccl_exchange;
+  const HostWork call_back = is_hybrid && combines ? nccl_exchange : call;
+  Tensor out =
+      communication.exchange_tokens(name + ".exchanged", rows, route, bytes, elements, TensorRole::activation, call);
   route.combines = !combines;
   return context_.autograd.record(
       std::move(out), {rows}, false,
-      [&communication, name, route, bytes, count = rows.elements()](const Tensor& gradient) {
-        return std::vector<Tensor>{
-            communication.exchange_tokens(name + ".grad", gradient, route, bytes, count, TensorRole::temporary)};
+      [&communication, name, route, bytes, call_back, count = rows.elements()](const Tensor& gradient) {
+        return std::vector<Tensor>{communication.exchange_tokens(name + ".grad", gradient, route, bytes, count,
+                                                                 TensorRole::temporary, call_back)};
       });
 }
 
@@ -111,21 +160,54 @@ std::int64_t MoeBlock::copies_of(std::int64_t elements) const {
   return std::llround(static_cast<double>(elements / model_.hidden) * ranks) * model_.hidden;
 }
 
-// Transformer Engine launches a product per expert from one operator, unless the GPU reads the shapes itself.
-void MoeBlock::launch_each(std::int64_t experts) {
-  EagerSession& session = context_.session;
-  if (!options_.merged_experts || options_.fused_experts || session.is_captured() || experts < 2) return;
-  session.host_work("launch_experts", expert_launch_time * (experts - 1), {}, {});
+// Transformer Engine launches a kernel per expert from one operator, unless the GPU reads the shapes itself.
+HostWork MoeBlock::each_expert(double calls, std::int64_t experts) const {
+  HostWork host{.calls = calls};
+  if (options_.merged_experts && !options_.fused_experts) host.experts = experts;
+  return host;
+}
+
+// Casts of experts' rows: one by one, but with delayed scaling, which has all scales beforehand.
+const RowPass* MoeBlock::quantising(std::int64_t experts) {
+  if (!options_.merged_experts) return nullptr;
+  const bool is_one = options_.fused_experts || options_.recipe == Fp8Recipe::delayed;
+  cast_ = is_one ? one_pass : RowPass{{.calls = 0, .experts = experts}, experts};
+  return &cast_;
 }
 
 void MoeBlock::wait_for_counts(OpId counted) {
   if (options_.waits_for_counts) context_.session.host_wait({counted});
 }
 
+// Rows to rows, by one operator each way.
+Tensor MoeBlock::pass_rows(const std::string& name, std::string_view kernel, const Tensor& rows, const RowPass& there,
+                           const RowPass& back) {
+  EagerSession& session = context_.session;
+  Tensor out = session.empty(name, rows.type(), rows.elements(), TensorRole::activation);
+  run_pass(session, {.name = kernel, .reads = {rows}, .writes = {out}}, there);
+  return context_.autograd.record(
+      std::move(out), {rows}, false, [&session, name, kernel = std::string(kernel), back](const Tensor& gradient) {
+        Tensor turned = session.empty(name + ".in.grad", gradient.type(), gradient.elements(), TensorRole::temporary);
+        run_pass(session, {.name = kernel, .reads = {gradient}, .writes = {turned}}, back);
+        return std::vector<Tensor>{std::move(turned)};
+      });
+}
+
+// Products in fp8 want rows in multiples of 16 or 32; Hybrid-EP's permutation sees to that.
+bool MoeBlock::pads(const std::string& name) const {
+  return weight_(name + ".gate_up").in_fp8 && options_.dispatcher != ExpertDispatcher::hybridep;
+}
+
 // Rows that came from several ranks, by local expert, or back in the order of the ranks.
 Tensor MoeBlock::sort(const std::string& name, const Tensor& rows) {
   const std::int64_t sources = expert_ranks() * (gathers() ? context_.ops.tensor_ranks() : 1);
   if (sources == 1 || expert_ranks() == model_.experts.count || permutes_late()) return rows;
+  if (options_.merged_experts) {
+    const auto chunks = static_cast<double>(sources * (model_.experts.count / expert_ranks()));
+    const double operators = options_.fused_permute ? 0 : chunk_operators * chunks;
+    return pass_rows(name + ".sorted", "sort_chunks", rows, with_operators(two_passes, operators),
+                     with_operators(one_pass, operators));
+  }
   EagerSession& session = context_.session;
   Tensor out = session.empty(name + ".sorted", rows.type(), rows.elements(), TensorRole::activation);
   session.kernel({.name = "sort_chunks", .reads = {rows}, .writes = {out}});
@@ -153,17 +235,23 @@ Tensor MoeBlock::unpermute(const std::string& name, const Tensor& rows, const Ro
 }
 
 void MoeBlock::grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops,
-                               std::vector<Tensor> reads, const Tensor& write) {
+                               std::vector<Tensor> reads, const Tensor& write, const HostWork& host) {
   const KernelCost cost{.kind = KernelClass::gemm,
                         .type = has_own_type(reads[0].type()) ? reads[0].type() : options_.product,
                         .gemm = shape,
                         .flops = Flops(flops),
+                        .launches = std::max<std::int64_t>(1, host.experts),
                         .is_cast_before = true,
                         .scaling = context_.ops.scaling(),
                         .accumulates = reads.back().id() == write.id() && write.type() == DataType::fp32,
-                        .one_by_one = context_.ops.workspaces() != nullptr};
-  launch_each(shape.batch);
-  context_.session.kernel({.name = kernel, .reads = std::move(reads), .writes = {write}, .cost = cost});
+                        .one_by_one = context_.ops.workspaces() != nullptr && !options_.fused_experts};
+  if (reads[0].type() == DataType::fp8 && options_.recipe == Fp8Recipe::mxfp8 && !options_.fused_experts)
+    run_pass(context_.session,
+             {.name = "swizzle_scales",
+              .reads = {reads[0], reads[1]},
+              .bytes = times(scale_bytes, reads[0].bytes() + reads[1].bytes())},
+             {{.calls = 0}, 2});
+  context_.session.kernel({.name = kernel, .reads = std::move(reads), .writes = {write}, .cost = cost, .host = host});
 }
 
 // Narrow, or fp32 of adapters beside 16 bits.
@@ -184,39 +272,82 @@ Tensor MoeBlock::add_expert_bias(const Tensor& rows, TrainedParameter& bias) {
   });
 }
 
+// Of Transformer Engine's products: an epilogue of the first, and of its weight's gradient. Behind the second it is
+// added expert by expert, times the probability of each row (megatron/core/transformer/moe/experts.py, _apply_bias),
+// unless one kernel does it all.
+Tensor MoeBlock::add_engine_bias(const Tensor& rows, TrainedParameter& bias, bool is_last) {
+  EagerSession& session = context_.session;
+  const bool is_added = is_last && !options_.fused_experts;
+  const bool is_wide = permutes_late() || model_.experts.selection_bias;
+  const std::int64_t experts = bias.shape.experts;
+  const auto pass = [experts](std::int64_t each) {
+    return RowPass{{.calls = 0, .operators = static_cast<double>(each * experts + 2)}, each * experts + 2};
+  };
+  if (is_added)
+    run_pass(session,
+             {.name = "add_weighted_bias",
+              .reads = {rows, bias.value},
+              .writes = {rows},
+              .bytes = times(is_wide ? wide_bias_passes : bias_passes, rows.bytes())},
+             pass(bias_operators));
+  return context_.autograd.record(
+      rows, {rows}, bias.trains, [this, &session, &bias, pass, is_added, is_wide](const Tensor& gradient) {
+        Tensor sum;
+        if (bias.trains)
+          sum = session.empty(bias.shape.name + ".grad", gradient.type(), bias.shape.elements(), TensorRole::gradient);
+        if (is_added)
+          run_pass(session,
+                   {.name = "add_weighted_bias_backward",
+                    .reads = {gradient},
+                    .writes = sum ? std::vector<Tensor>{sum} : std::vector<Tensor>{},
+                    .bytes = times(is_wide ? wide_bias_backward_passes : bias_backward_passes, gradient.bytes())},
+                   pass(bias_backward_operators));
+        if (sum) context_.ops.accumulate(bias, std::move(sum));
+        return std::vector<Tensor>{gradient};
+      });
+}
+
 // rows [t k, in] times the matrix [out, in] of each row's expert.
-// `keeps_input`: as EagerOps::Linear's.
-Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight,
-                                bool keeps_input) {
+// `keeps_input`: as EagerOps::Linear's. `is_last`: of a block's two; the first one's gradient comes out of the second's
+// product as it is wanted where these are fused.
+Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight, bool keeps_input,
+                                bool is_last) {
   const std::int64_t groups = weight.shape.experts, inputs = weight.shape.columns;
   const std::int64_t outputs = weight.shape.rows / groups, count = rows.elements() / inputs;
   EagerSession& session = context_.session;
   // Of the fullest rank.
   const std::int64_t timed = std::llround(static_cast<double>(count) * session.crowding()),
-                     each = std::max<std::int64_t>(1, (timed + groups - 1) / groups),
+                     even = std::max<std::int64_t>(1, (timed + groups - 1) / groups),
+                     each = options_.fused_experts ? (even + fused_rows - 1) / fused_rows * fused_rows : even,
                      flops = 2 * timed * inputs * outputs;
   EagerOps& ops = context_.ops;
   const bool in_fp8 = weight.in_fp8;
   EagerOps::Narrowed operand{.rows = rows, .columns = rows};
+  std::optional<RowPassScope> cast(std::in_place, session, quantising(groups));
   if (in_fp8 && (keeps_input || options_.recipe == Fp8Recipe::rowwise))
     operand.rows = ops.narrow_rows(name + ".in", rows, TensorRole::temporary);
   else if (in_fp8)
     operand = ops.narrow(name + ".in", rows, TensorRole::activation, nullptr);
+  cast.reset();
   if (!weight.trains) operand.columns = {};
   Tensor out = session.empty(name + ".out", rows.type(), count * outputs, TensorRole::activation);
   if (ops.workspaces() != nullptr) ops.workspaces()->use_grouped();
   grouped_product("grouped_gemm", {.m = each, .n = outputs, .k = inputs, .batch = groups}, flops,
                   {operand.rows, in_fp8 ? ops.narrow_weight(weight, false) : ops.weight_operand(weight, rows.type())},
-                  out);
+                  out, each_expert(1, groups));
   operand.rows = {};
   out = context_.autograd.record(
       std::move(out), {rows}, weight.trains,
-      [this, name, kept = operand.columns, count, each, groups, inputs, outputs, flops, in_fp8,
+      [this, name, kept = operand.columns, count, each, groups, inputs, outputs, flops, in_fp8, is_last,
        is_wanted = rows.node() != 0, &weight](const Tensor& gradient) {
         EagerSession& session_now = context_.session;
         EagerOps& now = context_.ops;
         EagerOps::Narrowed incoming{.rows = gradient, .columns = gradient};
-        if (in_fp8) incoming = now.narrow(name + ".out.grad", gradient, TensorRole::temporary, nullptr);
+        if (in_fp8) {
+          const RowPassScope casting(session_now, quantising(groups));
+          const FusedScope fused(session_now, options_.fused_experts && !is_last);
+          incoming = now.narrow(name + ".out.grad", gradient, TensorRole::temporary, nullptr);
+        }
         const DataType type = gradient.type();
         Tensor back;
         if (is_wanted) {
@@ -224,29 +355,37 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
           grouped_product("grouped_gemm_dgrad",
                           {.m = each, .n = inputs, .k = outputs, .batch = groups, .layout = GemmLayout::nn}, flops,
                           {incoming.rows, in_fp8 ? now.narrow_weight(weight, true) : now.weight_operand(weight, type)},
-                          back);
+                          back, each_expert(1, groups));
         }
         if (!weight.trains) return std::vector<Tensor>{std::move(back)};
         const GemmShape shape{.m = outputs, .n = inputs, .k = each, .batch = groups, .layout = GemmLayout::nt};
-        context_.autograd.weight_work([this, name, shape, flops, kept, casts = in_fp8 && !is_narrow(kept.type()),
+        context_.autograd.weight_work([this, name, shape, flops, groups, kept,
+                                       casts = in_fp8 && !is_narrow(kept.type()),
                                        columns = std::move(incoming.columns), &weight] {
-          const Tensor input = casts ? context_.ops.narrow_columns(name + ".in.again", kept) : kept;
+          Tensor input = kept;
+          if (casts) {
+            const RowPassScope casting(context_.session, quantising(groups));
+            input = context_.ops.narrow_columns(name + ".in.again", kept);
+          }
+          HostWork host = options_.merged_experts ? each_expert(further_product, groups) : HostWork{};
+          if (options_.merged_experts) host.operators = static_cast<double>(groups);  // hooks of the reducer
           if (options_.fused_accumulation) {
             grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {columns, input, weight.gradient},
-                            weight.gradient);
+                            weight.gradient, host);
             context_.autograd.accumulate(weight, {});
             if (context_.ops.workspaces() != nullptr) context_.ops.workspaces()->use_dummy(weight);
           } else {
             const DataType product = is_narrow(columns.type()) ? options_.type : columns.type();
             Tensor sum = context_.session.empty(weight.shape.name + ".grad", product, weight.shape.elements(),
                                                 TensorRole::gradient);
-            grouped_product("grouped_gemm_wgrad", shape, flops, {columns, input}, sum);
+            grouped_product("grouped_gemm_wgrad", shape, flops, {columns, input}, sum, host);
             context_.ops.accumulate(weight, std::move(sum));
           }
         });
         return std::vector<Tensor>{std::move(back)};
       });
-  if (TrainedParameter* bias = bias_(name)) out = add_expert_bias(out, *bias);
+  if (TrainedParameter* bias = bias_(name))
+    out = options_.merged_experts ? add_engine_bias(out, *bias, is_last) : add_expert_bias(out, *bias);
   if (weight.adapter_a == nullptr) return out;
   const Tensor low = grouped_linear(name + ".lora_a", ops.adapter_input(name, rows, weight), *weight.adapter_a);
   return ops.add_adapter(name, out, grouped_linear(name + ".lora_b", low, *weight.adapter_b));
@@ -306,33 +445,50 @@ MoeBlock::EngineRouting MoeBlock::engine_route(const std::string& name, const Te
   const auto make = [&](const char* part, DataType type, std::int64_t elements, TensorRole role) {
     return session.empty(name + part, type, elements, role);
   };
-  const CapturedScope scope(session, options_.captures_router);
+  const bool fused = options_.fused_router;
+  const auto grouped = [this](RowPass pass) {
+    return model_.experts.groups > 0 ? with_operators(pass, static_cast<double>(group_launches)) : pass;
+  };
+  std::optional<CapturedScope> scope(std::in_place, session, options_.captures_router);
   const Tensor logits = context_.ops.linear({name, &weight_(name), bias_(name)}, x);
   const Tensor softmax = make(".softmax", DataType::fp32, cells, TensorRole::activation);
   const Tensor narrow = make(".scores", logits.type(), cells, TensorRole::temporary);
   const Tensor best = make(".best", logits.type(), chosen, TensorRole::temporary);
   const Tensor indices = make(".indices", DataType::int64, chosen, TensorRole::activation);
-  session.kernel({.name = "router_softmax_topk", .reads = {logits}, .writes = {softmax, narrow, best, indices}});
+  run_pass(session, {.name = "router_softmax_topk", .reads = {logits}, .writes = {softmax, narrow, best, indices}},
+           fused ? fused_scores : grouped(plain_scores));
   const Tensor scattered = make(".scattered", logits.type(), cells, TensorRole::temporary);
   const Tensor map = make(".map", DataType::byte, cells, TensorRole::activation);
   Tensor probabilities = make(".probabilities", logits.type(), cells, TensorRole::activation);
-  session.kernel({.name = "router_map", .reads = {best, indices}, .writes = {scattered, map, probabilities}});
+  run_pass(session, {.name = "router_map", .reads = {best, indices}, .writes = {scattered, map, probabilities}},
+           fused ? fused_map : plain_map);
   const Tensor auxiliary = make(".auxiliary", DataType::fp32, cells, TensorRole::activation);
-  session.kernel({.name = "router_auxiliary_loss", .reads = {logits, map}, .writes = {auxiliary}});
+  run_pass(session, {.name = "router_auxiliary_loss", .reads = {logits, map}, .writes = {auxiliary}},
+           fused ? fused_loss : plain_loss);
   const DataType type = logits.type();
   probabilities = context_.autograd.record(
       std::move(probabilities), {logits}, false,
-      [&session, name, type, softmax, indices, map, auxiliary](const Tensor& gradient) {
+      [&session, name, type, softmax, indices, map, auxiliary, fused](const Tensor& gradient) {
         Tensor result = session.empty(name + ".logits.grad", type, softmax.elements(), TensorRole::temporary);
-        session.kernel({.name = "router_softmax_topk_backward",
-                        .reads = {gradient, softmax, indices, map, auxiliary},
-                        .writes = {result}});
+        run_pass(session,
+                 {.name = "router_softmax_topk_backward",
+                  .reads = {gradient, softmax, indices, map, auxiliary},
+                  .writes = {result}},
+                 fused ? fused_scores_backward : plain_scores_backward);
         return std::vector<Tensor>{std::move(result)};
       });
   const Tensor rows = make(".row_ids", DataType::byte, 4 * tokens * (2 * experts + 1), TensorRole::activation);
-  const OpId counted = session.kernel({.name = "row_id_map", .reads = {map}, .writes = {rows}});
-  wait_for_counts(counted);
-  return {.probabilities = std::move(probabilities), .rows = rows};
+  scope.emplace(session, captures_permutation());
+  const bool exchanges = permutes_late(), is_hybrid = options_.dispatcher == ExpertDispatcher::hybridep;
+  const OpId counted = run_pass(
+      session,
+      {.name = "row_id_map",
+       .reads = {map},
+       .writes = {rows},
+       .bytes = Bytes(exchanges && is_hybrid ? 2 * cells * expert_ranks() : 2 * cells)},
+      !exchanges ? counts : is_hybrid ? gathered_map : deep_layout);
+  if (exchanges) wait_for_counts(counted);
+  return {.probabilities = std::move(probabilities), .rows = rows, .counted = counted};
 }
 
 // Rows of tokens in the order of their experts; each with its probability, which takes part in the experts' activation.
@@ -342,36 +498,58 @@ Tensor MoeBlock::engine_permute(const std::string& name, const Tensor& x, const 
   const std::int64_t elements = x.elements(), cells = routing.probabilities.elements();
   Tensor out = session.empty(name + ".permuted", x.type(), rows * model_.hidden, TensorRole::activation);
   probabilities = session.empty(name + ".probabilities", x.type(), rows, TensorRole::activation);
-  session.kernel(
-      {.name = "permute_tokens", .reads = {x, routing.rows, routing.probabilities}, .writes = {out, probabilities}});
+  const bool is_hybrid = options_.dispatcher == ExpertDispatcher::hybridep;
+  const double operators = options_.fused_permute || permutes_late() ? 0 : plain_permutation;
+  const CapturedScope scope(session, captures_permutation());
+  const OpId permuted = run_pass(
+      session,
+      {.name = "permute_tokens", .reads = {x, routing.rows, routing.probabilities}, .writes = {out, probabilities}},
+      !permutes_late() ? with_operators(permutation, operators) : is_hybrid ? hybrid_permutation : deep_permutation);
+  // Copies to the host go behind what a graph has.
+  if (!permutes_late()) wait_for_counts(captures_permutation() ? permuted : routing.counted);
   // The activation's node puts the gradient of the probabilities here.
   const auto slot = std::make_shared<Tensor>();
   slots_[name] = slot;
   return context_.autograd.record(
       std::move(out), {x, routing.probabilities}, false,
-      [&session, name, elements, cells, rows_of = routing.rows, slot](const Tensor& gradient) {
+      [&session, name, elements, cells, rows_of = routing.rows, slot, operators](const Tensor& gradient) {
         Tensor tokens = session.empty(name + ".in.grad", gradient.type(), elements, TensorRole::temporary);
         Tensor spread = session.empty(name + ".probabilities.grad", gradient.type(), cells, TensorRole::temporary);
         std::vector<Tensor> reads = {gradient, rows_of};
         if (*slot) reads.push_back(*slot);
-        session.kernel({.name = "permute_tokens_backward", .reads = std::move(reads), .writes = {tokens, spread}});
+        run_pass(session, {.name = "permute_tokens_backward", .reads = std::move(reads), .writes = {tokens, spread}},
+                 with_operators(permutation_backward, operators));
         *slot = {};
         return std::vector<Tensor>{std::move(tokens), std::move(spread)};
       });
+}
+
+// Clamped gates: an offset is made on the host and copied, for which that waits until the stream has done all.
+void MoeBlock::activate(const Tensor& gates, const Tensor& probabilities, const Tensor& out) {
+  EagerSession& session = context_.session;
+  const FusedScope scope(session, options_.fused_experts);
+  Kernel kernel{.name = "weighted_swiglu", .reads = {gates, probabilities}, .writes = {out}};
+  if (is_clamped()) {
+    kernel.bytes = times(clamped_passes, gates.bytes());
+    if (!options_.fused_experts && !session.is_captured()) session.host_wait({session.last_kernel()});
+  }
+  run_pass(session, std::move(kernel), is_clamped() ? clamped : activation);
 }
 
 // silu(gate) * up * probability of the row; saves the first two and the last.
 Tensor MoeBlock::weighted_swiglu(const std::string& name, const Tensor& x, const Tensor& probabilities) {
   EagerSession& session = context_.session;
   Tensor out = session.empty(name + ".weighted", x.type(), x.elements() / 2, TensorRole::activation);
-  session.kernel({.name = "weighted_swiglu", .reads = {x, probabilities}, .writes = {out}});
+  activate(x, probabilities, out);
   return context_.autograd.record(
-      std::move(out), {x}, false, [&session, name, x, probabilities, slot = slots_[name]](const Tensor& gradient) {
+      std::move(out), {x}, false, [this, &session, name, x, probabilities, slot = slots_[name]](const Tensor& gradient) {
         Tensor back = session.empty(name + ".weighted.in.grad", x.type(), x.elements(), TensorRole::temporary);
         *slot = session.empty(name + ".row_probabilities.grad", probabilities.type(), probabilities.elements(),
                               TensorRole::temporary);
-        session.kernel(
-            {.name = "weighted_swiglu_backward", .reads = {gradient, x, probabilities}, .writes = {back, *slot}});
+        const FusedScope scope(session, options_.fused_experts);
+        Kernel kernel{.name = "weighted_swiglu_backward", .reads = {gradient, x, probabilities}, .writes = {back, *slot}};
+        if (is_clamped()) kernel.bytes = times(clamped_backward_passes, x.bytes());
+        run_pass(session, std::move(kernel), is_clamped() ? clamped_backward : activation_backward);
         return std::vector<Tensor>{std::move(back)};
       });
 }
@@ -384,11 +562,11 @@ Tensor MoeBlock::without_activation(const std::string& name, const Tensor& inner
   EagerSession& session = context_.session;
   session.discard(inner);
   return context_.autograd.record(
-      result, {result}, false, [&session, name, inner, gates, weights](const Tensor& gradient) {
+      result, {result}, false, [this, &session, name, inner, gates, weights](const Tensor& gradient) {
         const Phase outer = session.phase();
         session.set_phase(Phase::recompute);
         session.restore(inner, name + ".weighted");
-        session.kernel({.name = "weighted_swiglu", .reads = {gates, weights}, .writes = {inner}});
+        activate(gates, weights, inner);
         session.set_phase(outer);
         return std::vector<Tensor>{gradient};
       });
@@ -398,12 +576,17 @@ Tensor MoeBlock::engine_unpermute(const std::string& name, const Tensor& rows, c
                                   std::int64_t elements) {
   EagerSession& session = context_.session;
   Tensor out = session.empty(name + ".out", rows.type(), elements, TensorRole::activation);
-  session.kernel({.name = "unpermute_tokens", .reads = {rows, routing.rows}, .writes = {out}});
+  const double operators = options_.fused_permute || permutes_late() ? 0 : plain_permutation;
+  run_pass(session, {.name = "unpermute_tokens", .reads = {rows, routing.rows}, .writes = {out}},
+           with_operators(one_pass, operators));
+  const bool is_hybrid = permutes_late() && options_.dispatcher == ExpertDispatcher::hybridep;
+  const RowPass pass_back = is_hybrid ? hybrid_permutation : with_operators(one_pass, operators);
   return context_.autograd.record(
       std::move(out), {rows}, false,
-      [&session, name, count = rows.elements(), rows_of = routing.rows](const Tensor& gradient) {
+      [&session, name, count = rows.elements(), rows_of = routing.rows, pass_back](const Tensor& gradient) {
         Tensor back = session.empty(name + ".rows.grad", gradient.type(), count, TensorRole::temporary);
-        session.kernel({.name = "unpermute_tokens_backward", .reads = {gradient, rows_of}, .writes = {back}});
+        run_pass(session, {.name = "unpermute_tokens_backward", .reads = {gradient, rows_of}, .writes = {back}},
+                 pass_back);
         return std::vector<Tensor>{std::move(back)};
       });
 }
@@ -416,7 +599,7 @@ Tensor MoeBlock::engine_experts(const std::string& name, Tensor rows, const Tens
   const Tensor inner = weighted_swiglu(name, gates_, weights);
   const bool keeps_input = options_.recomputes_expert_activation;
   return without_activation(name, inner, weights,
-                            grouped_linear(name + ".down", inner, weight_(name + ".down"), keeps_input));
+                            grouped_linear(name + ".down", inner, weight_(name + ".down"), keeps_input, true));
 }
 
 // Results to the ranks of their tokens, and each token's sum.
@@ -432,16 +615,37 @@ Tensor MoeBlock::engine_combine(const std::string& name, const Tensor& results, 
   return exchange(name, sums, true, elements);
 }
 
+Tensor MoeBlock::engine_shared(const std::string& prefix, const Tensor& x) {
+  if (model_.experts.shared_width == 0) return {};
+  const CapturedScope scope(context_.session, options_.captures_router && !options_.overlaps_shared_experts);
+  const auto run = [this, prefix](const std::vector<Tensor>& again) { return shared(prefix, again.front()); };
+  return options_.recomputes_shared_experts ? context_.autograd.checkpoint({x}, run, true) : run({x});
+}
+
+// DeepEP: indices that arrived, to a map of rows; boolean indexing makes the host wait, before and behind.
+void MoeBlock::map_arrived(const Tensor& sent) {
+  if (options_.dispatcher != ExpertDispatcher::deepep) return;
+  wait_for_counts(context_.session.last_collective(to_string(CommGroup::expert)));
+  const double cells = static_cast<double>(sent.elements() / model_.hidden) *
+                       static_cast<double>(model_.experts.count / expert_ranks());
+  wait_for_counts(run_pass(context_.session,
+                           {.name = "map_arrived_rows", .reads = {sent}, .bytes = Bytes(std::llround(map_bytes * cells))},
+                           deep_map));
+}
+
 // Names keep the rows as permuted, as they came and as they go back until the block's result is there.
 Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   EagerOps& ops = context_.ops;
   const std::string name = prefix + "mlp.experts";
+  Tensor shared_result;
+  if (!options_.overlaps_shared_experts) shared_result = engine_shared(prefix, x);
   const EngineRouting routing = engine_route(prefix + "mlp.router", x);
   Tensor probabilities;
   Tensor entered = gathers() || is_apart() ? x : ops.enter_tensor_region(name, x, TensorRole::activation);
   const std::int64_t elements = entered.elements(), own = sent_by(elements),
                      rows = (permutes_late() ? arriving(own) : own) / model_.hidden;
   Tensor sent = permutes_late() ? exchange(name, entered, false, loaded(copies_of(elements))) : Tensor();
+  if (sent) map_arrived(sent);
   std::optional<CrowdedScope> crowd;
   if (permutes_late()) crowd.emplace(context_.session, crowding());
   const Tensor permuted = engine_permute(name, sent ? sent : entered, routing, rows, probabilities);
@@ -451,12 +655,9 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   const Tensor with =
       expert_ranks() == 1 || permutes_late()
           ? probabilities
-          : context_.communication->all_to_all(CommGroup::expert, name + ".with", probabilities, TensorRole::temporary);
-  Tensor shared_result;
-  if (model_.experts.shared_width > 0) {
-    const auto run = [this, prefix](const std::vector<Tensor>& again) { return shared(prefix, again.front()); };
-    shared_result = options_.recomputes_shared_experts ? context_.autograd.checkpoint({x}, run, true) : run({x});
-  }
+          : context_.communication->all_to_all(CommGroup::expert, name + ".with", probabilities, TensorRole::temporary,
+                                               nccl_exchange);
+  if (options_.overlaps_shared_experts) shared_result = engine_shared(prefix, x);
   const Tensor whole = gathers() ? ops.enter_tensor_region(name, arrived, TensorRole::activation) : arrived;
   crowd.emplace(context_.session, crowding());
   Tensor sorted = sort(name, whole);
@@ -464,9 +665,11 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   if (!permutes_late()) {
     weights = context_.session.empty(name + ".row_probabilities", x.type(), sorted.elements() / model_.hidden,
                                      TensorRole::activation);
-    context_.session.kernel({.name = "sort_chunks", .reads = {with}, .writes = {weights}});
+    run_pass(context_.session, {.name = "sort_chunks", .reads = {with}, .writes = {weights}}, fused_map);
   }
+  if (pads(name)) sorted = pass_rows(name + ".padded", "pad_rows", sorted, padding, one_pass);
   Tensor results = engine_experts(name, std::exchange(sorted, {}), weights);
+  if (pads(name)) results = pass_rows(name + ".unpadded", "unpad_rows", results, one_pass, padding);
   const Tensor unsorted = sort(name + ".down", results);
   crowd.reset();
   results = {};

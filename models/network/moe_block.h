@@ -78,22 +78,27 @@ class MoeBlock {
   void draw_rows(const Tensor& x);
   [[nodiscard]] std::int64_t copies_of(std::int64_t elements) const;
   void wait_for_counts(OpId counted);
-  void launch_each(std::int64_t experts);
+  [[nodiscard]] HostWork each_expert(double calls, std::int64_t experts) const;
+  [[nodiscard]] const RowPass* quantising(std::int64_t experts);
+  Tensor pass_rows(const std::string& name, std::string_view kernel, const Tensor& rows, const RowPass& there,
+                   const RowPass& back);
+  [[nodiscard]] bool pads(const std::string& name) const;
   Tensor sort(const std::string& name, const Tensor& rows);
   Tensor unpermute(const std::string& name, const Tensor& rows, const Routing& routing, std::int64_t elements);
   Tensor grouped_linear(const std::string& name, const Tensor& rows) {
     return grouped_linear(name, rows, weight_(name));
   }
   Tensor grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight,
-                        bool keeps_input = false);
+                        bool keeps_input = false, bool is_last = false);
   Tensor add_expert_bias(const Tensor& rows, TrainedParameter& bias);
+  Tensor add_engine_bias(const Tensor& rows, TrainedParameter& bias, bool is_last);
   Tensor take_rows(const std::string& name, const Tensor& x, const Routing& routing, std::int64_t elements);
   Tensor add_weighted(const std::string& name, const Tensor& sum, const Tensor& rows, const Routing& routing);
   Tensor add_bias_of(const std::string& name, std::int64_t expert, const Tensor& rows, TrainedParameter& bias);
   Tensor expert_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight, std::int64_t expert,
                        const std::shared_ptr<Tensor>& sum);
   void grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops, std::vector<Tensor> reads,
-                       const Tensor& write);
+                       const Tensor& write, const HostWork& host = {});
   [[nodiscard]] bool has_own_type(DataType type) const;
   Tensor shared(const std::string& prefix, const Tensor& x);
   [[nodiscard]] EagerOps::Pointwise function() const;
@@ -101,6 +106,7 @@ class MoeBlock {
   struct EngineRouting {
     Tensor probabilities;  // [t, E]
     Tensor rows;           // where each token's rows go
+    OpId counted = OpId::none;
   };
   Tensor engine_run(const std::string& prefix, const Tensor& x);
   EngineRouting engine_route(const std::string& name, const Tensor& x);
@@ -109,10 +115,15 @@ class MoeBlock {
   Tensor engine_experts(const std::string& name, Tensor rows, const Tensor& weights);
   Tensor engine_combine(const std::string& name, const Tensor& results, const EngineRouting& routing,
                         std::int64_t elements);
+  void activate(const Tensor& gates, const Tensor& probabilities, const Tensor& out);
+  Tensor engine_shared(const std::string& prefix, const Tensor& x);
+  void map_arrived(const Tensor& sent);
   Tensor weighted_swiglu(const std::string& name, const Tensor& x, const Tensor& probabilities);
   Tensor without_activation(const std::string& name, const Tensor& inner, const Tensor& weights, const Tensor& result);
   Tensor engine_unpermute(const std::string& name, const Tensor& rows, const EngineRouting& routing,
                           std::int64_t elements);
+  [[nodiscard]] bool is_clamped() const { return model_.experts.bias; }  // GPT-OSS, which has both
+  [[nodiscard]] bool captures_permutation() const { return options_.captures_preprocess && !permutes_late(); }
   // Sequence parallel: rows of the tensor group's parts come together for the products.
   [[nodiscard]] bool gathers() const {
     return options_.sequence_parallel && context_.ops.tensor_ranks() > 1 && !options_.whole_experts;
@@ -135,6 +146,7 @@ class MoeBlock {
   std::optional<ExpertLoad> load_;
   ExpertRows rows_;  // with load_, of the block at hand
   std::int64_t pass_ = 0, mean_rows_ = 1;
+  RowPass cast_;  // of the operand at hand
   Tensor gates_;                                          // gate and up of the rows at hand
   std::map<std::string, std::shared_ptr<Tensor>> sums_;   // of a loop's experts: gradients of each matrix
   std::map<std::string, std::shared_ptr<Tensor>> slots_;  // of the block at hand: its probabilities' gradient

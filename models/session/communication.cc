@@ -84,7 +84,8 @@ std::string_view Communication::lane(CommGroup group) const {
 }
 
 void Communication::run(CommGroup group, std::string_view name, NetworkCollective kind, Bytes whole,
-                        std::vector<Tensor> reads, std::vector<Tensor> writes, std::int64_t pieces) {
+                        std::vector<Tensor> reads, std::vector<Tensor> writes, std::int64_t pieces,
+                        const HostWork& host) {
   const GroupShape members = shape(group);
   Picos time = timer_(kind, whole / pieces, members) * pieces;
   if (exposed_) time = std::exchange(exposed_, nullptr)(time);
@@ -99,7 +100,8 @@ void Communication::run(CommGroup group, std::string_view name, NetworkCollectiv
                        .time = time,
                        .reads = std::move(reads),
                        .writes = std::move(writes),
-                       .after_kernels = after_kernels_});
+                       .after_kernels = after_kernels_,
+                       .host = host});
 }
 
 void Communication::all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place) {
@@ -128,15 +130,16 @@ Tensor Communication::reduce_scatter(CommGroup group, const std::string& name, c
   return part;
 }
 
-Tensor Communication::all_to_all(CommGroup group, const std::string& name, const Tensor& x, TensorRole role) {
+Tensor Communication::all_to_all(CommGroup group, const std::string& name, const Tensor& x, TensorRole role,
+                                 const HostWork& host) {
   if (shape(group).ranks == 1) return x;
   Tensor result = session_.empty(name, x.type(), x.elements(), role);
-  run(group, "all_to_all", NetworkCollective::all_to_all, x.bytes(), {x}, {result});
+  run(group, "all_to_all", NetworkCollective::all_to_all, x.bytes(), {x}, {result}, 1, host);
   return result;
 }
 
 Tensor Communication::exchange_tokens(const std::string& name, const Tensor& x, const TokenRoute& route, Bytes rows,
-                                      std::int64_t elements, TensorRole role) {
+                                      std::int64_t elements, TensorRole role, const HostWork& host) {
   GroupShape members = shape(CommGroup::expert);
   members.tokens = route;
   Tensor result = session_.empty(name, x.type(), elements, role);
@@ -151,7 +154,8 @@ Tensor Communication::exchange_tokens(const std::string& name, const Tensor& x, 
                        .time = from_seconds(to_seconds(whole) * (1 - hidden_exchange_)),
                        .reads = {x},
                        .writes = {result},
-                       .after_kernels = after_kernels_});
+                       .after_kernels = after_kernels_,
+                       .host = host});
   return result;
 }
 

@@ -50,7 +50,8 @@ class Communication {
   void all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place, Bytes whole);  // a part of them
   [[nodiscard]] Tensor all_gather(CommGroup group, const std::string& name, const Tensor& x, TensorRole role);
   [[nodiscard]] Tensor reduce_scatter(CommGroup group, const std::string& name, const Tensor& x, TensorRole role);
-  [[nodiscard]] Tensor all_to_all(CommGroup group, const std::string& name, const Tensor& x, TensorRole role);
+  [[nodiscard]] Tensor all_to_all(CommGroup group, const std::string& name, const Tensor& x, TensorRole role,
+                                  const HostWork& host = {});
   // Over tensors given; `whole`: bytes of the buffer that each rank starts from or ends up with.
   // `pieces`: as so many collectives of equal size, one behind the other.
   void gather_into(CommGroup group, std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes,
@@ -60,7 +61,7 @@ class Communication {
   // Tokens to the ranks of their experts, or results back. `rows`: bytes of a row for each expert of each token of this
   // rank; the result has so many elements.
   [[nodiscard]] Tensor exchange_tokens(const std::string& name, const Tensor& x, const TokenRoute& route, Bytes rows,
-                                       std::int64_t elements, TensorRole role);
+                                       std::int64_t elements, TensorRole role, const HostWork& host = {});
   // Share of that which other work hides, 0 .. 1; 0 unless called.
   void hide_exchanges(double share) { hidden_exchange_ = share; }
   // The next collective is cut up beside a product, which leaves so much of its time to be seen. For groups of several.
@@ -79,7 +80,7 @@ class Communication {
  private:
   [[nodiscard]] std::string_view lane(CommGroup group) const;
   void run(CommGroup group, std::string_view name, NetworkCollective kind, Bytes whole, std::vector<Tensor> reads,
-           std::vector<Tensor> writes, std::int64_t pieces = 1);
+           std::vector<Tensor> writes, std::int64_t pieces = 1, const HostWork& host = {});
   void transfer(std::string_view name, std::string_view lane, CollectiveKind kind, const Tensor& tensor,
                 std::int64_t other, std::int64_t parts);
 

@@ -31,7 +31,9 @@ bool is_same_product(const KernelCost& a, const KernelCost& b) {
 Tensor::Body::~Body() { session->free(*this); }
 
 EagerSession::EagerSession(const CostModel& cost, std::string_view device_name)
-    : cost_(cost), program_time_(cost.host_time_per_kernel()), engine_time_(cost.host_time_per_kernel()) {
+    : cost_(cost) {
+  const Picos each = cost.host_time_per_kernel();
+  program_times_ = engine_times_ = {.call = each, .plain = each, .expert = each};
   host_ = trace_.lane({.kind = LaneKind::host_thread, .number = 1, .name = trace_.strings.intern("host")});
   stream_ =
       trace_.lane({.kind = LaneKind::stream, .device = 0, .number = 7, .name = trace_.strings.intern("stream 7")});
@@ -162,10 +164,20 @@ OpId EagerSession::kernel(const Kernel& kernel) {
     for (const Tensor& tensor : kernel.reads) cost.bytes += tensor.bytes();
     for (const Tensor& tensor : kernel.writes) cost.bytes += tensor.bytes();
   }
+  const bool only_moves = cost.kind == KernelClass::memory_bound && kernel.kind == OpKind::kernel;
+  HostWork host = kernel.host;
+  if (row_pass_ != nullptr && only_moves) {
+    host = row_pass_->host;
+    cost.access = MemoryAccess::rows;
+    cost.launches = row_pass_->launches;
+  }
   if (crowding_ != 1 && cost.kind == KernelClass::memory_bound)
     cost.bytes = Bytes(std::llround(static_cast<double>(cost.bytes.count()) * crowding_));
   Duration duration = duration_of(cost);
-  if (is_fused_ && cost.kind == KernelClass::memory_bound) duration.time = Picos(1000);
+  if (is_fused_ && only_moves) {
+    duration.time = Picos(1000);
+    host = {.calls = 0};
+  }
   if (duration.source != CostSource::table) ++modelled_kernels_;
   const OpId op = launch({.name = trace_.strings.intern(kernel.name),
                           .kind = kernel.kind,
@@ -173,12 +185,13 @@ OpId EagerSession::kernel(const Kernel& kernel) {
                           .duration = duration.time,
                           .bytes = cost.bytes,
                           .flops = cost.flops},
-                         kernel.beside ? beside_clock_ : stream_clock_);
+                         kernel.beside ? beside_clock_ : stream_clock_, host, cost.launches);
   if (cost_.power() != nullptr && kernel.kind == OpKind::kernel)
     drawing_.push_back({op, duration.clocked, duration.chip_joules, duration.memory_joules});
   depend(op, kernel.reads, kernel.writes);
   note_touches(op);
   if (!kernel.beside) last_kernel_ = op;
+  if (host.experts > 1 && !is_captured_) host_call("launch_experts", host_times().expert * (host.experts - 1));
   return op;
 }
 
@@ -191,12 +204,17 @@ LaneId EagerSession::beside_stream() {
   return beside_stream_;
 }
 
-OpId EagerSession::launch(OpRow row, Picos& lane_clock) {
+OpId EagerSession::launch(OpRow row, Picos& lane_clock, const HostWork& host, std::int64_t launches) {
   row.phase = phase_;
   row.layer = layer_;
   row.micro_batch = micro_batch_;
   row.step = step_;
-  host_clock_ += is_captured_ ? graph_node_time : phase_ == Phase::backward ? engine_time_ : program_time_;
+  const HostTimes& times = host_times();
+  const Picos taken = is_captured_ ? graph_node_time * launches
+                                   : from_seconds(to_seconds(times.call) * host.calls +
+                                                  to_seconds(times.plain) * host.operators) +
+                                         (host.experts > 0 ? times.expert : Picos(0));
+  host_clock_ += taken;
   OpRow call{.name = launch_name_,
              .kind = OpKind::launch,
              .phase = phase_,
@@ -204,7 +222,7 @@ OpId EagerSession::launch(OpRow row, Picos& lane_clock) {
              .layer = layer_,
              .micro_batch = micro_batch_,
              .step = step_,
-             .duration = is_captured_ ? std::min(graph_node_time, cost_.launch_call()) : cost_.launch_call()};
+             .duration = std::min(taken, cost_.launch_call())};
   call.start = host_clock_ - call.duration;
   const bool blocks = launch_blocks_ && !is_captured_;  // a graph is one launch, its kernels are none
   if (blocks) call.flags = static_cast<std::uint8_t>(OpFlag::blocking);
@@ -315,7 +333,7 @@ OpId EagerSession::collective(const Collection& c) {
                           .lane = lane.id,
                           .duration = c.time,
                           .bytes = c.buffer},
-                         lane.clock);
+                         lane.clock, c.host);
   trace_.ops.phase[index_of(op)] = trace_.ops.phase[index_of(last_launch_)] = Phase::communication;
   if (const GpuPower* power = cost_.power(); power != nullptr && c.crossing > Bytes(0)) {
     const double bytes = 2.0 * static_cast<double>(c.crossing.count());

@@ -77,6 +77,22 @@ class Tensor {
   std::uint32_t node_ = 0;
 };
 
+// What an operator asks of the host.
+struct HostWork {
+  double calls = 1;          // of the framework: autograd functions, modules, collectives
+  double operators = 0;      // plain ones of PyTorch
+  std::int64_t experts = 0;  // of a library for an expert each: the first before the kernel begins, the others beside it
+};
+// Times of each.
+struct HostTimes {
+  Picos call{}, plain{}, expert{};
+};
+// How kernels go over the rows of experts (MemoryAccess::rows).
+struct RowPass {
+  HostWork host{};
+  std::int64_t launches = 1;
+};
+
 struct Kernel {
   std::string_view name;
   std::vector<Tensor> reads;
@@ -85,6 +101,7 @@ struct Kernel {
   std::optional<Bytes> bytes{};  // traffic, when not the sum over the operands
   OpKind kind = OpKind::kernel;
   bool beside = false;  // on a second stream: waits for what makes its operands alone
+  HostWork host{};
 };
 
 // A collective as the communicator's stream runs it.
@@ -102,6 +119,7 @@ struct Collection {
   // Waits for every kernel launched so far, not only for those that make what it reads (PyTorch's collectives do,
   // unless called from a stream of their own).
   bool after_kernels = false;
+  HostWork host{};
 };
 
 // Bytes between the GPU, host memory and drives, on a lane of its own beside the stream; the replay finds its time.
@@ -180,11 +198,11 @@ class EagerSession {
   [[nodiscard]] const std::vector<MemoryEvent>& memory_events() const { return trace_.memory_events; }
   [[nodiscard]] OpKind kind_of(OpId op) const { return trace_.ops.kind[index_of(op)]; }
   [[nodiscard]] const CostModel& cost() const { return cost_; }
-  // Time of the host per operator: those that the program itself calls (forward, recompute, optimizer), and those that
-  // autograd's engine calls in the backward. Default: CostModel's for both.
-  void set_host_times(Picos program, Picos engine) {
-    program_time_ = program;
-    engine_time_ = engine;
+  // Times of the host: of what the program itself calls (forward, recompute, optimizer), and of what autograd's engine
+  // calls in the backward. Default: CostModel's for all.
+  void set_host_times(const HostTimes& program, const HostTimes& engine) {
+    program_times_ = program;
+    engine_times_ = engine;
   }
   // What follows is replayed as a CUDA graph: an operator takes the host no time but graph_node_time.
   void set_captured(bool is_captured) { is_captured_ = is_captured; }
@@ -195,6 +213,10 @@ class EagerSession {
   // are those of the fullest rank; callers of products see to that themselves.
   void set_crowding(double crowding) { crowding_ = crowding; }
   [[nodiscard]] double crowding() const { return crowding_; }
+  // Kernels that only move bytes go over rows of experts like this; null: as they say themselves.
+  void set_row_pass(const RowPass* pass) { row_pass_ = pass; }
+  [[nodiscard]] const RowPass* row_pass() const { return row_pass_; }
+  [[nodiscard]] OpId last_kernel() const { return last_kernel_; }
   // Every launch waits for its kernel's end (CUDA_LAUNCH_BLOCKING=1).
   void set_launch_blocking(bool blocks) {
     launch_blocks_ = blocks;
@@ -218,7 +240,10 @@ class EagerSession {
   void note_touches(OpId op);
   void depend(OpId op, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes);
   // The launch call and the work it starts. `row` has name, kind, lane, duration, bytes, flops.
-  OpId launch(OpRow row, Picos& lane_clock);
+  OpId launch(OpRow row, Picos& lane_clock, const HostWork& host, std::int64_t launches = 1);
+  [[nodiscard]] const HostTimes& host_times() const {
+    return phase_ == Phase::backward ? engine_times_ : program_times_;
+  }
   struct CommunicationLane {
     LaneId id = LaneId::none;
     Picos clock{};
@@ -256,7 +281,7 @@ class EagerSession {
   Phase phase_ = Phase::unknown;
   std::uint16_t layer_ = no_index16, micro_batch_ = no_index16, step_ = no_index16, current_step_ = no_index16;
   Picos host_clock_{}, stream_clock_{};
-  Picos program_time_{}, engine_time_{};
+  HostTimes program_times_{}, engine_times_{};
   OpId last_kernel_ = OpId::none;
   OpId last_launch_ = OpId::none;  // the host call; anchors the memory events that follow it
   std::vector<Addr> addresses_;    // by tensor
@@ -273,6 +298,7 @@ class EagerSession {
   LaneId memory_stream_ = LaneId::none, graph_stream_ = LaneId::none;
   bool beside_memory_ = false, has_graph_pool_ = false;
   double crowding_ = 1;
+  const RowPass* row_pass_ = nullptr;
   bool one_event_per_free_ = false;
   bool is_captured_ = false, is_fused_ = false, launch_blocks_ = false;
   bool finished_ = false;
@@ -306,6 +332,20 @@ class CrowdedScope {
  private:
   EagerSession& session_;
   double outer_;
+};
+// A session's row pass while it lives.
+class RowPassScope {
+ public:
+  RowPassScope(EagerSession& session, const RowPass* pass) : session_(session), outer_(session.row_pass()) {
+    session_.set_row_pass(pass);
+  }
+  ~RowPassScope() { session_.set_row_pass(outer_); }
+  RowPassScope(const RowPassScope&) = delete;
+  RowPassScope& operator=(const RowPassScope&) = delete;
+
+ private:
+  EagerSession& session_;
+  const RowPass* outer_;
 };
 using CapturedScope = SwitchScope<&EagerSession::is_captured, &EagerSession::set_captured>;
 using FusedScope = SwitchScope<&EagerSession::is_fused, &EagerSession::set_fused>;

@@ -229,6 +229,11 @@ struct TrainingSetup {
   // fp8_mixed, framework megatron: up product, activation and the cast of its result as one grouped kernel, whose
   // shapes the GPU reads itself (Transformer Engine's cuteDSL grouped MLP).
   bool fused_experts = false;
+  // Framework megatron: the router's scores and choice, and the permutation of tokens, as fused kernels
+  // (--moe-router-fusion, --moe-permute-fusion).
+  bool router_fusion = true, permute_fusion = true;
+  // Framework megatron, dispatcher nccl: shared experts run beside the exchange (--moe-shared-expert-overlap).
+  bool overlap_shared_experts = false;
   // Parts of a micro-batch that the program replays as CUDA graphs, with commas: attn, mlp, moe_router,
   // moe_preprocess, full_iteration. Their operators cost the host next to nothing.
   std::string cuda_graphs;

@@ -487,6 +487,21 @@ void describe_experts(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "With framework megatron and fp8_mixed: experts' activation and casts are part of their "
                          "products."},
                setup.fused_experts);
+  fields::flag(visitor,
+               {.key = "router_fusion",
+                .about = "With framework megatron: the router's scores and choice are one kernel. false: an operator "
+                         "of PyTorch for each part, as Megatron-Bridge's library recipes have it."},
+               setup.router_fusion);
+  fields::flag(visitor,
+               {.key = "permute_fusion",
+                .about = "With framework megatron: tokens are permuted by fused kernels. false: by operators of "
+                         "PyTorch, sorted piece by piece."},
+               setup.permute_fusion);
+  fields::flag(visitor,
+               {.key = "overlap_shared_experts",
+                .about = "With framework megatron and expert_dispatcher nccl: shared experts run beside the exchange "
+                         "of tokens. false: before it."},
+               setup.overlap_shared_experts);
 }
 
 void describe_launches(TrainingSetup& setup, FieldVisitor& visitor) {

@@ -8,6 +8,11 @@
 // layers split over tensors are written likewise: they take 4.3 to 4.8 ms a layer and micro-batch, forwards and
 // backwards, at widths of 2048 to 4096 and splits of 4 and 8. Half as much again per operator as Megatron's gives that,
 // fitted by hand to the fit-role rows of its grid on H100 with one sequence per micro-batch.
+//
+// Of Megatron-core's mixture of experts each operator says what it asks of the host (models/network/moe_launches.h).
+// Plain operators of PyTorch under autograd are 10 us forwards, 7 backwards (assumed). An expert's product or cast in
+// Transformer Engine's loops, with descriptors, heuristic, Python objects and hooks, is 40 us: fitted to Megatron-Bridge
+// performance tables, where 30 to 50 do almost equally well.
 #pragma once
 
 #include "models/session/eager_session.h"
@@ -17,6 +22,7 @@ namespace spillway::models {
 
 inline constexpr double megatron_program_factor = 7.5;  // forward, recompute, optimizer
 inline constexpr double megatron_engine_factor = 5;     // backward
+inline constexpr double plain_program_factor = 1.25, plain_engine_factor = 0.875, expert_factor = 5;
 inline constexpr double split_program_factor = 11, split_engine_factor = 7.5;
 
 // nanotron's loop between a step's update and the next forward, with the GPU idle: the loss is read, the batch made,
@@ -37,8 +43,11 @@ inline void set_host_times(EagerSession& session, const TrainingSetup& setup) {
   const bool is_split = setup.traits().pauses_between_steps && setup.tensor_parallel > 1;
   if (!megatron && !is_split) return;
   const double base = to_seconds(session.cost().host_time_per_kernel());
-  session.set_host_times(from_seconds(base * (megatron ? megatron_program_factor : split_program_factor)),
-                         from_seconds(base * (megatron ? megatron_engine_factor : split_engine_factor)));
+  const auto times = [base](double call, double plain) {
+    return HostTimes{from_seconds(base * call), from_seconds(base * plain), from_seconds(base * expert_factor)};
+  };
+  session.set_host_times(times(megatron ? megatron_program_factor : split_program_factor, plain_program_factor),
+                         times(megatron ? megatron_engine_factor : split_engine_factor, plain_engine_factor));
 }
 
 }  // namespace spillway::models

@@ -46,6 +46,15 @@ TEST(CostModel, MemoryBoundKernelsMoveTheirBytes) {
   EXPECT_EQ(duration.source, CostSource::assumed);
 }
 
+// Over rows: at half of 3 TB/s, and no kernel of several in less than 2.5 us.
+TEST(CostModel, KernelsOverRowsReachHalfTheBandwidth) {
+  const CostModel cost(example_profile());
+  KernelCost rows{.bytes = Bytes(1'500'000'000), .access = MemoryAccess::rows};
+  EXPECT_NEAR(ms(cost.duration(rows)), 1, 1e-6);
+  rows = {.bytes = Bytes(1000), .access = MemoryAccess::rows, .launches = 12};
+  EXPECT_NEAR(ms(cost.duration(rows)), 0.030, 1e-6);
+}
+
 // Two kernels share what both together are measured to take, and a reduction over rows has a fixed part.
 TEST(CostModel, KernelsThatShareAMeasuredTime) {
   const CostModel cost(example_profile());

@@ -97,10 +97,55 @@ TEST(ExpertExchange, IsHiddenInPartBesideAnotherMicroBatch) {
   EXPECT_NEAR(to_seconds(time_of(generate(experts(), setup), "all_to_all")) / whole, 0.6, 1e-3);
 }
 
-// The host waits once per layer, in the forward; not where shapes are static or everything is a graph.
+// A product calls the library for each local expert, forwards once and backwards twice; in fp8 so do the casts.
+// Larger groups leave fewer experts to a rank. Fused products read their shapes on the GPU, graphs have none of it.
+TEST(ExpertLaunches, AreOneForEachLocalExpert) {
+  const Picos unit = CostModel(example_profile()).host_time_per_kernel() * 5;
+  TrainingSetup setup = megatron({.data_parallel = 4});
+  EXPECT_EQ(time_of(generate(experts(), setup), "launch_experts"), unit * 6 * (e - 1));
+  setup.expert_parallel = 4;
+  EXPECT_EQ(time_of(generate(experts(), setup), "launch_experts"), unit * 6 * (e / 4 - 1));
+  setup.precision = TrainingPrecision::fp8_mixed;
+  setup.fp8_recipe = Fp8Recipe::mxfp8;
+  setup.expert_dispatcher = ExpertDispatcher::hybridep;
+  EXPECT_EQ(time_of(generate(experts(), setup), "launch_experts"), unit * 10 * (e / 4 - 1));
+  setup.fused_experts = true;
+  EXPECT_EQ(count_of(generate(experts(), setup), "launch_experts"), 0);
+  setup.fused_experts = false;
+  setup.cuda_graphs = "full_iteration";
+  EXPECT_EQ(count_of(generate(experts(), setup), "launch_experts"), 0);
+}
+
+// Rows in fp8 are padded on each side of the experts, there and back, unless Hybrid-EP's permutation does it.
+TEST(ExpertLaunches, PadRowsInFp8) {
+  TrainingSetup setup = megatron({.precision = TrainingPrecision::fp8_mixed, .data_parallel = 4, .expert_parallel = 4});
+  EXPECT_EQ(count_of(generate(experts(), setup), "pad_rows"), 2);
+  EXPECT_EQ(count_of(generate(experts(), setup), "unpad_rows"), 2);
+  setup.expert_dispatcher = ExpertDispatcher::hybridep;
+  EXPECT_EQ(count_of(generate(experts(), setup), "pad_rows"), 0);
+  setup.precision = TrainingPrecision::bf16_mixed;
+  setup.expert_dispatcher = ExpertDispatcher::nccl;
+  EXPECT_EQ(count_of(generate(experts(), setup), "pad_rows"), 0);
+}
+
+// Operators of their own cost the host more than one kernel.
+TEST(ExpertLaunches, FusedRoutersSpareTheHost) {
+  TrainingSetup setup = megatron({.data_parallel = 4, .expert_parallel = 4});
+  const Picos fused = generate(experts(), setup).steps.back().duration;
+  setup.router_fusion = false;
+  const Picos router = generate(experts(), setup).steps.back().duration;
+  setup.permute_fusion = false;
+  EXPECT_LT(fused, router);
+  EXPECT_LT(router, generate(experts(), setup).steps.back().duration);
+}
+
+// The host waits once per layer, in the forward; not where shapes are static or everything is a graph. DeepEP makes it
+// wait for the layout, for what arrived and for the map of it.
 TEST(ExpertExchange, WaitsForCountsUnlessShapesAreStatic) {
   TrainingSetup setup = megatron({.data_parallel = 2, .expert_parallel = 2});
   EXPECT_EQ(count_of(generate(experts(), setup), "cudaEventSynchronize"), 1);
+  setup.expert_dispatcher = ExpertDispatcher::deepep;
+  EXPECT_EQ(count_of(generate(experts(), setup), "cudaEventSynchronize"), 3);
   setup.static_experts = true;
   EXPECT_EQ(count_of(generate(experts(), setup), "cudaEventSynchronize"), 0);
   setup.static_experts = false;
