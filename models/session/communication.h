@@ -62,8 +62,6 @@ class Communication {
   // rank; the result has so many elements.
   [[nodiscard]] Tensor exchange_tokens(const std::string& name, const Tensor& x, const TokenRoute& route, Bytes rows,
                                        std::int64_t elements, TensorRole role, const HostWork& host = {});
-  // Share of that which other work hides, 0 .. 1; 0 unless called.
-  void hide_exchanges(double share) { hidden_exchange_ = share; }
   // The next collective is cut up beside a product, which leaves so much of its time to be seen. For groups of several.
   using Exposed = std::function<Picos(Picos whole)>;
   void expose_next(Exposed exposed) { exposed_ = std::move(exposed); }
@@ -89,7 +87,6 @@ class Communication {
   const CollectiveTimer& timer_;
   std::int64_t stage_;
   bool after_kernels_ = false;
-  double hidden_exchange_ = 0;
   Exposed exposed_;
 };
 
