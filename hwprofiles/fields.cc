@@ -439,6 +439,11 @@ void describe(HostProfile& host, std::vector<std::string>& parents, ProfileVisit
       time("dispatch_cost", "Time of the host per operator a framework dispatches, for traces without launch times."),
       host.dispatch_cost);
   number(visitor,
+         {"framework_slowdown", Dimension::plain, 0.1, 100,
+          "With framework megatron: time of the host's Python over that of processes pinned to their cores; "
+          "left out: 1. A step's time with one short sequence tells it."},
+         host.framework_slowdown);
+  number(visitor,
          {"cpu_adam_parameters_per_second", Dimension::plain, 1, 1e15,
           "Parameters per second of a fused optimizer on all cores."},
          host.cpu_adam_parameters_per_second);

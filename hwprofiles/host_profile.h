@@ -46,6 +46,8 @@ struct HostProfile {
   Sourced<Rate> memcpy_bandwidth;  // one thread filling a pinned buffer
   // Time of the host per operator a framework dispatches, for traces that carry no launch times.
   Sourced<Picos> dispatch_cost;
+  // Of the deep Python of a framework (Megatron-core), over that of processes pinned to their cores; absent: 1.
+  Maybe<double> framework_slowdown;
   // Fused optimizer on the CPU, parameters a second over all cores.
   Maybe<double> cpu_adam_parameters_per_second;
   std::vector<PcieNode> pcie;

@@ -195,6 +195,8 @@ CostModel::CostModel(const HardwareProfile& profile) : gpu_(profile.gpu) {
         1.0, gpu_.locked_clock_mhz->value * 1e6 / matrix_clock(peak(DataType::bf16), times_->facts.multiprocessors));
   set_power();
   host_time_ = std::max(profile.host.dispatch_cost.value, gpu_.launch_call.value);
+  if (profile.host.framework_slowdown) host_slowdown_ = profile.host.framework_slowdown->value;
+  if (profile.scale_out && profile.scale_out->technology == "EFA") proxied_beyond_ = profile.gpu_count;
   copy_bytes_per_second_ = gpu_.host_to_device_bandwidth
                                ? to_bytes_per_second(gpu_.host_to_device_bandwidth->value)
                                : to_bytes_per_second(pcie_raw_rate(gpu_.pcie_generation.value, gpu_.pcie_lanes.value)) *

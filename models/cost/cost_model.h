@@ -128,6 +128,9 @@ struct Duration {
   double chip_joules = 0, memory_joules = 0;  // drawn beyond idle at the highest clock (gpu_power.h)
 };
 
+// Of the host, where DeepEP's proxies share its cores (assumed, of 1.25 to 1.5: docs/operator-times.md).
+inline constexpr double proxy_slowdown = 1.4;
+
 class CostModel {
  public:
   // Throws InputError when the profile has no arithmetic peak at all.
@@ -149,6 +152,11 @@ class CostModel {
   // Share of the highest clock that durations are at: below 1 where the profile locks it.
   [[nodiscard]] double clock_share() const { return clock_share_; }
   [[nodiscard]] Picos host_time_per_kernel() const { return host_time_; }  // framework dispatch, launch call included
+  // Of a framework's deep Python, over that of processes pinned to their cores. `deep_ranks`: of groups that exchange
+  // tokens by DeepEP, whose sends to other machines are carried out by threads of the host over EFA.
+  [[nodiscard]] double host_slowdown(std::int64_t deep_ranks) const {
+    return host_slowdown_ * (deep_ranks > proxied_beyond_ ? proxy_slowdown : 1);
+  }
   [[nodiscard]] Picos launch_call() const { return gpu_.launch_call.value; }
 
  private:
@@ -172,6 +180,8 @@ class CostModel {
   std::optional<OperatorTimes> times_;
   std::optional<GpuPower> power_;
   Picos host_time_{};
+  double host_slowdown_ = 1;
+  std::int64_t proxied_beyond_ = std::numeric_limits<std::int64_t>::max();  // GPUs of a machine, with EFA
   double host_update_bytes_per_second_ = 0;
   CostSource host_update_source_ = CostSource::assumed;
   double clock_share_ = 1;  // of the clock behind the dense peak, where the profile locks it

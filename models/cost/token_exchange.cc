@@ -28,6 +28,8 @@ constexpr double deep_inside = 0.77, deep_dispatch = 494e9, deep_combine = 420e9
 // Of the NIC's rate, by domains.
 constexpr std::array<Share, 3> hybrid_outside = {{{2, 0.768, 0.680}, {4, 0.866, 0.863}, {8, 0.875, 0.872}}};
 constexpr std::array<Share, 3> deep_outside = {{{2, 0.43, 0.43}, {4, 0.87, 0.855}, {8, 0.892, 0.875}}};
+// Over EFA, without RDMA that the GPU starts.
+constexpr std::array<Share, 3> deep_efa = {{{2, 0.63, 0.53}, {4, 0.73, 0.72}, {8, 0.70, 0.64}}};
 
 constexpr double start_inside = 20e-6, start_across = 50e-6;  // seconds (assumed)
 
@@ -67,7 +69,10 @@ CollectiveTime token_exchange_time(const HardwareProfile& system, Bytes rows, co
   const auto inside = static_cast<double>(std::min(group.per_machine, group.ranks));
   const double domains = std::ceil(ranks / inside), tokens = static_cast<double>(rows.count()) / chosen;
   const bool is_hybrid = route.dispatcher == ExpertDispatcher::hybridep;
-  const auto far = is_hybrid ? std::span<const Share>(hybrid_outside) : std::span<const Share>(deep_outside);
+  const bool is_efa = system.scale_out && system.scale_out->technology == "EFA";
+  const auto far = is_hybrid ? std::span<const Share>(hybrid_outside)
+                   : is_efa  ? std::span<const Share>(deep_efa)
+                             : std::span<const Share>(deep_outside);
   const double copies = tokens * distinct_choices(ranks, chosen);
   double on_nvlink = 0;
   if (inside > 1) on_nvlink = copies / rate_inside(route, link_rate(system.scale_up, system, "scale_up"), inside);

@@ -42,7 +42,10 @@ inline void set_host_times(EagerSession& session, const TrainingSetup& setup) {
   const bool megatron = setup.traits().megatron;
   const bool is_split = setup.traits().pauses_between_steps && setup.tensor_parallel > 1;
   if (!megatron && !is_split) return;
-  const double base = to_seconds(session.cost().host_time_per_kernel());
+  const std::int64_t deep_ranks =
+      setup.expert_dispatcher == ExpertDispatcher::deepep ? setup.expert_parallel : 0;
+  const double base = to_seconds(session.cost().host_time_per_kernel()) *
+                      (setup.traits().core ? session.cost().host_slowdown(deep_ranks) : 1);
   const auto times = [base](double call, double plain) {
     return HostTimes{from_seconds(base * call), from_seconds(base * plain), from_seconds(base * expert_factor)};
   };

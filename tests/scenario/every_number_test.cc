@@ -215,6 +215,7 @@ constexpr Named absent_values[] = {
     {"gpu.shared_hbm_fraction", "0.05"},
     {"gpu.sustained_flops", "50 TFLOPS"},
     {"gpu.two_stream_speedup", "1.5"},
+    {"host.framework_slowdown", "10"},
     {"host.pcie.*.bandwidth", "1 GB/s"},
     {"host.pcie.*.duplex_bandwidth", "1 GB/s"},
     {"host.price", "100 USD"},

@@ -42,7 +42,8 @@ const std::vector<Line>& published() {
       {"dgx-h100", hybridep, 16, 0, 76.8, 68.0},  {"dgx-h100", hybridep, 32, 0, 57.7, 57.5},
       {"dgx-h100", hybridep, 64, 0, 50.0, 49.8},  {"hgx-h800", deepep, 16, 4, 43, 43},
       {"hgx-h800", deepep, 32, 4, 58, 57},        {"hgx-h800", deepep, 64, 4, 51, 50},
-      {"hgx-b200", deepep, 8, 0, 494, 420},
+      {"hgx-b200", deepep, 8, 0, 494, 420},       {"cloud-8xb300", deepep, 16, 0, 126, 106},
+      {"cloud-8xb300", deepep, 32, 0, 97.3, 96},  {"cloud-8xb300", deepep, 64, 0, 84.6, 73.1},
   };
   return lines;
 }

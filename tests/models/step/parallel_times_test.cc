@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/input_error.h"
+#include "hwprofiles/profile_library.h"
 #include "models/cost/token_exchange.h"
 #include "models/step/parallel_trace.h"
 #include "models/step/trace_generator.h"
@@ -152,6 +153,28 @@ TEST(ExpertLaunches, FusedRoutersSpareTheHost) {
   setup.permute_fusion = false;
   EXPECT_LT(fused, router);
   EXPECT_LT(router, generate(experts(), setup).steps.back().duration);
+}
+
+// Of Megatron-core alone, and once more where DeepEP sends by the host's threads.
+TEST(HostTimes, FollowTheHostsSlowdown) {
+  HardwareProfile profile = ProfileLibrary::shared().load_system("cloud-8xh100");
+  const auto whole = [&](const TrainingSetup& setup) {
+    TrainingSetup one = setup;
+    one.sequence = s, one.micro_batch = b;
+    const Trace trace = generate_trace(experts(), one, CostModel(profile), flat_cluster());
+    return to_seconds(trace.steps.back().duration);
+  };
+  TrainingSetup setup = megatron({.data_parallel = 16, .expert_parallel = 4});
+  const TrainingSetup eager{.data_parallel = 16, .expert_parallel = 4};
+  const double slow = whole(setup), slow_eager = whole(eager);
+  setup.expert_dispatcher = ExpertDispatcher::deepep;
+  const double deep = whole(setup);
+  profile.gpu_count = 2;  // groups of four span machines
+  EXPECT_GT(whole(setup), deep * 1.2);
+  setup.expert_dispatcher = ExpertDispatcher::nccl;
+  profile.host.framework_slowdown->value = 1;
+  EXPECT_NEAR(slow / whole(setup), 2, 0.1);
+  EXPECT_EQ(whole(eager), slow_eager);
 }
 
 // The host waits once per layer, in the forward; not where shapes are static or everything is a graph. DeepEP makes it
