@@ -2,8 +2,8 @@
 """Writes case files of published tables of current software that this repository has no copy of.
 
 Usage: table_cases.py DATA OUTPUT
-  DATA    folder with published/megatron_bridge.csv, torchtitan.csv, bigscience_tr11.csv, nanotron_playbook_h100.csv,
-          fms_acceleration_a100.csv
+  DATA    folder with published/megatron_bridge.csv, aws_ep_dispatchers.csv, torchtitan.csv, bigscience_tr11.csv,
+          nanotron_playbook_h100.csv, fms_acceleration_a100.csv
   OUTPUT  folder to write to
 
 `spillway validate OUTPUT/NAME.json` runs them. How a row's words map to a set-up is stated here, once for each table;
@@ -19,7 +19,7 @@ from make_cases import CaseFile, gpt, role_by_hash
 
 def table(data, name):
     with open(os.path.join(data, "published", name + ".csv"), encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def step(source, seconds, group, **fields):
@@ -68,6 +68,8 @@ def bridge_experts(row):
         own["model__static_experts"] = True
     if row["grouped_mlp_fused_cutedsl"] == "true" and row["precision"] != "NVFP4":  # which the kernel has not
         own["model__fused_experts"] = True
+    if row["router_fusion"] == "false":
+        own["model__router_fusion"] = False
     if int(row["tp"]) > 1:
         own["model__expert_tensor_parallel"] = int(row["expert_tensor_parallel"] or 1)
     return own
@@ -121,6 +123,42 @@ def megatron_bridge(rows):
             fields.update(bridge_experts(row))
         cases.add(name, **step(source, batch * sequence / (float(row["tok_s_gpu"]) * gpus), row["config_group"],
                                confidence=row["recipe_match"], **fields))
+    return cases
+
+
+AWS_MODELS = {"DeepSeek-V3": "deepseek-v3", "Qwen3-235B-A22B": "qwen3-235b-a22b", "Qwen3-30B-A3B": "qwen3-30b-a3b"}
+AWS_SYSTEMS = {"B300": "cloud-8xb300", "H100-SXM-80GB": "cloud-8xh100"}
+
+
+def aws_ep_dispatchers(rows):
+    """Megatron-Bridge's library recipes: no graphs, the router operator by operator, fp32 gradients. Chunks of a stage
+    that are not stated are two, recomputation that isn't said is full."""
+    cases = CaseFile("Experts' dispatchers over EFA", "awslabs/awsome-distributed-ai 95b939cd, megatron-bridge/*/benchmarks. "
+                     "Both of DeepEP's transports are one here.", {"median": 0.25, "p90": 0.45})
+    for row in rows:
+        tensor, pipeline, gpus = int(row["tp"]), int(row["pp"]), int(row["n_gpus"])
+        overlaps = row["ep_overlap"] == "on"
+        fields = {"hardware__profile": AWS_SYSTEMS[row["gpu"]], "model__name": AWS_MODELS[row["model"].split()[0]],
+                  "model__framework": "megatron", "model__precision": "bf16_mixed", "model__dropout": 0,
+                  "model__sequence": int(row["seq"]), "model__micro_batch": int(row["micro_batch"]),
+                  "model__global_batch": int(row["global_batch"]), "model__tensor_parallel": tensor,
+                  "model__sequence_parallel": True, "model__pipeline_parallel": pipeline,
+                  "model__data_parallel": gpus // (tensor * pipeline), "model__zero_stage": 1,
+                  "model__expert_parallel": int(row["ep"]), "model__expert_tensor_parallel": 1,
+                  "model__expert_dispatcher": "nccl" if row["dispatcher"] == "alltoall" else "deepep",
+                  "model__loss": "fused", "model__router_fusion": False}
+        if overlaps:
+            fields["model__overlap_experts"] = True
+            if row["model"].startswith("Qwen3-235B"):
+                fields["model__layers"] = 96
+        if row["vpp"] not in ("", "1") and pipeline > 1:
+            fields["model__pipeline_chunks"] = int(row["vpp"]) if row["vpp"].isdigit() else 2
+        if row["recompute"] == "full" or row["recompute"].startswith("recipe default"):
+            fields["model__recompute"] = "full"
+        name = "{gpu} {n_gpus} {0} t{tp} p{pp} e{ep} b{micro_batch} {recompute:.9} {dispatcher} {ep_overlap}".format(
+            fields["model__name"], **row)
+        cases.add(name, **step("AWS " + ("all-to-all" if row["dispatcher"] == "alltoall" else "DeepEP"),
+                               float(row["step_s"]), name, confidence="chunks and recomputation assumed", **fields))
     return cases
 
 
@@ -309,7 +347,7 @@ def fms_acceleration(rows):
     return cases
 
 
-TABLES = {"megatron_bridge": megatron_bridge, "torchtitan": torchtitan, "bigscience_tr11": bigscience,
+TABLES = {"megatron_bridge": megatron_bridge, "aws_ep_dispatchers": aws_ep_dispatchers, "torchtitan": torchtitan, "bigscience_tr11": bigscience,
           "nanotron_playbook_h100": nanotron, "fms_acceleration_a100": fms_acceleration}
 
 
