@@ -598,8 +598,8 @@ HELD_TO = {
     "cudnn-llama": [{"source": "cuDNN Llama-3.2-1B, flash", "metric": "iteration_time", "p90": 0.081}],
     "llm-foundry": [{"source": "llm-foundry A100", "metric": "throughput", "p90": 0.13}],
     "megatron-b200-steps": [
-        {"source": "Megatron-core on B200", "metric": "iteration_time", "median": 0.216, "p90": 0.336},
-        {"source": "Megatron-core on B200, rate known", "metric": "iteration_time", "median": 0.144, "p90": 0.289}],
+        {"source": "Megatron-core on B200", "metric": "iteration_time", "median": 0.196, "p90": 0.336},
+        {"source": "Megatron-core on B200, rate known", "metric": "iteration_time", "median": 0.124, "p90": 0.289}],
     "megatron-b200": [{"source": "Megatron-core on B200", "metric": "peak_reserved", "median": 0.008, "p90": 0.016}],
     "narayanan-2021": [{"source": "SC'21 Table 1", "metric": "iteration_time", "median": 0.062},
                        {"source": "SC'21 Table 2 ZeRO-3", "metric": "iteration_time", "median": 0.48, "p90": 0.68,
