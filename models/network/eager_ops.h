@@ -47,11 +47,12 @@ struct OpsOptions {
   bool waits_for_counts = false;     // the host waits for the number of rows each expert gets
   ExpertDispatcher dispatcher = ExpertDispatcher::nccl;
   bool captures_router = false, captures_preprocess = false;  // a CUDA graph has them
-  // Megatron-core's: scores and selection, permutation, are kernels of their own; shared experts run beside the exchange.
+  // Megatron-core's: scores and selection, permutation, are kernels of their own; shared experts run beside the
+  // exchange.
   bool fused_router = true, fused_permute = true, overlaps_shared_experts = false;
-  bool overlap_tensor = false;   // collectives of the tensor group are cut up beside their products
-  bool softmax_limits = false;   // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
-  bool before_cuda_12 = false;   // products are those of cuBLAS 11 (KernelCost::before_cuda_12)
+  bool overlap_tensor = false;  // collectives of the tensor group are cut up beside their products
+  bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
+  bool before_cuda_12 = false;  // products are those of cuBLAS 11 (KernelCost::before_cuda_12)
 };
 
 // What a selectively recomputed block keeps of its forward, in the order in which it was made; taken again, in that

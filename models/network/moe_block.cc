@@ -18,15 +18,15 @@ constexpr std::int64_t group_launches = 8;  // more, to choose groups of experts
 constexpr RowPass fused_loss{{.calls = 1.5, .operators = 8}, 8}, plain_loss{{.calls = 1.5, .operators = 8}, 13};
 constexpr RowPass fused_scores_backward{{.calls = 1, .operators = 3}, 5};
 constexpr RowPass plain_scores_backward{{.calls = 1, .operators = 8}, 14};
-constexpr RowPass counts{{.calls = 1.2, .operators = 12}, 12};       // and their gather, and copies to the host
-constexpr RowPass gathered_map{{.calls = 1.5, .operators = 6}, 4};   // Hybrid-EP
-constexpr RowPass deep_layout{{.calls = 0.7, .operators = 3}, 3};    // DeepEP
-constexpr RowPass deep_map{{.calls = 0.3, .operators = 14}, 14};     // indices that arrived, to a map
-constexpr double map_bytes = 13;                                     // of a cell of that map
+constexpr RowPass counts{{.calls = 1.2, .operators = 12}, 12};      // and their gather, and copies to the host
+constexpr RowPass gathered_map{{.calls = 1.5, .operators = 6}, 4};  // Hybrid-EP
+constexpr RowPass deep_layout{{.calls = 0.7, .operators = 3}, 3};   // DeepEP
+constexpr RowPass deep_map{{.calls = 0.3, .operators = 14}, 14};    // indices that arrived, to a map
+constexpr double map_bytes = 13;                                    // of a cell of that map
 constexpr RowPass permutation{{.calls = 1}, 5}, permutation_backward{{.calls = 1}, 2};
 constexpr RowPass deep_permutation{{.calls = 1}, 4}, hybrid_permutation{{.calls = 0, .operators = 1}, 1};
 constexpr RowPass one_pass{{.calls = 1}, 1}, two_passes{{.calls = 1}, 2};
-constexpr RowPass padding{{.calls = 2}, 2};  // of rows and of probabilities
+constexpr RowPass padding{{.calls = 2}, 2};                     // of rows and of probabilities
 constexpr double plain_permutation = 6, chunk_operators = 0.3;  // operators more: a permutation, a chunk that is sorted
 constexpr HostWork nccl_exchange{.calls = 1.2}, hybrid_exchange{.calls = 0.5};
 constexpr double further_product = 0.3;  // calls: a weight's gradient behind the input's
@@ -38,7 +38,8 @@ constexpr double clamped_passes = 5.5, clamped_backward_passes = 7.5;
 // 16 bits; operators of an expert.
 constexpr double wide_bias_passes = 14, bias_passes = 6, wide_bias_backward_passes = 20, bias_backward_passes = 8;
 constexpr std::int64_t bias_operators = 2, bias_backward_operators = 6;
-constexpr double scale_bytes = 1.0 / 16;  // mxfp8's, read and written, of an operand in fp8: brought into the products' order
+// Of an operand in mxfp8: its scales, read and written in the products' order.
+constexpr double scale_bytes = 1.0 / 16;
 constexpr std::int64_t fused_rows = 256;  // of an expert come in multiples of this, for fused products
 
 OpId run_pass(EagerSession& session, Kernel kernel, const RowPass& pass) {
@@ -48,9 +49,7 @@ OpId run_pass(EagerSession& session, Kernel kernel, const RowPass& pass) {
   return session.kernel(kernel);
 }
 
-Bytes times(double factor, Bytes bytes) {
-  return Bytes(std::llround(factor * static_cast<double>(bytes.count())));
-}
+Bytes times(double factor, Bytes bytes) { return Bytes(std::llround(factor * static_cast<double>(bytes.count()))); }
 
 RowPass with_operators(RowPass pass, double operators) {
   pass.host.operators += operators;
@@ -203,8 +202,8 @@ Tensor MoeBlock::sort(const std::string& name, const Tensor& rows) {
   const std::int64_t sources = expert_ranks() * (gathers() ? context_.ops.tensor_ranks() : 1);
   if (sources == 1 || expert_ranks() == model_.experts.count || permutes_late()) return rows;
   if (options_.merged_experts) {
-    const auto chunks = static_cast<double>(sources * (model_.experts.count / expert_ranks()));
-    const double operators = options_.fused_permute ? 0 : chunk_operators * chunks;
+    const std::int64_t local = model_.experts.count / expert_ranks();
+    const double operators = options_.fused_permute ? 0 : chunk_operators * static_cast<double>(sources * local);
     return pass_rows(name + ".sorted", "sort_chunks", rows, with_operators(two_passes, operators),
                      with_operators(one_pass, operators));
   }
@@ -360,8 +359,8 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
         if (!weight.trains) return std::vector<Tensor>{std::move(back)};
         const GemmShape shape{.m = outputs, .n = inputs, .k = each, .batch = groups, .layout = GemmLayout::nt};
         context_.autograd.weight_work([this, name, shape, flops, groups, kept,
-                                       casts = in_fp8 && !is_narrow(kept.type()),
-                                       columns = std::move(incoming.columns), &weight] {
+                                       casts = in_fp8 && !is_narrow(kept.type()), columns = std::move(incoming.columns),
+                                       &weight] {
           Tensor input = kept;
           if (casts) {
             const RowPassScope casting(context_.session, quantising(groups));
@@ -480,13 +479,14 @@ MoeBlock::EngineRouting MoeBlock::engine_route(const std::string& name, const Te
   const Tensor rows = make(".row_ids", DataType::byte, 4 * tokens * (2 * experts + 1), TensorRole::activation);
   scope.emplace(session, captures_permutation());
   const bool exchanges = permutes_late(), is_hybrid = options_.dispatcher == ExpertDispatcher::hybridep;
-  const OpId counted = run_pass(
-      session,
-      {.name = "row_id_map",
-       .reads = {map},
-       .writes = {rows},
-       .bytes = Bytes(exchanges && is_hybrid ? 2 * cells * expert_ranks() : 2 * cells)},
-      !exchanges ? counts : is_hybrid ? gathered_map : deep_layout);
+  const OpId counted = run_pass(session,
+                                {.name = "row_id_map",
+                                 .reads = {map},
+                                 .writes = {rows},
+                                 .bytes = Bytes(exchanges && is_hybrid ? 2 * cells * expert_ranks() : 2 * cells)},
+                                !exchanges  ? counts
+                                : is_hybrid ? gathered_map
+                                            : deep_layout);
   if (exchanges) wait_for_counts(counted);
   return {.probabilities = std::move(probabilities), .rows = rows, .counted = counted};
 }
@@ -504,7 +504,9 @@ Tensor MoeBlock::engine_permute(const std::string& name, const Tensor& x, const 
   const OpId permuted = run_pass(
       session,
       {.name = "permute_tokens", .reads = {x, routing.rows, routing.probabilities}, .writes = {out, probabilities}},
-      !permutes_late() ? with_operators(permutation, operators) : is_hybrid ? hybrid_permutation : deep_permutation);
+      !permutes_late() ? with_operators(permutation, operators)
+      : is_hybrid      ? hybrid_permutation
+                       : deep_permutation);
   // Copies to the host go behind what a graph has.
   if (!permutes_late()) wait_for_counts(captures_permutation() ? permuted : routing.counted);
   // The activation's node puts the gradient of the probabilities here.
@@ -542,12 +544,14 @@ Tensor MoeBlock::weighted_swiglu(const std::string& name, const Tensor& x, const
   Tensor out = session.empty(name + ".weighted", x.type(), x.elements() / 2, TensorRole::activation);
   activate(x, probabilities, out);
   return context_.autograd.record(
-      std::move(out), {x}, false, [this, &session, name, x, probabilities, slot = slots_[name]](const Tensor& gradient) {
+      std::move(out), {x}, false,
+      [this, &session, name, x, probabilities, slot = slots_[name]](const Tensor& gradient) {
         Tensor back = session.empty(name + ".weighted.in.grad", x.type(), x.elements(), TensorRole::temporary);
         *slot = session.empty(name + ".row_probabilities.grad", probabilities.type(), probabilities.elements(),
                               TensorRole::temporary);
         const FusedScope scope(session, options_.fused_experts);
-        Kernel kernel{.name = "weighted_swiglu_backward", .reads = {gradient, x, probabilities}, .writes = {back, *slot}};
+        Kernel kernel{
+            .name = "weighted_swiglu_backward", .reads = {gradient, x, probabilities}, .writes = {back, *slot}};
         if (is_clamped()) kernel.bytes = times(clamped_backward_passes, x.bytes());
         run_pass(session, std::move(kernel), is_clamped() ? clamped_backward : activation_backward);
         return std::vector<Tensor>{std::move(back)};
@@ -561,15 +565,15 @@ Tensor MoeBlock::without_activation(const std::string& name, const Tensor& inner
   if (!options_.recomputes_expert_activation || !context_.autograd.is_recording()) return result;
   EagerSession& session = context_.session;
   session.discard(inner);
-  return context_.autograd.record(
-      result, {result}, false, [this, &session, name, inner, gates, weights](const Tensor& gradient) {
-        const Phase outer = session.phase();
-        session.set_phase(Phase::recompute);
-        session.restore(inner, name + ".weighted");
-        activate(gates, weights, inner);
-        session.set_phase(outer);
-        return std::vector<Tensor>{gradient};
-      });
+  return context_.autograd.record(result, {result}, false,
+                                  [this, &session, name, inner, gates, weights](const Tensor& gradient) {
+                                    const Phase outer = session.phase();
+                                    session.set_phase(Phase::recompute);
+                                    session.restore(inner, name + ".weighted");
+                                    activate(gates, weights, inner);
+                                    session.set_phase(outer);
+                                    return std::vector<Tensor>{gradient};
+                                  });
 }
 
 Tensor MoeBlock::engine_unpermute(const std::string& name, const Tensor& rows, const EngineRouting& routing,
@@ -626,10 +630,11 @@ Tensor MoeBlock::engine_shared(const std::string& prefix, const Tensor& x) {
 void MoeBlock::map_arrived(const Tensor& sent) {
   if (options_.dispatcher != ExpertDispatcher::deepep) return;
   wait_for_counts(context_.session.last_collective(to_string(CommGroup::expert)));
-  const double cells = static_cast<double>(sent.elements() / model_.hidden) *
-                       static_cast<double>(model_.experts.count / expert_ranks());
+  const std::int64_t tokens = sent.elements() / model_.hidden, local = model_.experts.count / expert_ranks();
   wait_for_counts(run_pass(context_.session,
-                           {.name = "map_arrived_rows", .reads = {sent}, .bytes = Bytes(std::llround(map_bytes * cells))},
+                           {.name = "map_arrived_rows",
+                            .reads = {sent},
+                            .bytes = Bytes(std::llround(map_bytes * static_cast<double>(tokens * local)))},
                            deep_map));
 }
 
@@ -652,11 +657,10 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   crowd.reset();
   entered = sent = {};
   const Tensor arrived = permutes_late() ? permuted : exchange(name, permuted, false, arriving(own));
-  const Tensor with =
-      expert_ranks() == 1 || permutes_late()
-          ? probabilities
-          : context_.communication->all_to_all(CommGroup::expert, name + ".with", probabilities, TensorRole::temporary,
-                                               nccl_exchange);
+  const Tensor with = expert_ranks() == 1 || permutes_late()
+                          ? probabilities
+                          : context_.communication->all_to_all(CommGroup::expert, name + ".with", probabilities,
+                                                               TensorRole::temporary, nccl_exchange);
   if (options_.overlaps_shared_experts) shared_result = engine_shared(prefix, x);
   const Tensor whole = gathers() ? ops.enter_tensor_region(name, arrived, TensorRole::activation) : arrived;
   crowd.emplace(context_.session, crowding());

@@ -88,8 +88,8 @@ class MoeBlock {
   Tensor grouped_linear(const std::string& name, const Tensor& rows) {
     return grouped_linear(name, rows, weight_(name));
   }
-  Tensor grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight,
-                        bool keeps_input = false, bool is_last = false);
+  Tensor grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight, bool keeps_input = false,
+                        bool is_last = false);
   Tensor add_expert_bias(const Tensor& rows, TrainedParameter& bias);
   Tensor add_engine_bias(const Tensor& rows, TrainedParameter& bias, bool is_last);
   Tensor take_rows(const std::string& name, const Tensor& x, const Routing& routing, std::int64_t elements);
@@ -146,7 +146,7 @@ class MoeBlock {
   std::optional<ExpertLoad> load_;
   ExpertRows rows_;  // with load_, of the block at hand
   std::int64_t pass_ = 0, mean_rows_ = 1;
-  RowPass cast_;  // of the operand at hand
+  RowPass cast_;                                          // of the operand at hand
   Tensor gates_;                                          // gate and up of the rows at hand
   std::map<std::string, std::shared_ptr<Tensor>> sums_;   // of a loop's experts: gradients of each matrix
   std::map<std::string, std::shared_ptr<Tensor>> slots_;  // of the block at hand: its probabilities' gradient

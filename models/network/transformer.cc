@@ -49,8 +49,7 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .captures_preprocess = setup.captures("moe_preprocess"),
       .fused_router = setup.router_fusion,
       .fused_permute = setup.permute_fusion,
-      .overlaps_shared_experts =
-          setup.overlap_shared_experts && setup.expert_dispatcher == ExpertDispatcher::nccl,
+      .overlaps_shared_experts = setup.overlap_shared_experts && setup.expert_dispatcher == ExpertDispatcher::nccl,
       .overlap_tensor = setup.overlap_tensor && setup.sequence_parallel,
       .softmax_limits = setup.traits().softmax_limits,
       .before_cuda_12 = setup.traits().megatron && !setup.traits().core};

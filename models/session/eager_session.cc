@@ -30,8 +30,7 @@ bool is_same_product(const KernelCost& a, const KernelCost& b) {
 
 Tensor::Body::~Body() { session->free(*this); }
 
-EagerSession::EagerSession(const CostModel& cost, std::string_view device_name)
-    : cost_(cost) {
+EagerSession::EagerSession(const CostModel& cost, std::string_view device_name) : cost_(cost) {
   const Picos each = cost.host_time_per_kernel();
   program_times_ = engine_times_ = {.call = each, .plain = each, .expert = each};
   host_ = trace_.lane({.kind = LaneKind::host_thread, .number = 1, .name = trace_.strings.intern("host")});
@@ -210,10 +209,10 @@ OpId EagerSession::launch(OpRow row, Picos& lane_clock, const HostWork& host, st
   row.micro_batch = micro_batch_;
   row.step = step_;
   const HostTimes& times = host_times();
-  const Picos taken = is_captured_ ? graph_node_time * launches
-                                   : from_seconds(to_seconds(times.call) * host.calls +
-                                                  to_seconds(times.plain) * host.operators) +
-                                         (host.experts > 0 ? times.expert : Picos(0));
+  const Picos taken =
+      is_captured_ ? graph_node_time * launches
+                   : from_seconds(to_seconds(times.call) * host.calls + to_seconds(times.plain) * host.operators) +
+                         (host.experts > 0 ? times.expert : Picos(0));
   host_clock_ += taken;
   OpRow call{.name = launch_name_,
              .kind = OpKind::launch,

@@ -79,9 +79,10 @@ class Tensor {
 
 // What an operator asks of the host.
 struct HostWork {
-  double calls = 1;          // of the framework: autograd functions, modules, collectives
-  double operators = 0;      // plain ones of PyTorch
-  std::int64_t experts = 0;  // of a library for an expert each: the first before the kernel begins, the others beside it
+  double calls = 1;      // of the framework: autograd functions, modules, collectives
+  double operators = 0;  // plain ones of PyTorch
+  std::int64_t experts =
+      0;  // of a library for an expert each: the first before the kernel begins, the others beside it
 };
 // Times of each.
 struct HostTimes {

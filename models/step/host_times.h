@@ -11,8 +11,8 @@
 //
 // Of Megatron-core's mixture of experts each operator says what it asks of the host (models/network/moe_launches.h).
 // Plain operators of PyTorch under autograd are 10 us forwards, 7 backwards (assumed). An expert's product or cast in
-// Transformer Engine's loops, with descriptors, heuristic, Python objects and hooks, is 40 us: fitted to Megatron-Bridge
-// performance tables, where 30 to 50 do almost equally well.
+// Transformer Engine's loops, with descriptors, heuristic, Python objects and hooks, is 40 us: fitted to
+// Megatron-Bridge performance tables, where 30 to 50 do almost equally well.
 #pragma once
 
 #include "models/session/eager_session.h"
@@ -42,8 +42,7 @@ inline void set_host_times(EagerSession& session, const TrainingSetup& setup) {
   const bool megatron = setup.traits().megatron;
   const bool is_split = setup.traits().pauses_between_steps && setup.tensor_parallel > 1;
   if (!megatron && !is_split) return;
-  const std::int64_t deep_ranks =
-      setup.expert_dispatcher == ExpertDispatcher::deepep ? setup.expert_parallel : 0;
+  const std::int64_t deep_ranks = setup.expert_dispatcher == ExpertDispatcher::deepep ? setup.expert_parallel : 0;
   const double base = to_seconds(session.cost().host_time_per_kernel()) *
                       (setup.traits().core ? session.cost().host_slowdown(deep_ranks) : 1);
   const auto times = [base](double call, double plain) {
