@@ -9,16 +9,18 @@
 #pragma once
 
 #include "hwprofiles/gpu_profile.h"
+#include "hwprofiles/host_profile.h"
 #include "models/spec/training_setup.h"
 #include "sim/replay/result.h"
 
 namespace spillway::scenario {
 
 // Of a generated step on that GPU; kernels of one that nobody measured (CostSource::kin) are known 0.12 less, both ways
-// (docs/operator-times.md: GPUs left out of the fit). Not known where nothing like it was published: steps that wait
+// (docs/operator-times.md: GPUs left out of the fit). The host of experts under Megatron-core is known less, and less
+// still where what slows it is assumed. Not known where nothing like it was published: steps that wait
 // for copies or drives, or keep weights or optimizer states off the GPU.
 sim::FigureRange step_time_range(const models::TrainingSetup& setup, const sim::Result& result,
-                                 const hwprofiles::GpuProfile& gpu);
+                                 const hwprofiles::GpuProfile& gpu, const hwprofiles::HostProfile& machine_host);
 
 // Of its peaks under PyTorch's allocator, by whose layers they are (models::Framework): the middle 80 % of a source's
 // ranks and stages. Not known where tensors leave the GPU, and of Megatron-core's

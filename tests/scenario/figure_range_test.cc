@@ -25,7 +25,7 @@ Result step(std::initializer_list<std::pair<Binding, int>> parts) {
 GpuProfile gpu(const char* system) { return ProfileLibrary::shared().load_system(system).gpu; }
 
 FigureRange range_of(const Result& result, const char* system = "h100-80gb-1gpu") {
-  return step_time_range({}, result, gpu(system));
+  return step_time_range({}, result, gpu(system), {});
 }
 
 TEST(FigureRange, IsWiderWhereNobodyMeasuredTheKernels) {
@@ -51,6 +51,27 @@ TEST(FigureRange, IsASumOverWhatBinds) {
   EXPECT_NEAR(both.low, 0.75 * compute.low + 0.25 * network.low, 1e-12);
   EXPECT_NEAR(both.high, 0.75 * compute.high + 0.25 * network.high, 1e-12);
   EXPECT_GT(network.high, compute.high);
+}
+
+// Megatron-core's experts, on hosts whose slowdown is assumed, measured, or not there.
+TEST(FigureRange, TheHostOfExpertsIsKnownLess) {
+  const Result waiting = step({{Binding::host, 5}}), working = step({{Binding::compute, 5}});
+  HardwareProfile cloud = ProfileLibrary::shared().load_system("cloud-8xh100");
+  const models::TrainingSetup dense{.framework = models::Framework::megatron, .data_parallel = 8};
+  models::TrainingSetup experts = dense;
+  experts.expert_parallel = 8;
+  const auto high = [&](const models::TrainingSetup& setup, const Result& result) {
+    return step_time_range(setup, result, cloud.gpu, cloud.host).high;
+  };
+  const double assumed = high(experts, waiting);
+  EXPECT_EQ(high(dense, waiting), range_of(waiting).high);
+  EXPECT_EQ(high(experts, working), range_of(working).high);
+  cloud.host.framework_slowdown->origin.provenance = OriginKind::measured;
+  const double measured = high(experts, waiting);
+  EXPECT_GT(assumed, measured * 1.5);
+  EXPECT_GT(measured, high(dense, waiting));
+  cloud.host.framework_slowdown.reset();
+  EXPECT_EQ(high(experts, waiting), measured);
 }
 
 TEST(FigureRange, IsUnknownWhereNothingLikeItWasMeasured) {

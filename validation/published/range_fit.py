@@ -26,7 +26,7 @@ def source_of(name):
         return None
     if "ZeRO-3" in name:
         return name  # another program
-    return re.split(r" Table | Sec |, | fp8$| H100 of | A100$(?<=torchtitan A100)", name)[0]
+    return re.split(r" Table | Sec |, | fp8$| H100 of | A100$(?<=torchtitan A100)|(?<=AWS) ", name)[0]
 
 
 def read(paths):
