@@ -181,6 +181,9 @@ void compose_graphs(LaunchLedger& ledger) {
 
 // Megatron-core's three kinds, and who carries what is flexible.
 void compose_dispatcher(LaunchLedger& ledger) {
+  if (ledger.launcher() == LaunchFormat::megatron && ledger.says(facts::experts))
+    for (const char* fusion : {"model.router_fusion", "model.permute_fusion"})
+      ledger.assume(fusion, "false", "Megatron-LM's default");
   const auto kind = ledger.text(facts::dispatcher);
   if (kind == "flex")
     return ledger.set("model.expert_dispatcher", ledger.text(facts::flex_backend).value_or("deepep"),

@@ -37,6 +37,7 @@ class Decomposer {
     dropout();
     evaluation();
     compiled();
+    if (is(LaunchFormat::megatron)) experts();
     if (is(LaunchFormat::hf)) huggingface_optimizer();
     adapters();
     return std::move(made_);
@@ -242,6 +243,14 @@ class Decomposer {
     if ((setup_.tensor_parallel > 1) != setup_.sequence_parallel)
       lack("sequence_parallel", "torchtitan's tensor parallelism splits norms along the sequence");
     settle("sequence_parallel");
+  }
+
+  // Switches that are off unless given, of models with experts.
+  void experts() {
+    for (const char* key : {"router_fusion", "permute_fusion"}) {
+      settle(key);
+      if (!spec_.has_experts()) drop(key);
+    }
   }
 
   // What the compiler fuses by itself.

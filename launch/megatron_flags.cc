@@ -137,7 +137,7 @@ void batch_and_precision(FlagRows& rows) {
           "kernels are Megatron-LM's fused ones, in 16 bits")
       .time(
           "no-masked-softmax-fusion attention-softmax-in-fp32 apply-query-key-layer-scaling "
-          "no-query-key-layer-scaling moe-router-fusion",
+          "no-query-key-layer-scaling",
           "kernels are Megatron-LM's fused ones")
       .saves("memory-efficient-layer-norm use-transformer-engine-op-fuser bias-relu-fusion",
              "norms and activations keep what Megatron-LM's usual kernels keep")
@@ -222,6 +222,9 @@ void megatron_model(FlagRows& rows) {
       .say("v-head-dim", key, facts::value_dim, whole, "")
       .read("moe-token-dispatcher-type", "model.expert_dispatcher", facts::dispatcher,
             "alltoall=- flex=flex allgather=allgather", "flex: the backend's, DeepEP where none is named")
+      .say("moe-router-fusion", "model.router_fusion", if_on)
+      .say("moe-permute-fusion", "model.permute_fusion", if_on)
+      .say("moe-shared-expert-overlap", "model.overlap_shared_experts", if_on)
       .read("moe-flex-dispatcher-backend", "model.expert_dispatcher", facts::flex_backend,
             "deepep=deepep hybridep=hybridep", "with --moe-token-dispatcher-type flex")
       .as_modelled_if("moe-enable-deepep", "true",
@@ -243,7 +246,7 @@ void megatron_model(FlagRows& rows) {
           "moe-router-force-load-balancing moe-use-upcycling moe-router-topk-limited-devices",
           "experts are reckoned as evenly loaded")
       .time(
-          "moe-token-drop-policy moe-permute-fusion moe-shared-expert-overlap moe-router-padding-for-fp8 "
+          "moe-token-drop-policy moe-router-padding-for-fp8 "
           "moe-router-padding-for-quantization moe-hybridep-num-sms moe-deepep-num-sms moe-use-legacy-grouped-gemm",
           "how experts' kernels run is model.expert_dispatcher's")
       .not_said("moe-token-dropping moe-extended-tp moe-apply-probs-on-input",
