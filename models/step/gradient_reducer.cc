@@ -215,10 +215,11 @@ WeightGatherer::WeightGatherer(const TrainingSetup& setup, EagerSession& session
     }
     hooks_[layer] += std::max<std::int64_t>(1, parameter.shape.experts);
     const std::string& name = parameter.shape.name;
+    const bool is_behind = layer < 0 && (name.starts_with("head.") || name.starts_with("final_norm."));
     if (parameter.stored <= persistent_elements && parameter.stored_share < parameter.stored)
       parameter.value = session.empty(name, parameter.type(), parameter.stored, TensorRole::weight);
     else
-      units_[layer < 0 && !name.starts_with("embedding") ? behind_layers : layer].push_back(&parameter);
+      units_[is_behind ? behind_layers : layer].push_back(&parameter);
   }
 }
 
@@ -270,7 +271,12 @@ void WeightGatherer::gather_ahead(Begin unit, Begin end) {
 
 void WeightGatherer::release(Unit& unit) {
   for (TrainedParameter* parameter : unit)
-    if (parameter->uses == 1 || parameter->shape.layer >= 0) parameter->value = {};
+    if (parameter->shape.layer >= 0 || goes_after_use(*parameter)) parameter->value = {};
+}
+
+bool WeightGatherer::goes_after_use(const TrainedParameter& parameter) {
+  const std::string& name = parameter.shape.name;
+  return parameter.uses == 1 && (name == "embedding.weight" || name.starts_with("head.") || name == "final_norm.weight");
 }
 
 void WeightGatherer::run_hooks(std::int64_t layer, Picos each) {
@@ -346,7 +352,6 @@ void WeightGatherer::before_head() {
   if (!by_module_) return;
   ahead_ = {};
   gather(behind_layers);
-  if (has(-1) && units_[-1].front()->uses > 1) gather(-1);
 }
 
 void WeightGatherer::before_backward(std::int64_t layer) {

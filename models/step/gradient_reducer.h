@@ -120,6 +120,8 @@ class WeightGatherer {
   template <class Begin>
   void gather_ahead(Begin unit, Begin end);
   void release(Unit& unit);
+  // Of those outside the layers: the embedding and what comes behind them; others stay to the end of the backward.
+  [[nodiscard]] static bool goes_after_use(const TrainedParameter& parameter);
   void run_hooks(std::int64_t layer, Picos each);
   [[nodiscard]] bool is_kept_over_turn(std::int64_t layer) const;
   void gather(const std::vector<TrainedParameter*>& unit, bool experts);

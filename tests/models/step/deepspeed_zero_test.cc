@@ -175,6 +175,31 @@ TEST(DeepspeedZero, TheHostHasEighteenOrTwentyBytes) {
   }
 }
 
+// Weights are there when they are used, in every architecture, and all is given back.
+TEST(DeepspeedZero, EveryModelHasItsWeights) {
+  std::int64_t generated = 0;
+  for (const std::string& name : bundled_models()) {
+    ModelSpec model = find_model(name);
+    model.layers = std::min<std::int64_t>(2, model.layers);
+    model.encoder_layers = std::min<std::int64_t>(1, model.encoder_layers);
+    for (const std::int64_t stage : {2, 3})
+      for (const Trainable trainable : {Trainable::full, Trainable::lora})
+        for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+          TrainingSetup setup = zero(stage);
+          setup.trainable = trainable;
+          setup.recompute = recompute;
+          if (model.reads_images()) setup.sequence = 0;
+          try {
+            EXPECT_EQ(memory_of(trace_of(model, setup)).left, 0) << name;
+            ++generated;
+          } catch (const InputError& error) {
+            EXPECT_FALSE(error.cause().empty());
+          }
+        }
+  }
+  EXPECT_GT(generated, 800);
+}
+
 TEST(DeepspeedZero, OtherSplitsAreRefused) {
   TrainingSetup setup = zero(2);
   setup.tensor_parallel = 2;
