@@ -276,7 +276,8 @@ void WeightGatherer::release(Unit& unit) {
 
 bool WeightGatherer::goes_after_use(const TrainedParameter& parameter) {
   const std::string& name = parameter.shape.name;
-  return parameter.uses == 1 && (name == "embedding.weight" || name.starts_with("head.") || name == "final_norm.weight");
+  return parameter.uses == 1 &&
+         (name == "embedding.weight" || name.starts_with("head.") || name == "final_norm.weight");
 }
 
 void WeightGatherer::run_hooks(std::int64_t layer, Picos each) {

@@ -74,6 +74,16 @@ TEST(FigureRange, TheHostOfExpertsIsKnownLess) {
   EXPECT_EQ(high(experts, waiting), measured);
 }
 
+// The one published step of experts gathered one by one took 6.1 times as long.
+TEST(FigureRange, TheHostOfDeepspeedsFetchesIsHardlyKnown) {
+  const HardwareProfile machine = ProfileLibrary::shared().load_system("dgx-a100");
+  const Result waiting = step({{Binding::host, 5}});
+  models::TrainingSetup setup{.framework = models::Framework::deepspeed, .data_parallel = 8, .zero_stage = 3};
+  EXPECT_GT(step_time_range(setup, waiting, machine.gpu, machine.host).high, 6.1);
+  setup.zero_stage = 2;
+  EXPECT_LT(step_time_range(setup, waiting, machine.gpu, machine.host).high, 2);
+}
+
 TEST(FigureRange, IsUnknownWhereNothingLikeItWasMeasured) {
   EXPECT_TRUE(range_of(step({{Binding::compute, 99}, {Binding::storage, 1}})).known);
   const FigureRange waiting = range_of(step({{Binding::compute, 9}, {Binding::pcie, 1}}));
