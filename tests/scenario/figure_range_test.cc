@@ -13,7 +13,7 @@
 namespace spillway::scenario {
 namespace {
 
-Result step(std::initializer_list<std::pair<Binding, int>> parts) {
+Result step(std::initializer_list<std::pair<Binding, std::int64_t>> parts) {
   Result result;
   for (const auto& [binding, microseconds] : parts) {
     result.breakdown[static_cast<std::size_t>(binding)] = Picos(microseconds * 1'000'000);
