@@ -394,6 +394,11 @@ void check_deepspeed(const TrainingSetup& setup) {
     if (value > 1)
       throw InputError("", key, "DeepSpeed's ZeRO is modelled over data-parallel and context-parallel ranks",
                        fmt::format("set {} to 1, or framework to huggingface", key));
+  for (const auto& [key, is_on] :
+       {std::pair{"fp32_reduction", setup.fp32_reduction}, {"late_reduction", setup.late_reduction}})
+    if (is_on)
+      throw InputError("", key, "it is FSDP's: DeepSpeed reduces every micro-batch's gradients, in their own type",
+                       fmt::format("set {} to false, or framework to huggingface", key));
   check_range("sub_group", setup.sub_group, std::int64_t{1} << 40);
   if (setup.prefetch_elements < 0)
     throw InputError("", "prefetch_elements", "below 0", "give a number of elements, 0 for none");

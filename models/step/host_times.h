@@ -9,10 +9,10 @@
 // backwards, at widths of 2048 to 4096 and splits of 4 and 8. Half as much again per operator as Megatron's gives that,
 // fitted by hand to the fit-role rows of its grid on H100 with one sequence per micro-batch.
 //
-// Of Megatron-core's mixture of experts each operator says what it asks of the host (models/network/moe_launches.h).
-// Plain operators of PyTorch under autograd are 10 us forwards, 7 backwards (assumed). An expert's product or cast in
-// Transformer Engine's loops, with descriptors, heuristic, Python objects and hooks, is 40 us: fitted to
-// Megatron-Bridge performance tables, where 30 to 50 do almost equally well.
+// Of Megatron-core's mixture of experts each operator says what it asks of the host (HostWork,
+// models/network/moe_block.cc). Plain operators of PyTorch under autograd are 10 us forwards, 7 backwards (assumed). An
+// expert's product or cast in Transformer Engine's loops, with descriptors, heuristic, Python objects and hooks, is 40
+// us: fitted to Megatron-Bridge performance tables, where 30 to 50 do almost equally well.
 #pragma once
 
 #include "models/session/eager_session.h"

@@ -19,6 +19,7 @@
 #include "models/step/optimizer_step.h"
 #include "models/step/start_up.h"
 #include "models/step/step_clock.h"
+#include "models/step/weight_gatherer.h"
 
 namespace spillway::models {
 namespace {
@@ -344,7 +345,7 @@ class StageRecorder {
   }
 
   void gather_units(Chunk& chunk) {
-    chunk.gatherer.emplace(setup_, session_, communication_, chunk.transformer->parameters());
+    chunk.gatherer.emplace(setup_, session_, communication_, chunk.transformer->parameters(), evaluates_);
     WeightGatherer* gatherer = &*chunk.gatherer;
     chunk.transformer->set_units({[gatherer](std::int64_t layer) { gatherer->before(layer); },
                                   [gatherer](std::int64_t layer) { gatherer->after(layer); },

@@ -204,6 +204,9 @@ TEST(DeepspeedZero, OtherSplitsAreRefused) {
   TrainingSetup setup = zero(2);
   setup.tensor_parallel = 2;
   EXPECT_THROW(static_cast<void>(resolve(setup, small())), InputError);
+  setup = zero(2);
+  setup.late_reduction = true;
+  EXPECT_THROW(static_cast<void>(resolve(setup, small())), InputError);
 }
 
 }  // namespace
