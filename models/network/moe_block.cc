@@ -124,14 +124,16 @@ std::int64_t MoeBlock::loaded(std::int64_t elements) const {
   const double share =
       load_ ? static_cast<double>(rows_.own) / static_cast<double>(mean_rows_) : options_.expert_imbalance;
   if (share == 1 || expert_ranks() == 1) return elements;
-  const double rows = static_cast<double>(elements / model_.hidden) * share;
+  const std::int64_t each = elements / model_.hidden;
+  const double rows = static_cast<double>(each) * share;
   return std::max<std::int64_t>(1, std::llround(rows)) * model_.hidden;
 }
 
 std::int64_t MoeBlock::busiest(std::int64_t elements) const {
   if (!load_) return loaded(elements);
   const double share = static_cast<double>(rows_.fullest) / static_cast<double>(mean_rows_);
-  return std::llround(static_cast<double>(elements / model_.hidden) * share) * model_.hidden;
+  const std::int64_t rows = elements / model_.hidden;
+  return std::llround(static_cast<double>(rows) * share) * model_.hidden;
 }
 
 std::int64_t MoeBlock::sent_by(std::int64_t elements) const {
@@ -156,7 +158,8 @@ void MoeBlock::draw_rows(const Tensor& x) {
 std::int64_t MoeBlock::copies_of(std::int64_t elements) const {
   const double ranks =
       distinct_choices(static_cast<double>(expert_ranks()), static_cast<double>(model_.experts.active));
-  return std::llround(static_cast<double>(elements / model_.hidden) * ranks) * model_.hidden;
+  const std::int64_t rows = elements / model_.hidden;
+  return std::llround(static_cast<double>(rows) * ranks) * model_.hidden;
 }
 
 // Transformer Engine launches a kernel per expert from one operator, unless the GPU reads the shapes itself.

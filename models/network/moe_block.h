@@ -48,7 +48,7 @@ class MoeBlock {
       : model_(model), options_(options), context_(context), weight_(std::move(weight)), bias_(std::move(bias)) {}
 
   // Draws of each layer and pass; before the first run().
-  void set_load(ExpertLoad load) { load_.emplace(std::move(load)); }
+  void set_load(const ExpertLoad& load) { load_ = load; }
   // The micro-batch, or slice of one, that runs from here on.
   void set_pass(std::int64_t pass) { pass_ = pass; }
 

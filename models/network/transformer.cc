@@ -488,7 +488,7 @@ Tensor Transformer::with_sinks(const std::string& prefix, Tensor result) {
   });
 }
 
-Tensor Transformer::attend(const std::string& name, CoreInput input) {
+Tensor Transformer::attend(const std::string& name, const CoreInput& input) {
   if (!setup_.recomputes_module("core_attn")) return core(name, input);
   std::vector<Tensor> inputs = input.qkv;
   if (input.bias) inputs.push_back(input.bias);
@@ -609,9 +609,8 @@ Tensor Transformer::pretraining_loss(const Tensor& x, const Tensor& labels) {
   inner = norm("mlm.norm", inner);
   const Tensor logits = ops_.column_linears({{"mlm.decoder", &weight("embedding"), bias("mlm")}}, inner)[0];
   hold(logits);
-  const Tensor token_loss = is_megatron() || setup_.tensor_parallel > 1
-                                ? ops_.split_cross_entropy("mlm.loss", logits, labels)
-                                : ops_.cross_entropy("mlm.loss", logits, labels);
+  Tensor token_loss = is_megatron() || setup_.tensor_parallel > 1 ? ops_.split_cross_entropy("mlm.loss", logits, labels)
+                                                                  : ops_.cross_entropy("mlm.loss", logits, labels);
   if (model_.masked_lm_head) return token_loss;
   Tensor pooled = ops_.first_tokens("pooler.first", x, setup_.sequence);
   pooled = linear("pooler", pooled);

@@ -43,7 +43,7 @@ class Transformer {
   [[nodiscard]] const std::vector<Tensor>& tables() const { return angles_; }
 
   // How experts' rows are drawn, before the first forward; of which micro-batch or slice, before each.
-  void set_expert_load(ExpertLoad load) { experts_.set_load(std::move(load)); }
+  void set_expert_load(const ExpertLoad& load) { experts_.set_load(load); }
   void set_expert_pass(std::int64_t pass) { experts_.set_pass(pass); }
 
   // The part of each sequence that the next forward is about: slice 0 .. sequence_slices - 1, first tokens first.
@@ -129,7 +129,7 @@ class Transformer {
     bool causal = true;
     std::int64_t window = 0;
   };
-  Tensor attend(const std::string& name, CoreInput input);  // recomputed later, if the set-up says so
+  Tensor attend(const std::string& name, const CoreInput& input);  // recomputed later, if the set-up says so
   Tensor core(const std::string& name, const CoreInput& input);
   Tensor with_sinks(const std::string& prefix, Tensor result);
   Tensor gated(const std::string& name, const Tensor& result, const Tensor& gate);
