@@ -44,7 +44,7 @@ TechniquePart make_roam_layout(const TechniqueRequest& request) {
   return part;
 }
 
-Technique order_row(std::string_view word, std::string title, std::string about, std::string source,
+Technique order_row(std::string_view word, std::string title, std::string about, std::string way, std::string source,
                     TechniquePart (*make)(const TechniqueRequest&)) {
   const std::string name(word);
   return {.name = name,
@@ -54,7 +54,7 @@ Technique order_row(std::string_view word, std::string title, std::string about,
           .part = PlanPart::order,
           .key = std::string(order_key),
           .needs = {Capability::uses},
-          .ways = {{name, about, {setting(order_key, name)}}},
+          .ways = {{name, std::move(way), {setting(order_key, name)}}},
           .make = make};
 }
 
@@ -63,11 +63,12 @@ Technique order_row(std::string_view word, std::string title, std::string about,
 const std::vector<Technique>& order_techniques() {
   static const std::vector<Technique> rows = {
       order_row(order_word, "operator order", "the order of operators with the lowest peak that we find",
-                std::string("ours; beside ROAM (") + roam_source + ")", make_order<OrderMethod::best>),
+                "reorder operators", std::string("ours; beside ROAM (") + roam_source + ")",
+                make_order<OrderMethod::best>),
       order_row(to_string(OrderMethod::roam), "ROAM's order", "operators in ROAM's order, by independent segments",
-                roam_source, make_order<OrderMethod::roam>),
+                "reorder operators (ROAM)", roam_source, make_order<OrderMethod::roam>),
       order_row(to_string(OrderMethod::lescea), "LESCEA's order",
-                "of the operators that can run the one that leaves least alive",
+                "of the operators that can run the one that leaves least alive", "reorder operators (LESCEA)",
                 std::string("ROAM's baseline (") + roam_source + ")", make_order<OrderMethod::lescea>),
       {.name = std::string(layout_word),
        .title = "fixed places",
@@ -76,9 +77,7 @@ const std::vector<Technique>& order_techniques() {
        .part = PlanPart::memory,
        .key = std::string(allocator_key),
        .needs = {Capability::memory},
-       .ways = {{std::string(layout_word),
-                 "a place for every request, planned as low as can be",
-                 {setting(allocator_key, layout_word)}}},
+       .ways = {{std::string(layout_word), "planned addresses", {setting(allocator_key, layout_word)}}},
        .make = make_layout},
       {.name = std::string(roam_layout_word),
        .title = "ROAM's layout",
@@ -88,7 +87,7 @@ const std::vector<Technique>& order_techniques() {
        .key = std::string(allocator_key),
        .needs = {Capability::uses, Capability::memory},
        .ways = {{std::string(roam_layout_word),
-                 "places by ROAM's own layout",
+                 "planned addresses (ROAM's layout)",
                  {setting(allocator_key, roam_layout_word)}}},
        .make = make_roam_layout},
   };

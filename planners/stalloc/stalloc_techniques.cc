@@ -42,7 +42,7 @@ const std::vector<Technique>& stalloc_techniques() {
        .part = PlanPart::memory,
        .key = std::string(allocator_key),
        .needs = {Capability::memory},
-       .ways = way_of(stalloc_word, "requests placed by STAlloc's plan"),
+       .ways = way_of(stalloc_word, "planned allocation (STAlloc)"),
        .make = make_stalloc<StallocAlgorithm::best>},
       {.name = std::string(stalloc_paper_word),
        .title = "STAlloc as published",
@@ -51,7 +51,7 @@ const std::vector<Technique>& stalloc_techniques() {
        .part = PlanPart::memory,
        .key = std::string(allocator_key),
        .needs = {Capability::memory},
-       .ways = way_of(stalloc_paper_word, "requests placed as STAlloc's paper does"),
+       .ways = way_of(stalloc_paper_word, "planned allocation (STAlloc as published)"),
        .make = make_stalloc<StallocAlgorithm::group>},
   };
   return rows;

@@ -246,7 +246,7 @@ std::vector<FitMove> FitMoves::removals(const FitPoint& point) const {
     if (has) list.set("without " + what, settings);
   };
   if (subject_.model) {
-    without(setup.recompute != Recompute::none, "recomputation (" + recomputed_words(setup) + ")", {keep_all()});
+    without(setup.recompute != Recompute::none, "recomputation", {keep_all()});
     without(setup.shared_stage() > 0, fmt::format("ZeRO {}", setup.zero_stage),
             {setting(zero_key, "0"), setting("model.weight_device", to_string(StateDevice::gpu))});
     without(setup.optimizer_device != StateDevice::gpu,

@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "base/input_error.h"
-#include "models/pipeline/named_schedules.h"
-#include "models/spec/pipeline_setup.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/offload/offload_settings.h"
 #include "planners/technique/technique_table.h"
 #include "sim/devices/memory/memory_policies.h"
+#include "studies/fit/way_names.h"
 
 namespace spillway::studies {
 namespace {
@@ -31,92 +30,6 @@ std::string_view default_of(const std::string& key) {
   return key == offload_key ? no_offload : key == allocator_key ? torch_policy : std::string_view();
 }
 
-std::string where(StateDevice device) { return device == StateDevice::cpu ? "CPU" : std::string(to_string(device)); }
-
-// How a set-up spreads the model and its batch.
-std::vector<std::string> layout_words(const TrainingSetup& setup) {
-  std::vector<std::string> words;
-  const auto count = [&words](const char* what, std::int64_t value) {
-    if (value > 1) words.push_back(fmt::format("{} {}", what, value));
-  };
-  count("tp", setup.tensor_parallel);
-  count("cp", setup.context_parallel);
-  count("pp", setup.pipeline_parallel);
-  count("dp", setup.data_parallel);
-  count("ep", setup.expert_parallel);
-  if (setup.shared_stage() > 0) words.push_back(fmt::format("ZeRO {}", setup.zero_stage));
-  if (setup.shared_stage() > 0 && setup.shard_groups > 1)
-    words.back() += fmt::format(" in {} groups", setup.shard_groups);
-  count("b", setup.micro_batch);
-  if (setup.pipeline_parallel > 1 && (setup.pipeline_schedule != default_schedule || setup.pipeline_chunks > 1)) {
-    words.push_back(schedule_name(setup));
-    if (setup.pipeline_chunks > 2) words.back() += fmt::format(" of {} chunks", setup.pipeline_chunks);
-    if (setup.recomputed_chunks > 0) words.back() += fmt::format(", {} recomputed", setup.recomputed_chunks);
-  }
-  return words;
-}
-
-// What else of it is not as given.
-std::vector<std::string> other_words(const TrainingSetup& setup, const TrainingSetup& given) {
-  std::vector<std::string> words;
-  if (setup.recompute != Recompute::none) words.push_back(recomputed_words(setup));
-  if (setup.recompute == Recompute::none && given.recompute != Recompute::none)
-    words.emplace_back("nothing recomputed");
-  if (setup.optimizer_device != StateDevice::gpu || given.optimizer_device != StateDevice::gpu)
-    words.push_back("optimizer on " + where(setup.optimizer_device));
-  if (setup.weight_device != StateDevice::gpu || given.weight_device != StateDevice::gpu)
-    words.push_back("weights on " + where(setup.weight_device));
-  if (setup.delayed_update) words.emplace_back("delayed update");
-  if (setup.offloaded_states > 0) words.push_back(fmt::format("states of {} chunks away", setup.offloaded_states));
-  if (setup.optimizer != given.optimizer) words.emplace_back(to_string(setup.optimizer));
-  if (setup.precision != given.precision) words.emplace_back(to_string(setup.precision));
-  if (setup.loss != given.loss) words.push_back(std::string(to_string(setup.loss)) + " loss");
-  if (setup.optimizer_form != given.optimizer_form)
-    words.push_back(std::string(to_string(setup.optimizer_form)) + " optimizer");
-  if (setup.tensor_parallel > 1 && !setup.sequence_parallel) words.emplace_back("no sequence parallelism");
-  if (setup.prefetch != given.prefetch) words.push_back(fmt::format("prefetch {}", setup.prefetch));
-  return words;
-}
-
-// What the words above and the batch say nothing of, as it is set.
-std::vector<std::string> untold_words(const std::vector<std::string>& settings) {
-  constexpr std::array<std::string_view, 26> told = {"tensor_parallel",
-                                                     "context_parallel",
-                                                     "pipeline_parallel",
-                                                     "data_parallel",
-                                                     "expert_parallel",
-                                                     "zero_stage",
-                                                     "shard_groups",
-                                                     "micro_batch",
-                                                     "pipeline_schedule",
-                                                     "pipeline_chunks",
-                                                     "recomputed_chunks",
-                                                     "recompute",
-                                                     "recompute_layers",
-                                                     "recompute_every",
-                                                     "optimizer_device",
-                                                     "weight_device",
-                                                     "delayed_update",
-                                                     "offloaded_states",
-                                                     "optimizer",
-                                                     "precision",
-                                                     "loss",
-                                                     "optimizer_form",
-                                                     "sequence_parallel",
-                                                     "prefetch",
-                                                     "global_batch",
-                                                     "gradient_accumulation"};
-  std::vector<std::string> words;
-  for (const std::string& setting : settings) {
-    if (!setting.starts_with(model_prefix)) continue;
-    const auto [key, text] = parts_of(setting.substr(model_prefix.size()));
-    if (std::find(told.begin(), told.end(), key) != told.end()) continue;
-    words.push_back(text == "true" ? key : text == "false" ? "no " + key : fmt::format("{} {}", key, text));
-    std::replace(words.back().begin(), words.back().end(), '_', ' ');
-  }
-  return words;
-}
-
 // Edits that share the sequences of a step out in another way: the search keeps their number by a key of its own.
 bool shares_out_anew(const std::vector<std::string>& settings) {
   constexpr std::array keys = {"model.micro_batch=",       "model.data_parallel=",    "model.tensor_parallel=",
@@ -127,15 +40,6 @@ bool shares_out_anew(const std::vector<std::string>& settings) {
 }
 
 }  // namespace
-
-std::string recomputed_words(const TrainingSetup& setup) {
-  if (setup.recompute == Recompute::operators) return "recomputed by operators";
-  if (setup.recompute != Recompute::full) return recompute_way(setup.recompute);
-  if (setup.recompute_layers > 0)
-    return fmt::format("{} layer{} recomputed", setup.recompute_layers, setup.recompute_layers == 1 ? "" : "s");
-  if (setup.recompute_every > 1) return fmt::format("one layer in {} recomputed", setup.recompute_every);
-  return recompute_way(setup.recompute);
-}
 
 FitPoints::FitPoints(const FitSubject& subject) : subject_(subject) { given_.setup = subject.parsed.training; }
 
@@ -197,27 +101,22 @@ std::vector<std::string> FitPoints::settings(const FitPoint& point) const {
 }
 
 std::string FitPoints::name(const FitPoint& point) const {
-  if (settings(point).empty()) return "as given";
-  std::vector<std::string> words;
-  if (subject_.model) {
-    words = layout_words(point.setup);
-    const std::vector<std::string> others = other_words(point.setup, given_.setup);
-    words.insert(words.end(), others.begin(), others.end());
-    const std::vector<std::string> untold = untold_words(settings(point));
-    words.insert(words.end(), untold.begin(), untold.end());
-  }
+  const std::vector<std::string> edits = settings(point);
+  if (edits.empty()) return "As given";
+  std::vector<std::string> moved;
   if (point.others.contains(std::string(offload_key)) && value(point, std::string(offload_key)) == no_offload)
-    words.emplace_back("nothing offloaded");
+    moved.emplace_back("nothing offloaded");
   for (const TechniqueWay* way : technique_ways()) {
     const bool is_of_model = std::all_of(way->settings.begin(), way->settings.end(),
                                          [](const std::string& setting) { return setting.starts_with(model_prefix); });
     const bool is_new = std::any_of(way->settings.begin(), way->settings.end(), [&](const std::string& setting) {
       return point.others.contains(parts_of(setting).first);
     });
-    if (!is_of_model && is_new && holds(point, way->settings)) words.push_back(way->name);
+    if (!is_of_model && is_new && holds(point, way->settings)) moved.push_back(way->about);
   }
-  if (words.empty()) return "plain";
-  return fmt::format("{}", fmt::join(words, ", "));
+  const std::string name = subject_.model ? way_name(point.setup, given_.setup, edits, moved)
+                                          : capitalized(fmt::format("{}", fmt::join(moved, ", ")));
+  return name.empty() ? "One GPU, nothing else" : name;
 }
 
 Way FitPoints::way(const FitPoint& point) const {

@@ -18,9 +18,6 @@ struct FitPoint {
   std::map<std::string, std::string> others;  // by key outside "model.": what differs from the scenario as given
 };
 
-// What a step computes again: "full", "selective", "4 layers recomputed", "recomputed by operators".
-std::string recomputed_words(const TrainingSetup& setup);
-
 class FitPoints {
  public:
   // `subject` must outlive it.
@@ -38,7 +35,7 @@ class FitPoints {
   // Whether every setting holds there already.
   [[nodiscard]] bool holds(const FitPoint& point, const std::vector<std::string>& settings) const;
 
-  // "tp 8, pp 2, ZeRO 1, full, b 2, ssdtrain-host"; "as given" for no edits.
+  // way_names.h; "As given" for no edits.
   [[nodiscard]] std::string name(const FitPoint& point) const;
   // What differs from the scenario as given, by key.
   [[nodiscard]] std::vector<std::string> settings(const FitPoint& point) const;

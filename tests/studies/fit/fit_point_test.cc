@@ -24,7 +24,7 @@ TEST(FitPoint, EditsMakeItAgain) {
   const FitQuestion question;
   const FitMoves moves(question, on, points);
   EXPECT_TRUE(points.settings(points.as_given()).empty());
-  EXPECT_EQ(points.name(points.as_given()), "as given");
+  EXPECT_EQ(points.name(points.as_given()), "As given");
   std::size_t tried = 0;
   for (const FitPoint& layout : fit_layouts(on, points, 8)) {
     if (++tried % 8 != 1) continue;
@@ -85,7 +85,7 @@ TEST(FitPoint, OneRankIsCalledNoStage) {
   const FitSubject on = subject("gpt2-small", "8xh100", 32);
   const FitPoints points(on);
   const FitPoint two = points.with(points.as_given(), {"model.data_parallel=8", "model.zero_stage=3"});
-  EXPECT_NE(points.name(two).find("ZeRO 3"), std::string::npos) << points.name(two);
+  EXPECT_NE(points.name(two).find("ZeRO-3"), std::string::npos) << points.name(two);
   EXPECT_EQ(points.name(points.with(two, {"model.data_parallel=1", "model.tensor_parallel=4"})).find("ZeRO"),
             std::string::npos);
 }
@@ -178,7 +178,7 @@ TEST(FitMoves, RemovalsUndoOneThing) {
     names.insert(move.name);
     EXPECT_LT(points.settings(move.point).size(), 4U) << move.name;
   }
-  EXPECT_EQ(names, (std::set<std::string>{"without recomputation (full)", "without ssdtrain-host",
+  EXPECT_EQ(names, (std::set<std::string>{"without recomputation", "without ssdtrain-host",
                                           "without the allocator torch-expandable"}));
 }
 
