@@ -23,6 +23,7 @@
 #include "scenario/machine_power.h"
 #include "studies/fit/fit_layouts.h"
 #include "studies/fit/fit_screen.h"
+#include "studies/fit/way_mechanisms.h"
 
 namespace spillway::studies {
 namespace {
@@ -496,6 +497,11 @@ class Search {
                        s.data_parallel, s.expert_parallel, s.zero_stage, s.shard_groups, static_cast<int>(s.recompute),
                        static_cast<int>(s.optimizer_device), static_cast<int>(s.weight_device), others);
   }
+  static std::string layout_of(const FitPoint& point) {
+    const TrainingSetup& s = point.setup;
+    return fmt::format("{} {} {} {} {} {} {}", s.tensor_parallel, s.context_parallel, s.pipeline_parallel,
+                       s.data_parallel, s.expert_parallel, s.zero_stage, s.shard_groups);
+  }
 
   // Whether it could be better than what was found, or so many times worse at most.
   [[nodiscard]] bool may_beat(const Candidate& one, double times = 1) const {
@@ -752,8 +758,10 @@ class Search {
       FitWay& way = outcome_.ways.emplace_back();
       way.row = rows_[row];
       way.family = family_of(of_row_[row]);
+      way.layout = layout_of(of_row_[row]);
       way.carrier = carrier_of(points_, of_row_[row]);
       way.changes_maths = points_.changes_maths(of_row_[row]);
+      way.mechanisms = mechanisms_of(points_, of_row_[row]);
       if (way.row.ran()) way.binding_provenance = binding_provenance(way.row.result, subject_.hardware);
     }
     for (const auto& [name, row] : worth_)
@@ -773,6 +781,8 @@ class Search {
     if (outcome_.fitting == 0)
       for (std::size_t i = 0; i < std::min(most_nearest, outcome_.ways.size()); ++i) shown.push_back(i);
     for (const FitAblation& worth : outcome_.worth) shown.push_back(worth.way);
+    for (std::size_t i = 0; i < outcome_.ways.size(); ++i)
+      if (outcome_.ways[i].row.way.settings.empty()) shown.push_back(i);
     std::erase_if(shown, [this](std::size_t i) {
       const WayRow& row = outcome_.ways[i].row;
       return !row.ran() || row.result.may_fit();

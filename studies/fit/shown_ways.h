@@ -1,0 +1,44 @@
+// From all ways that were tried to the few that differ: what people are shown, each other one folded under the shown
+// one that it resembles.
+//
+//   tried --> what fits or is tight --> idle parts folded --> best of each class --> dominated ones folded --> 5 to 9
+//
+// A class is a set of memory mechanisms within a group (who can run it, and whether it trains alike). Layout, ZeRO
+// stage and micro-batch are coordinates of a class, kernels of loss and optimizer are minor: neither makes a class of
+// its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "studies/fit/fit_search.h"
+
+namespace spillway::studies {
+
+// In the order of sections.
+enum class WayGroup : std::uint8_t {
+  same,      // same training, by a framework at hand
+  planner,   // same training, under a plan that spillway.torch carries out
+  numerics,  // another optimizer, precision or order of updates
+  research,  // nobody runs it today
+};
+std::string_view title_of(WayGroup group);
+WayGroup group_of(const FitWay& way);
+
+struct FoldedWay {
+  std::size_t way = 0;      // of FitOutcome::ways
+  std::string_view reason;  // "moves nothing more", "alike", "no better", "tight"
+};
+struct ShownWay {
+  std::size_t way = 0;
+  std::vector<FoldedWay> folded;
+};
+
+// By group, then best first; of each way that fits or is tight: shown or folded, once. Where none does, the three
+// nearest. The best way is the first; the one with fewest edits, the one with most room and the best that leaves the
+// host alone are folded only under one of their class whose step is within a tenth of theirs.
+std::vector<ShownWay> shown_ways(const FitOutcome& outcome);
+
+}  // namespace spillway::studies

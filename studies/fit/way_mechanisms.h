@@ -1,0 +1,15 @@
+// The mechanisms by which a way saves memory, whatever its layout: ways of one set are of one class (shown_ways.h).
+#pragma once
+
+#include <cstdint>
+
+#include "studies/fit/fit_point.h"
+
+namespace spillway::studies {
+
+// A bit each: recomputation of all layers, of some, of modules; states on the CPU, on drives, weights beside them;
+// activations to host memory, to drives, each tensor as planned; schedule; expandable segments, other allocators;
+// operator order; optimizer, precision, late update, adapters; on one GPU, a smaller micro-batch than as given.
+std::uint32_t mechanisms_of(const FitPoints& points, const FitPoint& point);
+
+}  // namespace spillway::studies
