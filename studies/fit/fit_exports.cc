@@ -1,29 +1,77 @@
 #include "studies/fit/fit_exports.h"
 
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/input_error.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/offload/offload_settings.h"
+#include "planners/technique.h"
 #include "scenario/brief_run.h"
 #include "sim/devices/memory/memory_policies.h"
 #include "studies/fit/fit_knobs.h"
+#include "studies/fit/way_mechanisms.h"
 
 namespace spillway::studies {
 namespace {
 
-Scenario as_said(Scenario scenario, const launch::LaunchExport& made) {
+// What a program has for a key that its framework's file can't say.
+struct Recipe {
+  std::string_view key, value, line;
+};
+constexpr std::array<Recipe, 11> recipes = {{
+    {recompute_key, "full", "model.gradient_checkpointing_enable(), or checkpoint_wrapper on each layer"},
+    {recompute_key, "selective", "torch.utils.checkpoint around the attention core"},
+    {recompute_key, "operators", "create_selective_checkpoint_contexts, saving matrix products and attention"},
+    {"model.recompute_layers", "", "checkpoint_wrapper on so many layers"},
+    {"model.recompute_every", "", "checkpoint_wrapper on every so many-th layer"},
+    {"model.loss", "fused", "liger_kernel's LigerCrossEntropyLoss"},
+    {"model.loss", "chunked", "liger_kernel's LigerFusedLinearCrossEntropyLoss"},
+    {"model.optimizer", "adamw_8bit", "bitsandbytes.optim.AdamW8bit"},
+    {"model.optimizer", "adafactor", "transformers.optimization.Adafactor"},
+    {"model.optimizer_form", "fused", "torch.optim.AdamW(..., fused=True)"},
+    {allocator_key, expandable_policy, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
+}};
+
+const Recipe* recipe_of(const launch::UnsaidKey& unsaid) {
+  const auto found = std::find_if(recipes.begin(), recipes.end(), [&](const Recipe& one) {
+    return unsaid.key == one.key && (one.value.empty() || unsaid.value == one.value);
+  });
+  return found == recipes.end() ? nullptr : &*found;
+}
+
+// What the framework does by itself where its file can't say what the scenario has, nor, `with_code`, a program by a
+// recipe; what the question itself is, the program says.
+std::vector<std::string> done_otherwise(const launch::LaunchExport& made, bool with_code) {
+  std::vector<std::string> edits;
   for (const launch::UnsaidKey& each : made.unsaid) {
     const std::string_view key = each.key;
-    if (key == "offload.technique") scenario.offload.technique = no_offload;
-    if (key == "memory.allocator") scenario.allocator = torch_policy;
-    if (key == "plan") scenario.plan.clear();
-    if (key == "memory.plan") scenario.memory_plan.clear();
+    if (with_code && recipe_of(each) != nullptr) continue;
+    if (key == offload_key) edits.push_back(setting(offload_key, no_offload));
+    if (key == allocator_key) edits.push_back(setting(allocator_key, torch_policy));
     constexpr std::string_view model = "model.";
     if (!each.otherwise || !key.starts_with(model)) continue;
     const std::string_view field = key.substr(model.size());
-    if (field == "framework" || role_of(field) != KeyRole::question)
-      set_field(scenario.training, field, *each.otherwise);
+    if (field == "framework" || role_of(field) != KeyRole::question) edits.push_back(setting(key, *each.otherwise));
+  }
+  return edits;
+}
+
+Scenario as_said(Scenario scenario, const launch::LaunchExport& made, bool with_code) {
+  for (const launch::UnsaidKey& each : made.unsaid) {
+    if (each.key == "plan") scenario.plan.clear();
+    if (each.key == "memory.plan") scenario.memory_plan.clear();
+  }
+  constexpr std::string_view model = "model.";
+  for (const std::string& edit : done_otherwise(made, with_code)) {
+    const std::size_t equals = edit.find('=');
+    const std::string key = edit.substr(0, equals), value = edit.substr(equals + 1);
+    if (key == offload_key) scenario.offload.technique = value;
+    if (key == allocator_key) scenario.allocator = value;
+    if (key.starts_with(model)) set_field(scenario.training, std::string_view(key).substr(model.size()), value);
   }
   return scenario;
 }
@@ -32,18 +80,92 @@ Scenario as_said(Scenario scenario, const launch::LaunchExport& made) {
 
 Exported exported(const Scenario& scenario, std::string_view target) {
   Exported one{.target = std::string(target), .launch = launch::export_launch(scenario, target)};
+  for (const launch::UnsaidKey& each : one.launch.unsaid)
+    if (const Recipe* recipe = recipe_of(each)) one.code.emplace_back(recipe->line);
   try {
-    one.alone = run_briefly(as_said(scenario, one.launch), Detail::figures).run.result;
+    one.alone = run_briefly(as_said(scenario, one.launch, false), Detail::figures).run.result;
+    if (!one.code.empty()) one.with_code = run_briefly(as_said(scenario, one.launch, true), Detail::figures).run.result;
   } catch (const InputError& error) {
     one.refusal = error.cause();
   }
   return one;
 }
 
+std::vector<std::string> launched_by(const Scenario& scenario, const std::vector<std::string>& edits) {
+  std::vector<std::string> targets;
+  for (const Word& target : launch::export_target_words()) {
+    try {
+      const launch::LaunchExport made = launch::export_launch(scenario, target.name);
+      bool is_said = true, needs_code = false;
+      for (const launch::UnsaidKey& unsaid : made.unsaid) {
+        const bool is_edit = std::any_of(edits.begin(), edits.end(),
+                                         [&](const std::string& one) { return one.starts_with(unsaid.key + "="); });
+        needs_code |= is_edit;
+        is_said &= !is_edit || recipe_of(unsaid) != nullptr;
+      }
+      if (!is_said) continue;
+      const Result result = run_briefly(as_said(scenario, made, needs_code), Detail::times).run.result;
+      if (is_yes(result.answer())) targets.push_back(std::string(target.name) + (needs_code ? "*" : ""));
+    } catch (const InputError&) {
+      // it has no such set-up
+    }
+  }
+  std::stable_sort(targets.begin(), targets.end(),
+                   [](const std::string& a, const std::string& b) { return a.ends_with('*') < b.ends_with('*'); });
+  return targets;
+}
+
 std::vector<Exported> exported(const Scenario& scenario) {
   std::vector<Exported> all;
   for (const Word& target : launch::export_target_words()) all.push_back(exported(scenario, target.name));
   return all;
+}
+
+FitQuestion asked_by(FitQuestion question, const FitSubject& subject, std::string_view target) {
+  for (std::string& edit : done_otherwise(launch::export_launch(subject.parsed, target), true))
+    question.settings.push_back(std::move(edit));
+  return question;
+}
+
+FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, const FitOutcome& outcome,
+                       std::string_view target, const FitOptions& options) {
+  constexpr std::size_t most_tried = 24;
+  const FitPoints points(subject);
+  FitOutcome launched = outcome;
+  launched.ways.clear();
+  launched.worth.clear();
+  launched.fitting = 0;
+  std::vector<Way> ways;
+  std::set<std::vector<std::string>> seen;
+  for (std::size_t i = 0; i < outcome.fitting && ways.size() < most_tried; ++i) {
+    std::vector<std::string> edits = outcome.ways[i].row.way.settings;
+    try {
+      const launch::LaunchExport made = launch::export_launch(scenario_of(subject.scenario, edits), target);
+      for (std::string& edit : done_otherwise(made, true)) edits.push_back(std::move(edit));
+      const FitPoint point = points.with(points.as_given(), edits);
+      if (!seen.insert(points.settings(point)).second) continue;
+      ways.push_back(points.way(point));
+      FitWay& way = launched.ways.emplace_back(outcome.ways[i]);
+      way.carrier = Carrier::frameworks;
+      way.changes_maths = points.changes_maths(point);
+      way.mechanisms = mechanisms_of(points, point);
+    } catch (const InputError&) {
+      // it has no such set-up
+    }
+  }
+  std::vector<WayRow> rows = evaluate_ways(subject.scenario, ways, {.store = options.store});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    launched.stopped |= !rows[i].is_done;
+    launched.fitting += rows[i].is_yes() ? 1 : 0;
+    launched.ways[i].row = std::move(rows[i]);
+  }
+  const auto rank = [&](const FitWay& way) {
+    const double step = question.goal == FitGoal::speed ? to_seconds(way.row.result.step_time) : 0;
+    return std::tuple(!way.row.is_yes(), way.changes_maths && !question.any_numerics, !way.row.works(), step);
+  };
+  std::stable_sort(launched.ways.begin(), launched.ways.end(),
+                   [&](const FitWay& a, const FitWay& b) { return rank(a) < rank(b); });
+  return launched;
 }
 
 }  // namespace spillway::studies

@@ -8,6 +8,7 @@
 
 #include "launch/launch_export.h"
 #include "sim/replay/result.h"
+#include "studies/fit/fit_search.h"
 
 namespace spillway::studies {
 
@@ -17,12 +18,29 @@ struct Exported {
   // Without what the file can't say, as the framework has it by itself, under its own kernels. What the question itself
   // is (the sequence, dropout) is the program's to say, not the file's. None: see `refusal`.
   std::optional<Result> alone;
+  // Lines of the program for what the file can't say, and the same with them; none: there are no such lines.
+  std::vector<std::string> code;
+  std::optional<Result> with_code;
   std::string refusal;  // why the framework can't run that
 };
 
 // Throws InputError as export_launch() does.
 Exported exported(const Scenario& scenario, std::string_view target);
+// The targets that say each of the edits and fit, replayed as they run it: "torchtitan" whose file says all of it,
+// "deepspeed*" whose program needs lines besides; files alone first. None of a set-up that no launch
+// has.
+std::vector<std::string> launched_by(const Scenario& scenario, const std::vector<std::string>& edits);
 // Of all targets, in the order of their words.
 std::vector<Exported> exported(const Scenario& scenario);
+
+// The question as the target asks it: with its framework, and what else it does by itself, set before everything else.
+// Throws InputError where it has no such set-up.
+FitQuestion asked_by(FitQuestion question, const FitSubject& subject, std::string_view target);
+// The ways that fit, as the target runs them: with what it does by itself in place of what neither its file can say nor
+// a line of the program, each
+// replayed anew; those that fit first, then by the goal's order and, for speed, by the step. At most so many are tried,
+// the best first. Its edits of each make that. Threads and stopping as of evaluate_ways().
+FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, const FitOutcome& outcome,
+                       std::string_view target, const FitOptions& options);
 
 }  // namespace spillway::studies
