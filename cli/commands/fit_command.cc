@@ -19,6 +19,7 @@
 #include "base/number_text.h"
 #include "base/output_file.h"
 #include "base/stop.h"
+#include "cli/commands/fit_page.h"
 #include "cli/options/deadline.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
@@ -40,16 +41,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t shown_ways = 10;
-
 struct FitCall {
   std::string store;  // of replays
   FitQuestion question;
-  std::string goal, output, reserve;
+  std::string goal, output, reserve, framework;
   std::size_t jobs = 0;
   double seconds = 0;  // 0: no limit
   double effort = 1;
   bool all = false;
+  std::size_t way = 1;  // of those shown
 };
 
 // ---- JSON ----
@@ -79,6 +79,11 @@ Json exported_json(const studies::Exported& one) {
   Json json = {{"for", one.target}, {"runs", one.alone && is_yes(one.alone->answer())}};
   json["verdict"] = to_string(one.alone ? one.alone->answer() : Verdict::unknown);
   if (one.alone) json["step_time_ns"] = whole_nanoseconds(one.alone->step_time);
+  if (one.with_code) {
+    json["with_code"] = {{"verdict", to_string(one.with_code->answer())},
+                         {"step_time_ns", whole_nanoseconds(one.with_code->step_time)},
+                         {"code", one.code}};
+  }
   if (!one.refusal.empty()) json["error"] = one.refusal;
   json["not_exported"] = Json::array();
   for (const launch::UnsaidKey& each : one.launch.unsaid) json["not_exported"].push_back(each.key);
@@ -88,13 +93,19 @@ Json exported_json(const studies::Exported& one) {
 struct FitAnswer {
   FitOutcome outcome;
   std::vector<OtherTraining> others;
-  std::vector<studies::Exported> exports;  // of the best way
+  std::vector<studies::ShownWay> shown;
+  std::vector<std::vector<std::string>> launched_by;  // of each shown
+  std::size_t chosen = 0;                             // of `shown`
+  std::vector<studies::Exported> exports;             // of the chosen way
+
+  [[nodiscard]] const WayRow& chosen_row() const { return outcome.ways[shown[chosen].way].row; }
 };
 
 Json outcome_json(const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
   const FitOutcome& outcome = answer.outcome;
   Json document = json_document("spillway.fit");
   document["goal"] = call.goal;
+  if (!call.framework.empty()) document["for"] = call.framework;
   document["gpus"] = subject.gpus;
   document["machine"] = subject.hardware.name;
   document["assumptions"] = subject.assumptions;
@@ -105,6 +116,16 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitAnswe
   document["best_of_same_maths"] = same < outcome.ways.size() ? Json(same) : Json();
   document["ways"] = Json::array();
   for (const FitWay& way : outcome.ways) document["ways"].push_back(fit_way_json(way));
+  document["shown"] = Json::array();
+  for (std::size_t i = 0; i < answer.shown.size(); ++i) {
+    const studies::ShownWay& way = answer.shown[i];
+    Json folded = Json::array();
+    for (const studies::FoldedWay& one : way.folded) folded.push_back({{"way", one.way}, {"reason", one.reason}});
+    document["shown"].push_back({{"way", way.way},
+                                 {"group", title_of(group_of(outcome.ways[way.way]))},
+                                 {"launched_by", answer.launched_by[i]},
+                                 {"folded", std::move(folded)}});
+  }
   document["without"] = Json::array();
   for (const FitAblation& each : outcome.worth) document["without"].push_back({{"name", each.name}, {"way", each.way}});
   document["other_trainings"] = Json::array();
@@ -120,218 +141,60 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitAnswe
   return document;
 }
 
-// ---- for people ----
-
-std::string or_dash(bool known, const std::string& text) { return known ? text : "-"; }
-
-// What is to spare, as `run` says it, or what is missing.
-std::string room_of(const WayRow& row) {
-  if (!row.ran()) return row.error;
-  if (const std::string missing = row.shortage(); !missing.empty()) return "short of " + missing;
-  const MemoryResult& memory = row.result.memory;
-  return or_dash(memory.known && memory.limit > Bytes(0), to_spare(row.result));
-}
-
-// In the order of FigureColumn.
-enum FigureColumn : std::size_t {
-  fits_column,
-  step_column,
-  range_column,
-  tokens_column,
-  mfu_column,
-  peak_column,
-  memory_column
-};
-std::vector<std::string> way_cells(const WayRow& row) {
-  const Result& result = row.result;
-  const std::optional<double> cost = row.ran() ? row.cost_per_million_tokens() : std::nullopt;
-  return {way_verdict(row),
-          or_dash(row.ran(), fmt::format("{:.4g}", to_seconds(result.step_time))),
-          or_dash(row.ran(), range_cell(result.step_time_range, to_seconds(result.step_time))),
-          or_dash(result.tokens_per_second > 0, fmt::format("{:.0f}", result.tokens_per_second)),
-          or_dash(result.mfu > 0, fmt::format("{:.1f}", result.mfu * 100)),
-          or_dash(row.ran() && result.memory.known, gib(result.memory.peak_reserved)),
-          room_of(row),
-          life_cell(result),
-          or_dash(cost.has_value(), fmt::format("{:.3g}", cost.value_or(0))),
-          or_dash(row.ran(), std::string(to_string(result.binding)))};
-}
-
-// Who runs it, and whether it trains otherwise.
-std::string where_it_runs(const FitWay& way) {
-  const std::string carrier(to_string(way.carrier));
-  return way.changes_maths ? carrier + ", other numerics" : carrier;
-}
-
-bool has_gpu_only_way(const FitOutcome& outcome) {
-  return std::any_of(outcome.ways.begin(), outcome.ways.end(),
-                     [](const FitWay& way) { return way.row.works() && !way.row.result.host_memory.known; });
-}
-
-// The best of each family, the best that leaves the host alone among them; or all.
-Table ways_table(const FitOutcome& outcome, bool all) {
-  Table table({"way", "fits", "step (s)", "80 % within", "tokens/s", "MFU (%)", "peak (GiB)", "memory", "life (years)",
-               "USD/Mtoken", "binds", "runs in"});
-  std::set<std::string> families;
-  std::set<std::pair<Picos, Bytes>> figures;  // what others come to by more edits says nothing new
-  bool has_gpu_only = false;
-  for (const FitWay& way : outcome.ways) {
-    const bool is_gpu_only = way.row.works() && !way.row.result.host_memory.known;
-    const bool is_room_kept = families.size() + 1 == shown_ways && !has_gpu_only && !is_gpu_only;
-    if (!all && (families.size() == shown_ways || families.contains(way.family))) continue;
-    if (!all && is_room_kept && has_gpu_only_way(outcome)) continue;
-    const std::pair own(way.row.result.step_time, way.row.result.memory.peak_reserved);
-    if (!all && way.row.ran() && !figures.insert(own).second) continue;
-    families.insert(way.family);
-    has_gpu_only = has_gpu_only || is_gpu_only;
-    std::vector<std::string> row = {way.row.way.name};
-    for (std::string& cell : way_cells(way.row)) row.push_back(std::move(cell));
-    row.push_back(where_it_runs(way));
-    table.add(std::move(row));
-  }
-  return table;
-}
-
-// The winner without each technique, against the winner.
-Table worth_table(const FitOutcome& outcome) {
-  const WayRow& best = outcome.ways.front().row;
-  Table table({"without", "fits", "step (s)", "change", "peak (GiB)", "memory"});
-  for (const FitAblation& each : outcome.worth) {
-    const WayRow& row = outcome.ways[each.way].row;
-    const double ratio = to_seconds(row.result.step_time) / to_seconds(best.result.step_time) - 1;
-    const std::vector<std::string> figures = way_cells(row);
-    const std::string name = each.name.starts_with("without ") ? each.name.substr(8) : each.name;
-    table.add({name, figures[fits_column], figures[step_column], or_dash(row.ran(), signed_percent_text(ratio)),
-               figures[peak_column], figures[memory_column]});
-  }
-  return table;
-}
-
-// Of ways that are ranked behind the best for what they are, the fastest where that is faster; else nothing.
-std::string faster_text(const FitOutcome& outcome, const char* how, bool (*is_one)(const FitWay&)) {
-  const Picos best = outcome.ways.front().row.result.step_time;
-  const auto end = outcome.ways.begin() + static_cast<std::ptrdiff_t>(outcome.fitting);
-  const auto found = std::find_if(outcome.ways.begin() + 1, end, [&](const FitWay& way) {
-    return is_one(way) && way.row.works() && way.row.result.step_time < best;
-  });
-  if (found == end) return "";
-  return fmt::format("faster {}: {}, {:.4g} s\n", how, found->row.way.name, to_seconds(found->row.result.step_time));
-}
-
-void print_best(const FitCall& call, const FitOutcome& outcome) {
-  const FitWay& best = outcome.ways.front();
-  std::string text =
-      fmt::format("\nbest for {}: {}\nedits: {}\n", call.goal, best.row.way.name, edits_text(best.row.way.settings));
-  text += fmt::format("80 % of steps like it: {}\n80 % of its peaks: {}\n", step_range_words(best.row.result),
-                      peak_range_words(best.row.result));
-  if (!best.binding_provenance.empty())
-    text += fmt::format("figures of what binds, {}: {}\n", to_string(best.row.result.binding),
-                        fmt::join(best.binding_provenance, ", "));
-  if (const std::size_t same = outcome.best_of_same_maths(); same != 0)
-    text += same < outcome.ways.size() ? "the same numerics, best: " + outcome.ways[same].row.way.name + "\n"
-                                       : "no way found that fits leaves the numerics as they are\n";
-  text += faster_text(outcome, "under a plan of spillway.torch",
-                      [](const FitWay& way) { return way.carrier == Carrier::planner && !way.changes_maths; });
-  text += faster_text(outcome, "with other numerics", [](const FitWay& way) { return way.changes_maths; });
-  print(text);
-}
-
-// Another training of the same model, beside the ways of the one that was asked for.
-void print_others(Context& context, const std::vector<OtherTraining>& others) {
-  if (others.empty()) return;
-  print("\nanother training of the model: adapters alone\n");
-  Table table({"training", "fits", "step (s)", "tokens/s", "peak (GiB)", "memory", "way"});
-  for (const OtherTraining& other : others) {
-    if (!other.best) {
-      const bool ran = other.refusal.empty();
-      const char* const fits = !ran ? "-" : other.ended_early ? "not decided" : "no";
-      table.add({other.name, fits, "-", "-", "-", "-", ran ? "none that was tried" : other.refusal});
-      continue;
-    }
-    const std::vector<std::string> figures = way_cells(other.best->row);
-    table.add({other.name, figures[fits_column], figures[step_column], figures[tokens_column], figures[peak_column],
-               figures[memory_column], other.best->row.way.name});
-  }
-  print(context, table);
-  for (const OtherTraining& other : others)
-    if (other.best) print(fmt::format("edits of {}: {}\n", other.name, edits_text(other.best->row.way.settings)));
-}
-
-// The best way as `spillway export` writes it, with what each framework has for what it can't say.
-void print_exports(Context& context, const std::vector<studies::Exported>& exports) {
-  if (exports.empty()) return;
-  print("\nthe best as it is exported\n");
-  Table table({"for", "fits", "step (s)", "memory", "can't say"});
-  for (const studies::Exported& one : exports) {
-    std::vector<std::string> keys;
-    for (const launch::UnsaidKey& each : one.launch.unsaid) keys.push_back(each.key.substr(each.key.find('.') + 1));
-    const std::string unsaid = keys.empty() ? "-" : fmt::format("{}", fmt::join(keys, ", "));
-    if (!one.alone) {
-      table.add({one.target, "-", "-", one.refusal, unsaid});
-      continue;
-    }
-    const std::string missing = lacking(*one.alone);
-    table.add({one.target, std::string(yes_or_no(one.alone->answer())),
-               fmt::format("{:.4g}", to_seconds(one.alone->step_time)),
-               missing.empty() ? to_spare(*one.alone) : "short of " + missing, unsaid});
-  }
-  print(context, table);
-}
-
-// A no needs a whole search.
-bool ended_early(const FitOutcome& outcome) { return outcome.stopped || outcome.exhausted; }
-
-void print_ways(Context& context, const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
-  const FitOutcome& outcome = answer.outcome;
-  print(context, ways_table(outcome, call.all));
-  if (context.rows_only()) return;
-  if (outcome.any()) {
-    print_best(call, outcome);
-    if (!outcome.worth.empty()) {
-      print("\nwhat each part of it is worth\n");
-      print(context, worth_table(outcome));
-    }
-  } else if (outcome.unknown() != nullptr) {
-    print("\nwhether any way that was tried fits is unknown\n");
-  } else if (ended_early(outcome)) {
-    print("\nnot decided: no way that was tried fits, and the search ended early; the nearest is at the top\n");
-  } else {
-    print("\nno way that was tried fits; the nearest is at the top\n");
-  }
-  print_exports(context, answer.exports);
-  print_others(context, answer.others);
-  std::string text = "\n";
-  for (const std::string& each : subject.assumptions) text += "assumed: " + each + "\n";
-  text += fmt::format("USD/Mtoken: {}\n", told_cost());
-  text += fmt::format("{} layouts estimated, {} ways replayed, {} fit{}\n", outcome.screened, outcome.replayed,
-                      outcome.fitting,
-                      outcome.stopped     ? "; stopped before the search had ended"
-                      : outcome.exhausted ? "; more would be tried with --effort"
-                      : outcome.any()     ? "; no single edit of the best that was tried is better"
-                                          : "");
-  print(text);
-}
-
-// The scenario with the winner's edits, its paths seen from where it is written.
-void write_best(const FitSubject& subject, const FitOutcome& outcome, const std::string& path) {
+// The scenario with the chosen way's edits, its paths seen from where it is written.
+void write_chosen(const FitSubject& subject, const WayRow& chosen, const std::string& path) {
   std::string text = subject.scenario.text;
-  for (const std::string& setting : outcome.ways.front().row.way.settings) text = with_setting(text, setting);
+  for (const std::string& setting : chosen.way.settings) text = with_setting(text, setting);
   OutputFile file(path);
   file.write(moved_scenario(text, subject.scenario.folder, std::filesystem::path(path).parent_path().string()));
   file.commit();
 }
 
+// Of each shown way the frameworks whose file says all of it and that run it so.
+void find_launchers(const FitSubject& subject, FitAnswer& answer) {
+  for (const studies::ShownWay& shown : answer.shown) {
+    const FitWay& way = answer.outcome.ways[shown.way];
+    std::vector<std::string>& launchers = answer.launched_by.emplace_back();
+    if (!answer.outcome.any() || !subject.model || answer.outcome.stopped ||
+        way.carrier != studies::Carrier::frameworks)
+      continue;
+    try {
+      launchers = studies::launched_by(scenario_of(subject.scenario, way.row.way.settings), way.row.way.settings);
+    } catch (const Cancelled&) {
+      answer.outcome.stopped = true;
+    }
+  }
+}
+
 // None of a capture, or where nothing fits, or of what was interrupted.
-std::vector<studies::Exported> best_exported(const FitSubject& subject, FitOutcome& outcome) {
-  if (!outcome.any() || !subject.model) return {};
+std::vector<studies::Exported> chosen_exported(const FitSubject& subject, FitAnswer& answer) {
+  if (!answer.outcome.any() || !subject.model) return {};
   try {
-    return studies::exported(scenario_of(subject.scenario, outcome.ways.front().row.way.settings));
+    return studies::exported(scenario_of(subject.scenario, answer.chosen_row().way.settings));
   } catch (const Cancelled&) {
-    outcome.stopped = true;
+    answer.outcome.stopped = true;
   } catch (const InputError&) {
     // no launch has such a set-up
   }
   return {};
+}
+
+void print_page(Context& context, const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
+  const FitPage page{.question = call.question,
+                     .subject = subject,
+                     .outcome = answer.outcome,
+                     .shown = answer.shown,
+                     .launched_by = answer.launched_by,
+                     .others = answer.others,
+                     .exports = answer.exports,
+                     .goal = call.goal,
+                     .framework = call.framework,
+                     .chosen = answer.chosen,
+                     .all = call.all};
+  if (context.rows_only())
+    print(context, fit_table(page));
+  else
+    print(fit_page(page));
 }
 
 void run_fit(Context& context, FitCall& call) {
@@ -342,7 +205,11 @@ void run_fit(Context& context, FitCall& call) {
   StoreInUse store(context, call.store);
   const Deadline deadline(call.seconds);
   call.question.work = std::llround(static_cast<double>(call.question.work) * call.effort);
-  const FitSubject subject = fit_subject(call.question);
+  FitSubject subject = fit_subject(call.question);
+  if (!call.framework.empty()) {
+    call.question = asked_by(std::move(call.question), subject, call.framework);
+    subject = fit_subject(call.question);
+  }
   FitAnswer answer;
   FitOutcome& outcome = answer.outcome;
   {
@@ -354,7 +221,15 @@ void run_fit(Context& context, FitCall& call) {
     outcome = find_fit(call.question, subject, {.store = store.get(), .progress = show});
     if (!outcome.stopped)
       answer.others = other_trainings(call.question, subject, {.store = store.get(), .progress = show});
-    if (!outcome.stopped) answer.exports = best_exported(subject, outcome);
+    if (!call.framework.empty() && outcome.any())
+      outcome = as_launched(call.question, subject, outcome, call.framework, {.store = store.get()});
+    answer.shown = shown_ways(outcome);
+    if (call.way > answer.shown.size() && !answer.shown.empty())
+      throw InputError("--way", std::to_string(call.way), fmt::format("shown are 1 to {}", answer.shown.size()),
+                       "name one of them");
+    answer.chosen = call.way - 1;
+    find_launchers(subject, answer);
+    if (!outcome.stopped) answer.exports = chosen_exported(subject, answer);
   }
   if (outcome.stopped)
     note(context, is_interrupted() ? "interrupted: the best so far"
@@ -366,11 +241,11 @@ void run_fit(Context& context, FitCall& call) {
   if (context.json())
     print_json(outcome_json(call, subject, answer));
   else
-    print_ways(context, call, subject, answer);
+    print_page(context, call, subject, answer);
   const Result* const unknown = outcome.unknown();
   if (outcome.any() || unknown != nullptr)
     warn_of_verdict(context, unknown != nullptr ? *unknown : outcome.ways.front().row.result);
-  if (!call.output.empty() && outcome.any()) write_best(subject, outcome, call.output);
+  if (!call.output.empty() && outcome.any()) write_chosen(subject, answer.chosen_row(), call.output);
   if (!call.output.empty() && !outcome.any()) note(context, "nothing fits: " + call.output + " is not written");
   const bool in_doubt = unknown != nullptr && unknown->is_in_doubt();
   if (outcome.any() && outcome.ways.front().row.result.is_in_doubt()) context.exit_code = exit_not_known;
@@ -402,6 +277,13 @@ void add_fit_command(Command& app, Context& context) {
                     "rank ways that change the numerics among the others, not behind them");
   command->add_flag("--research", question.research,
                     "also what no program at hand does: planned layouts, other allocators, orders, schedules");
+  std::vector<std::string> targets;
+  for (const Word& word : launch::export_target_words()) targets.emplace_back(word.name);
+  command
+      ->add_option("--for", call->framework,
+                   "the ways as this framework launches them, with what it does by itself where its file can't say")
+      ->choices(targets)
+      ->type_name("FRAMEWORK");
   command->add_option("--sequence", question.sequence, "tokens of a sequence")
       ->check(positive_number())
       ->type_name("TOKENS");
@@ -425,6 +307,10 @@ void add_fit_command(Command& app, Context& context) {
       ->check(positive_number())
       ->type_name("N");
   command->add_flag("--all", call->all, "show every way that was tried");
+  command
+      ->add_option("--way", call->way, "tell what the way of this number changes and how it is launched, and write it")
+      ->check(positive_number())
+      ->type_name("N");
   command
       ->add_option("--set", question.settings,
                    "change a value of the scenario, e.g. model.precision=bf16; may be repeated")

@@ -92,4 +92,20 @@ std::string verdict_mark(const Result& result) {
   return verdict_shape(result.answer()) + " " + (refuses ? "drives refuse" : std::string(to_string(result.verdict())));
 }
 
+std::string search_heading(const FoundWays& found) {
+  const auto ways = [](std::size_t count) { return std::to_string(count) + (count == 1 ? " way" : " ways"); };
+  const std::string how = found.how.empty() ? "" : " " + found.how;
+  if (found.same > 0)
+    return "✔ Fits" + how + " in " + ways(found.same) +
+           (found.same == 1 ? " that trains the same" : " that train the same");
+  if (found.numerics > 0) return "▲ Fits" + how + " in " + ways(found.numerics) + ", with other numerics alone";
+  if (found.tight > 0)
+    return "▲ Fits" + how + " tightly: none of " + ways(found.tried) +
+           " that were tried keeps the reserve's margin free";
+  if (!found.unknown.empty()) return "▲ Not known whether any way fits: " + found.unknown;
+  if (found.ended_early)
+    return "▲ Not decided: none of " + ways(found.tried) + " that were tried fits, and the search ended early";
+  return "✖ Does not fit in any of " + ways(found.tried) + " that were tried";
+}
+
 }  // namespace spillway::sim

@@ -1,6 +1,7 @@
 // The words of a result's verdict, for every face. Nobody else composes them (tests/house_check.py).
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "sim/replay/result.h"
@@ -22,5 +23,17 @@ std::string verdict_shape(Verdict verdict);
 std::string to_spare(const Result& result);
 // What a no lacks: "87.1 GiB", "20 GiB of host memory", "memory of stage 3", or why the drives refuse. Empty: no no.
 std::string lacking(const Result& result);
+
+// What a search for ways to fit came to.
+struct FoundWays {
+  std::size_t same = 0, numerics = 0;  // that keep the reserve: of the same training, of other numerics
+  std::size_t tight = 0, tried = 0;
+  bool ended_early = false;  // with more to try
+  std::string unknown;       // why it isn't known whether any fits; empty: it is
+  std::string how;           // behind "fits": "as deepspeed launches it"; empty: nothing to say
+};
+// With its shape: "✔ Fits in 5 ways that train the same", "▲ Not decided: ...", "✖ Does not fit in any of 24 ways that
+// were tried". No "no" of a search that ended early.
+std::string search_heading(const FoundWays& found);
 
 }  // namespace spillway::sim

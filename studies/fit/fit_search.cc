@@ -489,14 +489,6 @@ class Search {
             s.weight_device,
             technique};
   }
-  static std::string family_of(const FitPoint& point) {
-    const TrainingSetup& s = point.setup;
-    std::string others;
-    for (const auto& [key, text] : point.others) others += key + text;
-    return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", s.tensor_parallel, s.context_parallel, s.pipeline_parallel,
-                       s.data_parallel, s.expert_parallel, s.zero_stage, s.shard_groups, static_cast<int>(s.recompute),
-                       static_cast<int>(s.optimizer_device), static_cast<int>(s.weight_device), others);
-  }
   static std::string layout_of(const FitPoint& point) {
     const TrainingSetup& s = point.setup;
     return fmt::format("{} {} {} {} {} {} {}", s.tensor_parallel, s.context_parallel, s.pipeline_parallel,
@@ -757,7 +749,6 @@ class Search {
       outcome_.fitting += is == works || is == tight ? 1 : 0;
       FitWay& way = outcome_.ways.emplace_back();
       way.row = rows_[row];
-      way.family = family_of(of_row_[row]);
       way.layout = layout_of(of_row_[row]);
       way.carrier = carrier_of(points_, of_row_[row]);
       way.changes_maths = points_.changes_maths(of_row_[row]);

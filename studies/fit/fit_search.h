@@ -30,7 +30,6 @@ namespace spillway::studies {
 
 struct FitWay {
   WayRow row;
-  std::string family;                           // of ways that differ in micro-batch, schedule and kernels alone
   std::string layout;                           // how it spreads the step over GPUs: equal texts, equal layouts
   Carrier carrier = Carrier::frameworks;        // who can run it
   bool changes_maths = false;                   // FitPoints::changes_maths()

@@ -972,11 +972,30 @@ class FitTest(ProgramTest):
         self.assertIn(result.returncode, (0, 1), result.stderr)
         self.assertIn("runs in", result.stdout)
         self.assertNotIn("other numerics", result.stdout)
+        for line in result.stdout.splitlines():
+            self.assertLessEqual(len(line), 80, line)
+
+    def test_a_way_of_a_framework_is_told_and_written(self):
+        best = self.path("second.json")
+        result = self.fit(2600000000, "--for", "deepspeed", "--way", "2", "--output", best)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        folded = [each["way"] for one in document["shown"] for each in one["folded"]]
+        places = [one["way"] for one in document["shown"]] + folded
+        self.assertEqual(sorted(places), list(range(document["fitting"])))
+        way = document["ways"][document["shown"][1]["way"]]
+        run = json.loads(spillway("run", best, "--format", "json").stdout)
+        for key in ("fingerprint", "verdict", "step_time_ns", "peak_reserved_bytes"):
+            self.assertEqual(way[key], run[key], key)
+        with open(best, encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["model"]["framework"], "deepspeed")
+        self.refused(*self.QUESTION, "--way", "99", says=["--way", "99"])
+        self.refused(*self.QUESTION, "--for", "deepsped", says=["--for", "deepspeed"])
 
     def test_mistakes_are_exit_code_2(self):
         early = spillway("fit", "llama-3-70b", "--on", "2xh100", "--same-maths", "--replays", "1")
         self.assertEqual(early.returncode, 4, early.stderr)  # a search that ended early is never a no
-        self.assertIn("not decided", early.stdout)
+        self.assertIn("Not decided", early.stdout)
         self.refused("fit", "lama-3-8b", "--on", "8xh100", says=["llama-3-8b"])
         self.refused("fit", "llama-3-8b", says=["--on"])
         self.refused("fit", "llama-3-8b", "--on", "8xh10", says=["did you mean"])

@@ -1,0 +1,70 @@
+#include "cli/output/text_page.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace spillway::cli {
+namespace {
+
+constexpr std::size_t least = 40, most = 100, elsewhere = 80;
+
+bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
+
+}  // namespace
+
+std::size_t page_width() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return elsewhere;
+  return std::clamp<std::size_t>(size.ws_col, least, most);
+}
+
+std::size_t shown_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  // Spaces that stand before a word go with it, but at the beginning of a new line.
+  std::vector<std::string> lines(1);
+  std::size_t used = 0;  // of the line
+  bool has_word = false;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t begin = std::min(text.find_first_not_of(' ', from), text.size());
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view gap = text.substr(from, begin - from), word = text.substr(begin, end - begin);
+    if (has_word && used + gap.size() + shown_width(word) > width) {
+      lines.emplace_back(indent, ' ');
+      used = indent;
+    } else {
+      lines.back() += gap;
+      used += gap.size();
+    }
+    lines.back() += word;
+    used += shown_width(word);
+    has_word = true;
+    from = end;
+  }
+  return lines;
+}
+
+std::string paragraph(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string all;
+  for (const std::string& line : wrapped(text, width, indent)) all += line + "\n";
+  return all;
+}
+
+std::string three_digits(double value) {
+  const double size = std::abs(value);
+  if (size < 1e-9) return "0";
+  if (size >= 99.95) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.{}f}", value, size >= 9.995 ? 1 : size >= 0.995 ? 2 : 3);
+}
+
+std::string short_duration(double seconds) {
+  return seconds >= 0.9995 ? three_digits(seconds) + " s" : three_digits(seconds * 1e3) + " ms";
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,28 @@
+// Text for people in a terminal: lines no wider than it, three significant digits.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway::cli {
+
+// Of the terminal that standard output is, between 40 and 100; 80 where it is none.
+std::size_t page_width();
+
+// In lines of at most `width` characters, broken at spaces; those behind the first begin with `indent` spaces, the
+// first as the text does. A word that is wider stands alone. Counts UTF-8 characters.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
+// The same as text, with a newline behind each line.
+std::string paragraph(std::string_view text, std::size_t width, std::size_t indent = 0);
+
+// "2.09", "17.6", "667", "0.25": three significant digits, none behind a point that say nothing.
+std::string three_digits(double value);
+// "2.09 s", "667 ms".
+std::string short_duration(double seconds);
+
+// How many characters a terminal shows of it.
+std::size_t shown_width(std::string_view text);
+
+}  // namespace spillway::cli

@@ -1,0 +1,148 @@
+// Of many ways the few that differ: each shown or folded once, names in the field's terms.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "studies/fit/fit_exports.h"
+#include "studies/fit/shown_ways.h"
+#include "studies/fit/way_names.h"
+
+namespace spillway::studies {
+namespace {
+
+FitWay way(std::vector<std::string> settings, double seconds, double gib, std::uint32_t mechanisms,
+           const std::string& layout = "1") {
+  FitWay one;
+  one.row.way = {.name = "way", .settings = std::move(settings)};
+  one.row.is_done = true;
+  one.row.result.step_time = from_seconds(seconds);
+  MemoryResult& memory = one.row.result.memory;
+  memory.known = true;
+  memory.capacity = memory.limit = Bytes(std::int64_t{80} << 30);
+  memory.peak_reserved = Bytes(std::llround(gib * 1024 * 1024 * 1024));
+  one.mechanisms = mechanisms;
+  one.layout = layout;
+  return one;
+}
+
+FitOutcome outcome_of(std::vector<FitWay> ways) {
+  FitOutcome outcome;
+  outcome.fitting = ways.size();
+  outcome.ways = std::move(ways);
+  return outcome;
+}
+
+std::vector<std::size_t> numbers(const std::vector<ShownWay>& shown) {
+  std::vector<std::size_t> all;
+  for (const ShownWay& one : shown) all.push_back(one.way);
+  return all;
+}
+
+void expect_each_once(const FitOutcome& outcome, const std::vector<ShownWay>& shown) {
+  std::multiset<std::size_t> seen;
+  for (const ShownWay& one : shown) {
+    seen.insert(one.way);
+    for (const FoldedWay& folded : one.folded) seen.insert(folded.way);
+  }
+  EXPECT_EQ(seen.size(), outcome.fitting);
+  for (std::size_t i = 0; i < outcome.fitting; ++i) EXPECT_EQ(seen.count(i), 1U) << i;
+}
+
+TEST(ShownWays, PartsThatMoveNothingMoreAreFolded) {
+  const FitOutcome outcome = outcome_of({way({"a=1"}, 1, 30, 0), way({"a=1", "b=1"}, 1.002, 29.9, 2)});
+  const std::vector<ShownWay> shown = shown_ways(outcome);
+  EXPECT_EQ(numbers(shown), (std::vector<std::size_t>{0}));
+  ASSERT_EQ(shown[0].folded.size(), 1U);
+  EXPECT_EQ(shown[0].folded[0].reason, "moves nothing more");
+}
+
+TEST(ShownWays, OneOfAClassIsShown) {
+  const FitOutcome outcome = outcome_of({way({"a=1", "b=1"}, 1, 40, 1), way({"a=1", "c=1"}, 1.01, 40, 1),
+                                         way({"d=1"}, 1.3, 20, 2), way({"e=1", "f=1"}, 1.31, 19.9, 2)});
+  const std::vector<ShownWay> shown = shown_ways(outcome);
+  EXPECT_EQ(numbers(shown), (std::vector<std::size_t>{0, 2}));
+  expect_each_once(outcome, shown);
+}
+
+// Slower, fuller and by more mechanisms than another; what has more room stays.
+TEST(ShownWays, DominatedOnesAreFolded) {
+  const FitOutcome outcome = outcome_of({way({"a=1"}, 1, 40, 1), way({"b=1", "c=1"}, 1.2, 41, 3),
+                                         way({"d=1", "e=1"}, 1.5, 10, 5), way({"f=1", "g=1"}, 1.4, 30, 9)});
+  const std::vector<ShownWay> shown = shown_ways(outcome);
+  EXPECT_EQ(numbers(shown), (std::vector<std::size_t>{0, 2, 3}));
+  expect_each_once(outcome, shown);
+}
+
+TEST(ShownWays, OtherNumericsComeLast) {
+  FitWay narrow = way({"a=1"}, 0.5, 20, 1);
+  narrow.changes_maths = true;
+  const FitOutcome outcome = outcome_of({way({"b=1"}, 1, 40, 2), narrow});
+  const std::vector<ShownWay> shown = shown_ways(outcome);
+  EXPECT_EQ(numbers(shown), (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(group_of(outcome.ways[1]), WayGroup::numerics);
+}
+
+TEST(ShownWays, WhereNothingFitsTheNearestAre) {
+  FitOutcome outcome =
+      outcome_of({way({}, 1, 90, 0), way({"a=1"}, 1, 91, 0), way({"b=1"}, 1, 92, 0), way({"c=1"}, 1, 93, 0)});
+  outcome.fitting = 0;
+  EXPECT_EQ(numbers(shown_ways(outcome)), (std::vector<std::size_t>{0, 1, 2}));
+}
+
+// A real search: at most nine, each way once, no two alike in step and room.
+TEST(ShownWays, OfASearchAreFewAndDiffer) {
+  const FitQuestion question{.what = "gpt2-small",
+                             .machine = "1xh100",
+                             .settings = {"model.layers=6", "model.micro_batch=4", "memory.capacity_bytes=2600000000"},
+                             .sequence = 512,
+                             .global_batch = 8,
+                             .replays = 40};
+  const FitSubject subject = fit_subject(question);
+  const FitOutcome outcome = find_fit(question, subject);
+  ASSERT_GT(outcome.fitting, 9U);
+  const std::vector<ShownWay> shown = shown_ways(outcome);
+  EXPECT_LE(shown.size(), 9U);
+  EXPECT_GE(shown.size(), 3U);
+  EXPECT_EQ(shown.front().way, 0U);
+  expect_each_once(outcome, shown);
+  for (const ShownWay& a : shown)
+    for (const ShownWay& b : shown) {
+      const FitWay &one = outcome.ways[a.way], &other = outcome.ways[b.way];
+      if (a.way >= b.way || group_of(one) != group_of(other)) continue;
+      const double step = to_seconds(one.row.result.step_time) / to_seconds(other.row.result.step_time) - 1;
+      const Bytes room = one.row.result.memory.peak_reserved - other.row.result.memory.peak_reserved;
+      EXPECT_TRUE(std::abs(step) > 0.005 || std::abs(room.count()) > (std::int64_t{1} << 28))
+          << one.row.way.name << " | " << other.row.way.name;
+    }
+  // As DeepSpeed runs them: replayed under its framework, found again by their edits.
+  const FitQuestion asked = asked_by(question, subject, "deepspeed");
+  const FitSubject by_deepspeed = fit_subject(asked);
+  const FitOutcome found = find_fit(asked, by_deepspeed);
+  const FitOutcome launched = as_launched(asked, by_deepspeed, found, "deepspeed", {});
+  ASSERT_GT(launched.fitting, 0U);
+  const FitWay& best = launched.ways.front();
+  const Scenario scenario = scenario_of(by_deepspeed.scenario, best.row.way.settings);
+  EXPECT_EQ(scenario.training.framework, Framework::deepspeed);
+  EXPECT_TRUE(best.row.is_yes());
+}
+
+TEST(WayNames, AreTheFieldsTerms) {
+  TrainingSetup given, setup;
+  setup.tensor_parallel = 4;
+  setup.context_parallel = 2;
+  setup.data_parallel = 2;
+  setup.zero_stage = 3;
+  setup.optimizer_device = StateDevice::cpu;
+  setup.recompute = Recompute::full;
+  setup.recompute_every = 2;
+  setup.sequence_parallel = true;
+  EXPECT_EQ(way_name(setup, given, {}, {}),
+            "Tensor parallel 4 x context parallel 2, ZeRO-3, Adam on the CPU, recompute every second layer");
+  EXPECT_EQ(way_name(given, given, {"model.overlap_gradients=false"}, {"offload activations to host memory"}),
+            "Offload activations to host memory, no overlap gradients");
+}
+
+}  // namespace
+}  // namespace spillway::studies
