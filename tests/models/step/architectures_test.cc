@@ -9,7 +9,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::architectures {
 namespace {
 
 constexpr std::int64_t s = 64, b = 2, t = s * b;  // tokens per sequence, sequences, tokens
@@ -379,4 +379,4 @@ TEST(Generatable, BundledModelsAreInEveryFramework) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::architectures

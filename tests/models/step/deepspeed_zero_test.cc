@@ -11,7 +11,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::deepspeed_zero {
 namespace {
 
 constexpr std::int64_t width = 512, words = 4096, replicas = 4;
@@ -210,4 +210,4 @@ TEST(DeepspeedZero, OtherSplitsAreRefused) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::deepspeed_zero

@@ -13,7 +13,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::encoder_decoder {
 namespace {
 
 constexpr std::int64_t s = 64, b = 2, t = s * b;  // tokens per sequence, sequences, tokens
@@ -311,4 +311,4 @@ TEST(EncoderDecoder, BundledModelsRunInEverySetUp) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::encoder_decoder

@@ -11,7 +11,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::engine_layers {
 namespace {
 
 constexpr std::int64_t h = 512, a = 8, g = 4, D = 64, f = 1024, S = 256, b = 2;
@@ -386,4 +386,4 @@ TEST(EngineLayers, RefuseWhatTheyCantExchange) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::engine_layers

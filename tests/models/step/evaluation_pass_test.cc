@@ -12,7 +12,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::evaluation_pass {
 namespace {
 
 constexpr std::int64_t S = 256, b = 2, V = 1024;
@@ -175,4 +175,4 @@ TEST(EvaluationPass, RefusesWhatNoProgramDoes) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::evaluation_pass

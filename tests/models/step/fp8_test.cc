@@ -12,7 +12,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::fp8 {
 namespace {
 
 constexpr std::int64_t s = 64, b = 2, t = s * b;
@@ -231,4 +231,4 @@ TEST(Fp8, NeedsAGpuThatHasIt) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::fp8

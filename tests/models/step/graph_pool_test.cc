@@ -10,7 +10,7 @@
 #include "tests/models/step/measured_trace.h"
 #include "traces/graph_pool.h"
 
-namespace spillway::models {
+namespace spillway::models::graph_pool {
 namespace {
 
 ModelSpec small_llama() {
@@ -103,4 +103,4 @@ TEST(GraphPool, IsKeptWhenMemoryRunsShort) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::graph_pool

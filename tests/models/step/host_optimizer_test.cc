@@ -13,7 +13,7 @@
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
 
-namespace spillway::models {
+namespace spillway::models::host_optimizer {
 namespace {
 
 HardwareProfile with_host() {
@@ -273,4 +273,4 @@ TEST(CostModel, HostUpdateGoesByDramOrCores) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::host_optimizer

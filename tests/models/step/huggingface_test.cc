@@ -14,7 +14,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::huggingface {
 namespace {
 
 constexpr std::int64_t s = 64, b = 2, t = s * b, h = 256, v = 1024;
@@ -314,4 +314,4 @@ TEST(HuggingFace, PeaksOfPublishedRuns) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::huggingface

@@ -8,7 +8,7 @@
 #include "tests/models/step/measured_trace.h"
 #include "traces/capture_fit.h"
 
-namespace spillway::models {
+namespace spillway::models::launch_blocking {
 namespace {
 
 Trace step_of(TrainingSetup setup, bool blocks) {
@@ -61,4 +61,4 @@ TEST(LaunchBlocking, ExchangesMeet) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::launch_blocking

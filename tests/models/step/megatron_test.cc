@@ -6,7 +6,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::megatron {
 namespace {
 
 ModelSpec small_gpt(std::int64_t heads) {
@@ -60,4 +60,4 @@ TEST(Megatron, FusedSoftmaxTakesMultiplesOfFour) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::megatron

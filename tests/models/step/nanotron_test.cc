@@ -12,7 +12,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::nanotron {
 namespace {
 
 Trace generate(TrainingSetup setup) {
@@ -82,4 +82,4 @@ TEST(Nanotron, SharesOutStatesAlone) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::nanotron

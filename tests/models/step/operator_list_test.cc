@@ -11,7 +11,7 @@
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
 
-namespace spillway::models {
+namespace spillway::models::operator_list {
 namespace {
 
 // A weight that stays, and in the step a product whose result is freed behind the kernel that reads it.
@@ -100,4 +100,4 @@ TEST(OperatorList, RefusesLivesThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::operator_list

@@ -14,7 +14,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::parallel_times {
 namespace {
 
 constexpr std::int64_t s = 64, b = 2, h = 256, e = 8, k = 2;
@@ -308,4 +308,4 @@ TEST(StageLayers, AreThoseStated) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::parallel_times

@@ -13,7 +13,7 @@
 #include "models/spec/model_part.h"
 #include "tests/models/example_profile.h"
 
-namespace spillway::models {
+namespace spillway::models::parallel_trace {
 namespace {
 
 Cluster cluster() {
@@ -580,4 +580,4 @@ TEST(ParallelTrace, SeveralGpusNeedATimer) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::parallel_trace

@@ -5,7 +5,7 @@
 
 #include "models/pipeline/named_schedules.h"
 
-namespace spillway::models {
+namespace spillway::models::plan_fold {
 namespace {
 
 PipelinePlan plan(const char* schedule, std::int64_t devices, std::int64_t micro_batches) {
@@ -68,4 +68,4 @@ TEST(PlanFold, AnotherOrderIsFound) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::plan_fold

@@ -12,7 +12,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::split_experts {
 namespace {
 
 constexpr std::int64_t s = 64, b = 2, t = s * b;  // tokens per sequence, sequences, tokens
@@ -281,4 +281,4 @@ TEST(SplitExperts, EverySetUpRuns) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::split_experts

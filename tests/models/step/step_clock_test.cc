@@ -9,7 +9,7 @@
 #include "models/step/trace_generator.h"
 #include "sim/replay/replay.h"
 
-namespace spillway::models {
+namespace spillway::models::step_clock {
 namespace {
 
 using sim::replay;
@@ -88,4 +88,4 @@ TEST(StepClock, KernelsDoNotOverlap) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::step_clock

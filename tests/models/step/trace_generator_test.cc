@@ -14,7 +14,7 @@
 #include "hwprofiles/profile_library.h"
 #include "tests/models/example_profile.h"
 
-namespace spillway::models {
+namespace spillway::models::trace_generator {
 namespace {
 
 constexpr std::int64_t s = 64, b = 2;  // tokens per sequence, sequences
@@ -386,4 +386,4 @@ TEST(GeneratedTrace, StepOfAMeasuredModel) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::trace_generator

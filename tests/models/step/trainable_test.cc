@@ -12,7 +12,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::trainable {
 namespace {
 
 constexpr std::int64_t s = 64, b = 2, t = s * b, h = 256, f = 512, kv = 64, v = 1024, r = 8;
@@ -348,4 +348,4 @@ TEST(Trainable, WhatIsNotModelledIsRefused) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::trainable

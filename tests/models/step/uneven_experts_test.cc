@@ -15,7 +15,7 @@
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
-namespace spillway::models {
+namespace spillway::models::uneven_experts {
 namespace {
 
 constexpr std::int64_t h = 256, f = 512, S = 64, b = 2, T = S * b, k = 2, E = 8;
@@ -206,4 +206,4 @@ TEST(UnevenExperts, ReserveMoreThanEvenOnes) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::models::uneven_experts
