@@ -116,6 +116,8 @@ class NamedFiles {
   Fnv1a hash_;
 };
 
+}  // namespace
+
 std::string record_of(const KeptReplay& replay) {
   const std::array<std::int64_t, 6> numbers = {replay.gpus,
                                                replay.tokens_per_step,
@@ -150,8 +152,6 @@ std::optional<KeptReplay> replay_of(std::string_view record) {
   replay.moved = {Bytes(numbers[2]), Bytes(numbers[3]), Bytes(numbers[4]), Bytes(numbers[5])};
   return replay;
 }
-
-}  // namespace
 
 struct ReplayStore::Base {
   std::string path;

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "scenario/brief_run.h"
 #include "scenario/scenario_run.h"
@@ -35,6 +36,10 @@ struct KeptReplay {
   std::int64_t gpus = 1;             // 1 for a capture
   std::int64_t tokens_per_step = 0;  // 0: unknown
 };
+
+// As bytes, and back; none: they are no replay. A store of results names the program's version beside them.
+std::string record_of(const KeptReplay& replay);
+std::optional<KeptReplay> replay_of(std::string_view record);
 
 class ReplayStore {
  public:

@@ -27,8 +27,8 @@
 #include "cli/options/store_option.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
+#include "cli/output/row_report.h"
 #include "cli/output/table.h"
-#include "cli/output/way_report.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/machine_power.h"
 #include "studies/fit/fit_exports.h"
@@ -55,7 +55,7 @@ struct FitCall {
 // ---- JSON ----
 
 Json fit_way_json(const FitWay& way) {
-  Json json = way_json(way.row);
+  Json json = row_json(way.row);
   json["same_maths"] = !way.changes_maths;
   json["runs_in"] = to_string(way.carrier);
   json["confidence"] = Json();
@@ -98,7 +98,7 @@ struct FitAnswer {
   std::size_t chosen = 0;                             // of `shown`
   std::vector<studies::Exported> exports;             // of the chosen way
 
-  [[nodiscard]] const WayRow& chosen_row() const { return outcome.ways[shown[chosen].way].row; }
+  [[nodiscard]] const Row& chosen_row() const { return outcome.ways[shown[chosen].way].row; }
 };
 
 Json outcome_json(const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
@@ -142,9 +142,9 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitAnswe
 }
 
 // The scenario with the chosen way's edits, its paths seen from where it is written.
-void write_chosen(const FitSubject& subject, const WayRow& chosen, const std::string& path) {
+void write_chosen(const FitSubject& subject, const Row& chosen, const std::string& path) {
   std::string text = subject.scenario.text;
-  for (const std::string& setting : chosen.way.settings) text = with_setting(text, setting);
+  for (const std::string& setting : chosen.candidate.edits) text = with_setting(text, setting);
   OutputFile file(path);
   file.write(moved_scenario(text, subject.scenario.folder, std::filesystem::path(path).parent_path().string()));
   file.commit();
@@ -159,7 +159,7 @@ void find_launchers(const FitSubject& subject, FitAnswer& answer) {
         way.carrier != studies::Carrier::frameworks)
       continue;
     try {
-      launchers = studies::launched_by(scenario_of(subject.scenario, way.row.way.settings), way.row.way.settings);
+      launchers = studies::launched_by(scenario_of(subject.scenario, way.row.candidate.edits), way.row.candidate.edits);
     } catch (const Cancelled&) {
       answer.outcome.stopped = true;
     }
@@ -170,7 +170,7 @@ void find_launchers(const FitSubject& subject, FitAnswer& answer) {
 std::vector<studies::Exported> chosen_exported(const FitSubject& subject, FitAnswer& answer) {
   if (!answer.outcome.any() || !subject.model) return {};
   try {
-    return studies::exported(scenario_of(subject.scenario, answer.chosen_row().way.settings));
+    return studies::exported(scenario_of(subject.scenario, answer.chosen_row().candidate.edits));
   } catch (const Cancelled&) {
     answer.outcome.stopped = true;
   } catch (const InputError&) {

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/number_text.h"
+#include "cli/output/row_report.h"
 #include "cli/output/text_page.h"
-#include "cli/output/way_report.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/offload/drive_life.h"
 #include "planners/offload/offload_settings.h"
@@ -27,16 +27,16 @@ namespace {
 using studies::FitOutcome;
 using studies::FitWay;
 using studies::OtherTraining;
+using studies::Row;
 using studies::ShownWay;
 using studies::WayGroup;
-using studies::WayRow;
 
 constexpr std::size_t number_width = 4, step_width = 9, tokens_width = 8, left_width = 10, runs_width = 16;
 
 std::string or_dash(bool known, const std::string& text) { return known ? text : "-"; }
 
 // "12.3", "-78.8" for what is short, "-" where nobody knows.
-std::string room_left(const WayRow& row) {
+std::string room_left(const Row& row) {
   const MemoryResult& memory = row.result.memory;
   if (!row.ran() || !memory.known || memory.limit <= Bytes(0)) return "-";
   if (row.result.host_memory.known && row.result.host_memory.verdict() == Verdict::does_not_fit) return "host full";
@@ -59,7 +59,7 @@ class Page {
  public:
   explicit Page(const FitPage& page) : page_(page), outcome_(page.outcome), width_(page_width()) {
     for (const FitWay& way : outcome_.ways)
-      if (way.row.way.settings.empty() && way.row.ran()) given_ = &way.row;
+      if (way.row.candidate.edits.empty() && way.row.ran()) given_ = &way.row;
   }
 
   std::string text() {
@@ -99,7 +99,7 @@ class Page {
         ++(group_of(one) <= WayGroup::planner ? found.same : found.numerics);
     if (const Result* unknown = outcome_.unknown()) found.unknown = unknown->why_unknown();
     if (!page_.framework.empty()) found.how = "as " + page_.framework + " launches it";
-    const std::string& best = outcome_.ways.front().row.way.name;
+    const std::string& best = outcome_.ways.front().row.candidate.name;
     line(search_heading(found) + (outcome_.any() ? "; best for " + page_.goal + ": " : "; nearest: ") + best, 2);
     lacks_host_memory();
     text_ += "\n";
@@ -122,17 +122,17 @@ class Page {
     const bool is_assumed = page_.subject.hardware.host.dram.origin.provenance == hwprofiles::OriginKind::assumed;
     line(fmt::format("  With {} GiB of host memory ({} are {}) it fits: {}", std::ceil(in_gib(host.peak)),
                      three_digits(in_gib(host.capacity)),
-                     is_assumed ? "assumed; +ram=256GiB behind the machine" : "there", least->row.way.name),
+                     is_assumed ? "assumed; +ram=256GiB behind the machine" : "there", least->row.candidate.name),
          2);
   }
 
   // ---- the table ----
 
-  void row(const std::string& number, const WayRow& row, const std::string& runs) {
+  void row(const std::string& number, const Row& row, const std::string& runs) {
     const std::size_t figures = step_width + tokens_width + left_width;
     const std::size_t name_width = width_ - number_width - figures - 2 - runs_width;
     const std::vector<std::string> names =
-        wrapped(row.ran() ? row.way.name : row.way.name + ": " + row.error, name_width);
+        wrapped(row.ran() ? row.candidate.name : row.candidate.name + ": " + row.error, name_width);
     const double step = to_seconds(row.result.step_time);
     const auto right = [](const std::string& cell, std::size_t width) {
       return std::string(width - std::min(width, shown_width(cell)), ' ') + cell;
@@ -144,7 +144,7 @@ class Page {
     for (std::size_t i = 1; i < names.size(); ++i) text_ += std::string(number_width, ' ') + names[i] + "\n";
   }
   // Against the step as given, or as they are.
-  [[nodiscard]] std::string tokens(const WayRow& row) const {
+  [[nodiscard]] std::string tokens(const Row& row) const {
     if (!row.ran() || row.result.tokens_per_second <= 0) return "-";
     if (!has_now() || given_->result.tokens_per_second <= 0)
       return grouped_text(std::llround(row.result.tokens_per_second));
@@ -180,9 +180,9 @@ class Page {
       if (!other.best) continue;
       if (!has_title) line("  Changes the training");
       has_title = true;
-      WayRow row = other.best->row;
-      row.way.name = fmt::format("Train adapters only ({}){}", other.name,
-                                 row.way.name == "As given" ? "" : ", " + lowered(row.way.name));
+      Row row = other.best->row;
+      row.candidate.name = fmt::format("Train adapters only ({}){}", other.name,
+                                       row.candidate.name == "As given" ? "" : ", " + lowered(row.candidate.name));
       this->row("", row, "");
     }
   }
@@ -199,10 +199,10 @@ class Page {
   void chosen() {
     const std::size_t index = page_.shown[page_.chosen].way;
     const FitWay& way = outcome_.ways[index];
-    line(fmt::format("{:>2}  {}: what it changes", page_.chosen + 1, way.row.way.name), number_width);
+    line(fmt::format("{:>2}  {}: what it changes", page_.chosen + 1, way.row.candidate.name), number_width);
     std::size_t key_width = 0, value_width = 0;
     std::vector<std::pair<std::string, std::string>> changes;
-    for (const std::string& setting : way.row.way.settings) {
+    for (const std::string& setting : way.row.candidate.edits) {
       const std::size_t equals = setting.find('=');
       const std::string key = setting.substr(0, equals), now = value_now(key), then = setting.substr(equals + 1);
       if (now == then) continue;  // keeps the sequences of a step
@@ -242,10 +242,10 @@ class Page {
 
   // What the step would be without the edit, of those that take this key back; each is told once.
   std::string worth_of(const std::string& key, std::set<std::size_t>& told) const {
-    const WayRow& best = outcome_.ways.front().row;
+    const Row& best = outcome_.ways.front().row;
     for (std::size_t i = 0; i < outcome_.worth.size(); ++i) {
-      const WayRow& row = outcome_.ways[outcome_.worth[i].way].row;
-      if (told.contains(i) || !is_taken_back(key, best.way.settings, row.way.settings)) continue;
+      const Row& row = outcome_.ways[outcome_.worth[i].way].row;
+      if (told.contains(i) || !is_taken_back(key, best.candidate.edits, row.candidate.edits)) continue;
       told.insert(i);
       if (!row.ran()) return "needed: " + row.error;
       if (!row.result.may_fit()) return "needed: else short of " + lacking(row.result);
@@ -276,15 +276,15 @@ class Page {
     for (std::size_t i = 0; i < outcome_.fitting; ++i) {
       const FitWay& way = outcome_.ways[i];
       if (way.row.works() && group_of(way) == WayGroup::same &&
-          (least == nullptr || way.row.way.settings.size() < least->row.way.settings.size()))
+          (least == nullptr || way.row.candidate.edits.size() < least->row.candidate.edits.size()))
         least = &way;
     }
     const bool is_shown = std::any_of(page_.shown.begin(), page_.shown.end(),
                                       [&](const ShownWay& one) { return &outcome_.ways[one.way] == least; });
     if (least == nullptr || is_shown) return;
-    line(fmt::format("    smallest change that fits: {}, {}, {} GiB left ({})", lowered(least->row.way.name),
+    line(fmt::format("    smallest change that fits: {}, {}, {} GiB left ({})", lowered(least->row.candidate.name),
                      short_duration(to_seconds(least->row.result.step_time)), room_left(least->row),
-                     edits_text(least->row.way.settings)),
+                     edits_text(least->row.candidate.edits)),
          6);
   }
 
@@ -312,7 +312,7 @@ class Page {
     const bool runs = (one.alone && is_yes(one.alone->answer())) || (one.with_code && is_yes(one.with_code->answer()));
     if (!runs) return "";
     std::vector<std::string> lines;
-    for (const std::string& setting : outcome_.ways[page_.shown[page_.chosen].way].row.way.settings)
+    for (const std::string& setting : outcome_.ways[page_.shown[page_.chosen].way].row.candidate.edits)
       for (const launch::SaidKey& said : one.launch.said)
         if (setting.starts_with(said.key + "="))
           lines.push_back(said.as.empty() ? said.flag : said.flag + " " + said.as);
@@ -339,7 +339,7 @@ class Page {
   const FitPage& page_;
   const FitOutcome& outcome_;
   const std::size_t width_;
-  const WayRow* given_ = nullptr;
+  const Row* given_ = nullptr;
   std::string text_;
 };
 
@@ -353,10 +353,11 @@ Table fit_table(const FitPage& page) {
   Table table({"way", "fits", "step (s)", "80 % within", "tokens/s", "MFU (%)", "peak (GiB)", "GiB left",
                "life (years)", "USD/Mtoken", "binds", "runs in", "group"});
   const auto add = [&](const FitWay& way) {
-    const WayRow& row = way.row;
+    const Row& row = way.row;
     const Result& result = row.result;
     const std::optional<double> cost = row.ran() ? row.cost_per_million_tokens() : std::nullopt;
-    table.add({row.way.name, way_verdict(row), or_dash(row.ran(), fmt::format("{:.4g}", to_seconds(result.step_time))),
+    table.add({row.candidate.name, row_verdict(row),
+               or_dash(row.ran(), fmt::format("{:.4g}", to_seconds(result.step_time))),
                or_dash(row.ran(), range_cell(result.step_time_range, to_seconds(result.step_time))),
                or_dash(result.tokens_per_second > 0, fmt::format("{:.0f}", result.tokens_per_second)),
                or_dash(result.mfu > 0, fmt::format("{:.1f}", result.mfu * 100)),

@@ -16,8 +16,8 @@
 #include "cli/options/store_option.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
+#include "cli/output/row_report.h"
 #include "cli/output/table.h"
-#include "cli/output/way_report.h"
 #include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
 #include "reports/pictures/bars_svg.h"
@@ -45,9 +45,10 @@ std::vector<std::string> parts_of(const std::string& name) {
   return parts;
 }
 
-Json row_json(const TechniqueRow& each) {
-  Json json = {{"technique", each.row.way.name == plain_technique ? Json::array() : Json(parts_of(each.row.way.name))}};
-  json.update(way_json(each.row));
+Json technique_json(const TechniqueRow& each) {
+  const std::string& name = each.row.candidate.name;
+  Json json = {{"technique", name == plain_technique ? Json::array() : Json(parts_of(name))}};
+  json.update(row_json(each.row));
   json["step_time_range"] = each.row.ran() ? range_json(each.row.result.step_time_range) : Json();
   json["peak_range"] = each.row.ran() ? range_json(each.row.result.peak_range) : Json();
   json["step_time_over_plain"] = each.against_plain > 0 ? Json(each.against_plain) : Json();
@@ -62,7 +63,7 @@ void print_rows_json(const TechniqueComparison& comparison, const std::string& s
   document["cost_basis"] = told_cost();
   document["warnings"] = Json::array();
   document["rows"] = Json::array();
-  for (const TechniqueRow& each : comparison.rows) document["rows"].push_back(row_json(each));
+  for (const TechniqueRow& each : comparison.rows) document["rows"].push_back(technique_json(each));
   print_json(document);
 }
 
@@ -71,17 +72,17 @@ std::string gigabytes(Bytes bytes) {
 }
 
 void add_row(Table& table, const TechniqueRow& each) {
-  const WayRow& row = each.row;
+  const Row& row = each.row;
   const Result& result = row.result;
   if (!row.ran()) {
     std::vector<std::string> cells(16, "-");
-    cells[0] = row.way.name;
-    cells[1] = way_verdict(row);
+    cells[0] = row.candidate.name;
+    cells[1] = row_verdict(row);
     table.add(cells);
     return;
   }
   const bool known = result.memory.known;
-  table.add({row.way.name, way_verdict(row), row.shortage().empty() ? "-" : row.shortage(),
+  table.add({row.candidate.name, row_verdict(row), row.shortage().empty() ? "-" : row.shortage(),
              fmt::format("{:.1f}", to_seconds(result.step_time) * 1e3),
              range_cell(result.step_time_range, to_seconds(result.step_time) * 1e3),
              each.against_plain > 0 ? fmt::format("{:.2f}", each.against_plain) : "-",
@@ -89,9 +90,8 @@ void add_row(Table& table, const TechniqueRow& each) {
              result.mfu > 0 ? fmt::format("{:.1f}", result.mfu * 100) : "-",
              known ? gib(result.memory.peak_allocated) : "-", known ? gib(result.memory.peak_reserved) : "-",
              known ? fmt::format("{:.1f}", row.allocator_efficiency() * 100) : "-",
-             gigabytes(row.traffic.to_host + row.traffic.from_host),
-             gigabytes(row.traffic.to_drives + row.traffic.from_drives), life_cell(result),
-             std::string(to_string(result.binding)), fmt::format("{:.1f}", row.planning_seconds)});
+             gigabytes(row.moved.to_host + row.moved.from_host), gigabytes(row.moved.to_drives + row.moved.from_drives),
+             life_cell(result), std::string(to_string(result.binding)), fmt::format("{:.1f}", row.planning_seconds)});
 }
 
 std::string picture(const TechniqueComparison& comparison, const std::string& title) {
@@ -99,13 +99,13 @@ std::string picture(const TechniqueComparison& comparison, const std::string& ti
   reports::BarColumn time{.title = "step time", .unit = "ms"}, held{.title = "peak reserved", .unit = "GiB"},
       moved{.title = "moved per step", .unit = "GB, one GPU, both ways"};
   for (const TechniqueRow& each : comparison.rows) {
-    const WayRow& row = each.row;
+    const Row& row = each.row;
     const bool ran = row.ran(), known = ran && row.result.memory.known;
-    rows.push_back({row.way.name, way_verdict(row), !row.works()});
+    rows.push_back({row.candidate.name, row_verdict(row), !row.works()});
     time.values.push_back(ran ? std::optional(to_seconds(row.result.step_time) * 1e3) : std::nullopt);
     held.values.push_back(
         known ? std::optional(static_cast<double>(row.result.memory.peak_reserved.count()) / (1 << 30)) : std::nullopt);
-    moved.values.push_back(ran ? std::optional(static_cast<double>(row.traffic.all().count()) / 1e9) : std::nullopt);
+    moved.values.push_back(ran ? std::optional(static_cast<double>(row.moved.all().count()) / 1e9) : std::nullopt);
     if (known && row.result.memory.capacity > Bytes(0)) {
       held.limit = static_cast<double>(row.result.memory.capacity.count()) / (1 << 30);
       held.limit_name = "the GPU's";
@@ -122,24 +122,24 @@ bool is_of_plain(const TechniqueComparison& comparison, const std::string& warni
 void run_techniques(Context& context, const TechniquesCall& call) {
   if (!call.output.empty() && !call.output.ends_with(".svg"))
     throw InputError(call.output, "--output", "not .svg", "name a picture: techniques.svg");
-  WaysScenario scenario = ways_scenario(call.scenario);
+  BaseScenario scenario = base_scenario(call.scenario);
   for (const std::string& setting : call.settings) scenario.text = with_setting(scenario.text, setting);
-  const std::vector<Way> ways = technique_ways_of(scenario, call.techniques);
+  const std::vector<Candidate> candidates = technique_candidates(scenario, call.techniques);
   const Progress progress(context);
   StoreInUse store(context, call.store);
   const TechniqueComparison comparison = compare_techniques(
-      scenario, ways,
+      scenario, candidates,
       {.detail = Detail::figures,
        .store = store.get(),
-       .progress = [&](const WayRow& row, std::size_t done, std::size_t all) {
-         return progress.show(fmt::format("{} of {}: {}", done, all, row.way.name)) && !is_interrupted();
+       .progress = [&](const Row& row, std::size_t done, std::size_t all) {
+         return progress.show(fmt::format("{} of {}: {}", done, all, row.candidate.name)) && !is_interrupted();
        }});
   if (comparison.rows.empty()) throw Cancelled();
   const bool none_ran = std::none_of(comparison.rows.begin(), comparison.rows.end(),
                                      [](const TechniqueRow& each) { return each.row.ran(); });
   if (comparison.is_whole && none_ran)
     throw InputError(call.scenario, "", comparison.rows.front().row.error, "see that `spillway run` takes it");
-  const std::string title = scenario_of(scenario, ways.front().settings).title;
+  const std::string title = scenario_of(scenario, candidates.front().edits).title;
   if (!call.output.empty()) {
     OutputFile output(call.output);
     output.write(picture(comparison, title));
@@ -157,10 +157,10 @@ void run_techniques(Context& context, const TechniquesCall& call) {
         comparison.rows.front().row.ran() && plain.verdict() == Verdict::unknown)
       warn_of_verdict(context, plain);
     for (const TechniqueRow& each : comparison.rows) {
-      if (!each.row.error.empty()) warn(context, each.row.way.name + ": " + each.row.error);
+      if (!each.row.error.empty()) warn(context, each.row.candidate.name + ": " + each.row.error);
       for (const std::string& warning : each.row.result.warnings)
         if (&each == &comparison.rows.front() || !is_of_plain(comparison, warning))
-          warn(context, each.row.way.name + ": " + warning);
+          warn(context, each.row.candidate.name + ": " + warning);
     }
   }
   if (!comparison.is_whole) throw Cancelled();

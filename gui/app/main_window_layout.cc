@@ -397,10 +397,10 @@ void MainWindow::make_docks() {
   column->addWidget(table_);
   ways_ = new WaysPanel;
   ways_->on_preview = [this](const std::string& text) { session_.preview(text); };
-  ways_->on_apply = [this](const ShownWay& way) { apply_way(way.text, way.row.way.name); };
+  ways_->on_apply = [this](const ShownWay& way) { apply_way(way.text, way.row.candidate.name); };
   ways_->on_variant = [this](const ShownWay& way) {
     session_.preview("");
-    session_.branch(way.row.way.name, way.text);
+    session_.branch(way.row.candidate.name, way.text);
   };
   look_for_ways_.setSingleShot(true);
   look_for_ways_.setInterval(ways_after_ms);

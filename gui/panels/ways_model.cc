@@ -19,22 +19,22 @@ namespace {
 constexpr double one_gib = 1 << 30;
 constexpr const char* minus = "\u2212";
 
-int state_of(const studies::WayRow& row) { return row.works() ? 0 : row.is_yes() ? 1 : 2; }
+int state_of(const studies::Row& row) { return row.works() ? 0 : row.is_yes() ? 1 : 2; }
 
 // Less is better.
-double rank_of(const studies::WayRow& row, WaysOrder order) {
+double rank_of(const studies::Row& row, WaysOrder order) {
   constexpr double unknown = std::numeric_limits<double>::infinity();
   if (!row.ran()) return unknown;
   switch (order) {
     case WaysOrder::cheapest:
       return row.cost_per_million_tokens().value_or(unknown);
     case WaysOrder::fewest_keys:
-      return static_cast<double>(row.way.settings.size());
+      return static_cast<double>(row.candidate.edits.size());
     case WaysOrder::least_memory:
       return row.result.memory.known ? static_cast<double>(row.result.memory.peak_reserved.count()) : unknown;
     case WaysOrder::longest_life:
       if (unrated_writes(row.result) != nullptr) return unknown;
-      return row.life_years ? -*row.life_years : -std::numeric_limits<double>::max();  // nothing wears
+      return row.life_years() ? -*row.life_years() : -std::numeric_limits<double>::max();  // nothing wears
     case WaysOrder::fastest:
       break;
   }
@@ -71,7 +71,7 @@ QString joined(const std::vector<std::string>& settings, const QString& between)
 QString gib_words(Bytes bytes) { return QString::number(static_cast<double>(bytes.count()) / one_gib, 'f', 2); }
 
 // Shape and word, never colour alone.
-QString state_words(const studies::WayRow& row) {
+QString state_words(const studies::Row& row) {
   if (!row.ran()) return QString::fromStdString("✖ " + row.error);
   const bool is_short = !row.result.may_fit();
   return QString::fromStdString(is_short ? "✖ short of " + row.shortage() : verdict_mark(row.result));
@@ -89,7 +89,6 @@ void WaysModel::clear(const Outcome& now) {
   now_.result.path.clear();
   now_.result.op_start.clear();
   now_.result.op_end.clear();
-  if (const double years = shortest_life_years(now_.result); std::isfinite(years)) now_.life_years = years;
   now_text_ = now.scenario.text;
   seen_.clear();
   endResetModel();
@@ -98,7 +97,7 @@ void WaysModel::clear(const Outcome& now) {
 void WaysModel::add(const ShownWay& way) {
   if (way.text == now_text_) {  // with its price
     now_.tokens_per_step = way.row.tokens_per_step;
-    now_.usd_per_hour = way.row.usd_per_hour;
+    now_.rates = way.row.rates;
     if (rowCount() > 0) Q_EMIT dataChanged(index(0, 0), index(0, column_count - 1));
     return;
   }
@@ -106,7 +105,7 @@ void WaysModel::add(const ShownWay& way) {
   const std::string figures =
       way.row.ran() ? fmt::format("{} {} {}", result.step_time.count(), result.memory.peak_allocated.count(),
                                   result.memory.peak_reserved.count())
-                    : way.row.way.name;
+                    : way.row.candidate.name;
   if (!seen_.insert(way.text).second || !seen_.insert(figures).second) return;
   if (same_maths_ && way.changes_maths) {
     left_out_.push_back(way);
@@ -172,21 +171,21 @@ int WaysModel::rowCount(const QModelIndex& parent) const {
 
 int WaysModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : column_count; }
 
-const studies::WayRow& WaysModel::row_at(int row) const {
+const studies::Row& WaysModel::row_at(int row) const {
   const ShownWay* const found = way(row);
   return found == nullptr ? now_ : found->row;
 }
 
-QString WaysModel::text(const studies::WayRow& row, bool changes_maths, int column) const {
+QString WaysModel::text(const studies::Row& row, bool changes_maths, int column) const {
   const Result& result = row.result;
   const bool known = row.ran() && result.memory.known;
   switch (column) {
     case name: {
-      const QString words = QString::fromStdString(row.way.name);
+      const QString words = QString::fromStdString(row.candidate.name);
       return state_words(row) + "   " + (&row == &now_ ? QString("Now") : words);
     }
     case keys:
-      return joined(row.way.settings, ", ");
+      return joined(row.candidate.edits, ", ");
     case rate:
       return row.ran() && result.tokens_per_second > 0
                  ? QString::fromStdString(
@@ -207,7 +206,7 @@ QString WaysModel::text(const studies::WayRow& row, bool changes_maths, int colu
     case life:
       if (!row.ran()) return {};
       if (unrated_writes(result) != nullptr) return QString("not rated");
-      return row.life_years ? QString::fromStdString(life_cell(result)) + " y" : QString("no wear");
+      return row.life_years() ? QString::fromStdString(life_cell(result)) + " y" : QString("no wear");
     case cost: {
       const auto usd = row.ran() ? row.cost_per_million_tokens() : std::nullopt;
       return usd ? QString::number(*usd, 'g', 3) : QString("not known");
@@ -223,13 +222,13 @@ QString WaysModel::text(const studies::WayRow& row, bool changes_maths, int colu
 
 QVariant WaysModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
-  const studies::WayRow& row = row_at(index.row());
+  const studies::Row& row = row_at(index.row());
   const ShownWay* const shown = way(index.row());
   if (role == Qt::DisplayRole) return text(row, shown != nullptr && shown->changes_maths, index.column());
   if (role == Qt::ToolTipRole) {
     if (index.column() == range && row.ran())
       return tr("step time of 80 % of steps like it: %1").arg(QString::fromStdString(step_range_words(row.result)));
-    const QString words = text(row, false, name), settings = joined(row.way.settings, "\n");
+    const QString words = text(row, false, name), settings = joined(row.candidate.edits, "\n");
     return settings.isEmpty() ? words : words + "\n" + settings;
   }
   if (role == Qt::TextAlignmentRole) {

@@ -39,12 +39,12 @@ class WaysModel : public QAbstractTableModel {
   [[nodiscard]] QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
 
  private:
-  [[nodiscard]] QString text(const studies::WayRow& row, bool changes_maths, int column) const;
-  [[nodiscard]] const studies::WayRow& row_at(int row) const;
+  [[nodiscard]] QString text(const studies::Row& row, bool changes_maths, int column) const;
+  [[nodiscard]] const studies::Row& row_at(int row) const;
   void insert(const ShownWay& way);
 
   std::vector<ShownWay> ways_, left_out_;  // in their order; those that change the maths, while they are not wanted
-  studies::WayRow now_;
+  studies::Row now_;
   std::string now_text_;
   std::set<std::string> seen_;
   bool same_maths_ = false;

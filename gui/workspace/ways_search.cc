@@ -36,17 +36,17 @@ void WaysSearch::start(const ScenarioText& scenario) {
 
 // On the worker.
 void WaysSearch::search(const Worker::Task& task, const ScenarioText& scenario) {
-  const auto found = [&](const studies::WayRow& row, const std::string& text, bool changes_maths) {
+  const auto found = [&](const studies::Row& row, const std::string& text, bool changes_maths) {
     if (!row.is_done) return;
     task.post([this, way = ShownWay{row, text, changes_maths}] {
       if (on_way) on_way(way);
     });
   };
-  const studies::WaysScenario given{scenario.text, scenario.name, scenario.folder};
-  const std::vector<studies::Way> ways = studies::technique_ways_of(given);
-  studies::WaysOptions options;
-  options.progress = [&](const studies::WayRow& row, std::size_t /*done*/, std::size_t /*all*/) {
-    found(row, with_all(given.text, row.way.settings), false);
+  const studies::BaseScenario given{scenario.text, scenario.name, scenario.folder};
+  const std::vector<studies::Candidate> ways = studies::technique_candidates(given);
+  studies::EvaluateOptions options;
+  options.progress = [&](const studies::Row& row, std::size_t /*done*/, std::size_t /*all*/) {
+    found(row, with_all(given.text, row.candidate.edits), false);
     return !task.is_stopped();
   };
   static_cast<void>(studies::compare_techniques(given, ways, options));
@@ -58,7 +58,7 @@ void WaysSearch::search(const Worker::Task& task, const ScenarioText& scenario) 
   looking.progress = [&](const std::string& /*what*/, std::size_t /*replays*/) { return !task.is_stopped(); };
   const studies::FitOutcome outcome = studies::find_fit(question, subject, looking);
   for (const studies::FitWay& way : outcome.ways)
-    found(way.row, with_all(given.text, way.row.way.settings), way.changes_maths);
+    found(way.row, with_all(given.text, way.row.candidate.edits), way.changes_maths);
 }
 
 }  // namespace spillway::gui

@@ -9,13 +9,13 @@
 
 #include "gui/workspace/outcome.h"
 #include "gui/workspace/worker.h"
-#include "studies/candidates/way_row.h"
+#include "studies/candidates/row.h"
 
 namespace spillway::gui {
 
 // A way, with the figures of its replay.
 struct ShownWay {
-  studies::WayRow row;
+  studies::Row row;
   std::string text;  // the scenario that it makes
   bool changes_maths = false;
 };

@@ -9,10 +9,10 @@
 namespace spillway::studies {
 namespace {
 
-Way way_of(std::string name, const std::vector<std::string>& own) {
-  Way way{std::move(name), without_techniques()};
-  way.settings.insert(way.settings.end(), own.begin(), own.end());
-  return way;
+Candidate candidate_of(std::string name, const std::vector<std::string>& own) {
+  Candidate made{std::move(name), without_techniques()};
+  made.edits.insert(made.edits.end(), own.begin(), own.end());
+  return made;
 }
 
 bool has_drives(const Scenario& scenario) {
@@ -29,37 +29,37 @@ bool is_of_models(const std::vector<std::string>& settings) {
 
 }  // namespace
 
-std::vector<Way> technique_ways_of(const WaysScenario& scenario, std::span<const std::string> names) {
-  std::vector<Way> ways = {way_of(std::string(plain_technique), {})};
+std::vector<Candidate> technique_candidates(const BaseScenario& scenario, std::span<const std::string> names) {
+  std::vector<Candidate> candidates = {candidate_of(std::string(plain_technique), {})};
   for (const std::string& name : names)
-    if (name != plain_technique) ways.push_back(way_of(name, settings_named(name, "", "--technique")));
-  if (!names.empty()) return ways;
-  const Scenario plain = scenario_of(scenario, ways.front().settings);
+    if (name != plain_technique) candidates.push_back(candidate_of(name, settings_named(name, "", "--technique")));
+  if (!names.empty()) return candidates;
+  const Scenario plain = scenario_of(scenario, candidates.front().edits);
   const bool drives = has_drives(plain), of_model = !plain.model.empty();
   const bool stages = of_model && plain.training.pipeline_parallel > 1;
   for (const ComparedWay& compared : compared_ways()) {
     if ((compared.needs.drives && !drives) || (compared.needs.stages && !stages)) continue;
     const std::vector<std::string> settings = settings_named(compared.names, "", "");
-    if (of_model || !is_of_models(settings)) ways.push_back(way_of(compared.names, settings));
+    if (of_model || !is_of_models(settings)) candidates.push_back(candidate_of(compared.names, settings));
   }
-  return ways;
+  return candidates;
 }
 
-TechniqueComparison compare_techniques(const WaysScenario& scenario, std::span<const Way> ways,
-                                       const WaysOptions& options) {
+TechniqueComparison compare_techniques(const BaseScenario& scenario, std::span<const Candidate> candidates,
+                                       const EvaluateOptions& options) {
   TechniqueComparison comparison;
-  for (WayRow& row : evaluate_ways(scenario, ways, options)) {
+  for (Row& row : evaluate(scenario, candidates, options)) {
     comparison.is_whole &= row.is_done;
     if (row.is_done) comparison.rows.push_back({std::move(row)});
   }
-  if (comparison.rows.empty() || comparison.rows.front().row.way.name != plain_technique) return comparison;
-  const WayRow& plain = comparison.rows.front().row;
+  if (comparison.rows.empty() || comparison.rows.front().row.candidate.name != plain_technique) return comparison;
+  const Row& plain = comparison.rows.front().row;
   const double step = to_seconds(plain.result.step_time);
   for (TechniqueRow& each : comparison.rows) {
     Result& result = each.row.result;
     if (!each.row.ran() || !(step > 0)) continue;
     each.against_plain = to_seconds(result.step_time) / step;
-    const Recompute recompute = scenario_of(scenario, each.row.way.settings).training.recompute;
+    const Recompute recompute = scenario_of(scenario, each.row.candidate.edits).training.recompute;
     if (recompute == Recompute::none || result.offload || &each.row == &plain) continue;
     if (std::string note = recomputes_for_nothing(recompute, result, plain.result); !note.empty())
       result.warnings.push_back(std::move(note));

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "studies/candidates/evaluate_ways.h"
+#include "studies/candidates/evaluate.h"
 
 namespace spillway::studies {
 
 struct TechniqueRow {
-  WayRow row;
+  Row row;
   double against_plain = 0;  // step time over the plain step's; 0: one of them is not known
 };
 
@@ -22,12 +22,12 @@ struct TechniqueComparison {
   bool is_whole = true;            // false: stopped; rows not done are left out
 };
 
-// The ways to compare: those named ("chronos+ssdtrain"), or all that the scenario's machine and pipeline have a use
-// for; the plain step first. All settings that techniques make are taken out of the scenario before a way's own are put
-// in. Throws InputError for an unknown name.
-std::vector<Way> technique_ways_of(const WaysScenario& scenario, std::span<const std::string> names = {});
+// What to compare: those named ("chronos+ssdtrain"), or all that the scenario's machine and pipeline have a use
+// for; the plain step first. All settings that techniques make are taken out of the scenario before a candidate's own
+// are put in. Throws InputError for an unknown name.
+std::vector<Candidate> technique_candidates(const BaseScenario& scenario, std::span<const std::string> names = {});
 
-TechniqueComparison compare_techniques(const WaysScenario& scenario, std::span<const Way> ways,
-                                       const WaysOptions& options = {});
+TechniqueComparison compare_techniques(const BaseScenario& scenario, std::span<const Candidate> candidates,
+                                       const EvaluateOptions& options = {});
 
 }  // namespace spillway::studies

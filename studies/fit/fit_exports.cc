@@ -135,16 +135,16 @@ FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, c
   launched.ways.clear();
   launched.worth.clear();
   launched.fitting = 0;
-  std::vector<Way> ways;
+  std::vector<Candidate> ways;
   std::set<std::vector<std::string>> seen;
   for (std::size_t i = 0; i < outcome.fitting && ways.size() < most_tried; ++i) {
-    std::vector<std::string> edits = outcome.ways[i].row.way.settings;
+    std::vector<std::string> edits = outcome.ways[i].row.candidate.edits;
     try {
       const launch::LaunchExport made = launch::export_launch(scenario_of(subject.scenario, edits), target);
       for (std::string& edit : done_otherwise(made, true)) edits.push_back(std::move(edit));
       const FitPoint point = points.with(points.as_given(), edits);
       if (!seen.insert(points.settings(point)).second) continue;
-      ways.push_back(points.way(point));
+      ways.push_back(points.candidate(point));
       FitWay& way = launched.ways.emplace_back(outcome.ways[i]);
       way.carrier = Carrier::frameworks;
       way.changes_maths = points.changes_maths(point);
@@ -153,7 +153,7 @@ FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, c
       // it has no such set-up
     }
   }
-  std::vector<WayRow> rows = evaluate_ways(subject.scenario, ways, {.store = options.store});
+  std::vector<Row> rows = evaluate(subject.scenario, ways, {.store = options.store});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     launched.stopped |= !rows[i].is_done;
     launched.fitting += rows[i].is_yes() ? 1 : 0;

@@ -39,7 +39,7 @@ FitQuestion asked_by(FitQuestion question, const FitSubject& subject, std::strin
 // The ways that fit, as the target runs them: with what it does by itself in place of what neither its file can say nor
 // a line of the program, each
 // replayed anew; those that fit first, then by the goal's order and, for speed, by the step. At most so many are tried,
-// the best first. Its edits of each make that. Threads and stopping as of evaluate_ways().
+// the best first. Its edits of each make that. Threads and stopping as of evaluate().
 FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, const FitOutcome& outcome,
                        std::string_view target, const FitOptions& options);
 

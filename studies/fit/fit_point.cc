@@ -119,11 +119,11 @@ std::string FitPoints::name(const FitPoint& point) const {
   return name.empty() ? "One GPU, nothing else" : name;
 }
 
-Way FitPoints::way(const FitPoint& point) const {
-  Way way{name(point), settings(point)};
-  if (shares_out_anew(way.settings))
-    way.settings.insert(way.settings.begin(), subject_.batch_edits.begin(), subject_.batch_edits.end());
-  return way;
+Candidate FitPoints::candidate(const FitPoint& point) const {
+  Candidate made{name(point), settings(point)};
+  if (shares_out_anew(made.edits))
+    made.edits.insert(made.edits.begin(), subject_.batch_edits.begin(), subject_.batch_edits.end());
+  return made;
 }
 
 bool FitPoints::changes_maths(const FitPoint& point) const {

@@ -40,7 +40,7 @@ class FitPoints {
   // What differs from the scenario as given, by key.
   [[nodiscard]] std::vector<std::string> settings(const FitPoint& point) const;
   // Its settings, and FitSubject::batch_edits where they share the sequences of a step out in another way.
-  [[nodiscard]] Way way(const FitPoint& point) const;
+  [[nodiscard]] Candidate candidate(const FitPoint& point) const;
   // Whether another arithmetic than the scenario's trains the model: optimizer, precision, updates a step late.
   [[nodiscard]] bool changes_maths(const FitPoint& point) const;
 

@@ -48,7 +48,7 @@ class Reader {
     return std::move(subject_);
   }
 
-  FitSubject read(const WaysScenario& scenario) {
+  FitSubject read(const BaseScenario& scenario) {
     read_scenario(scenario);
     finish();
     return std::move(subject_);
@@ -81,7 +81,7 @@ class Reader {
   void read_by_kind(FileKind kind) {
     const std::string& what = question_.what;
     if (kind == FileKind::model) return read_model(whole_model_name(what));
-    if (kind != FileKind::launch) return read_scenario(ways_scenario(what));
+    if (kind != FileKind::launch) return read_scenario(base_scenario(what));
     const LaunchImport launch =
         import_launch({.launch = {.paths = {what}}, .machine = machine_ ? machine_name() : std::string()});
     if (!launch.model.empty())
@@ -135,7 +135,7 @@ class Reader {
 
   // ---- a scenario, or a trace ----
 
-  void read_scenario(const WaysScenario& scenario) {
+  void read_scenario(const BaseScenario& scenario) {
     subject_.scenario = scenario;
     for (const std::string& setting : question_.settings) set(setting);
     const Scenario given = scenario_of(subject_.scenario, {});
@@ -212,7 +212,7 @@ std::int64_t default_batch(std::int64_t gpus, std::int64_t sequence) {
 
 FitSubject fit_subject(const FitQuestion& question) { return Reader(question).read(); }
 
-FitSubject fit_subject(const FitQuestion& question, const WaysScenario& scenario) {
+FitSubject fit_subject(const FitQuestion& question, const BaseScenario& scenario) {
   return Reader(question).read(scenario);
 }
 

@@ -10,7 +10,7 @@
 #include "base/words.h"
 #include "hwprofiles/hardware_profile.h"
 #include "models/spec/model_spec.h"
-#include "studies/candidates/evaluate_ways.h"
+#include "studies/candidates/evaluate.h"
 
 namespace spillway::studies {
 
@@ -42,7 +42,7 @@ struct FitQuestion {
 };
 
 struct FitSubject {
-  WaysScenario scenario;           // as given: the edits of every way are edits of it
+  BaseScenario scenario;           // as given: the edits of every way are edits of it
   Scenario parsed;                 // of that
   std::optional<ModelSpec> model;  // none: a capture, whose step is as it is
   HardwareProfile hardware;
@@ -59,6 +59,6 @@ std::int64_t default_batch(std::int64_t gpus, std::int64_t sequence);
 // Throws InputError: what is neither, with the nearest names; a model without a machine; what parse_scenario() refuses.
 FitSubject fit_subject(const FitQuestion& question);
 // The same of a scenario at hand, which `question.what` only names in messages.
-FitSubject fit_subject(const FitQuestion& question, const WaysScenario& scenario);
+FitSubject fit_subject(const FitQuestion& question, const BaseScenario& scenario);
 
 }  // namespace spillway::studies

@@ -20,7 +20,6 @@
 #include "planners/offload/hybrid_search.h"
 #include "planners/offload/offload_settings.h"
 #include "planners/technique/technique_table.h"
-#include "scenario/machine_power.h"
 #include "studies/fit/fit_layouts.h"
 #include "studies/fit/fit_screen.h"
 #include "studies/fit/way_mechanisms.h"
@@ -38,9 +37,9 @@ constexpr std::size_t most_layouts = 40, most_rounds = 8;
 constexpr std::int64_t largest_micro_batch = 16;
 
 // Edits that keep the sequences of a step (FitSubject::batch_edits) change nothing of it.
-std::size_t changes_of(const WayRow& row) {
+std::size_t changes_of(const Row& row) {
   return static_cast<std::size_t>(
-      std::count_if(row.way.settings.begin(), row.way.settings.end(), [](const std::string& setting) {
+      std::count_if(row.candidate.edits.begin(), row.candidate.edits.end(), [](const std::string& setting) {
         return !setting.starts_with("model.global_batch=") && !setting.starts_with("model.gradient_accumulation=");
       }));
 }
@@ -51,7 +50,7 @@ std::size_t changes_of(const WayRow& row) {
 using Rank = std::tuple<int, int, int, double, int, std::size_t, double, double, double, std::string>;
 enum Class { works, tight, not_known, too_large, impossible };
 
-double figure_of(FitGoal goal, const WayRow& row) {
+double figure_of(FitGoal goal, const Row& row) {
   switch (goal) {
     case FitGoal::speed:
       return to_seconds(row.result.step_time);
@@ -59,7 +58,7 @@ double figure_of(FitGoal goal, const WayRow& row) {
       return row.cost_per_million_tokens().value_or(to_seconds(row.result.step_time) * static_cast<double>(row.gpus));
     case FitGoal::life:
       if (unrated_writes(row.result) != nullptr) return 0;  // unknown: behind every life
-      return row.life_years ? -*row.life_years : -std::numeric_limits<double>::infinity();
+      return -shortest_life_years(row.result);
     case FitGoal::memory:
       return static_cast<double>(row.result.memory.peak_reserved.count());
     case FitGoal::gpus:
@@ -71,7 +70,7 @@ double figure_of(FitGoal goal, const WayRow& row) {
 }
 
 // Of what doesn't fit: how much is missing; host memory and drives after device memory.
-double missing(const WayRow& row) {
+double missing(const Row& row) {
   constexpr double elsewhere = 1e18;
   const HostMemoryResult& host = row.result.host_memory;
   if (!row.result.drives_refuse.empty()) return 2 * elsewhere;
@@ -86,7 +85,7 @@ double written_to_drives(const Result& result) {
   return bytes;
 }
 
-Class class_of(const WayRow& row) {
+Class class_of(const Row& row) {
   if (!row.ran()) return impossible;
   if (!row.result.may_fit() || !row.result.drives_refuse.empty()) return too_large;
   // What a launch left open is open for every way: they are ranked as replayed.
@@ -94,7 +93,7 @@ Class class_of(const WayRow& row) {
   return is == Verdict::fits ? works : is == Verdict::tight ? tight : not_known;
 }
 
-bool does_work(const WayRow& row) { return class_of(row) == works; }
+bool does_work(const Row& row) { return class_of(row) == works; }
 
 // Times and costs that differ by less are alike: fewer edits count for more.
 double about(FitGoal goal, double figure) {
@@ -102,16 +101,17 @@ double about(FitGoal goal, double figure) {
   return is_measure && figure > 0 ? std::round(std::log(figure) / std::log1p(trifle / 2)) : figure;
 }
 
-Rank rank_of(FitGoal goal, const WayRow& row, int group) {
+Rank rank_of(FitGoal goal, const Row& row, int group) {
   const std::size_t edits = changes_of(row);
   const double step = to_seconds(row.result.step_time);
   const Class is = class_of(row);
-  if (is == impossible) return {is, 0, is, 0, 0, edits, 0, 0, 0, row.way.name};
+  if (is == impossible) return {is, 0, is, 0, 0, edits, 0, 0, 0, row.candidate.name};
   const double written = written_to_drives(row.result);
   const int tier = written > 0 ? 2 : row.result.host_memory.known ? 1 : 0;
-  if (is == too_large) return {is, 0, is, missing(row), tier, edits, 0, step, written, row.way.name};
+  if (is == too_large) return {is, 0, is, missing(row), tier, edits, 0, step, written, row.candidate.name};
   const double figure = figure_of(goal, row);
-  return {is == tight ? works : is, group, is, about(goal, figure), tier, edits, figure, step, written, row.way.name};
+  return {is == tight ? works : is, group, is, about(goal, figure), tier, edits, figure, step, written,
+          row.candidate.name};
 }
 
 struct Stopped {};
@@ -125,8 +125,7 @@ class Search {
         points_(subject),
         moves_(question, subject, points_) {
     if (subject.model) screen_.emplace(subject, points_);
-    static const PriceList prices = PriceList::bundled();
-    usd_per_hour_ = gpu_usd_per_hour(subject.hardware, prices);
+    usd_per_hour_ = rates_of(subject.hardware).usd_per_hour;
   }
 
   FitOutcome run() {
@@ -154,7 +153,7 @@ class Search {
   }
 
  private:
-  struct Candidate {
+  struct Prospect {
     FitPoint point;
     FitEstimate estimate;
     double figure = 0;  // of the goal, as far as the estimate says
@@ -165,10 +164,9 @@ class Search {
 
   // Those that are new; false: what the question allows is used up. on_top: half of it may be used once more.
   bool replay(const std::string& what, const std::vector<FitPoint>& points, bool on_top = false) {
-    std::vector<Way> fresh;
+    std::vector<Candidate> fresh;
     std::vector<FitPoint> of;
     for (const FitPoint& point : points) {
-      Way way = points_.way(point);
       if (!seen_.emplace(points_.settings(point), rows_.size() + fresh.size()).second) continue;
       const bool is_first = rows_.empty() && fresh.empty();
       if (!is_first && !has_room_for(point, rows_.size() + fresh.size(), on_top)) {
@@ -177,13 +175,13 @@ class Search {
         break;
       }
       outcome_.work += work_of(point);
-      fresh.push_back(std::move(way));
+      fresh.push_back(points_.candidate(point));
       of.push_back(point);
     }
-    const auto progress = [&](const WayRow& /*row*/, std::size_t /*done*/, std::size_t /*all*/) {
+    const auto progress = [&](const Row& /*row*/, std::size_t /*done*/, std::size_t /*all*/) {
       return goes_on(what, ++outcome_.replayed);
     };
-    std::vector<WayRow> rows = evaluate_ways(subject_.scenario, fresh, {.store = options_.store, .progress = progress});
+    std::vector<Row> rows = evaluate(subject_.scenario, fresh, {.store = options_.store, .progress = progress});
     bool whole = true;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       whole &= rows[i].is_done;
@@ -216,7 +214,7 @@ class Search {
     return layers * (folds ? std::min(all, p > 1 ? 4 * p + 32 : 10) : all);
   }
 
-  void take(WayRow row, const FitPoint& point) {
+  void take(Row row, const FitPoint& point) {
     rows_.push_back(std::move(row));
     of_row_.push_back(point);
     const std::size_t index = rows_.size() - 1;
@@ -275,66 +273,66 @@ class Search {
         return split(s.tensor_parallel) + split(s.context_parallel) + split(s.pipeline_parallel) > 1;
       });
     outcome_.screened += layouts.size();
-    const std::vector<Candidate> candidates = space_over(std::move(layouts));
+    const std::vector<Prospect> candidates = space_over(std::move(layouts));
     sort(too_large_);
-    for (const Candidate& one : too_large_) faster_with_room_.push_back(one.point);
+    for (const Prospect& one : too_large_) faster_with_room_.push_back(one.point);
     if (is_verbose())
       log_choice("search",
                  fmt::format("{} set-ups that may run, {} shapes measured", candidates.size(), screen_->shapes()));
     replay_best("layouts replayed", candidates, most_layouts);
     if (!found()) replay_best("what lacks little replayed", candidates, most_layouts, memory_margin);
     if (found()) return;
-    std::vector<Candidate> least = on_drives(candidates);
+    std::vector<Prospect> least = on_drives(candidates);
     replay_best("states on drives replayed", least, most_layouts / 4);
     if (found()) return;
     least.insert(least.end(), candidates.begin(), candidates.end());
     std::stable_sort(least.begin(), least.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.estimate.peak < b.estimate.peak; });
+                     [](const Prospect& a, const Prospect& b) { return a.estimate.peak < b.estimate.peak; });
     if (least.size() > wave) least.resize(wave);
     replay_best("ways that hold least replayed", least, wave, 1);
   }
 
   // Of each layout: everything kept, one sequence at a time; where that does not fit, kernels that hold less, some or
   // all layers computed again, the optimizer and the weights on the CPU; where there is room, more sequences at a time.
-  std::vector<Candidate> space_over(std::vector<FitPoint> layouts) {
-    std::vector<Candidate> all, large = estimated(std::move(layouts));
+  std::vector<Prospect> space_over(std::vector<FitPoint> layouts) {
+    std::vector<Prospect> all, large = estimated(std::move(layouts));
     keep_fitting(large, all);
-    for (Candidate& one : large) one.point = moves_.lean(one.point);
+    for (Prospect& one : large) one.point = moves_.lean(one.point);
     large = estimated_again(std::move(large));
     keep_fitting(large, all);
     add_less(large, all);
-    std::vector<Candidate> on_cpu = estimated(on_the_cpu(large, false));
+    std::vector<Prospect> on_cpu = estimated(on_the_cpu(large, false));
     keep_fitting(on_cpu, all);
     add_less(on_cpu, all);
-    std::vector<Candidate> fetched = estimated(on_the_cpu(large, true));
+    std::vector<Prospect> fetched = estimated(on_the_cpu(large, true));
     keep_fitting(fetched, all);
     add_less(fetched, all);
     too_large_ = std::move(large);
     too_large_.insert(too_large_.end(), on_cpu.begin(), on_cpu.end());
-    std::erase_if(too_large_, [](const Candidate& one) { return one.estimate.holds_too_much; });
+    std::erase_if(too_large_, [](const Prospect& one) { return one.estimate.holds_too_much; });
     add_batches(all);
     sort(all);
     return all;
   }
-  std::vector<Candidate> estimated_again(std::vector<Candidate> candidates) {
+  std::vector<Prospect> estimated_again(std::vector<Prospect> candidates) {
     std::vector<FitPoint> points;
-    for (Candidate& one : candidates) points.push_back(std::move(one.point));
+    for (Prospect& one : candidates) points.push_back(std::move(one.point));
     return estimated(std::move(points));
   }
 
   // Moves those that seem to fit over to `all`.
-  void keep_fitting(std::vector<Candidate>& from, std::vector<Candidate>& all) const {
-    const auto fits = [this](const Candidate& one) { return fits_perhaps(one, 0); };
+  void keep_fitting(std::vector<Prospect>& from, std::vector<Prospect>& all) const {
+    const auto fits = [this](const Prospect& one) { return fits_perhaps(one, 0); };
     std::copy_if(from.begin(), from.end(), std::back_inserter(all), fits);
     std::erase_if(from, fits);
   }
 
-  std::vector<FitPoint> on_the_cpu(const std::vector<Candidate>& from, bool with_weights) const {
+  std::vector<FitPoint> on_the_cpu(const std::vector<Prospect>& from, bool with_weights) const {
     const std::string cpu(to_string(StateDevice::cpu));
     std::vector<std::string> edits = {setting(optimizer_device_key, cpu)};
     if (with_weights) edits.push_back(setting("model.weight_device", cpu));
     std::vector<FitPoint> points;
-    for (const Candidate& one : from) {
+    for (const Prospect& one : from) {
       const TrainingSetup& setup = one.point.setup;
       if (setup.optimizer_device != StateDevice::gpu) continue;
       if (with_weights && setup.zero_stage != 3 && setup.shared_stage() + setup.pipeline_parallel != 1) continue;
@@ -345,32 +343,32 @@ class Search {
 
   // Of those that are too large with everything kept: all layers computed again, and as many as it takes, by what
   // lies between the two.
-  void add_less(const std::vector<Candidate>& kept, std::vector<Candidate>& all) {
-    std::map<Settings, const Candidate*> of;
+  void add_less(const std::vector<Prospect>& kept, std::vector<Prospect>& all) {
+    std::map<Settings, const Prospect*> of;
     std::vector<FitPoint> points;
-    for (const Candidate& one : kept) {
+    for (const Prospect& one : kept) {
       if (one.estimate.holds_too_much || one.point.setup.recompute != Recompute::none) continue;
       points.push_back(points_.with(one.point, {setting(recompute_key, to_string(Recompute::full))}));
       of[points_.settings(points.back())] = &one;
     }
-    std::vector<Candidate> partial;
-    for (Candidate& full : estimated(std::move(points))) {
-      const Candidate& none = *of.at(points_.settings(full.point));
-      if (std::optional<Candidate> some = between(none, full)) partial.push_back(std::move(*some));
+    std::vector<Prospect> partial;
+    for (Prospect& full : estimated(std::move(points))) {
+      const Prospect& none = *of.at(points_.settings(full.point));
+      if (std::optional<Prospect> some = between(none, full)) partial.push_back(std::move(*some));
       all.push_back(std::move(full));
     }
     std::move(partial.begin(), partial.end(), std::back_inserter(all));
   }
-  [[nodiscard]] std::optional<Candidate> between(const Candidate& none, const Candidate& full) const {
+  [[nodiscard]] std::optional<Prospect> between(const Prospect& none, const Prospect& full) const {
     const TrainingSetup& setup = none.point.setup;
-    const auto peak = [](const Candidate& one) { return static_cast<double>(one.estimate.peak.count()); };
+    const auto peak = [](const Prospect& one) { return static_cast<double>(one.estimate.peak.count()); };
     const std::int64_t of_chunk = subject_.model->all_layers() / setup.pipeline_parallel / setup.pipeline_chunks;
     const auto layers = static_cast<double>(of_chunk);
     const double room = static_cast<double>(screen_->capacity().count());
     if (none.estimate.is_bound || full.estimate.is_bound || peak(full) >= room || peak(none) <= room) return {};
     const double share = (peak(none) - room) / (peak(none) - peak(full)), count = std::ceil(share * layers);
     if (count >= layers) return {};
-    Candidate some = full;
+    Prospect some = full;
     some.point = points_.with(full.point, {fmt::format("model.recompute_layers={:.0f}", count)});
     some.estimate.peak = screen_->capacity();
     some.estimate.seconds = none.estimate.seconds + count / layers * (full.estimate.seconds - none.estimate.seconds);
@@ -379,11 +377,11 @@ class Search {
   }
 
   // Twice as many sequences at a time, while that seems to fit.
-  void add_batches(std::vector<Candidate>& all) {
-    std::vector<Candidate> last = all;
+  void add_batches(std::vector<Prospect>& all) {
+    std::vector<Prospect> last = all;
     for (std::int64_t b = 2; b <= largest_micro_batch && !last.empty(); b *= 2) {
       std::vector<FitPoint> points;
-      for (const Candidate& one : last) {
+      for (const Prospect& one : last) {
         const TrainingSetup& setup = one.point.setup;
         const bool is_partial = setup.recompute == Recompute::full && setup.recompute_layers > 0;
         const std::int64_t each = setup.step_sequences() / setup.data_parallel, micro_batches = each / b;
@@ -392,33 +390,33 @@ class Search {
         points.push_back(points_.with(one.point, {fmt::format("model.micro_batch={}", b)}));
       }
       last = estimated(std::move(points));
-      std::erase_if(last, [this](const Candidate& one) { return !fits_perhaps(one, 0.05); });
+      std::erase_if(last, [this](const Prospect& one) { return !fits_perhaps(one, 0.05); });
       all.insert(all.end(), last.begin(), last.end());
     }
   }
 
   // The last resort.
-  std::vector<Candidate> on_drives(const std::vector<Candidate>& candidates) {
+  std::vector<Prospect> on_drives(const std::vector<Prospect>& candidates) {
     constexpr std::size_t most_bases = 100;
     std::vector<FitPoint> points;
-    for (const Candidate& one : candidates) {
+    for (const Prospect& one : candidates) {
       if (points.size() >= most_bases) break;
       for (FitMove& move : moves_.states_on_drives(one.point)) points.push_back(std::move(move.point));
     }
     return estimated(std::move(points));
   }
 
-  std::vector<Candidate> estimated(std::vector<FitPoint> points) {
+  std::vector<Prospect> estimated(std::vector<FitPoint> points) {
     const std::vector<FitEstimate> estimates = screen_->estimate(points);
-    std::vector<Candidate> candidates;
+    std::vector<Prospect> candidates;
     for (std::size_t i = 0; i < points.size(); ++i)
       if (estimates[i].invalid.empty())
         candidates.push_back({std::move(points[i]), estimates[i], figure_of_estimate(points[i], estimates[i])});
     sort(candidates);
     return candidates;
   }
-  static void sort(std::vector<Candidate>& candidates) {
-    std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+  static void sort(std::vector<Prospect>& candidates) {
+    std::stable_sort(candidates.begin(), candidates.end(), [](const Prospect& a, const Prospect& b) {
       return std::pair(a.figure, a.estimate.seconds) < std::pair(b.figure, b.estimate.seconds);
     });
   }
@@ -440,7 +438,7 @@ class Search {
     return 0;
   }
 
-  [[nodiscard]] bool fits_perhaps(const Candidate& one, double margin) const {
+  [[nodiscard]] bool fits_perhaps(const Prospect& one, double margin) const {
     return !one.estimate.holds_too_much && static_cast<double>(one.estimate.peak.count()) * (1 - margin) <=
                                                static_cast<double>(screen_->capacity().count());
   }
@@ -450,18 +448,18 @@ class Search {
   struct Learnt {
     double peak = 0, time = 0, count = 0;  // sums of replayed over estimated
   };
-  [[nodiscard]] const Learnt* learnt(const Candidate& one) const {
+  [[nodiscard]] const Learnt* learnt(const Prospect& one) const {
     const auto known = learnt_.find(kind_of(one));
     return known == learnt_.end() ? nullptr : &known->second;
   }
-  [[nodiscard]] bool fits_as_learnt(const Candidate& one) const {
+  [[nodiscard]] bool fits_as_learnt(const Prospect& one) const {
     const double rest = one.estimate.is_bound ? 0.2 : 0.05;
     const Learnt* known = learnt(one);
     return known == nullptr ||
            static_cast<double>(one.estimate.peak.count()) * known->peak / known->count * (1 - rest) <=
                static_cast<double>(screen_->capacity().count());
   }
-  void learn(const Candidate& one) {
+  void learn(const Prospect& one) {
     const auto seen = seen_.find(points_.settings(one.point));
     if (seen == seen_.end() || !rows_[seen->second].ran() || one.estimate.peak <= Bytes(0)) return;
     if (one.estimate.seconds <= 0) return;
@@ -475,7 +473,7 @@ class Search {
 
   // What are of one kind are estimated about as well as each other.
   using Kind = std::tuple<std::int64_t, bool, bool, int, StateDevice, StateDevice, std::string>;
-  [[nodiscard]] static Kind kind_of(const Candidate& one) {
+  [[nodiscard]] static Kind kind_of(const Prospect& one) {
     const TrainingSetup& s = one.point.setup;
     const bool pipelined = s.pipeline_parallel > 1;
     const int recomputes = s.recompute == Recompute::none ? 0 : s.recompute_layers > 0 ? 1 : 2;
@@ -496,7 +494,7 @@ class Search {
   }
 
   // Whether it could be better than what was found, or so many times worse at most.
-  [[nodiscard]] bool may_beat(const Candidate& one, double times = 1) const {
+  [[nodiscard]] bool may_beat(const Prospect& one, double times = 1) const {
     if (!found() || one.estimate.seconds <= 0) return true;
     const Learnt* known = learnt(one);
     const double ratio =
@@ -515,13 +513,13 @@ class Search {
   // So many: the best by each mechanism, for comparison, and of each kind; then the best of all, what was replayed
   // teaching which of the rest need not be. In the order of `candidates`. margin: of memory, by which estimates may be
   // too high.
-  void replay_best(const std::string& what, const std::vector<Candidate>& candidates, std::size_t most,
+  void replay_best(const std::string& what, const std::vector<Prospect>& candidates, std::size_t most,
                    double margin = 0) {
     using Mechanism = std::tuple<StateDevice, StateDevice, int, std::string>;
     std::set<Mechanism> mechanisms;
     std::set<Kind> kinds;
-    std::vector<const Candidate*> compared, first, rest;
-    for (const Candidate& one : candidates) {
+    std::vector<const Prospect*> compared, first, rest;
+    for (const Prospect& one : candidates) {
       if (!fits_perhaps(one, one.estimate.is_bound ? std::max(margin, bound_margin) : margin)) continue;
       const Kind kind = kind_of(one);
       const auto& [stage, is_pipelined, splits_sequences, recomputes, optimizer, weights, technique] = kind;
@@ -529,13 +527,13 @@ class Search {
       const bool is_compared = mechanisms.emplace(optimizer, weights, recomputes, technique).second;
       (is_compared ? compared : is_first ? first : rest).push_back(&one);
     }
-    const auto is_wanted = [&](const Candidate& one, double times) {
+    const auto is_wanted = [&](const Prospect& one, double times) {
       return !seen_.contains(points_.settings(one.point)) && fits_as_learnt(one) && may_beat(one, times);
     };
     std::size_t done = 0;
-    for (const std::vector<const Candidate*>* list : {&compared, &first, &rest})
+    for (const std::vector<const Prospect*>* list : {&compared, &first, &rest})
       for (auto at = list->begin(); at != list->end();) {
-        std::vector<const Candidate*> next;
+        std::vector<const Prospect*> next;
         for (; at != list->end() && next.size() < wave; ++at)
           if (is_wanted(**at, list == &compared ? comparable : 1)) next.push_back(*at);
         is_cut_ |= !found() && margin < 1 && done + next.size() > most;
@@ -545,11 +543,11 @@ class Search {
         if (!replay_all(what, next)) return;
       }
   }
-  bool replay_all(const std::string& what, const std::vector<const Candidate*>& candidates) {
+  bool replay_all(const std::string& what, const std::vector<const Prospect*>& candidates) {
     std::vector<FitPoint> points;
-    for (const Candidate* one : candidates) points.push_back(one->point);
+    for (const Prospect* one : candidates) points.push_back(one->point);
     const bool more = replay(what, points);
-    for (const Candidate* one : candidates) learn(*one);
+    for (const Prospect* one : candidates) learn(*one);
     return more;
   }
 
@@ -710,7 +708,7 @@ class Search {
     std::size_t at = 0;
     std::erase_if(moves, [&](const FitMove& move) {
       const FitEstimate& estimate = estimates[at++];
-      const Candidate one{move.point, estimate, figure_of_estimate(move.point, estimate)};
+      const Prospect one{move.point, estimate, figure_of_estimate(move.point, estimate)};
       const double margin = estimate.is_bound ? bound_margin : 2 * memory_margin;
       return !estimate.invalid.empty() || !fits_perhaps(one, margin) || (move.is_layout && !may_beat(one)) ||
              (!estimate.is_bound && !may_beat(one));
@@ -775,13 +773,13 @@ class Search {
     for (std::size_t i = 0; i < outcome_.ways.size(); ++i)
       if (outcome_.ways[i].row.way.settings.empty()) shown.push_back(i);
     std::erase_if(shown, [this](std::size_t i) {
-      const WayRow& row = outcome_.ways[i].row;
+      const Row& row = outcome_.ways[i].row;
       return !row.ran() || row.result.may_fit();
     });
-    std::vector<Way> ways;
-    for (const std::size_t i : shown) ways.push_back(outcome_.ways[i].row.way);
-    const std::vector<WayRow> rows =
-        evaluate_ways(subject_.scenario, ways, {.detail = Detail::figures, .store = options_.store});
+    std::vector<Candidate> missing;
+    for (const std::size_t i : shown) missing.push_back(outcome_.ways[i].row.candidate);
+    const std::vector<Row> rows =
+        evaluate(subject_.scenario, missing, {.detail = Detail::figures, .store = options_.store});
     for (std::size_t i = 0; i < shown.size(); ++i)
       if (rows[i].ran()) outcome_.ways[shown[i]].row.result.memory.short_of = rows[i].result.memory.short_of;
   }
@@ -800,12 +798,12 @@ class Search {
   std::optional<FitScreen> screen_;
   double usd_per_hour_ = 0;
   FitOutcome outcome_;
-  std::vector<WayRow> rows_;
+  std::vector<Row> rows_;
   std::vector<FitPoint> of_row_;
   std::map<Settings, std::size_t> seen_;  // rows by their edits
   std::optional<std::size_t> best_;
   std::map<Kind, Learnt> learnt_;
-  std::vector<Candidate> too_large_;        // of space_over(), with everything kept
+  std::vector<Prospect> too_large_;         // of space_over(), with everything kept
   std::vector<FitPoint> faster_with_room_;  // of these, the fastest first
   std::vector<std::pair<std::string, std::size_t>> worth_;
   bool stopped_ = false;

@@ -11,7 +11,7 @@
 //     leave, fates searched, and, unless the question wants it as it is, other numerics.
 //  4. The winner without each of its techniques: what each is worth.
 // What people can run and trains alike is ranked first (fit_carrier.h); what nobody runs is looked at where asked for.
-// Every verdict and figure is a replay's (candidates/evaluate_ways.h). The answer is a function of the question alone,
+// Every verdict and figure is a replay's (candidates/evaluate.h). The answer is a function of the question alone,
 // its work among it, but where the caller stopped it. No proof that there is nothing better: it looks where estimates
 // point, and one edit at a time from there.
 #pragma once
@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "studies/candidates/evaluate_ways.h"
+#include "studies/candidates/evaluate.h"
 #include "studies/fit/binding_provenance.h"
 #include "studies/fit/fit_moves.h"
 #include "studies/fit/fit_question.h"
@@ -29,7 +29,7 @@
 namespace spillway::studies {
 
 struct FitWay {
-  WayRow row;
+  Row row;
   std::string layout;                           // how it spreads the step over GPUs: equal texts, equal layouts
   Carrier carrier = Carrier::frameworks;        // who can run it
   bool changes_maths = false;                   // FitPoints::changes_maths()

@@ -33,7 +33,7 @@ OtherTraining with(FitQuestion question, std::string name, Trainable trainable, 
   if (!outcome.any()) return found;
   found.best = std::move(outcome.ways.front());
   found.best->changes_maths = true;
-  std::vector<std::string>& edits = found.best->row.way.settings;
+  std::vector<std::string>& edits = found.best->row.candidate.edits;
   edits.insert(edits.begin(), said);
   return found;
 }

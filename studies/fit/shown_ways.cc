@@ -36,7 +36,7 @@ class Folding {
     std::string_view reason;
   };
 
-  [[nodiscard]] const WayRow& row(std::size_t i) const { return ways_[i].row; }
+  [[nodiscard]] const Row& row(std::size_t i) const { return ways_[i].row; }
   [[nodiscard]] double step(std::size_t i) const { return to_seconds(row(i).result.step_time); }
   [[nodiscard]] double peak(std::size_t i) const {
     return static_cast<double>(row(i).result.memory.peak_reserved.count());
@@ -50,7 +50,7 @@ class Folding {
     return writes ? 2 : result.host_memory.known ? 1 : 0;
   }
   [[nodiscard]] int mechanisms(std::size_t i) const { return std::popcount(ways_[i].mechanisms); }
-  [[nodiscard]] std::size_t edits(std::size_t i) const { return row(i).way.settings.size(); }
+  [[nodiscard]] std::size_t edits(std::size_t i) const { return row(i).candidate.edits.size(); }
   void fold(std::size_t i, std::size_t under, std::string_view reason) { under_[i] = Under{under, reason}; }
 
   // Of ways that keep the reserve: fewest edits, most room, best by the GPUs alone; and the best of all.
@@ -80,7 +80,7 @@ class Folding {
           fold(i, j, "moves nothing more");
   }
   [[nodiscard]] bool has_all_of(std::size_t more, std::size_t less) const {
-    const std::vector<std::string>&large = row(more).way.settings, &small = row(less).way.settings;
+    const std::vector<std::string>&large = row(more).candidate.edits, &small = row(less).candidate.edits;
     return large.size() > small.size() && std::all_of(small.begin(), small.end(), [&](const std::string& one) {
              return std::find(large.begin(), large.end(), one) != large.end();
            });

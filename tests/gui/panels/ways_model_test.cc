@@ -9,7 +9,7 @@ namespace {
 
 ShownWay way(const char* name, double rate, Verdict verdict, bool changes_maths = false) {
   ShownWay made;
-  made.row.way = {name, {std::string("title=") + name}};
+  made.row.candidate = {name, {std::string("title=") + name}};
   made.row.is_done = true;
   made.row.result.tokens_per_second = rate;
   made.row.result.step_time = Picos(static_cast<std::int64_t>(1e12 / rate));
@@ -33,7 +33,7 @@ struct Listed {
   }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> found;
-    for (int row = 1; row < model.rowCount(); ++row) found.push_back(model.way(row)->row.way.name);
+    for (int row = 1; row < model.rowCount(); ++row) found.push_back(model.way(row)->row.candidate.name);
     return found;
   }
   [[nodiscard]] QString cell(int row, int column) const { return model.index(row, column).data().toString(); }
@@ -60,27 +60,33 @@ TEST(WaysModel, EveryWayComesInItsPlace) {
   EXPECT_EQ(list.cell(1, WaysModel::allocated), "20.00");
 }
 
+void set_life(ShownWay& way, double years) {
+  DriveTraffic drive;
+  drive.life = DriveLife{.years = years};
+  way.row.result.drives = {drive};
+}
+
 // Those that fit stay first whatever is best among them, and what is chosen stays chosen.
 TEST(WaysModel, BestIsWhatIsAskedFor) {
   Listed list;
   ShownWay fast = way("fast", 120, Verdict::fits), cheap = way("cheap", 100, Verdict::fits);
   ShownWay small = way("small", 80, Verdict::fits), no = way("no", 300, Verdict::does_not_fit);
   for (ShownWay* const one : {&fast, &cheap, &small}) {
-    one->row.usd_per_hour = 3;
+    one->row.rates.usd_per_hour = 3;
     one->row.tokens_per_step = 1'000;
   }
-  cheap.row.usd_per_hour = 1;
-  fast.row.life_years = 2;
-  cheap.row.life_years = 1;
+  cheap.row.rates.usd_per_hour = 1;
+  set_life(fast, 2);
+  set_life(cheap, 1);
   small.row.result.memory.peak_reserved = Bytes(std::int64_t{10} << 30);
-  fast.row.way.settings = {"a=1", "b=2"};
-  small.row.way.settings = {"a=1", "b=2", "c=3"};
+  fast.row.candidate.edits = {"a=1", "b=2"};
+  small.row.candidate.edits = {"a=1", "b=2", "c=3"};
   for (const ShownWay* const one : {&small, &no, &fast, &cheap}) list.model.add(*one);
   const QPersistentModelIndex chosen = list.model.index(1, 0);  // the fastest
   EXPECT_EQ(list.names(), (std::vector<std::string>{"fast", "cheap", "small", "no"}));
   list.model.set_order(WaysOrder::cheapest);
   EXPECT_EQ(list.names(), (std::vector<std::string>{"cheap", "fast", "small", "no"}));
-  EXPECT_EQ(list.model.way(chosen.row())->row.way.name, "fast");
+  EXPECT_EQ(list.model.way(chosen.row())->row.candidate.name, "fast");
   list.model.set_order(WaysOrder::fewest_keys);
   EXPECT_EQ(list.names(), (std::vector<std::string>{"cheap", "fast", "small", "no"}));
   list.model.set_order(WaysOrder::least_memory);
@@ -88,10 +94,10 @@ TEST(WaysModel, BestIsWhatIsAskedFor) {
   list.model.set_order(WaysOrder::longest_life);
   EXPECT_EQ(list.names(), (std::vector<std::string>{"small", "fast", "cheap", "no"}));
   ShownWay later = way("later", 90, Verdict::fits);
-  later.row.life_years = 1.5;
+  set_life(later, 1.5);
   list.model.add(later);
   EXPECT_EQ(list.names(), (std::vector<std::string>{"small", "fast", "later", "cheap", "no"}));
-  EXPECT_EQ(list.model.way(chosen.row())->row.way.name, "fast");
+  EXPECT_EQ(list.model.way(chosen.row())->row.candidate.name, "fast");
 }
 
 // How far off such figures are is said, or that nobody knows.

@@ -17,10 +17,10 @@ constexpr const char* text = R"({"schema": "spillway-scenario", "version": 1,
             "pipeline_parallel": 2, "recompute": "full"},
   "hardware": {"profile": "dgx-a100-40gb"}, "memory": {"allocator": "gmlake"},
   "offload": {"least_elements": 10000, "drives": "samsung-990-pro-2tb", "technique": "ssdtrain"}})";
-const WaysScenario small{text, "small.json", ""};
+const BaseScenario small{text, "small.json", ""};
 
 TEST(CompareTechniques, RowsAreRuns) {
-  const std::vector<Way> ways = technique_ways_of(small);
+  const std::vector<Candidate> ways = technique_candidates(small);
   const TechniqueComparison comparison = compare_techniques(small, ways);
   EXPECT_TRUE(comparison.is_whole);
   ASSERT_EQ(comparison.rows.size(), ways.size());
@@ -29,7 +29,7 @@ TEST(CompareTechniques, RowsAreRuns) {
   for (std::size_t i = 0; i < ways.size(); ++i) {
     SCOPED_TRACE(ways[i].name);
     const TechniqueRow& each = comparison.rows[i];
-    EXPECT_EQ(each.row.way.name, ways[i].name);
+    EXPECT_EQ(each.row.candidate.name, ways[i].name);
     if (!each.row.ran()) continue;
     ++ran;
     const Result result = run(load(scenario_of(small, ways[i].settings)));
@@ -38,7 +38,7 @@ TEST(CompareTechniques, RowsAreRuns) {
     EXPECT_EQ(each.row.result.fingerprint, result.fingerprint);
   }
   EXPECT_EQ(ran, ways.size());
-  EXPECT_EQ(comparison.rows.front().row.way.name, plain_technique);
+  EXPECT_EQ(comparison.rows.front().row.candidate.name, plain_technique);
   EXPECT_EQ(comparison.rows.front().against_plain, 1);
   // The plain step is that: what the scenario itself says of techniques is out.
   EXPECT_FALSE(comparison.rows.front().row.result.offload);
@@ -46,19 +46,19 @@ TEST(CompareTechniques, RowsAreRuns) {
 }
 
 TEST(CompareTechniques, WaysAreOfUseToTheScenario) {
-  const WaysScenario alone{R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small"},
+  const BaseScenario alone{R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small"},
                                "hardware": {"profile": "h100-sxm5-80gb"}})",
                            "alone.json", ""};
-  for (const Way& way : technique_ways_of(alone)) {
+  for (const Candidate& way : technique_candidates(alone)) {
     EXPECT_FALSE(way.name.starts_with(chronos_schedule)) << "one stage has no schedule";
     EXPECT_NE(way.name, ssdtrain_word) << "there are no drives";
   }
   const std::vector<std::string> named = {"roam+stalloc"};
-  const std::vector<Way> ways = technique_ways_of(alone, named);
+  const std::vector<Candidate> ways = technique_candidates(alone, named);
   ASSERT_EQ(ways.size(), 2U);
   EXPECT_THAT(ways[1].settings, testing::IsSupersetOf({"order.technique=roam", "memory.allocator=stalloc"}));
   const std::vector<std::string> unknown = {"roam+stallloc"};
-  EXPECT_THROW(technique_ways_of(alone, unknown), InputError);
+  EXPECT_THROW(technique_candidates(alone, unknown), InputError);
 }
 
 }  // namespace

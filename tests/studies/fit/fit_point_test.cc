@@ -220,15 +220,15 @@ TEST(FitScreen, EstimatesWhatReplaysSay) {
   FitScreen screen(on, points);
   const std::vector<FitPoint> layouts = fit_layouts(on, points, 8);
   const std::vector<FitEstimate> estimates = screen.estimate(layouts);
-  std::vector<Way> ways;
+  std::vector<Candidate> ways;
   std::vector<const FitEstimate*> of;
   for (std::size_t i = 0; i < layouts.size(); i += 4) {
     if (!estimates[i].invalid.empty() || estimates[i].is_bound) continue;
-    ways.push_back(points.way(layouts[i]));
+    ways.push_back(points.candidate(layouts[i]));
     of.push_back(&estimates[i]);
   }
   ASSERT_GT(ways.size(), 5U);
-  const std::vector<WayRow> rows = evaluate_ways(on.scenario, ways);
+  const std::vector<Row> rows = evaluate(on.scenario, ways);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     ASSERT_TRUE(rows[i].ran()) << rows[i].error;
     EXPECT_NEAR(of[i]->seconds / to_seconds(rows[i].result.step_time), 1, 0.25) << ways[i].name;
@@ -254,9 +254,9 @@ TEST(FitScreen, BoundsWhatMovesActivations) {
                                             "offload.tier=host", "offload.least_elements=1000"}));
   }
   const std::vector<FitEstimate> estimates = screen.estimate(moving);
-  std::vector<Way> ways;
-  for (const FitPoint& point : moving) ways.push_back(points.way(point));
-  const std::vector<WayRow> rows = evaluate_ways(on.scenario, ways);
+  std::vector<Candidate> ways;
+  for (const FitPoint& point : moving) ways.push_back(points.candidate(point));
+  const std::vector<Row> rows = evaluate(on.scenario, ways);
   std::size_t compared = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].ran() || !estimates[i].invalid.empty()) continue;

@@ -29,11 +29,11 @@ FitQuestion tight(const std::string& bytes) {
           .global_batch = 8};
 }
 
-double seconds(const WayRow& row) { return to_seconds(row.result.step_time); }
+double seconds(const Row& row) { return to_seconds(row.result.step_time); }
 
 // Of all that fit, whoever can run it: what people can run stands first.
-const WayRow& fastest_of(const FitOutcome& outcome) {
-  const WayRow* best = nullptr;
+const Row& fastest_of(const FitOutcome& outcome) {
+  const Row* best = nullptr;
   for (const FitWay& way : outcome.ways)
     if (way.row.works() && (best == nullptr || way.row.result.step_time < best->result.step_time)) best = &way.row;
   return *best;
@@ -46,15 +46,15 @@ TEST(FindFit, IsNeverWorseThanRunAndOffloadPlans) {
     const FitSubject subject = fit_subject(question);
     const FitOutcome outcome = find_fit(question, subject);
     ASSERT_TRUE(outcome.any()) << bytes;
-    const WayRow& best = fastest_of(outcome);
+    const Row& best = fastest_of(outcome);
     // As given, and under each technique by itself.
-    std::vector<Way> ways = {{"as given", {}}};
+    std::vector<Candidate> ways = {{"as given", {}}};
     for (const TechniqueWay* way : technique_ways())
       if (way->settings != std::vector<std::string>{"memory.allocator=ideal"})
         ways.push_back({way->name, way->settings});
-    for (const WayRow& row : evaluate_ways(subject.scenario, ways))
+    for (const Row& row : evaluate(subject.scenario, ways))
       if (row.works()) {
-        EXPECT_LE(seconds(best), 1.0025 * seconds(row)) << row.way.name;
+        EXPECT_LE(seconds(best), 1.0025 * seconds(row)) << row.candidate.name;
       }
     // As `plan offload` does it.
     const LoadedScenario loaded = load(subject.parsed);
@@ -71,9 +71,9 @@ TEST(FindFit, FiguresAreThoseOfRun) {
   const FitOutcome outcome = find_fit(question, subject);
   ASSERT_TRUE(outcome.any());
   EXPECT_FALSE(outcome.stopped);
-  const WayRow& best = outcome.ways.front().row;
+  const Row& best = outcome.ways.front().row;
   std::string text = subject.scenario.text;
-  for (const std::string& setting : best.way.settings) text = with_setting(text, setting);
+  for (const std::string& setting : best.candidate.edits) text = with_setting(text, setting);
   const Result alone = run(load(parse_scenario(text, "best.json", "")));
   EXPECT_EQ(alone.fingerprint, best.result.fingerprint);
   EXPECT_EQ(alone.step_time, best.result.step_time);
@@ -85,8 +85,8 @@ TEST(FindFit, FiguresAreThoseOfRun) {
     return way.carrier == Carrier::nobody ? 3 : way.changes_maths ? 2 : way.carrier == Carrier::planner ? 1 : 0;
   };
   for (std::size_t i = 0; i < outcome.ways.size(); ++i) {
-    const WayRow& row = outcome.ways[i].row;
-    EXPECT_TRUE(seen.insert(row.way.settings).second) << row.way.name;
+    const Row& row = outcome.ways[i].row;
+    EXPECT_TRUE(seen.insert(row.candidate.edits).second) << row.candidate.name;
     EXPECT_EQ(row.is_yes(), i < outcome.fitting);
     if (i == 0 || i >= outcome.fitting) continue;
     const FitWay& before = outcome.ways[i - 1];
@@ -117,9 +117,9 @@ TEST(FindFit, EditsAreOfTheScenarioAsItWas) {
     for (const FitWay& way : outcome.ways) {
       if (!way.row.ran()) continue;
       std::string edited = text;
-      for (const std::string& setting : way.row.way.settings) edited = with_setting(edited, setting);
+      for (const std::string& setting : way.row.candidate.edits) edited = with_setting(edited, setting);
       EXPECT_EQ(run(load(parse_scenario(edited, "own.json", ""))).step_time, way.row.result.step_time)
-          << way.row.way.name;
+          << way.row.candidate.name;
       other_micro_batch += edited.find("micro_batch\": 8") == std::string::npos ? 1 : 0;
     }
     EXPECT_GT(other_micro_batch, 0);
@@ -174,12 +174,12 @@ TEST(FindFit, IsNotBeatenByRecipes) {
     const FitSubject subject = fit_subject(question);
     const FitOutcome outcome = find_fit(question, subject);
     ASSERT_TRUE(outcome.any());
-    std::vector<Way> ways;
+    std::vector<Candidate> ways;
     for (auto& settings : recipes(subject.gpus, std::min(subject.gpus, subject.hardware.gpu_count)))
       ways.push_back({fmt::format("{}", fmt::join(settings, " ")), settings});
-    for (const WayRow& row : evaluate_ways(subject.scenario, ways))
+    for (const Row& row : evaluate(subject.scenario, ways))
       if (row.works()) {
-        EXPECT_LE(seconds(fastest_of(outcome)), 1.01 * seconds(row)) << row.way.name;
+        EXPECT_LE(seconds(fastest_of(outcome)), 1.01 * seconds(row)) << row.candidate.name;
       }
   }
 }
@@ -193,16 +193,16 @@ TEST(FindFit, NoSingleEditOfItsAnswerIsBetter) {
   const FitOutcome outcome = find_fit(question, subject);
   ASSERT_TRUE(outcome.any());
   EXPECT_FALSE(outcome.exhausted);
-  const WayRow& best = outcome.ways.front().row;
-  std::vector<Way> ways;
-  for (const std::string& edit : knob_settings(scenario_of(subject.scenario, best.way.settings).training, 24)) {
-    ways.push_back({edit, best.way.settings});
+  const Row& best = outcome.ways.front().row;
+  std::vector<Candidate> ways;
+  for (const std::string& edit : knob_settings(scenario_of(subject.scenario, best.candidate.edits).training, 24)) {
+    ways.push_back({edit, best.candidate.edits});
     ways.back().settings.push_back(edit);
   }
   EXPECT_GT(ways.size(), 8U);
-  for (const WayRow& row : evaluate_ways(subject.scenario, ways))
+  for (const Row& row : evaluate(subject.scenario, ways))
     if (row.works()) {
-      EXPECT_LE(seconds(best), 1.01 * seconds(row)) << row.way.name;
+      EXPECT_LE(seconds(best), 1.01 * seconds(row)) << row.candidate.name;
     }
 }
 
@@ -214,7 +214,7 @@ TEST(FindFit, DoesNotDependOnThreads) {
   const FitOutcome b = find_fit(question, subject);
   ASSERT_EQ(a.ways.size(), b.ways.size());
   for (std::size_t i = 0; i < a.ways.size(); ++i) {
-    EXPECT_EQ(a.ways[i].row.way.settings, b.ways[i].row.way.settings);
+    EXPECT_EQ(a.ways[i].row.candidate.edits, b.ways[i].row.candidate.edits);
     EXPECT_EQ(a.ways[i].row.result.fingerprint, b.ways[i].row.result.fingerprint);
   }
 }
@@ -249,10 +249,10 @@ TEST(FindFit, LooksBeyondLayoutsThatFitAsTheyAre) {
   ASSERT_TRUE(outcome.any());
   EXPECT_FALSE(outcome.exhausted);
   const std::vector<std::string> layout = {"model.context_parallel=8", "model.data_parallel=1", "model.zero_stage=1"};
-  std::vector<Way> ways = {{"layout", layout}, {"lean", layout}, {"lean and packed", layout}};
+  std::vector<Candidate> ways = {{"layout", layout}, {"lean", layout}, {"lean and packed", layout}};
   for (const std::size_t i : {1U, 2U}) ways[i].settings.emplace_back("model.loss=fused");
   ways[2].settings.emplace_back("memory.allocator=torch-expandable");
-  const std::vector<WayRow> rows = evaluate_ways(subject.scenario, ways);
+  const std::vector<Row> rows = evaluate(subject.scenario, ways);
   EXPECT_FALSE(rows[0].is_yes());
   EXPECT_FALSE(rows[1].is_yes());
   ASSERT_TRUE(rows[2].works()) << rows[2].error;
@@ -265,7 +265,7 @@ TEST(FindFit, SaysWhatIsMissingWhereNothingFits) {
   EXPECT_FALSE(outcome.any());
   EXPECT_TRUE(outcome.worth.empty());
   ASSERT_FALSE(outcome.ways.empty());
-  const WayRow& nearest = outcome.ways.front().row;
+  const Row& nearest = outcome.ways.front().row;
   EXPECT_NE(nearest.shortage(), "");
   for (const FitWay& way : outcome.ways)
     if (way.row.ran() && way.row.result.host_memory.verdict() != Verdict::does_not_fit) {
@@ -282,12 +282,12 @@ TEST(FindFit, GoalsRankBySomethingElse) {
     EXPECT_TRUE(outcome.any());
     return outcome.ways.front().row;
   };
-  const WayRow fast = best_for(FitGoal::speed), small = best_for(FitGoal::memory), few = best_for(FitGoal::change),
-               lasting = best_for(FitGoal::life);
+  const Row fast = best_for(FitGoal::speed), small = best_for(FitGoal::memory), few = best_for(FitGoal::change),
+            lasting = best_for(FitGoal::life);
   EXPECT_LE(small.result.memory.peak_reserved, fast.result.memory.peak_reserved);
-  EXPECT_LE(few.way.settings.size(), fast.way.settings.size());
-  EXPECT_EQ(few.way.settings.size(), 1U);
-  EXPECT_FALSE(lasting.life_years);
+  EXPECT_LE(few.candidate.edits.size(), fast.candidate.edits.size());
+  EXPECT_EQ(few.candidate.edits.size(), 1U);
+  EXPECT_FALSE(lasting.life_years());
 }
 
 TEST(FindFit, TakesTheFewestGpus) {
@@ -355,7 +355,7 @@ TEST(OtherTrainings, AreToldByTheirName) {
   const FitSubject subject = fit_subject(question);
   const FitOutcome outcome = find_fit(question, subject);
   for (const FitWay& way : outcome.ways)
-    for (const std::string& edit : way.row.way.settings) EXPECT_FALSE(edit.starts_with("model.trainable=")) << edit;
+    for (const std::string& edit : way.row.candidate.edits) EXPECT_FALSE(edit.starts_with("model.trainable=")) << edit;
   const std::vector<OtherTraining> others = other_trainings(question, subject);
   ASSERT_EQ(others.size(), 2U);
   EXPECT_EQ(others[0].name, "LoRA");
@@ -363,7 +363,7 @@ TEST(OtherTrainings, AreToldByTheirName) {
   for (const OtherTraining& other : others) {
     ASSERT_TRUE(other.best) << other.name;
     EXPECT_TRUE(other.best->changes_maths);
-    const Scenario scenario = scenario_of(subject.scenario, other.best->row.way.settings);
+    const Scenario scenario = scenario_of(subject.scenario, other.best->row.candidate.edits);
     EXPECT_TRUE(scenario.training.has_adapters());
     EXPECT_EQ(run(load(scenario)).fingerprint, other.best->row.result.fingerprint);
   }

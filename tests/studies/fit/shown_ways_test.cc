@@ -15,7 +15,7 @@ namespace {
 FitWay way(std::vector<std::string> settings, double seconds, double gib, std::uint32_t mechanisms,
            const std::string& layout = "1") {
   FitWay one;
-  one.row.way = {.name = "way", .settings = std::move(settings)};
+  one.row.candidate = {.name = "way", .edits = std::move(settings)};
   one.row.is_done = true;
   one.row.result.step_time = from_seconds(seconds);
   MemoryResult& memory = one.row.result.memory;
@@ -114,7 +114,7 @@ TEST(ShownWays, OfASearchAreFewAndDiffer) {
       const double step = to_seconds(one.row.result.step_time) / to_seconds(other.row.result.step_time) - 1;
       const Bytes room = one.row.result.memory.peak_reserved - other.row.result.memory.peak_reserved;
       EXPECT_TRUE(std::abs(step) > 0.005 || std::abs(room.count()) > (std::int64_t{1} << 28))
-          << one.row.way.name << " | " << other.row.way.name;
+          << one.row.candidate.name << " | " << other.row.candidate.name;
     }
   // As DeepSpeed runs them: replayed under its framework, found again by their edits.
   const FitQuestion asked = asked_by(question, subject, "deepspeed");
@@ -123,7 +123,7 @@ TEST(ShownWays, OfASearchAreFewAndDiffer) {
   const FitOutcome launched = as_launched(asked, by_deepspeed, found, "deepspeed", {});
   ASSERT_GT(launched.fitting, 0U);
   const FitWay& best = launched.ways.front();
-  const Scenario scenario = scenario_of(by_deepspeed.scenario, best.row.way.settings);
+  const Scenario scenario = scenario_of(by_deepspeed.scenario, best.row.candidate.edits);
   EXPECT_EQ(scenario.training.framework, Framework::deepspeed);
   EXPECT_TRUE(best.row.is_yes());
 }

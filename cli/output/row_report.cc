@@ -1,4 +1,4 @@
-#include "cli/output/way_report.h"
+#include "cli/output/row_report.h"
 
 #include <fmt/format.h>
 
@@ -42,8 +42,8 @@ Json edits_json(const std::vector<std::string>& settings) {
   return edits;
 }
 
-Json way_json(const WayRow& row) {
-  Json json = {{"name", row.way.name}, {"edits", edits_json(row.way.settings)}};
+Json row_json(const Row& row) {
+  Json json = {{"name", row.candidate.name}, {"edits", edits_json(row.candidate.edits)}};
   const Result& result = row.result;
   const bool ran = row.ran(), has_memory = ran && result.memory.known;
   const auto if_ran = [&](auto value) { return ran ? Json(value) : Json(); };
@@ -63,9 +63,9 @@ Json way_json(const WayRow& row) {
   json["capacity_bytes"] = if_memory(result.memory.capacity);
   json["short_of_bytes"] = if_memory(result.memory.short_of);
   json["allocator_efficiency"] = has_memory ? number_or_null(row.allocator_efficiency()) : Json();
-  json["bytes_per_step"] = ran ? traffic_json(row.traffic) : Json();
-  json["life_years"] = or_null(row.life_years);
-  json["life_low_years"] = row.life_years ? number_or_null(shortest_rated_years(result)) : Json();
+  json["bytes_per_step"] = ran ? traffic_json(row.moved) : Json();
+  json["life_years"] = or_null(row.life_years());
+  json["life_low_years"] = row.life_years() ? number_or_null(shortest_rated_years(result)) : Json();
   json["cost_per_million_tokens"] = ran ? or_null(row.cost_per_million_tokens()) : Json();
   json["binding_resource"] = if_ran(std::string(to_string(result.binding)));
   json["gpus"] = row.gpus;
@@ -74,7 +74,7 @@ Json way_json(const WayRow& row) {
   return json;
 }
 
-std::string way_verdict(const WayRow& row) {
+std::string row_verdict(const Row& row) {
   if (!row.ran()) return "can't";
   return std::string(yes_or_no(row.result.answer()));
 }

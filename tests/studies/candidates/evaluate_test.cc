@@ -9,19 +9,19 @@
 
 #include "base/stop.h"
 #include "models/spec/model_spec.h"
-#include "studies/candidates/evaluate_ways.h"
+#include "studies/candidates/evaluate.h"
 
 namespace spillway::studies {
 namespace {
 
-const WaysScenario base = {
+const BaseScenario base = {
     R"({"schema": "spillway-scenario", "version": 1,
         "model": {"name": "gpt2-small", "sequence": 512, "micro_batch": 4, "layers": 4},
         "hardware": {"profile": "h100-80gb-1gpu"}, "memory": {"capacity_bytes": 3000000000}})",
     "ways.json", ""};
 
 // Techniques of every part, alone and together; jitter, which changes the step that others share; one that can't be.
-const std::vector<Way> ways = {
+const std::vector<Candidate> ways = {
     {"as given", {}},
     {"jitter", {"hardware.jitter.sigma=0.1", "hardware.jitter.seed=3"}},
     {"again", {}},
@@ -66,11 +66,11 @@ void expect_same(const Result& row, const Result& alone, const std::string& name
 }
 
 TEST(EvaluateWays, RowsAreWhatRunGives) {
-  const std::vector<WayRow> rows = evaluate_ways(base, ways, {.detail = Detail::figures});
+  const std::vector<Row> rows = evaluate(base, ways, {.detail = Detail::figures});
   ASSERT_EQ(rows.size(), ways.size());
   for (std::size_t i = 0; i + 2 < ways.size(); ++i) {
     ASSERT_TRUE(rows[i].ran()) << ways[i].name << ": " << rows[i].error;
-    EXPECT_EQ(rows[i].way.name, ways[i].name);
+    EXPECT_EQ(rows[i].candidate.name, ways[i].name);
     expect_same(rows[i].result, run(load(scenario_of(base, ways[i].settings))), ways[i].name);
     EXPECT_GT(rows[i].planning_seconds, 0);
   }
@@ -78,7 +78,7 @@ TEST(EvaluateWays, RowsAreWhatRunGives) {
   EXPECT_NE(rows[0].result.fingerprint, rows[1].result.fingerprint);
   EXPECT_FALSE(rows[11].works());
   EXPECT_NE(rows[11].shortage(), "");
-  const WayRow &impossible = rows[ways.size() - 2], &no_key = rows[ways.size() - 1];
+  const Row &impossible = rows[ways.size() - 2], &no_key = rows[ways.size() - 1];
   EXPECT_TRUE(impossible.is_done && no_key.is_done);
   EXPECT_NE(impossible.error.find("tensor_parallel: 7 does not divide"), std::string::npos) << impossible.error;
   EXPECT_NE(no_key.error.find("speed"), std::string::npos) << no_key.error;
@@ -87,37 +87,37 @@ TEST(EvaluateWays, RowsAreWhatRunGives) {
 
 // bytes to a tier = sum over the plan's stores; life is of the set that wears first; a GPU hour of a priced machine.
 TEST(EvaluateWays, TellsTrafficLifeAndCost) {
-  const std::vector<WayRow> rows = evaluate_ways(base, ways, {.detail = Detail::figures});
-  const WayRow &plain = rows[0], &drives = rows[4], &host = rows[5], &two = rows[10];
-  EXPECT_EQ(plain.traffic.to_drives, Bytes(0));
-  EXPECT_EQ(drives.traffic.to_drives, drives.result.offload->stored);
-  EXPECT_EQ(drives.traffic.from_drives, drives.result.offload->loaded);
-  EXPECT_EQ(plain.traffic.to_host, Bytes(0));
-  EXPECT_EQ(host.traffic.to_host, host.result.offload->stored);
-  EXPECT_GT(host.traffic.to_host, Bytes(0));
-  EXPECT_EQ(host.traffic.to_drives, Bytes(0));
-  EXPECT_GT(drives.traffic.to_drives, Bytes(0));
-  EXPECT_FALSE(plain.life_years);
-  ASSERT_TRUE(drives.life_years);
-  EXPECT_EQ(*drives.life_years, drives.result.drives.front().life->years);
+  const std::vector<Row> rows = evaluate(base, ways, {.detail = Detail::figures});
+  const Row &plain = rows[0], &drives = rows[4], &host = rows[5], &two = rows[10];
+  EXPECT_EQ(plain.moved.to_drives, Bytes(0));
+  EXPECT_EQ(drives.moved.to_drives, drives.result.offload->stored);
+  EXPECT_EQ(drives.moved.from_drives, drives.result.offload->loaded);
+  EXPECT_EQ(plain.moved.to_host, Bytes(0));
+  EXPECT_EQ(host.moved.to_host, host.result.offload->stored);
+  EXPECT_GT(host.moved.to_host, Bytes(0));
+  EXPECT_EQ(host.moved.to_drives, Bytes(0));
+  EXPECT_GT(drives.moved.to_drives, Bytes(0));
+  EXPECT_FALSE(plain.life_years());
+  ASSERT_TRUE(drives.life_years());
+  EXPECT_EQ(*drives.life_years(), drives.result.drives.front().life->years);
   EXPECT_EQ(two.gpus, 2);
   EXPECT_EQ(plain.tokens_per_step, 4 * 512);
   EXPECT_EQ(two.tokens_per_step, 2 * 4 * 512);
   // USD an hour of two GPUs, over the tokens of an hour.
-  ASSERT_TRUE(two.usd_per_hour && two.cost_per_million_tokens());
-  EXPECT_NEAR(*two.cost_per_million_tokens(), *two.usd_per_hour / 3600 / two.result.tokens_per_second * 1e6,
+  ASSERT_TRUE(two.rates.usd_per_hour > 0 && two.cost_per_million_tokens());
+  EXPECT_NEAR(*two.cost_per_million_tokens(), two.rates.usd_per_hour / 3600 / two.result.tokens_per_second * 1e6,
               1e-9 * *two.cost_per_million_tokens());
   EXPECT_LE(plain.allocator_efficiency(), 1);
   EXPECT_GT(plain.allocator_efficiency(), 0.5);
 }
 
 TEST(EvaluateWays, DoesNotDependOnThreadsOrNeighbours) {
-  const std::vector<WayRow> all = evaluate_ways(base, ways);
+  const std::vector<Row> all = evaluate(base, ways);
   const oneapi::tbb::global_control one(oneapi::tbb::global_control::max_allowed_parallelism, 1);
-  const std::vector<Way> reversed(ways.rbegin(), ways.rend());
-  const std::vector<WayRow> again = evaluate_ways(base, reversed);
+  const std::vector<Candidate> reversed(ways.rbegin(), ways.rend());
+  const std::vector<Row> again = evaluate(base, reversed);
   for (std::size_t i = 0; i < ways.size(); ++i) {
-    const WayRow& other = again[ways.size() - 1 - i];
+    const Row& other = again[ways.size() - 1 - i];
     EXPECT_EQ(all[i].error, other.error);
     if (all[i].ran()) expect_same(all[i].result, other.result, ways[i].name);
   }
@@ -126,14 +126,14 @@ TEST(EvaluateWays, DoesNotDependOnThreadsOrNeighbours) {
 TEST(EvaluateWays, StopsWithWhatIsDone) {
   const oneapi::tbb::global_control one(oneapi::tbb::global_control::max_allowed_parallelism, 1);
   std::size_t asked = 0;
-  const std::vector<WayRow> rows =
-      evaluate_ways(base, ways, {.progress = [&](const WayRow&, std::size_t, std::size_t) { return ++asked < 5; }});
+  const std::vector<Row> rows =
+      evaluate(base, ways, {.progress = [&](const Row&, std::size_t, std::size_t) { return ++asked < 5; }});
   std::size_t done = 0;
-  for (const WayRow& row : rows) done += row.is_done ? 1 : 0;
+  for (const Row& row : rows) done += row.is_done ? 1 : 0;
   EXPECT_EQ(done, 5U);
   const std::atomic<bool> stop = true;
   const StopScope scope(&stop);
-  for (const WayRow& row : evaluate_ways(base, std::span(ways).first(4))) EXPECT_FALSE(row.is_done);
+  for (const Row& row : evaluate(base, std::span(ways).first(4))) EXPECT_FALSE(row.is_done);
 }
 
 // A capture is read once; its plans are made on copies.
@@ -141,15 +141,15 @@ TEST(EvaluateWays, TakesTraces) {
   const char* const root = std::getenv("SPILLWAY_SOURCE_ROOT");
   ASSERT_NE(root, nullptr);
   const std::string path = std::string(root) + "/cli/scenarios/gpt2-tiny-captured-cpu.json";
-  const std::vector<Way> few = {{"as recorded", {}}, {"host twice", {"what_if.host=2"}}};
-  const WaysScenario scenario = ways_scenario(path);
-  const std::vector<WayRow> rows = evaluate_ways(scenario, few);
+  const std::vector<Candidate> few = {{"as recorded", {}}, {"host twice", {"what_if.host=2"}}};
+  const BaseScenario scenario = base_scenario(path);
+  const std::vector<Row> rows = evaluate(scenario, few);
   for (std::size_t i = 0; i < few.size(); ++i) {
     ASSERT_TRUE(rows[i].ran()) << rows[i].error;
     expect_same(rows[i].result, run(load(load_scenario(path, few[i].settings))), few[i].name);
   }
   const std::string trace = load_scenario(path).trace;
-  const std::vector<WayRow> bare = evaluate_ways(ways_scenario(trace), std::span(few).first(1));
+  const std::vector<Row> bare = evaluate(base_scenario(trace), std::span(few).first(1));
   ASSERT_TRUE(bare[0].ran()) << bare[0].error;
   expect_same(bare[0].result, run(load(scenario_for_trace(trace))), trace);
 }

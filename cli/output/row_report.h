@@ -1,4 +1,4 @@
-// Rows of ways (studies/candidates/way_row.h) as JSON and as cells of a table: `spillway fit` and `spillway techniques`
+// Rows of ways (studies/candidates/row.h) as JSON and as cells of a table: `spillway fit` and `spillway techniques`
 // show the same figures under the same keys.
 #pragma once
 
@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "studies/candidates/way_row.h"
+#include "studies/candidates/row.h"
 
 namespace spillway::cli {
 
 // {"model.recompute": "full", ...}: settings as --set takes them, values as JSON reads them.
 nlohmann::ordered_json edits_json(const std::vector<std::string>& settings);
 // name, edits, verdict, fits, step_time_ns, ...; figures of a way that can't be run are null, and "error" says why.
-nlohmann::ordered_json way_json(const WayRow& row);
+nlohmann::ordered_json row_json(const Row& row);
 
 // "yes", "no", "unknown", "can't".
-std::string way_verdict(const WayRow& row);
+std::string row_verdict(const Row& row);
 // "model.recompute=full offload.tier=host"; "-" for none.
 std::string edits_text(const std::vector<std::string>& settings);
 

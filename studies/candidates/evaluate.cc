@@ -1,4 +1,4 @@
-#include "studies/candidates/evaluate_ways.h"
+#include "studies/candidates/evaluate.h"
 
 #include <fmt/format.h>
 #include <oneapi/tbb/task_arena.h>
@@ -28,8 +28,16 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-std::string words(const InputError& error) {
-  return (error.place().empty() ? "" : error.place() + ": ") + error.cause();
+BriefRun run_of(LoadedScenario loaded, Detail detail) {
+  loaded.options.memory.detail = detail;
+  ScenarioRun run = run_traced(loaded);
+  return {std::move(loaded), std::move(run)};
+}
+
+Scenario edited(const BaseScenario& base, const Candidate& candidate) {
+  Scenario scenario = scenario_of(base, candidate.edits);
+  scenario.imported.tells_amounts = false;
+  return scenario;
 }
 
 bool goes_on() {
@@ -39,12 +47,12 @@ bool goes_on() {
 
 class Evaluation {
  public:
-  Evaluation(const WaysScenario& scenario, std::span<const Way> ways, const WaysOptions& options)
-      : base_(scenario), options_(options), rows_(ways.size()), scenarios_(ways.size()) {
-    for (std::size_t i = 0; i < ways.size(); ++i) rows_[i].way = ways[i];
+  Evaluation(const BaseScenario& scenario, std::span<const Candidate> candidates, const EvaluateOptions& options)
+      : base_(scenario), options_(options), rows_(candidates.size()), scenarios_(candidates.size()) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) rows_[i].candidate = candidates[i];
   }
 
-  std::vector<WayRow> run() {
+  std::vector<Row> run() {
     group();
     in_parallel(groups_.size(), [this](std::size_t i) { run_group(groups_[i]); });
     return std::move(rows_);
@@ -59,8 +67,7 @@ class Evaluation {
     std::map<std::string, std::size_t> by_key;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       try {
-        scenarios_[i] = scenario_of(base_, rows_[i].way.settings);
-        scenarios_[i].imported.tells_amounts = false;
+        scenarios_[i] = edited(base_, rows_[i].candidate);
       } catch (const InputError& error) {
         refuse(i, error);
         continue;
@@ -71,7 +78,7 @@ class Evaluation {
     }
   }
 
-  // The step of a group: made by the first way whose replay isn't kept.
+  // The step of a group: made by the first candidate whose replay isn't kept.
   class Step {
    public:
     template <class Make>
@@ -97,13 +104,13 @@ class Evaluation {
   void run_group(const Group& group) {
     if (stopped_) return;
     Step step;
-    // What all share is made before its ways are spread: a thread that waited for it within would take up others.
+    // What all share is made before its candidates are spread: a thread that waited for it within would take up others.
     const auto needs_step = [this](std::size_t row) {
       return !may_fold(scenarios_[row]) && !is_kept(options_.store, scenarios_[row], options_.detail);
     };
     if (std::any_of(group.rows.begin(), group.rows.end(), needs_step) && !make(step, group)) return;
     in_parallel(group.rows.size(), [&](std::size_t i) {
-      // A thread that waits inside a planner takes up no other way, whose time would count as this one's.
+      // A thread that waits inside a planner takes up no other candidate, whose time would count as this one's.
       oneapi::tbb::this_task_arena::isolate([&] { run_row(group.rows[i], step); });
     });
   }
@@ -126,32 +133,15 @@ class Evaluation {
     return generated_step(scenario, find_model(scenario.model), *machines_.of(scenario));
   }
 
-  // Of few of its micro-batches: making these is no work to share.
-  KeptReplay folded(const Scenario& scenario) {
-    return kept_brief_replay(options_.store, scenario, options_.detail, [&] {
-      return run_briefly(scenario, find_model(scenario.model), *machines_.of(scenario), options_.detail);
-    });
-  }
-
   void run_row(std::size_t index, Step& step) {
     if (stopped_) return;
     const Scenario& scenario = scenarios_[index];
-    WayRow& row = rows_[index];
+    Row& row = rows_[index];
     try {
       const double begin = cpu_seconds();
-      HardwareProfile hardware = scenario.model.empty() ? HardwareProfile() : machines_.of(scenario)->hardware;
-      KeptReplay replay =
-          may_fold(scenario) ? folded(scenario) : kept_replay(options_.store, scenario, options_.detail, [&] {
-            const Trace& made = step.get([&] { return step_of(scenario); });
-            if (!scenario.model.empty())
-              return load(scenario, find_model(scenario.model), *machines_.of(scenario), made);
-            LoadedScenario loaded = load_captured(scenario, made);
-            hardware = loaded.hardware;
-            return loaded;
-          });
-      const double seconds = cpu_seconds() - begin;
-      row = row_of(std::move(row.way), hardware, std::move(replay));
-      row.planning_seconds = seconds;
+      row = evaluate_one(scenario, row.candidate, machines_, options_,
+                         [&]() -> const Trace& { return step.get([&] { return step_of(scenario); }); });
+      row.planning_seconds = cpu_seconds() - begin;
     } catch (const Cancelled&) {
       stopped_ = true;
       return;
@@ -163,19 +153,19 @@ class Evaluation {
 
   void refuse(std::size_t index, const InputError& error) {
     rows_[index].is_done = true;
-    rows_[index].error = words(error);
+    rows_[index].error = told(error);
     done(rows_[index]);
   }
 
-  void done(const WayRow& row) {
+  void done(const Row& row) {
     const std::lock_guard lock(one_at_a_time_);
     ++done_;
     if (options_.progress && !options_.progress(row, done_, rows_.size())) stopped_ = true;
   }
 
-  const WaysScenario& base_;
-  const WaysOptions& options_;
-  std::vector<WayRow> rows_;
+  const BaseScenario& base_;
+  const EvaluateOptions& options_;
+  std::vector<Row> rows_;
   std::vector<Scenario> scenarios_;  // by row
   std::vector<Group> groups_;        // in the order of their first rows
   SharedMachines machines_;
@@ -186,7 +176,7 @@ class Evaluation {
 
 }  // namespace
 
-WaysScenario ways_scenario(const std::string& path) {
+BaseScenario base_scenario(const std::string& path) {
   namespace fs = std::filesystem;
   if (is_scenario_file(path)) return {scenario_text(path), path, fs::path(path).parent_path().string()};
   const nlohmann::ordered_json text = {{"schema", "spillway-scenario"},
@@ -196,14 +186,59 @@ WaysScenario ways_scenario(const std::string& path) {
   return {text.dump(), path, ""};
 }
 
-Scenario scenario_of(const WaysScenario& scenario, std::span<const std::string> settings) {
-  Scenario parsed = parse_scenario(scenario.text, scenario.path, scenario.folder, settings);
+Scenario scenario_of(const BaseScenario& scenario, std::span<const std::string> edits) {
+  Scenario parsed = parse_scenario(scenario.text, scenario.path, scenario.folder, edits);
   if (parsed.title.empty()) parsed.title = std::filesystem::path(scenario.path).stem().string();
   return parsed;
 }
 
-std::vector<WayRow> evaluate_ways(const WaysScenario& scenario, std::span<const Way> ways, const WaysOptions& options) {
-  return Evaluation(scenario, ways, options).run();
+std::vector<Row> evaluate(const BaseScenario& scenario, std::span<const Candidate> candidates,
+                          const EvaluateOptions& options) {
+  return Evaluation(scenario, candidates, options).run();
+}
+
+std::string told(const InputError& error) {
+  return (error.place().empty() ? "" : error.place() + ": ") + error.cause();
+}
+
+Row evaluate_one(const Scenario& scenario, Candidate candidate, SharedMachines& machines,
+                 const EvaluateOptions& options, const std::function<const Trace&()>& step) {
+  std::shared_ptr<const HardwareProfile> hardware;
+  std::function<BriefRun()> run;
+  if (scenario.model.empty()) {
+    run = [&] {
+      LoadedScenario loaded = step ? load_captured(scenario, step()) : load(scenario);
+      hardware = std::make_shared<const HardwareProfile>(loaded.hardware);
+      return run_of(std::move(loaded), options.detail);
+    };
+  } else {
+    const auto machine = machines.of(scenario);
+    hardware = {machine, &machine->hardware};
+    const auto model = [&] {
+      if (options.models != nullptr)
+        if (const auto own = options.models->find(scenario.model); own != options.models->end()) return own->second;
+      return find_model(scenario.model);
+    };
+    run = [&, machine, model] {
+      if (step && !may_fold(scenario)) return run_of(load(scenario, model(), *machine, step()), options.detail);
+      return run_briefly(scenario, model(), *machine, options.detail);
+    };
+  }
+  KeptReplay replay = kept_brief_replay(options.store, scenario, options.detail, run);
+  return row_of(std::move(candidate), std::move(hardware), std::move(replay));
+}
+
+Row evaluate_one(const BaseScenario& scenario, Candidate candidate, SharedMachines& machines,
+                 const EvaluateOptions& options) {
+  try {
+    return evaluate_one(edited(scenario, candidate), candidate, machines, options);
+  } catch (const InputError& error) {
+    Row row;
+    row.candidate = std::move(candidate);
+    row.is_done = true;
+    row.error = told(error);
+    return row;
+  }
 }
 
 }  // namespace spillway::studies

@@ -1,0 +1,59 @@
+// How rows are ranked, and what a row must keep besides fitting: one set of objectives and constraints for every
+// search.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/words.h"
+#include "studies/candidates/row.h"
+
+namespace spillway::studies {
+
+enum class Objective : std::uint8_t {
+  step_time,
+  peak_memory,
+  gpus,
+  gpu_time_per_token,
+  cost_per_token,
+  energy_per_token,
+  ssd_life
+};
+inline constexpr std::array all_objectives = {
+    Objective::step_time,      Objective::peak_memory,      Objective::gpus,    Objective::gpu_time_per_token,
+    Objective::cost_per_token, Objective::energy_per_token, Objective::ssd_life};
+const Words& objective_words();  // in their order
+std::string_view to_string(Objective objective);
+
+// What a step is ranked by, of its replay or as estimated; what is not known is 0, and never rules a step out.
+struct Figures {
+  double step_seconds = 0;
+  double peak_bytes = 0;       // reserved
+  double allocated_bytes = 0;  // at the peak; what is reserved beyond it may be given back before memory runs out
+  double gpus = 1;
+  double tokens_per_step = 0;
+  double busy_seconds = 0;  // of the step, in which a GPU is busy (sim/replay/gpu_busy.h); mean over ranks
+  Rates rates;              // of all its GPUs
+  double life_years = 0;    // expected; infinity: nothing is written, or it is unknown
+  double rated_years = 0;   // of a replay: by the rating as it stands
+
+  // Smaller is better; 0 where not known. Without tokens what is asked per token is of the step.
+  [[nodiscard]] double value(Objective objective) const;
+};
+Figures figures_of(const Row& row);
+
+// 0: not asked.
+// Budget: purchase of the machines, and of drives that are named; network and running costs aside. Power: of these,
+// while they train, without the facility's own.
+struct Constraints {
+  double most_step_seconds = 0, most_gpus = 0, least_tokens_per_second = 0, least_mfu = 0;
+  double least_life_years = 0;  // of the drives, by their rating as it stands
+  double most_usd = 0, most_kilowatts = 0;
+};
+// The first of them that the step of a row that ran does not keep, in words; empty: all are kept. What is bought is not
+// a row's, so budget and power are not looked at.
+std::string missed(const Constraints& asked, const Row& row);
+
+}  // namespace spillway::studies
