@@ -76,15 +76,14 @@ void add_case(Table& table, const HybridCase& one) {
 }
 
 Json variant_json(const VariantCase& one) {
-  Json json = {{"name", one.variant.name}, {"settings", one.variant.settings}};
+  Json json = {{"name", one.candidate.name}, {"settings", one.candidate.edits}};
   if (one.loaded == nullptr) {
-    json["refused"] = one.refused;
+    json["refused"] = one.error;
     return json;
   }
-  json["fits"] = fits_json(one.keep.verdict());
-  json["verdict"] = to_string(one.keep.verdict());
-  json["step_time_ns"] = whole_nanoseconds(one.keep.step_time);
-  json["peak_reserved_bytes"] = one.keep.memory.peak_reserved.count();
+  put_verdict(json, one.result.verdict());
+  json["step_time_ns"] = whole_nanoseconds(one.result.step_time);
+  json["peak_reserved_bytes"] = one.result.memory.peak_reserved.count();
   json["same_step"] = one.is_same;
   json["planned"] = one.planned;
   return json;
@@ -127,9 +126,9 @@ void print_offload(Context& context, const OffloadAnswer& answer) {
   for (const HybridCase& one : outcome.baselines) add_case(table, one);
   for (const VariantCase& one : answer.best.variants)
     if (one.loaded != nullptr && !one.is_same)
-      add_case(table, {.name = one.variant.name,
+      add_case(table, {.name = one.candidate.name,
                        .plan = {},
-                       .result = one.keep,
+                       .result = one.result,
                        .life_years = std::numeric_limits<double>::infinity()});
   HybridCase best = outcome.best;
   const std::string on = answer.best.settings.empty() ? "" : joined(answer.best.settings);
@@ -195,27 +194,27 @@ struct RokRequest {
 };
 
 void run_plan_rok(Context& context, const RokRequest& request) {
-  const Scenario scenario = load_scenario(request.scenario, request.settings);
+  const ScenarioWith with = with_settings(request.scenario, request.settings);
   const Progress progress(context);
-  const std::vector<RokPoint> points = rok_curve(scenario, request.batches, request.mix, progress.counter("replays"));
+  const std::vector<RokPoint> points = rok_curve(with, request.batches, request.mix, progress.counter("replays"));
   if (!request.output.empty()) {
     OutputFile out(request.output);
-    out.write(rok_svg(scenario.title, points));
+    out.write(rok_svg(with({}).title, points));
     out.commit();
   }
   if (context.json()) {
     Json document = json_document("spillway.plan_rok");
     document["points"] = Json::array();
     for (const RokPoint& point : points)
-      document["points"].push_back({{"family", point.family},
+      document["points"].push_back({{"family", point.candidate.name},
                                     {"micro_batch", point.micro_batch},
                                     {"activation_bytes", point.activations.count()},
-                                    {"peak_reserved_bytes", point.peak_reserved.count()},
-                                    {"step_time_ns", whole_nanoseconds(point.step_time)},
+                                    {"peak_reserved_bytes", point.result.memory.peak_reserved.count()},
+                                    {"step_time_ns", whole_nanoseconds(point.result.step_time)},
                                     {"model_flops_per_second", point.model_flops_per_second},
-                                    {"tokens_per_second", point.tokens_per_second},
-                                    {"fits", fits_json(point.verdict)},
-                                    {"verdict", to_string(point.verdict)},
+                                    {"tokens_per_second", point.result.tokens_per_second},
+                                    {"fits", fits_json(point.result.verdict())},
+                                    {"verdict", to_string(point.result.verdict())},
                                     {"on_frontier", point.on_frontier}});
     document["warnings"] = Json::array();
     return print_json(document);
@@ -223,10 +222,10 @@ void run_plan_rok(Context& context, const RokRequest& request) {
   Table table({"family", "micro_batch", "activations (GiB)", "reserved (GiB)", "step time (ms)", "TFLOP/s", "tokens/s",
                "fits", "frontier"});
   for (const RokPoint& point : points)
-    table.add({point.family, std::to_string(point.micro_batch), gib(point.activations), gib(point.peak_reserved),
-               fmt::format("{:.3f}", to_seconds(point.step_time) * 1e3),
+    table.add({point.candidate.name, std::to_string(point.micro_batch), gib(point.activations),
+               gib(point.result.memory.peak_reserved), fmt::format("{:.3f}", to_seconds(point.result.step_time) * 1e3),
                fmt::format("{:.2f}", point.model_flops_per_second / 1e12),
-               fmt::format("{:.0f}", point.tokens_per_second), std::string(yes_or_no(point.verdict)),
+               fmt::format("{:.0f}", point.result.tokens_per_second), std::string(yes_or_no(point.result.verdict())),
                point.on_frontier ? "yes" : "no"});
   print(context, table);
 }

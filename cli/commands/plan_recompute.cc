@@ -69,10 +69,10 @@ void print_recompute(Context& context, const BestRecompute& best, const Reserve&
   };
   for (const RecomputeCase& other : outcome.others) row(other, other.name);
   for (const VariantCase& one : best.variants) {
-    if (one.loaded == nullptr || one.is_same || one.variant.settings == best.settings) continue;
+    if (one.loaded == nullptr || one.is_same || one.candidate.edits == best.settings) continue;
     RecomputeCase kept;
-    kept.result = one.keep;
-    row(kept, "set " + one.variant.settings.front());
+    kept.result = one.result;
+    row(kept, "set " + one.candidate.edits.front());
   }
   row(outcome.best, context.rows_only() ? outcome.best.name : "-> " + outcome.best.name);
   print(context, table);

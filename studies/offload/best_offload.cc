@@ -91,24 +91,25 @@ bool is_better(const Result& a, const Result& b) {
   return a.step_time < b.step_time;
 }
 
-void add(std::vector<StepVariant>& variants, std::string name, const std::vector<const TechniqueWay*>& ways) {
-  StepVariant variant{std::move(name), {}};
+void add(std::vector<Candidate>& variants, std::string name, const std::vector<const TechniqueWay*>& ways) {
+  Candidate variant{std::move(name), {}};
   for (const TechniqueWay* way : ways)
-    variant.settings.insert(variant.settings.end(), way->settings.begin(), way->settings.end());
+    variant.edits.insert(variant.edits.end(), way->settings.begin(), way->settings.end());
   variants.push_back(std::move(variant));
 }
 
 void replay_kept(VariantCase& one, const Steps& steps, bool briefly) {
+  one.is_done = true;
   const auto replay = [&](LoadedScenario& made) {
     auto loaded = std::make_shared<LoadedScenario>(steps.limited(std::move(made)));
     const CountedReplayer replayer(*loaded, steps.count);
-    one.keep = replayer.replay(loaded->trace, limit_of(steps.budget));
-    one.least = one.keep.memory.driver_time == Picos(0) ? one.keep.step_time
-                                                        : replayer.replay(loaded->trace, without_limit).step_time;
+    one.result = replayer.replay(loaded->trace, limit_of(steps.budget));
+    one.least = one.result.memory.driver_time == Picos(0) ? one.result.step_time
+                                                          : replayer.replay(loaded->trace, without_limit).step_time;
     one.loaded = std::move(loaded);
   };
   try {
-    const Scenario scenario = steps.with(one.variant.settings);
+    const Scenario scenario = steps.with(one.candidate.edits);
     if (briefly) {
       use_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware_of(scenario)), replay);
     } else {
@@ -116,16 +117,16 @@ void replay_kept(VariantCase& one, const Steps& steps, bool briefly) {
       replay(whole);
     }
   } catch (const InputError& error) {
-    one.refused = error.cause();
+    one.error = error.cause();
   }
 }
 
-bool keeps_all(const VariantCase& one) { return one.keep.may_fit() && one.keep.step_time <= one.least; }
+bool keeps_all(const VariantCase& one) { return one.result.may_fit() && one.result.step_time <= one.least; }
 
 HybridCase keep_of(const VariantCase& one) {
   return {.name = "keep",
           .plan = {},
-          .result = one.keep,
+          .result = one.result,
           .life_years = std::numeric_limits<double>::infinity(),
           .technique = no_offload};
 }
@@ -143,8 +144,8 @@ void compose_best(const LoadedScenario& loaded, HybridCase& best) {
 
 }  // namespace
 
-std::vector<StepVariant> step_variants(const LoadedScenario& loaded, const VariantLimits& limits) {
-  std::vector<StepVariant> variants;
+std::vector<Candidate> step_variants(const LoadedScenario& loaded, const VariantLimits& limits) {
+  std::vector<Candidate> variants;
   if (loaded.scenario.model.empty()) return variants;
   const std::string own(to_string(loaded.setup.recompute));
   std::vector<const TechniqueWay*> recomputes, places;
@@ -179,7 +180,7 @@ namespace {
 std::vector<VariantCase> replay_variants(const LoadedScenario& own, const Steps& steps, const VariantLimits& limits,
                                          bool briefly) {
   std::vector<VariantCase> cases;
-  for (StepVariant& variant : step_variants(own, limits)) cases.push_back({.variant = std::move(variant)});
+  for (Candidate& variant : step_variants(own, limits)) cases.emplace_back().candidate = std::move(variant);
   in_parallel(cases.size(), [&](std::size_t c) { replay_kept(cases[c], steps, briefly); });
   std::set<std::uint64_t> known = {digest_of_works(own.trace)};
   for (VariantCase& one : cases)
@@ -210,7 +211,7 @@ BestOffload best_within(const LoadedScenario& loaded, const Steps& steps, const 
     outcome.replays += best.outcome.replays;
     outcome.baselines = std::move(best.outcome.baselines);
     best.outcome = std::move(outcome);
-    best.settings = one.variant.settings;
+    best.settings = one.candidate.edits;
     best.loaded = one.loaded;
   }
   compose_best(best.loaded ? *best.loaded : loaded, best.outcome.best);
@@ -224,7 +225,7 @@ class BestOfMany {
 
   BestOffload find() {
     replay_kept(own_, steps_, true);
-    if (own_.loaded == nullptr) throw InputError(steps_.with({}).path, "", own_.refused, "correct the scenario");
+    if (own_.loaded == nullptr) throw InputError(steps_.with({}).path, "", own_.error, "correct the scenario");
     best_.outcome.best = keep_of(own_);
     best_.outcome.baselines = {best_.outcome.best};
     best_.outcome.kept = saved_bytes(*own_.loaded);
@@ -263,7 +264,7 @@ class BestOfMany {
     outcome.replays += best_.outcome.replays;
     outcome.baselines = std::move(best_.outcome.baselines);
     best_.outcome = std::move(outcome);
-    best_.settings = one.variant.settings;
+    best_.settings = one.candidate.edits;
     best_.loaded = std::move(whole);
   }
 
@@ -273,7 +274,7 @@ class BestOfMany {
   void seek(VariantCase& one) {
     if (!may_win(one.least)) return;
     one.planned = true;
-    const Scenario scenario = steps_.with(one.variant.settings);
+    const Scenario scenario = steps_.with(one.candidate.edits);
     const LoadedScenario few = steps_.loaded(*brief_step(scenario));
     const CountedReplayer of_few(few, steps_.count);
     const Picos least = of_few.replay(few.trace, without_limit).step_time;
@@ -307,9 +308,9 @@ BestRecompute best_within(const LoadedScenario& loaded, const Steps& steps, cons
     const Result& now = best.outcome.best.result;
     if (one.loaded == nullptr || one.is_same || (now.may_fit() && one.least >= now.step_time)) continue;
     RecomputeOutcome outcome;
-    if (one.keep.may_fit() || one.loaded->setup.recompute != Recompute::none) {
-      outcome.best.name = one.variant.name;
-      outcome.best.result = one.keep;
+    if (one.result.may_fit() || one.loaded->setup.recompute != Recompute::none) {
+      outcome.best.name = one.candidate.name;
+      outcome.best.result = one.result;
     } else {
       one.planned = true;
       outcome = plan_recompute(one.loaded->trace, CountedReplayer(*one.loaded, steps.count), settings, asked);
@@ -319,7 +320,7 @@ BestRecompute best_within(const LoadedScenario& loaded, const Steps& steps, cons
     best.outcome.others.push_back(std::move(best.outcome.best));
     best.outcome.best = std::move(outcome.best);
     best.outcome.replays += outcome.replays;
-    best.settings = one.variant.settings;
+    best.settings = one.candidate.edits;
     best.loaded = one.loaded;
   }
   return best;
@@ -346,7 +347,7 @@ auto within_reserve(const LoadedScenario& loaded, Steps steps, const Find& find)
 void tell_hinges(const LoadedScenario& loaded, Result& result) { result.hangs_on = hinges_of(loaded, result); }
 void tell_hinges(const LoadedScenario& loaded, std::vector<VariantCase>& variants) {
   for (VariantCase& one : variants)
-    if (one.loaded != nullptr) tell_hinges(loaded, one.keep);
+    if (one.loaded != nullptr) tell_hinges(loaded, one.result);
 }
 
 }  // namespace

@@ -25,14 +25,9 @@
 #include "planners/offload/hybrid_search.h"
 #include "planners/recompute/recompute_run.h"
 #include "scenario/scenario_run.h"
+#include "studies/candidates/row.h"
 
 namespace spillway::studies {
-
-// One other way to make the step.
-struct StepVariant {
-  std::string name;                   // "full", "full+cpu-optimizer"
-  std::vector<std::string> settings;  // on top of the scenario's, as from --set
-};
 
 // What a variant may change.
 struct VariantLimits {
@@ -40,15 +35,13 @@ struct VariantLimits {
   bool host = true;  // may hold the optimizer's states
 };
 
-// Of the table of techniques, those that the step's generator makes; not what the scenario says already. None of a
-// captured step.
-std::vector<StepVariant> step_variants(const LoadedScenario& loaded, const VariantLimits& limits);
+// Other ways to make the step ("full", "full+cpu-optimizer"): of the table of techniques, those that its generator
+// makes; not what the scenario says already. None of a captured step.
+std::vector<Candidate> step_variants(const LoadedScenario& loaded, const VariantLimits& limits);
 
-struct VariantCase {
-  StepVariant variant;
+// With nothing moved; its error: why the scenario can't be made so.
+struct VariantCase : Row {
   std::shared_ptr<const LoadedScenario> loaded;  // null: refused
-  std::string refused;                           // why the scenario can't be made so
-  Result keep;                                   // nothing moved
   Picos least{};                                 // no plan on it is faster
   bool is_same = false;                          // the same step as the scenario's, or another variant's
   bool planned = false;                          // the mix was planned on it

@@ -15,6 +15,7 @@
 #include "base/svg_plot.h"
 #include "base/svg_text.h"
 #include "planners/offload/hybrid_search.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/scenario_memory.h"
 
 namespace spillway::studies {
@@ -23,19 +24,20 @@ namespace {
 constexpr std::array<std::string_view, 4> families = {"keep", "recompute", "offload", hybrid_word};
 constexpr std::array<std::string_view, 4> colours = {"#1A1A1A", "#D55E00", "#0072B2", "#009E73"};
 
-Scenario under(const Scenario& scenario, std::string_view family, std::int64_t micro_batch) {
-  Scenario one = scenario;
-  one.training.micro_batch = micro_batch;
-  one.training.recompute = family == "recompute" ? Recompute::full : Recompute::none;
-  one.offload.technique = family == "offload" ? ssdtrain_word : family == hybrid_word ? hybrid_word : no_offload;
-  return one;
+Candidate under(std::string_view family, std::int64_t micro_batch) {
+  const Recompute recompute = family == "recompute" ? Recompute::full : Recompute::none;
+  return {std::string(family),
+          {"model.micro_batch=" + std::to_string(micro_batch), setting(recompute_key, to_string(recompute)),
+           setting(offload_key, family == "offload"     ? ssdtrain_word
+                                : family == hybrid_word ? hybrid_word
+                                                        : no_offload)}};
 }
 
 void mark_frontier(std::vector<RokPoint>& points) {
   for (RokPoint& point : points)
     point.on_frontier =
-        point.verdict == Verdict::fits && std::none_of(points.begin(), points.end(), [&](const RokPoint& other) {
-          return other.verdict == Verdict::fits && other.activations <= point.activations &&
+        point.result.fits() && std::none_of(points.begin(), points.end(), [&](const RokPoint& other) {
+          return other.result.fits() && other.activations <= point.activations &&
                  other.model_flops_per_second >= point.model_flops_per_second &&
                  (other.activations < point.activations || other.model_flops_per_second > point.model_flops_per_second);
         });
@@ -76,7 +78,7 @@ class Picture : private SvgCanvas {
   void family(std::size_t f) {
     std::vector<RokPoint> own;
     for (const RokPoint& point : points_)
-      if (point.family == families[f]) own.push_back(point);
+      if (point.candidate.name == families[f]) own.push_back(point);
     if (own.empty()) return;
     const double legend = left + 130 * static_cast<double>(legends_++);
     put("<circle cx=\"{:.1f}\" cy=\"58\" r=\"5\" fill=\"{}\"/>\n", legend, colours[f]);
@@ -88,7 +90,7 @@ class Picture : private SvgCanvas {
     for (const RokPoint& point : own) {
       // Hollow: not known to fit.
       put("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
-          x_.at(gib(point)), y_.at(tera(point)), point.verdict == Verdict::fits ? colours[f] : "#FFFFFF", colours[f]);
+          x_.at(gib(point)), y_.at(tera(point)), point.result.fits() ? colours[f] : "#FFFFFF", colours[f]);
       const bool below = f % 2 == 1;
       label(x_.at(gib(point)), y_.at(tera(point)) + (below ? 20 : -10), "middle", std::to_string(point.micro_batch),
             colours[f]);
@@ -129,9 +131,9 @@ Bytes most_activations(const LoadedScenario& loaded, ScenarioRun run) {
   return Bytes(most);
 }
 
-std::vector<RokPoint> rok_curve(const Scenario& scenario, std::span<const std::int64_t> micro_batches, bool with_mix,
+std::vector<RokPoint> rok_curve(const ScenarioWith& with, std::span<const std::int64_t> micro_batches, bool with_mix,
                                 const std::function<bool(std::size_t, std::size_t)>& progress) {
-  if (scenario.model.empty())
+  if (const Scenario scenario = with({}); scenario.model.empty())
     throw InputError(scenario.path, "model", "a ROK curve needs a model whose batch can be changed",
                      "name a scenario with a model, not a captured trace");
   std::vector<RokPoint> points;
@@ -140,20 +142,15 @@ std::vector<RokPoint> rok_curve(const Scenario& scenario, std::span<const std::i
   for (std::size_t f = 0; f < count; ++f)
     for (const std::int64_t micro_batch : micro_batches) {
       if (progress && !progress(done++, count * micro_batches.size())) return points;
-      const LoadedScenario loaded = load(under(scenario, families[f], micro_batch));
+      Candidate candidate = under(families[f], micro_batch);
+      const LoadedScenario loaded = load(with(candidate.edits));
       ScenarioRun ran = run_traced(loaded);
-      const Result& result = ran.result;
-      const double seconds = to_seconds(result.step_time);
-      points.push_back({std::string(families[f]),
-                        micro_batch,
-                        {},
-                        result.memory.peak_reserved,
-                        seconds > 0 ? loaded.options.model_flops_per_step / seconds : 0,
-                        result.tokens_per_second,
-                        result.step_time,
-                        result.verdict(),
-                        false});
-      points.back().activations = most_activations(loaded, std::move(ran));
+      RokPoint& point = points.emplace_back();
+      static_cast<Row&>(point) = row_of(std::move(candidate), loaded, ran.result);
+      point.micro_batch = micro_batch;
+      const double seconds = to_seconds(ran.result.step_time);
+      point.model_flops_per_second = seconds > 0 ? loaded.options.model_flops_per_step / seconds : 0;
+      point.activations = most_activations(loaded, std::move(ran));
     }
   mark_frontier(points);
   return points;

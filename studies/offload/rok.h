@@ -8,21 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "scenario/scenario_run.h"
-#include "sim/replay/result.h"
+#include "studies/offload/best_offload.h"
 
 namespace spillway::studies {
 
-struct RokPoint {
-  std::string family;  // "keep", "recompute", "offload", "mix"
+// Its candidate's name is its family: "keep", "recompute", "offload", "mix".
+struct RokPoint : Row {
   std::int64_t micro_batch = 0;
-  Bytes activations{};  // most held at once (most_activations())
-  Bytes peak_reserved{};
+  Bytes activations{};                // most held at once (most_activations())
   double model_flops_per_second = 0;  // of the step without recomputation, over its time, all GPUs
-  double tokens_per_second = 0;
-  Picos step_time{};
-  Verdict verdict = Verdict::unknown;
-  bool on_frontier = false;  // fits, and no other that fits has less memory and more throughput
+  bool on_frontier = false;           // fits, and no other that fits has less memory and more throughput
 };
 
 // The most that a generated step holds at once of what its passes make and is neither weight, gradient, optimizer
@@ -33,7 +28,7 @@ Bytes most_activations(const LoadedScenario& loaded, ScenarioRun run);
 // Replays the scenario's model at each micro-batch under each family; offload is SSDTrain's rule with the scenario's
 // offload settings, recompute the generator's full recomputation. Throws InputError when the scenario is of a trace.
 // progress: before each replay (done, all); false stops with the points so far.
-std::vector<RokPoint> rok_curve(const Scenario& scenario, std::span<const std::int64_t> micro_batches, bool with_mix,
+std::vector<RokPoint> rok_curve(const ScenarioWith& with, std::span<const std::int64_t> micro_batches, bool with_mix,
                                 const std::function<bool(std::size_t, std::size_t)>& progress = {});
 
 std::string rok_svg(const std::string& title, const std::vector<RokPoint>& points);

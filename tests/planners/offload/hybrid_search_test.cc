@@ -170,16 +170,18 @@ TEST(Mix, ObeysTheLifeOfTheDrives) {
 }
 
 TEST(Rok, ThreeFamiliesPerBatchAndAFrontier) {
-  const Scenario scenario = parse_scenario(
-      R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "sequence": 1024},
-          "offload": {"least_elements": 1000000}, "hardware": {"profile": "h100-80gb-1gpu"}})",
-      "test", "");
+  const auto with = [](std::span<const std::string> edits) {
+    return parse_scenario(
+        R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "sequence": 1024},
+            "offload": {"least_elements": 1000000}, "hardware": {"profile": "h100-80gb-1gpu"}})",
+        "test", "", edits);
+  };
   const std::vector<std::int64_t> batches = {2, 8};
-  const std::vector<RokPoint> points = rok_curve(scenario, batches, false);
+  const std::vector<RokPoint> points = rok_curve(with, batches, false);
   ASSERT_EQ(points.size(), 6U);
   const auto at = [&](const std::string& family, std::int64_t batch) {
     return *std::find_if(points.begin(), points.end(),
-                         [&](const RokPoint& p) { return p.family == family && p.micro_batch == batch; });
+                         [&](const RokPoint& p) { return p.candidate.name == family && p.micro_batch == batch; });
   };
   for (const std::int64_t batch : batches) {
     EXPECT_LT(at("recompute", batch).activations, at("keep", batch).activations);

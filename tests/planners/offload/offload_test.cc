@@ -299,14 +299,16 @@ TEST(Ssdtrain, LimitsOfStoresAreTheLeastThatDelayNothing) {
 // Figure 7: three families. At equal batch offloading has keeping's throughput and recomputing is slower; twice the
 // batch goes into about the memory that keeping takes.
 TEST(Ssdtrain, RokPlaneHasThreeFamilies) {
-  const Scenario scenario = parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
+  const auto with = [](std::span<const std::string> edits) {
+    return parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
     "model": {"name": "gpt3-175b", "layers": 3, "sequence": 1024, "precision": "bf16", "optimizer": "sgd",
       "framework": "megatron_2022", "tensor_parallel": 2, "sequence_parallel": true},
     "hardware": {"profile": "ssdtrain-testbed", "set": {"gpu.peak_flops.bf16": "x0.5426"}}})",
-                                           "test", "");
+                          "test", "", edits);
+  };
   std::map<std::pair<std::string, std::int64_t>, studies::RokPoint> points;
-  for (const studies::RokPoint& point : studies::rok_curve(scenario, std::vector<std::int64_t>{8, 16}, false))
-    points[{point.family, point.micro_batch}] = point;
+  for (const studies::RokPoint& point : studies::rok_curve(with, std::vector<std::int64_t>{8, 16}, false))
+    points[{point.candidate.name, point.micro_batch}] = point;
   for (const std::int64_t batch : {8, 16}) {
     const auto& keep = points.at({"keep", batch});
     const auto& offload = points.at({"offload", batch});
