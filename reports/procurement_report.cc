@@ -143,14 +143,15 @@ class Writer {
     row("worked out by", std::string("spillway ") + program_version());
     if (option != nullptr)
       for (std::size_t r = 0; r < option->runs.size(); ++r)
-        row(r == 0 ? "fingerprint of the replay" : "", fmt::format("{:016x}", option->runs[r].fingerprint));
+        row(r == 0 ? "fingerprint of the replay" : "", fmt::format("{:016x}", option->runs[r].result.fingerprint));
     part.tables.push_back(std::move(table));
     if (option != nullptr) part.tables.push_back(grounds(*option));
   }
 
   // Of the option: its replay's inputs, and the prices that it is costed with.
   [[nodiscard]] ReportTable grounds(const PricedOption& option) const {
-    ReportTable table = grounds_table(option.runs.front().provenance, option.runs.front().step_time_range);
+    ReportTable table =
+        grounds_table(option.runs.front().result.provenance, option.runs.front().result.step_time_range);
     for (const auto& word : price_kind_words()) {
       std::string names;
       double low = 1, high = 1;
@@ -260,9 +261,10 @@ class Writer {
       part.items.push_back(fmt::format(
           "{}: layout {}; step of {} s (80 % of steps like it: {}), {} % of the GPUs' peak, {} of {} GiB of memory; "
           "bound by {}.",
-          in_.runs.size() > 1 ? in_.runs[r].name : "Plan", option->fleet.plans[r].label, figure(run.step_seconds),
-          range_cell(run.step_time_range, run.step_seconds), figure(100 * run.mfu), figure(run.peak_bytes / gibibyte),
-          figure(run.capacity_bytes / gibibyte), describe(run.binding)));
+          in_.runs.size() > 1 ? in_.runs[r].name : "Plan", option->fleet.plans[r].candidate.name,
+          figure(run.step_seconds()), range_cell(run.result.step_time_range, run.step_seconds()),
+          figure(100 * run.result.mfu), figure(in_gib(run.result.memory.peak_reserved)),
+          figure(in_gib(run.result.memory.capacity)), describe(run.result.binding)));
     }
     add_runner_up(*option, part);
     add_drives_or_not(*option, part);
@@ -272,7 +274,7 @@ class Writer {
   [[nodiscard]] double energy_of_step(const PricedOption& option) const {
     double joules = 0;
     const double watts = value(option, "power_kw") * 1000;
-    for (const RunReplay& run : option.runs) joules = std::max(joules, watts * run.step_seconds);
+    for (const RunReplay& run : option.runs) joules = std::max(joules, watts * run.step_seconds());
     return joules;
   }
 
@@ -358,15 +360,15 @@ class Writer {
       double seconds = 0, mfu = 0;
       std::string layout;
       for (std::size_t r = 0; r < option.runs.size(); ++r) {
-        seconds = std::max(seconds, option.runs[r].step_seconds);
-        mfu = std::max(mfu, option.runs[r].mfu);
-        layout += (layout.empty() ? "" : "; ") + option.fleet.plans[r].label;
+        seconds = std::max(seconds, option.runs[r].step_seconds());
+        mfu = std::max(mfu, option.runs[r].result.mfu);
+        layout += (layout.empty() ? "" : "; ") + option.fleet.plans[r].candidate.name;
       }
-      table.rows.push_back(
-          {text_cell(option.name() + (option.drive ? "; " + option.drive_name() : "")), text_cell(layout),
-           cell(seconds), cell(100 * mfu), cell(largest_peak(option.runs) / gibibyte), cell(option.days),
-           text_cell(option.in_time ? "yes" : "no"), cell(value(option, "capital") / 1e6),
-           cell(value(option, "running") / 1e6), cell(value(option, "power_kw")), cell(option.usd_per_billion)});
+      table.rows.push_back({text_cell(option.name() + (option.drive ? "; " + option.drive_name() : "")),
+                            text_cell(layout), cell(seconds), cell(100 * mfu), cell(in_gib(largest_peak(option.runs))),
+                            cell(option.days), text_cell(option.in_time ? "yes" : "no"),
+                            cell(value(option, "capital") / 1e6), cell(value(option, "running") / 1e6),
+                            cell(value(option, "power_kw")), cell(option.usd_per_billion)});
     }
     std::int64_t screened = 0, replayed = 0;
     for (const PricedOption& option : answer_.options)
@@ -464,13 +466,13 @@ class Writer {
   }
 
   [[nodiscard]] std::string what_it_brings(const PricedOption& option) const {
-    const double with = largest_peak(option.runs) / gibibyte;
+    const double with = in_gib(largest_peak(option.runs));
     if (answer_.without_drives.empty())
       return fmt::format("{}: the peak is {} GiB per GPU; the layout can't be replayed without offloading.",
                          option.drive_name(), figure(with));
-    const double without = largest_peak(answer_.without_drives) / gibibyte;
+    const double without = in_gib(largest_peak(answer_.without_drives));
     Verdict all = Verdict::fits;
-    for (const RunReplay& run : answer_.without_drives) all = both(all, run.verdict);
+    for (const RunReplay& run : answer_.without_drives) all = both(all, run.result.verdict());
     return fmt::format(
         "What {} bring: the same layout's peak is {} GiB per GPU without offloading{} and {} GiB with it, "
         "{} GiB less.",
@@ -499,7 +501,7 @@ class Writer {
     const double years = of("drive_life_years");
     double written = 0;
     for (const RunReplay& run : fit.runs) written = std::max(written, run.written_bytes);
-    life.rows.push_back({text_cell(name), cell(giga(written)), cell(largest_peak(fit.runs) / gibibyte),
+    life.rows.push_back({text_cell(name), cell(giga(written)), cell(in_gib(largest_peak(fit.runs))),
                          cell(of("tbw_month")), cell(years), cell(years * endurance.low / endurance.bytes),
                          cell(years * endurance.high / endurance.bytes), cell(of("replacements")),
                          cell(of("drive_price")), cell(of("drive_capital") / 1e6), cell(of("replacement_cost") / 1e6),
@@ -638,16 +640,16 @@ class Writer {
                          ", weighed by the share of the step in which its "
                          "GPUs compute.");
     std::map<std::string, int> kinds;
-    for (const InputProvenance& input : option->runs.front().provenance) ++kinds[input.provenance];
+    for (const InputProvenance& input : option->runs.front().result.provenance) ++kinds[input.provenance];
     std::string counts;
     for (const auto& [kind, n] : kinds) counts += (counts.empty() ? "" : ", ") + fmt::format("{} {}", n, kind);
     for (std::size_t r = 0; r < option->runs.size(); ++r)
       part.items.push_back(fmt::format("Replay of {}: fingerprint {:016x}.",
                                        in_.runs.size() > 1 ? in_.runs[r].name : option->name(),
-                                       option->runs[r].fingerprint));
+                                       option->runs[r].result.fingerprint));
     ReportTable table{"What the replay rests on (" + counts + ")", {"input", "value", "kind", "source"}, {}};
     for (const bool assumed : {true, false})
-      for (const InputProvenance& input : option->runs.front().provenance)
+      for (const InputProvenance& input : option->runs.front().result.provenance)
         if ((input.provenance == "assumed") == assumed)
           table.rows.push_back(
               {text_cell(input.name), text_cell(input.value), text_cell(input.provenance), text_cell(input.source)});

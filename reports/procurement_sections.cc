@@ -93,7 +93,8 @@ ReportTable oversubscription(const HardwareProfile& hardware) {
 double whole_seconds(const std::vector<RunReplay>& runs, const ProcurementRequest& request) {
   double seconds = 0;
   for (std::size_t r = 0; r < runs.size(); ++r)
-    seconds += std::ceil(request.runs[r].tokens / runs[r].tokens_per_step) * runs[r].step_seconds;
+    seconds +=
+        std::ceil(request.runs[r].tokens / static_cast<double>(runs[r].tokens_per_step)) * runs[r].step_seconds();
   return seconds;
 }
 
@@ -181,13 +182,13 @@ ReportSection today_section(const ProcurementRequest& request, const Procurement
   row("power of the machines while they train", today.kilowatts, proposed_kilowatts, "kW");
   row("energy per 10⁹ tokens, without the facility", today.kwh_per_billion,
       proposed_kilowatts * proposed_seconds / 3600 / (request.tokens() / 1e9), "kWh");
-  row("peak reserved of a GPU", largest_peak(today.runs) / (1 << 30), largest_peak(option.runs) / (1 << 30), "GiB");
+  row("peak reserved of a GPU", in_gib(largest_peak(today.runs)), in_gib(largest_peak(option.runs)), "GiB");
   part.tables.push_back(std::move(table));
   for (std::size_t r = 0; r < today.runs.size(); ++r)
     part.items.push_back(fmt::format("{}: today layout {}, step of {} s (80 % of steps like it: {}), bound by {}.",
-                                     request.runs[r].name, today.layouts[r], figure(today.runs[r].step_seconds),
-                                     range_cell(today.runs[r].step_time_range, today.runs[r].step_seconds),
-                                     describe(today.runs[r].binding)));
+                                     request.runs[r].name, today.layouts[r], figure(today.runs[r].step_seconds()),
+                                     range_cell(today.runs[r].result.step_time_range, today.runs[r].step_seconds()),
+                                     describe(today.runs[r].result.binding)));
   return part;
 }
 

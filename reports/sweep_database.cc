@@ -187,7 +187,7 @@ void fill(const Base& base, const SweepFile& file, const SweepOutcome& outcome) 
   const Json answer = sweep_json(file, outcome);
   for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
     const Json from = sweep_row_json(outcome.rows[i]);
-    std::vector<Json> row = {Json(outcome.rows[i].number), Json(outcome.rows[i].label)};
+    std::vector<Json> row = {Json(outcome.rows[i].number), Json(outcome.rows[i].candidate.name)};
     for (std::size_t a = 0; a < file.axes.size(); ++a)
       row.push_back(a < outcome.rows[i].options.size() ? Json(outcome.rows[i].options[a]) : Json());
     for (const auto& [name, type] : columns) row.push_back(from.contains(name) ? from[name] : Json());

@@ -1,5 +1,7 @@
 #include "reports/sweep_report.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -24,37 +26,41 @@ Json reasons_json(const std::map<std::string, SweepReason>& reasons) {
 
 Json sweep_row_json(const SweepRow& row) {
   Json settings = Json::object();
-  for (const auto& [name, value] : row.settings) settings[name] = value;
-  Json json = {{"point", row.number}, {"label", row.label}, {"settings", settings}};
-  if (!row.failure.empty()) {
-    json["failure"] = row.failure;
+  for (const std::string& edit : row.candidate.edits) {
+    const std::size_t equals = edit.find('=');
+    settings[edit.substr(0, equals)] = edit.substr(equals + 1);
+  }
+  Json json = {{"point", row.number}, {"label", row.candidate.name}, {"settings", settings}};
+  if (!row.ran()) {
+    json["failure"] = row.error;
     return json;
   }
-  const SweepMetrics& metrics = row.replayed;
-  json["fits"] = fits_json(row.verdict);
-  json["verdict"] = to_string(row.verdict);
-  if (!row.why_unknown.empty()) json["why_unknown"] = row.why_unknown;
+  const Figures& metrics = row.replayed;
+  const Result& result = row.result;
+  json["fits"] = fits_json(result.verdict());
+  json["verdict"] = to_string(result.verdict());
+  if (result.verdict() == Verdict::unknown) json["why_unknown"] = result.why_unknown();
   json["meets_requirements"] = row.does;
   json["on_front"] = row.on_front;
   json["step_time_ns"] = std::llround(metrics.step_seconds * 1e9);
-  json["step_time_low_ns"] = end_of(row.step_time_range, row.step_time_range.low * metrics.step_seconds * 1e9);
-  json["step_time_high_ns"] = end_of(row.step_time_range, row.step_time_range.high * metrics.step_seconds * 1e9);
+  json["step_time_low_ns"] = end_of(result.step_time_range, result.step_time_range.low * metrics.step_seconds * 1e9);
+  json["step_time_high_ns"] = end_of(result.step_time_range, result.step_time_range.high * metrics.step_seconds * 1e9);
   json["peak_allocated_bytes"] = metrics.peak_bytes > 0 ? Json(std::llround(metrics.allocated_bytes)) : Json();
   json["peak_reserved_bytes"] = metrics.peak_bytes > 0 ? Json(std::llround(metrics.peak_bytes)) : Json();
-  json["peak_reserved_low_bytes"] = end_of(row.peak_range, row.peak_range.low * metrics.peak_bytes);
-  json["peak_reserved_high_bytes"] = end_of(row.peak_range, row.peak_range.high * metrics.peak_bytes);
-  json["capacity_bytes"] = row.capacity_bytes > 0 ? Json(std::llround(row.capacity_bytes)) : Json();
+  json["peak_reserved_low_bytes"] = end_of(result.peak_range, result.peak_range.low * metrics.peak_bytes);
+  json["peak_reserved_high_bytes"] = end_of(result.peak_range, result.peak_range.high * metrics.peak_bytes);
+  json["capacity_bytes"] = result.memory.capacity > Bytes(0) ? Json(result.memory.capacity.count()) : Json();
   json["gpus"] = std::llround(metrics.gpus);
   json["tokens_per_second"] = metrics.step_seconds > 0 ? metrics.tokens_per_step / metrics.step_seconds : 0;
   json["usd_per_million_tokens"] =
-      metrics.usd_per_hour > 0 ? finite(metrics.value(SweepObjective::cost_per_token) * 1e6) : Json();
+      metrics.rates.usd_per_hour > 0 ? finite(metrics.value(Objective::cost_per_token) * 1e6) : Json();
   json["kwh_per_million_tokens"] =
-      metrics.busy_watts > 0 ? finite(metrics.value(SweepObjective::energy_per_token) / 3.6) : Json();
+      metrics.rates.busy_watts > 0 ? finite(metrics.value(Objective::energy_per_token) / 3.6) : Json();
   json["life_years"] = finite(metrics.life_years);
   json["life_low_years"] = finite(metrics.rated_years);
-  json["mfu"] = row.mfu;
-  json["binding_resource"] = row.binding;
-  json["fingerprint"] = row.fingerprint;
+  json["mfu"] = result.mfu;
+  json["binding_resource"] = to_string(result.binding);
+  json["fingerprint"] = fmt::format("{:016x}", result.fingerprint);
   json["twin_of"] = row.twin_of ? Json(*row.twin_of) : Json();
   json["screened_is_bound"] = row.is_bound;
   json["screened_step_time_ns"] = std::llround(row.screened.step_seconds * 1e9);
@@ -72,8 +78,7 @@ Json sweep_error_json(const SweepError& error) {
 Json sweep_json(const SweepFile& file, const SweepOutcome& outcome) {
   Json json = {{"schema", "spillway.sweep"}, {"version", 1}, {"title", file.title}, {"whole", outcome.is_whole}};
   json["objectives"] = Json::array();
-  for (const SweepObjective objective : file.objectives)
-    json["objectives"].push_back(std::string(to_string(objective)));
+  for (const Objective objective : file.objectives) json["objectives"].push_back(std::string(to_string(objective)));
   json["points"] = outcome.points;
   json["left_out_by_rules"] = reasons_json(outcome.left_out);
   json["invalid"] = reasons_json(outcome.invalid);

@@ -22,19 +22,19 @@ constexpr double margin = 24, small = 11, normal = 13, large = 16;
 constexpr std::string_view front_colour = svg_colours[0], worse_colour = "#E69F00", pale = "#9A9A9A";
 
 // In the picture's unit; a life is longer where its value is smaller.
-double shown(SweepObjective objective, double value) {
+double shown(Objective objective, double value) {
   switch (objective) {
-    case SweepObjective::peak_memory:
+    case Objective::peak_memory:
       return value / (1 << 30);
-    case SweepObjective::gpu_time_per_token:
-    case SweepObjective::cost_per_token:
+    case Objective::gpu_time_per_token:
+    case Objective::cost_per_token:
       return value * 1e6;
-    case SweepObjective::energy_per_token:
+    case Objective::energy_per_token:
       return value / 3.6;
-    case SweepObjective::ssd_life:
+    case Objective::ssd_life:
       return 1 / value;
-    case SweepObjective::step_time:
-    case SweepObjective::gpus:
+    case Objective::step_time:
+    case Objective::gpus:
       return value;
   }
   return value;
@@ -61,10 +61,10 @@ struct FrontDot {
 
 class FrontPicture {
  public:
-  FrontPicture(const SweepFile& file, const SweepOutcome& outcome, SweepObjective x, SweepObjective y)
+  FrontPicture(const SweepFile& file, const SweepOutcome& outcome, Objective x, Objective y)
       : file_(file), x_of_(x), y_of_(y) {
     for (const SweepRow& row : outcome.rows) {
-      if (!row.failure.empty()) continue;
+      if (!row.ran()) continue;
       const FrontDot dot{&row, shown(x, row.replayed.value(x)), shown(y, row.replayed.value(y))};
       if (std::isfinite(dot.x) && std::isfinite(dot.y)) dots_.push_back(dot);
     }
@@ -157,7 +157,8 @@ class FrontPicture {
       canvas_.text(is_close ? dot_x - 7 : dot_x + 7, is_close ? dot_y + 14 : dot_y - 6, small, std::to_string(i + 1),
                    svg_ink, is_close ? "end" : "start", std::string(svg_bold) + std::string(svg_rim));
       at += 8;
-      for (const std::string& line : wrap_text(fmt::format("{}. {}", i + 1, on_front[i]->row->label), small, room, 3))
+      for (const std::string& line :
+           wrap_text(fmt::format("{}. {}", i + 1, on_front[i]->row->candidate.name), small, room, 3))
         canvas_.text(list_left, at += small + 3, small, line, svg_ink);
     }
     if (on_front.size() > most_listed)
@@ -177,7 +178,7 @@ class FrontPicture {
   }
 
   const SweepFile& file_;
-  SweepObjective x_of_, y_of_;
+  Objective x_of_, y_of_;
   std::vector<FrontDot> dots_;
   SvgCanvas canvas_;
 };
@@ -207,7 +208,7 @@ double widest(const std::vector<std::string>& texts, double size) {
 
 class MapPicture {
  public:
-  MapPicture(const SweepFile& file, const SweepMap& map, SweepObjective objective)
+  MapPicture(const SweepFile& file, const SweepMap& map, Objective objective)
       : file_(file), map_(map), objective_(objective) {
     bool any = false;
     for (const SweepMap::Cell& cell : map.cells) {
@@ -289,14 +290,14 @@ class MapPicture {
 
   const SweepFile& file_;
   const SweepMap& map_;
-  SweepObjective objective_;
+  Objective objective_;
   double best_ = 0, worst_ = 0, left_ = 0, cell_ = 0, width_ = 0;
   SvgCanvas canvas_;
 };
 
 class TornadoPicture {
  public:
-  TornadoPicture(const SweepFile& file, const SweepTornado& tornado, SweepObjective objective)
+  TornadoPicture(const SweepFile& file, const SweepTornado& tornado, Objective objective)
       : file_(file), tornado_(tornado), objective_(objective) {}
 
   std::string draw() {
@@ -362,41 +363,41 @@ class TornadoPicture {
 
   const SweepFile& file_;
   const SweepTornado& tornado_;
-  SweepObjective objective_;
+  Objective objective_;
   SvgCanvas canvas_;
 };
 
 }  // namespace
 
-std::string objective_title(SweepObjective objective) {
+std::string objective_title(Objective objective) {
   switch (objective) {
-    case SweepObjective::step_time:
+    case Objective::step_time:
       return "Step time (s)";
-    case SweepObjective::peak_memory:
+    case Objective::peak_memory:
       return "Peak memory (GiB per GPU)";
-    case SweepObjective::gpus:
+    case Objective::gpus:
       return "GPUs";
-    case SweepObjective::gpu_time_per_token:
+    case Objective::gpu_time_per_token:
       return "GPU time (\xC2\xB5s per token)";
-    case SweepObjective::cost_per_token:
+    case Objective::cost_per_token:
       return "Cost (USD per million tokens)";
-    case SweepObjective::energy_per_token:
+    case Objective::energy_per_token:
       return "Energy (kWh per million tokens)";
-    case SweepObjective::ssd_life:
+    case Objective::ssd_life:
       return "Life of the drives (years)";
   }
   return "";
 }
 
-std::string sweep_front_svg(const SweepFile& file, const SweepOutcome& outcome, SweepObjective x, SweepObjective y) {
+std::string sweep_front_svg(const SweepFile& file, const SweepOutcome& outcome, Objective x, Objective y) {
   return FrontPicture(file, outcome, x, y).draw();
 }
 
-std::string sweep_map_svg(const SweepFile& file, const SweepMap& map, SweepObjective objective) {
+std::string sweep_map_svg(const SweepFile& file, const SweepMap& map, Objective objective) {
   return MapPicture(file, map, objective).draw();
 }
 
-std::string sweep_tornado_svg(const SweepFile& file, const SweepTornado& tornado, SweepObjective objective) {
+std::string sweep_tornado_svg(const SweepFile& file, const SweepTornado& tornado, Objective objective) {
   return TornadoPicture(file, tornado, objective).draw();
 }
 

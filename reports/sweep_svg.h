@@ -9,16 +9,16 @@
 namespace spillway::reports {
 
 // "Step time (s)"; what a picture's axis says of an objective.
-std::string objective_title(SweepObjective objective);
+std::string objective_title(Objective objective);
 
 // What was replayed over two objectives, and the front over just these two. Dots on the sweep's own front have numbers
 // that a list beside them explains, 14 at most.
-std::string sweep_front_svg(const SweepFile& file, const SweepOutcome& outcome, SweepObjective x, SweepObjective y);
+std::string sweep_front_svg(const SweepFile& file, const SweepOutcome& outcome, Objective x, Objective y);
 
 // The darker, the better; what is an estimate of the screen has a ~.
-std::string sweep_map_svg(const SweepFile& file, const SweepMap& map, SweepObjective objective);
+std::string sweep_map_svg(const SweepFile& file, const SweepMap& map, Objective objective);
 
 // A bar per axis, from its best to its worst value, on a scale of the objective.
-std::string sweep_tornado_svg(const SweepFile& file, const SweepTornado& tornado, SweepObjective objective);
+std::string sweep_tornado_svg(const SweepFile& file, const SweepTornado& tornado, Objective objective);
 
 }  // namespace spillway::reports

@@ -16,6 +16,7 @@
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
+#include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
 #include "studies/capacity/capacity.h"
 
@@ -36,42 +37,45 @@ struct CapacityCall {
 std::string hex(std::uint64_t fingerprint) { return fmt::format("{:016x}", fingerprint); }
 
 Json trial_json(const CapacityTrial& trial) {
+  const Result& result = trial.row.result;
   Json out = {{"value", trial.value},
               {"holds", trial.holds},
               {"replayed", trial.replayed},
-              {"gpus", trial.gpus},
+              {"gpus", trial.row.gpus},
               {"parameters", trial.parameters}};
   if (!trial.why_not.empty()) out["why_not"] = trial.why_not;
-  if (trial.needed > Bytes(0)) out[trial.replayed ? "peak_reserved_bytes" : "least_state_bytes"] = trial.needed.count();
-  if (trial.capacity > Bytes(0)) {
-    out["capacity_bytes"] = trial.capacity.count();
-    if (trial.replayed) out["reserve_bytes"] = trial.result.reserve.bytes().count();
+  if (trial.needed() > Bytes(0))
+    out[trial.replayed ? "peak_reserved_bytes" : "least_state_bytes"] = trial.needed().count();
+  if (trial.capacity() > Bytes(0)) {
+    out["capacity_bytes"] = trial.capacity().count();
+    if (trial.replayed) out["reserve_bytes"] = result.reserve.bytes().count();
     if (trial.replayed) out["free_bytes"] = trial.free().count();
   }
   if (!trial.layout.empty()) out["layout"] = trial.layout;
   if (trial.layouts_replayed > 0) out["layouts_replayed"] = trial.layouts_replayed;
-  if (!trial.settings.empty()) out["settings"] = trial.settings;
+  if (!trial.row.candidate.edits.empty()) out["settings"] = trial.row.candidate.edits;
   if (trial.usd) out["usd"] = *trial.usd;
   if (trial.usd_per_hour) out["usd_per_hour"] = *trial.usd_per_hour;
   if (trial.kilowatts > 0) out["kilowatts"] = trial.kilowatts;
   if (!trial.replayed) return out;
-  out["fits"] = fits_json(trial.verdict);
-  out["verdict"] = to_string(trial.verdict);
-  out["step_time_ns"] = whole_nanoseconds(trial.result.step_time);
-  out["step_time_range"] = range_json(trial.result.step_time_range);
-  out["peak_range"] = range_json(trial.result.peak_range);
-  out["tokens_per_second"] = trial.result.tokens_per_second;
-  out["mfu"] = trial.result.mfu;
-  if (trial.result.memory.peak_allocated > Bytes(0)) {
-    out["peak_allocated_bytes"] = trial.result.memory.peak_allocated.count();
-    out["binding_resource"] = to_string(trial.result.binding);
+  put_verdict(out, result.verdict());
+  out["step_time_ns"] = whole_nanoseconds(result.step_time);
+  out["step_time_range"] = range_json(result.step_time_range);
+  out["peak_range"] = range_json(result.peak_range);
+  out["tokens_per_second"] = result.tokens_per_second;
+  out["mfu"] = result.mfu;
+  if (result.memory.peak_allocated > Bytes(0)) {
+    out["peak_allocated_bytes"] = result.memory.peak_allocated.count();
+    out["binding_resource"] = to_string(result.binding);
   }
-  if (trial.life_years) out["life_years"] = *trial.life_years;
-  if (trial.life_years) out["life_low_years"] = number_or_null(trial.rated_years);
+  if (const std::optional<double> years = trial.row.life_years()) {
+    out["life_years"] = *years;
+    out["life_low_years"] = number_or_null(shortest_rated_years(result));
+  }
   out["owners"] = Json::array();
-  for (const PeakOwner& owner : trial.owners)
+  for (const PeakOwner& owner : trial.owners())
     out["owners"].push_back({{"name", owner.name}, {"bytes", owner.bytes.count()}});
-  out["fingerprint"] = hex(trial.result.fingerprint);
+  out["fingerprint"] = hex(result.fingerprint);
   return out;
 }
 
@@ -91,7 +95,7 @@ Json trial_json(const CapacityRequest& request, const CapacityOutcome& outcome) 
   document["best"] = outcome.best ? Json(outcome.answers[*outcome.best].technique.name) : Json();
   document["answers"] = Json::array();
   for (const CapacityAnswer& answer : outcome.answers) {
-    Json entry = {{"technique", answer.technique.name}, {"settings", answer.technique.settings}};
+    Json entry = {{"technique", answer.technique.name}, {"settings", answer.technique.edits}};
     entry["answer"] = answer.best ? Json(answer.best->value) : Json();
     if (answer.best) entry["at"] = trial_json(*answer.best);
     if (answer.beyond) entry["beyond"] = trial_json(*answer.beyond);
@@ -123,13 +127,13 @@ std::vector<std::string> trial_cells(const CapacityRequest& request, const Capac
   std::vector<std::string> cells = {
       axis_text(best.value, request.axis) + (best.only_tight ? " (tight)" : ""),
       best.parameters > 0 ? fmt::format("{:.3f}", static_cast<double>(best.parameters) / 1e9) : "-",
-      std::to_string(best.gpus),
-      fmt::format("{:.4f}", to_seconds(best.result.step_time)),
-      range_cell(best.result.step_time_range, to_seconds(best.result.step_time)),
-      best.result.tokens_per_second > 0 ? fmt::format("{:.1f}", best.result.tokens_per_second) : "-",
-      best.result.mfu > 0 ? fmt::format("{:.3f}", best.result.mfu) : "-",
-      gib(best.needed),
-      best.capacity > Bytes(0) ? gib(best.free()) : "-"};
+      std::to_string(best.row.gpus),
+      fmt::format("{:.4f}", to_seconds(best.row.result.step_time)),
+      range_cell(best.row.result.step_time_range, to_seconds(best.row.result.step_time)),
+      best.row.result.tokens_per_second > 0 ? fmt::format("{:.1f}", best.row.result.tokens_per_second) : "-",
+      best.row.result.mfu > 0 ? fmt::format("{:.3f}", best.row.result.mfu) : "-",
+      gib(best.needed()),
+      best.capacity() > Bytes(0) ? gib(best.free()) : "-"};
   if (request.layouts.searched) cells.push_back(best.layout);
   if (request.is_priced)
     cells.push_back(best.usd            ? fmt::format("{:.4g}", *best.usd / 1000)
@@ -276,7 +280,7 @@ void add_capacity_command(Command& app, Context& context) {
       ->type_name("MODEL");
   command->add_option("--prices", flags.prices, "entries that go over those of the bundled price list")
       ->type_name("FILE");
-  CapacityConstraints& asked = flags.constraints;
+  Constraints& asked = flags.constraints;
   command->add_option("--max-step-time", asked.most_step_seconds, "longest step allowed, in seconds or with a unit")
       ->amount(Dimension::time, "s")
       ->check(positive_number())

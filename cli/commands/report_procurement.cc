@@ -59,20 +59,20 @@ Json option_json(const ProcurementAnswer& answer, const PricedOption& option, do
   if (option.drive) json["drives"] = {{"model", option.drive->drive.name}, {"per_gpu", option.drive->chosen}};
   json["plans"] = Json::array();
   for (std::size_t r = 0; r < option.runs.size(); ++r) {
-    const RunReplay& run_procurement = option.runs[r];
-    json["plans"].push_back({{"layout", option.fleet.plans[r].label},
+    const RunReplay& run = option.runs[r];
+    json["plans"].push_back({{"layout", option.fleet.plans[r].candidate.name},
                              {"settings", option.settings_of(r)},
-                             {"fits", fits_json(run_procurement.verdict)},
-                             {"verdict", to_string(run_procurement.verdict)},
-                             {"step_time_ns", static_cast<std::int64_t>(run_procurement.step_seconds * 1e9 + 0.5)},
-                             {"step_time_range", range_json(run_procurement.step_time_range)},
-                             {"tokens_per_step", run_procurement.tokens_per_step},
-                             {"mfu", run_procurement.mfu},
-                             {"peak_reserved_bytes", static_cast<std::int64_t>(run_procurement.peak_bytes)},
-                             {"peak_allocated_bytes", static_cast<std::int64_t>(run_procurement.allocated_bytes)},
-                             {"written_bytes_per_step", static_cast<std::int64_t>(run_procurement.written_bytes)},
-                             {"binding_resource", to_string(run_procurement.binding)},
-                             {"fingerprint", fmt::format("{:016x}", run_procurement.fingerprint)}});
+                             {"fits", fits_json(run.result.verdict())},
+                             {"verdict", to_string(run.result.verdict())},
+                             {"step_time_ns", static_cast<std::int64_t>(run.step_seconds() * 1e9 + 0.5)},
+                             {"step_time_range", range_json(run.result.step_time_range)},
+                             {"tokens_per_step", static_cast<double>(run.tokens_per_step)},
+                             {"mfu", run.result.mfu},
+                             {"peak_reserved_bytes", run.result.memory.peak_reserved.count()},
+                             {"peak_allocated_bytes", run.result.memory.peak_allocated.count()},
+                             {"written_bytes_per_step", static_cast<std::int64_t>(run.written_bytes)},
+                             {"binding_resource", to_string(run.result.binding)},
+                             {"fingerprint", fmt::format("{:016x}", run.result.fingerprint)}});
   }
   json["figures"] = case_json(answer.book.tables()[answer.priced], option.place);
   return json;
@@ -101,9 +101,9 @@ Json today_json(const TodaysFleet& today) {
   json["plans"] = Json::array();
   for (std::size_t r = 0; r < today.runs.size(); ++r)
     json["plans"].push_back({{"layout", today.layouts[r]},
-                             {"step_time_ns", std::llround(today.runs[r].step_seconds * 1e9)},
-                             {"step_time_range", range_json(today.runs[r].step_time_range)},
-                             {"fingerprint", fmt::format("{:016x}", today.runs[r].fingerprint)}});
+                             {"step_time_ns", std::llround(today.runs[r].step_seconds() * 1e9)},
+                             {"step_time_range", range_json(today.runs[r].result.step_time_range)},
+                             {"fingerprint", fmt::format("{:016x}", today.runs[r].result.fingerprint)}});
   return json;
 }
 
@@ -114,7 +114,7 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
   json["verdict"] = document.verdict;
   json["chosen"] = answer.chosen ? Json(answer.options[*answer.chosen].name()) : Json();
   if (answer.chosen)
-    json["fingerprint"] = fmt::format("{:016x}", answer.options[*answer.chosen].runs.front().fingerprint);
+    json["fingerprint"] = fmt::format("{:016x}", answer.options[*answer.chosen].runs.front().result.fingerprint);
   json["today"] = answer.today ? today_json(*answer.today) : Json();
   json["inputs"] = case_json(answer.book.tables()[answer.inputs], 0);
   json["options"] = Json::array();
@@ -146,7 +146,7 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
       entry["required_write_bytes_per_second"] = hardest.required_rate;
       entry["steady_write_bytes_per_second"] = hardest.steady_rate;
       entry["unceasing_write_bytes_per_second"] = hardest.stages.back().rate;
-      entry["peak_reserved_bytes"] = static_cast<std::int64_t>(largest_peak(fit.runs));
+      entry["peak_reserved_bytes"] = largest_peak(fit.runs).count();
       entry["figures"] = case_json(answer.book.tables()[answer.drive_table], answer.drive_places[able++]);
     } else if (fit.cannot.empty()) {
       entry["per_gpu"] = fit.chosen;
@@ -156,7 +156,7 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
     json["drives"].push_back(std::move(entry));
   }
   json["peak_without_drives_bytes"] =
-      answer.without_drives.empty() ? Json() : Json(static_cast<std::int64_t>(largest_peak(answer.without_drives)));
+      answer.without_drives.empty() ? Json() : Json(largest_peak(answer.without_drives).count());
   json["sensitivity"] = swings_json(answer.sensitivity);
   if (!answer.drive_sensitivity.empty()) json["drive_sensitivity"] = swings_json(answer.drive_sensitivity);
   json["warnings"] = answer.warnings;

@@ -123,11 +123,11 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
   for (const char* heading :
        {"step time (s)", "80 % within", "reserved (GiB)", "GPUs", "tokens/s", "MFU (%)", "kWh per 1e6 tokens"})
     headings.emplace_back(heading);
-  const auto asks = [&file](SweepObjective objective) {
+  const auto asks = [&file](Objective objective) {
     return std::find(file.objectives.begin(), file.objectives.end(), objective) != file.objectives.end();
   };
-  if (asks(SweepObjective::cost_per_token)) headings.emplace_back("USD per 1e6 tokens");
-  if (asks(SweepObjective::gpu_time_per_token)) headings.emplace_back("GPU hours per 1e6 tokens");
+  if (asks(Objective::cost_per_token)) headings.emplace_back("USD per 1e6 tokens");
+  if (asks(Objective::gpu_time_per_token)) headings.emplace_back("GPU hours per 1e6 tokens");
   headings.emplace_back("life (years)");
   const std::size_t figures = headings.size() - axes;
   headings.emplace_back("binds");
@@ -136,30 +136,31 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
   for (const SweepRow& row : outcome.rows) {
     if (row.twin_of || (!all && !row.on_front)) continue;
     std::vector<std::string> cells = merged_options(outcome, row);
-    const SweepMetrics& metrics = row.replayed;
-    if (!row.failure.empty()) {
+    const Figures& metrics = row.replayed;
+    if (!row.ran()) {
       for (std::size_t i = 0; i < figures; ++i) cells.emplace_back("-");
-      cells.push_back(row.failure);
+      cells.push_back(row.error);
       cells.emplace_back("no");
     } else {
       cells.push_back(fmt::format("{:.4g}", metrics.step_seconds));
-      cells.push_back(range_cell(row.step_time_range, metrics.step_seconds));
+      cells.push_back(range_cell(row.result.step_time_range, metrics.step_seconds));
       cells.push_back(metrics.peak_bytes > 0 ? fmt::format("{:.2f}", metrics.peak_bytes / 1073741824.0) : "-");
       cells.push_back(fmt::format("{:.0f}", metrics.gpus));
       cells.push_back(metrics.step_seconds > 0 ? fmt::format("{:.4g}", metrics.tokens_per_step / metrics.step_seconds)
                                                : "-");
-      cells.push_back(fmt::format("{:.1f}", row.mfu * 100));
+      cells.push_back(fmt::format("{:.1f}", row.result.mfu * 100));
       // Without tokens (a capture) an objective is of the whole step, which is no figure of these columns.
-      const auto per_token = [&metrics](SweepObjective objective, double factor) {
+      const auto per_token = [&metrics](Objective objective, double factor) {
         return metrics.tokens_per_step > 0 ? fmt::format("{:.4g}", metrics.value(objective) * factor) : "-";
       };
-      cells.push_back(metrics.busy_watts > 0 ? per_token(SweepObjective::energy_per_token, 1 / 3.6) : "-");
-      if (asks(SweepObjective::cost_per_token)) cells.push_back(per_token(SweepObjective::cost_per_token, 1e6));
-      if (asks(SweepObjective::gpu_time_per_token))
-        cells.push_back(per_token(SweepObjective::gpu_time_per_token, 1e6 / 3600));
+      cells.push_back(metrics.rates.busy_watts > 0 ? per_token(Objective::energy_per_token, 1 / 3.6) : "-");
+      if (asks(Objective::cost_per_token)) cells.push_back(per_token(Objective::cost_per_token, 1e6));
+      if (asks(Objective::gpu_time_per_token)) cells.push_back(per_token(Objective::gpu_time_per_token, 1e6 / 3600));
       cells.push_back(life_cell(metrics.rated_years, metrics.life_years));
-      cells.push_back(row.verdict == Verdict::does_not_fit ? verdict_note(row.verdict)
-                                                           : row.binding + verdict_note(row.verdict, " (", ")"));
+      const Verdict verdict = row.result.verdict();
+      cells.push_back(verdict == Verdict::does_not_fit
+                          ? verdict_note(verdict)
+                          : std::string(to_string(row.result.binding)) + verdict_note(verdict, " (", ")"));
       cells.emplace_back(row.on_front ? "yes" : "no");
     }
     table.add(std::move(cells));
@@ -173,9 +174,9 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
   std::string why;
   for (const SweepRow& row : outcome.rows) {
     answered |= row.on_front;
-    if (!row.failure.empty() || row.verdict != Verdict::unknown) continue;
-    in_doubt |= row.is_in_doubt;
-    if (unknown++ == 0) why = row.why_unknown;
+    if (!row.ran() || row.result.verdict() != Verdict::unknown) continue;
+    in_doubt |= row.result.is_in_doubt();
+    if (unknown++ == 0) why = row.result.why_unknown();
   }
   if (!answered) context.exit_code = in_doubt ? exit_not_known : exit_answer_is_no;
   if (unknown > 0)

@@ -25,9 +25,9 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-SweepObjective objective_of(const std::string& name) {
+Objective objective_of(const std::string& name) {
   std::vector<std::string_view> names;
-  for (const SweepObjective objective : sweep_objectives) {
+  for (const Objective objective : all_objectives) {
     if (to_string(objective) == name) return objective;
     names.push_back(to_string(objective));
   }
@@ -35,12 +35,11 @@ SweepObjective objective_of(const std::string& name) {
 }
 
 // A front needs two: the file's, or memory or time beside its only one.
-std::vector<SweepObjective> usual_objectives(Kind kind, const SweepFile& file) {
-  std::vector<SweepObjective> usual = file.objectives;
+std::vector<Objective> usual_objectives(Kind kind, const SweepFile& file) {
+  std::vector<Objective> usual = file.objectives;
   if (kind != Kind::front) return {usual.front()};
   if (usual.size() < 2)
-    usual.push_back(usual.front() == SweepObjective::peak_memory ? SweepObjective::step_time
-                                                                 : SweepObjective::peak_memory);
+    usual.push_back(usual.front() == Objective::peak_memory ? Objective::step_time : Objective::peak_memory);
   return {usual[0], usual[1]};
 }
 

@@ -13,8 +13,8 @@ namespace spillway::cli {
 struct SweepPlot {
   enum class Kind : std::uint8_t { front, map, tornado };
   Kind kind = Kind::front;
-  std::vector<std::string> axes;           // of a map: across, up
-  std::vector<SweepObjective> objectives;  // two of a front, else one
+  std::vector<std::string> axes;      // of a map: across, up
+  std::vector<Objective> objectives;  // two of a front, else one
   std::string path;
 };
 

@@ -250,9 +250,9 @@ void SweepView::show_rows() {
 void SweepView::load_point(std::size_t row) {
   if (file_ == nullptr || row >= chart_->rows().size() || !on_load) return;
   std::string text = file_->base;
-  for (const auto& [key, value] : chart_->rows()[row].settings)
-    text = with_setting(text, std::string(key).append("=").append(value));
-  text = with_setting(text, "title=" + file_->title + ": " + chart_->rows()[row].label);
+  const Candidate& point = chart_->rows()[row].candidate;
+  for (const std::string& edit : point.edits) text = with_setting(text, edit);
+  text = with_setting(text, "title=" + file_->title + ": " + point.name);
   on_load(text, file_->folder);
 }
 

@@ -23,11 +23,7 @@ QString percent_words(double fraction) { return QString("%1 %").arg(fraction * 1
 QString with_thousands(double value) { return words(grouped_text(std::llround(value))); }
 
 // As every other view says it.
-QString binding_words(const std::string& binding) {
-  for (int i = 0; i < binding_count; ++i)
-    if (to_string(static_cast<Binding>(i)) == binding) return words(std::string(describe(static_cast<Binding>(i))));
-  return words(binding);
-}
+QString binding_words(Binding binding) { return words(std::string(describe(binding))); }
 
 }  // namespace
 
@@ -243,8 +239,8 @@ void ParetoChart::draw() {
                                          "open it as a variant.")
                                     : QString();
   // Models without tokens have no rate.
-  const bool has_rates = std::all_of(rows_.begin(), rows_.end(),
-                                     [](const SweepRow& row) { return !row.failure.empty() || rate_of(row) > 0; });
+  const bool has_rates =
+      std::all_of(rows_.begin(), rows_.end(), [](const SweepRow& row) { return !row.ran() || rate_of(row) > 0; });
   scene.x_title = has_rates ? tr("tokens a second → better") : tr("step time, ms ← better");
   scene.y_title = tr("GiB reserved on the fullest GPU ← better");
   enum : std::uint8_t { best, does, fails, baseline, present };
@@ -260,7 +256,7 @@ void ParetoChart::draw() {
   for (const bool on_front : {false, true})
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const SweepRow& row = rows_[i];
-      if (!row.failure.empty() || row.on_front != on_front) continue;
+      if (!row.ran() || row.on_front != on_front) continue;
       PlotPoint point;
       point.x = across(rate_of(row), row.replayed.step_seconds);
       point.y = row.replayed.peak_bytes / gib;
@@ -268,15 +264,16 @@ void ParetoChart::draw() {
       const auto [at, is_new] = seen.emplace(std::pair(point.x, point.y), scene.points.size());
       if (!is_new && scene.points[at->second].series == point.series) {
         QStringList& facts = scene.points[at->second].facts;
-        if (facts.size() < 12) facts << tr("the same: %1").arg(words(row.label));
+        if (facts.size() < 12) facts << tr("the same: %1").arg(words(row.candidate.name));
         continue;
       }
       point.id = static_cast<qint64>(i);
-      point.name = words(row.label);
+      point.name = words(row.candidate.name);
       if (has_rates) point.facts << tr("%1 tokens a second").arg(with_thousands(point.x));
       point.facts << tr("step %1 ms").arg(number(row.replayed.step_seconds * 1e3))
-                  << tr("%1 GiB reserved").arg(point.y, 0, 'f', 2) << tr("binds: %1").arg(binding_words(row.binding))
-                  << tr("fits: %1").arg(words(std::string(yes_or_no(row.verdict))));
+                  << tr("%1 GiB reserved").arg(point.y, 0, 'f', 2)
+                  << tr("binds: %1").arg(binding_words(row.result.binding))
+                  << tr("fits: %1").arg(words(std::string(yes_or_no(row.result.verdict()))));
       if (on_front) point.facts << tr("on the front: no other is better in all that is asked for");
       if (on_front) front.emplace_back(point.x, point.y);
       scene.points.push_back(std::move(point));
@@ -288,7 +285,8 @@ void ParetoChart::draw() {
   for (const PlotPoint& point : scene.points) highest = std::max(highest, point.y);
   std::set<double> capacities;
   for (const SweepRow& row : rows_)
-    if (row.failure.empty() && row.capacity_bytes > 0) capacities.insert(row.capacity_bytes / gib);
+    if (row.ran() && row.result.memory.capacity > Bytes(0))
+      capacities.insert(static_cast<double>(row.result.memory.capacity.count()) / gib);
   for (const double capacity : capacities)
     if (capacity <= most_empty * highest && scene.levels.size() < most_levels)
       scene.levels.push_back({capacity, Token::bad, tr("capacity, %1 GiB").arg(capacity, 0, 'f', 2)});
@@ -318,17 +316,17 @@ TableRows ParetoChart::table() const {
     const SweepRow& row = rows_[i];
     const double ms = row.replayed.step_seconds * 1e3, peak = row.replayed.peak_bytes / gib;
     rows.ids.push_back(static_cast<qint64>(i));
-    if (!row.failure.empty()) {
-      rows.rows.push_back({{words(row.label), {}}, {}, {}, {}, {}, {}, {words(row.failure), {}}});
+    if (!row.ran()) {
+      rows.rows.push_back({{words(row.candidate.name), {}}, {}, {}, {}, {}, {}, {words(row.error), {}}});
       continue;
     }
-    rows.rows.push_back({{words(row.label), {}},
+    rows.rows.push_back({{words(row.candidate.name), {}},
                          {row.on_front ? tr("yes") : QString(), {}},
-                         {words(std::string(yes_or_no(row.verdict))), {}},
+                         {words(std::string(yes_or_no(row.result.verdict()))), {}},
                          rate_of(row) > 0 ? number_cell(with_thousands(rate_of(row)), rate_of(row)) : TableCell{},
                          number_cell(QString::number(ms, 'f', 1), ms),
                          number_cell(QString::number(peak, 'f', 2), peak),
-                         {binding_words(row.binding), {}}});
+                         {binding_words(row.result.binding), {}}});
   }
   return rows;
 }

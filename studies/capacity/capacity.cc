@@ -24,15 +24,15 @@ constexpr int most_planned = 1;  // ways found by planning, one from the other's
 
 class Technique {
  public:
-  Technique(const CapacityRequest& request, const CapacityTechnique& technique,
+  Technique(const CapacityRequest& request, const CapacityTechnique& technique, SharedMachines& machines,
             std::function<bool(std::int64_t)> progress)
-      : request_(request), technique_(technique), progress_(std::move(progress)) {}
+      : request_(request), technique_(technique), machines_(machines), progress_(std::move(progress)) {}
 
   // Each value once.
   const CapacityTrial& attempt(std::int64_t value) {
     if (const auto known = trials_.find(value); known != trials_.end()) return known->second;
     if (progress_ && !progress_(value)) throw Cancelled{};
-    return trials_[value] = judge_value(request_, technique_, value, request_.layouts.searched);
+    return trials_[value] = judge_value(request_, technique_, value, machines_, request_.layouts.searched);
   }
 
   // With the whole reserve kept free; where no value holds so, what is tight counts.
@@ -65,16 +65,16 @@ class Technique {
     if (holds) answer.best = held(shown(trials_.at(axis.value(*holds))));
     if (fails) answer.beyond = shown(trials_.at(axis.value(*fails)));
     const bool never_ran = std::all_of(trials_.begin(), trials_.end(), [&](const auto& each) {
-      return each.second.needed == Bytes(0) && (each.second.at_fault || !request_.layouts.searched);
+      return each.second.needed() == Bytes(0) && (each.second.at_fault || !request_.layouts.searched);
     });
     if (!answer.best && never_ran && answer.beyond) answer.refused = answer.beyond->why_not;
     return answer;
   }
 
   // Of memory, where that is what decides.
-  [[nodiscard]] static std::optional<double> missing_memory(const CapacityTrial& trial) {
-    if (trial.needed == Bytes(0) || trial.capacity == Bytes(0)) return std::nullopt;
-    if (!trial.layout.empty()) return std::nullopt;  // the fastest layout, not the one that needs least
+  [[nodiscard]] std::optional<double> missing_memory(const CapacityTrial& trial) const {
+    if (trial.needed() == Bytes(0) || trial.capacity() == Bytes(0)) return std::nullopt;
+    if (request_.layouts.searched) return std::nullopt;  // the fastest layout, not the one that needs least
     const double missing = -static_cast<double>(trial.free().count());
     if (!trial.replayed || (missing > 0) == trial.holds) return std::nullopt;
     return missing;
@@ -88,11 +88,12 @@ class Technique {
 
   [[nodiscard]] CapacityTrial shown(const CapacityTrial& trial) const {
     const bool is_whole = request_.layouts.searched || !trial.replayed;
-    return is_whole ? trial : judge_value(request_, technique_, trial.value, true);
+    return is_whole ? trial : judge_value(request_, technique_, trial.value, machines_, true);
   }
 
   const CapacityRequest& request_;
   const CapacityTechnique& technique_;
+  SharedMachines& machines_;
   std::function<bool(std::int64_t)> progress_;
   std::map<std::int64_t, CapacityTrial> trials_;
 };
@@ -101,14 +102,16 @@ class Technique {
 
 std::string CapacityAnswer::binding() const {
   if (!refused.empty() || !beyond) return "";
-  const bool by_memory = beyond->replayed && beyond->free() < Bytes(0) && beyond->capacity > Bytes(0);
+  const bool is_one = beyond->layouts_replayed == 0 || !beyond->layout.empty();  // else of many layouts
+  const bool by_memory = is_one && beyond->replayed && beyond->free() < Bytes(0) && beyond->capacity() > Bytes(0);
   if (!by_memory) return beyond->why_not;
-  if (beyond->owners.empty()) return "memory";
-  const PeakOwner& largest = beyond->owners.front();
+  const std::vector<PeakOwner> owners = beyond->owners();
+  if (owners.empty()) return "memory";
+  const PeakOwner& largest = owners.front();
   std::string name = largest.name;
   std::replace(name.begin(), name.end(), '_', ' ');
   return fmt::format("{} ({:.0f} % of the peak)", name,
-                     100 * static_cast<double>(largest.bytes.count()) / static_cast<double>(beyond->needed.count()));
+                     100 * static_cast<double>(largest.bytes.count()) / static_cast<double>(beyond->needed().count()));
 }
 
 namespace {
@@ -121,7 +124,7 @@ bool goes_farther(const CapacityRequest& request, const CapacityTrial& a, const 
   if (request.is_priced && is_smallest && usd(a) != usd(b)) return usd(a) < usd(b);
   if (a.value != b.value) return is_smallest ? a.value < b.value : a.value > b.value;
   if (request.is_priced && usd(a) != usd(b)) return usd(a) < usd(b);
-  return a.result.step_time < b.result.step_time;
+  return a.row.result.step_time < b.row.result.step_time;
 }
 
 std::optional<std::size_t> farthest(const CapacityRequest& request, const std::vector<CapacityAnswer>& answers) {
@@ -144,38 +147,40 @@ bool is_of_plans(const std::vector<std::string>& settings) {
 
 // By which a run does what a planned trial did: the technique's settings, and those found for it.
 CapacityTechnique way_of(const CapacityRequest& request, const CapacityTechnique& planned, const CapacityTrial& trial) {
-  CapacityTechnique way{planned.name, planned.settings};
-  const std::size_t before = request.settings.size() + planned.settings.size() + 1;  // and the axis
-  way.settings.insert(way.settings.end(), trial.settings.begin() + static_cast<std::ptrdiff_t>(before),
-                      trial.settings.end());
+  CapacityTechnique way{{planned.name, planned.edits}};
+  const std::vector<std::string>& edits = trial.row.candidate.edits;
+  const std::size_t before = request.settings.size() + planned.edits.size() + 1;  // and the axis
+  way.edits.insert(way.edits.end(), edits.begin() + static_cast<std::ptrdiff_t>(before), edits.end());
   return way;
 }
 
 // The best plan of all under a technique's settings, at one value; then, where it holds, its way along the axis.
 std::optional<CapacityAnswer> way_from(const CapacityRequest& request, const CapacityTechnique& planned,
-                                       std::int64_t value, const std::function<bool(std::int64_t)>& ask) {
+                                       std::int64_t value, SharedMachines& machines,
+                                       const std::function<bool(std::int64_t)>& ask) {
   if (!ask(value)) throw Cancelled{};
-  const CapacityTrial trial = judge_value(request, planned, value);
+  const CapacityTrial trial = judge_value(request, planned, value, machines);
   if (!trial.holds && !trial.only_tight) return std::nullopt;
   CapacityRequest from_there = request;
   from_there.axis.first = value;
-  return Technique(from_there, way_of(request, planned, trial), ask).find();
+  return Technique(from_there, way_of(request, planned, trial), machines, ask).find();
 }
 
 // What wins with few replays may lose to a mix that a run finds with all of its own: at the end they are all tried.
 std::optional<CapacityAnswer> answer_from(const CapacityRequest& request, const CapacityTechnique& planned,
-                                          std::int64_t value, const std::function<bool(std::int64_t)>& ask) {
-  std::optional<CapacityAnswer> quick = way_from(request, planned, value, ask);
+                                          std::int64_t value, SharedMachines& machines,
+                                          const std::function<bool(std::int64_t)>& ask) {
+  std::optional<CapacityAnswer> quick = way_from(request, planned, value, machines, ask);
   if (!quick || !quick->best) return quick;
   CapacityTechnique thorough = planned;
   thorough.is_thorough = true;
-  std::optional<CapacityAnswer> answer = way_from(request, thorough, quick->best->value, ask);
+  std::optional<CapacityAnswer> answer = way_from(request, thorough, quick->best->value, machines, ask);
   return answer && answer->best && goes_farther(request, *answer->best, *quick->best) ? answer : quick;
 }
 
 // One value beyond the farthest answer, else at it for a faster step. Nothing where that does no better.
 std::optional<CapacityAnswer> beyond_the_named(const CapacityRequest& request, const CapacityTechnique& planned,
-                                               const std::optional<CapacityAnswer>& farthest,
+                                               const std::optional<CapacityAnswer>& farthest, SharedMachines& machines,
                                                const std::function<bool(std::int64_t)>& ask) {
   const CapacityAxis& axis = request.axis;
   std::vector<std::int64_t> values;
@@ -186,20 +191,21 @@ std::optional<CapacityAnswer> beyond_the_named(const CapacityRequest& request, c
   else
     values = {farthest->best->value};
   for (const std::int64_t value : values) {
-    std::optional<CapacityAnswer> answer = answer_from(request, planned, value, ask);
+    std::optional<CapacityAnswer> answer = answer_from(request, planned, value, machines, ask);
     if (answer && answer->best && (!farthest || goes_farther(request, *answer->best, *farthest->best))) return answer;
   }
   return std::nullopt;
 }
 
 // Alone, and on what the farthest answer sets besides; from each that does better once more.
-void add_planned(const CapacityRequest& request, CapacityOutcome& outcome, const CapacityProgress& progress) {
+void add_planned(const CapacityRequest& request, CapacityOutcome& outcome, SharedMachines& machines,
+                 const CapacityProgress& progress) {
   const std::string word(planned_technique);
   outcome.best = farthest(request, outcome.answers);
-  std::vector<CapacityTechnique> all = {{word, {}, true}};
+  std::vector<CapacityTechnique> all = {{{word, {}}, true}};
   if (outcome.best) {
     const CapacityTechnique& now = outcome.answers[*outcome.best].technique;
-    if (!is_of_plans(now.settings)) all.push_back({now.name + "+" + word, now.settings, true});
+    if (!is_of_plans(now.edits)) all.push_back({{now.name + "+" + word, now.edits}, true});
   }
   for (CapacityTechnique& planned : all)
     for (int round = 0; round < most_planned; ++round) {
@@ -208,7 +214,7 @@ void add_planned(const CapacityRequest& request, CapacityOutcome& outcome, const
       if (round > 0) planned.name = word + " " + std::to_string(round + 1);
       const auto ask = [&](std::int64_t value) { return !progress || progress(planned.name, value); };
       try {
-        auto better = beyond_the_named(request, planned, now, ask);
+        auto better = beyond_the_named(request, planned, now, machines, ask);
         if (!better) break;
         outcome.answers.push_back(std::move(*better));
       } catch (const Cancelled&) {
@@ -227,12 +233,13 @@ bool CapacityOutcome::any() const {
 
 bool CapacityOutcome::is_in_doubt() const {
   return !any() && std::any_of(answers.begin(), answers.end(), [](const CapacityAnswer& each) {
-    return each.beyond && each.beyond->result.is_in_doubt();
+    return each.beyond && each.beyond->row.result.is_in_doubt();
   });
 }
 
 CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProgress& progress) {
   CapacityOutcome outcome;
+  SharedMachines machines;
   outcome.answers.resize(request.techniques.size());
   std::mutex one_at_a_time;
   std::atomic<bool> stopped = false;
@@ -245,19 +252,19 @@ CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProg
       return !stopped;
     };
     try {
-      outcome.answers[i] = Technique(request, technique, ask).find();
+      outcome.answers[i] = Technique(request, technique, machines, ask).find();
     } catch (const Cancelled&) {
       outcome.answers[i].refused = "interrupted";
       stopped = true;
     }
   });
   outcome.interrupted = stopped;
-  if (request.is_open && !outcome.interrupted) add_planned(request, outcome, progress);
+  if (request.is_open && !outcome.interrupted) add_planned(request, outcome, machines, progress);
   outcome.best = farthest(request, outcome.answers);
   if (outcome.best && !outcome.interrupted) {
     CapacityAnswer& best = outcome.answers[*outcome.best];
     try {
-      best.changes = try_changes(request, best);
+      best.changes = try_changes(request, best, machines);
     } catch (const Cancelled&) {
       outcome.interrupted = true;
     }

@@ -27,30 +27,27 @@ namespace spillway::studies {
 // One value tried.
 struct CapacityTrial {
   std::int64_t value = 0;
-  bool holds = false;                  // tight: only where no value keeps the whole reserve
-  bool only_tight = false;             // it would hold, but for the reserve's margin
-  Verdict verdict = Verdict::unknown;  // of what was replayed
-  bool replayed = false;               // false: the state alone is too much, or the value isn't possible
-  bool at_fault = false;               // the value isn't possible: why_not is the scenario's error
-  std::string why_not;                 // not holding: what is missing
-  Result result;                       // of what was replayed; without what goes op by op
-  Bytes needed{};                      // reserved at the peak of the fullest GPU; not replayed: at least
-  Bytes capacity{};                    // 0: without a limit
-  [[nodiscard]] Bytes free() const { return capacity - result.reserve.bytes() - needed; }
-  std::optional<double> life_years;  // of the drive set that wears fastest, expected
-  double rated_years = 0;            // and by its rating as it stands, which constraints are held to
-  std::int64_t parameters = 0;       // of the model; 0: a trace
-  std::int64_t gpus = 0;
-  std::vector<PeakOwner> owners;      // of the fullest GPU at its peak, by class, largest first
-  std::string layout;                 // "t 8, p 4, b 1" of the search; empty: the scenario's own
-  std::vector<std::string> settings;  // that make the scenario this trial, as from --set
+  bool holds = false;       // tight: only where no value keeps the whole reserve
+  bool only_tight = false;  // it would hold, but for the reserve's margin
+  bool replayed = false;    // false: the state alone is too much, or the value isn't possible
+  bool at_fault = false;    // the value isn't possible: why_not is the scenario's error
+  std::string why_not;      // not holding: what is missing
+  Row row;                  // its edits make the scenario this trial; not replayed: its peak is what it takes at least
+  std::int64_t parameters = 0;  // of the model; 0: a trace
+  std::string layout;           // "t 8, p 4, b 1" of the search; empty: the scenario's own
   std::int64_t layouts_replayed = 0;
   double kilowatts = 0;                // of the machines and the drives named, while they train
   std::optional<double> usd;           // of the same, where all have a price
   std::optional<double> usd_per_hour;  // of rented machines
 
+  // Reserved at the peak of the fullest GPU, of how much (0: without a limit), and what is left beside the reserve.
+  [[nodiscard]] Bytes needed() const { return row.result.memory.peak_reserved; }
+  [[nodiscard]] Bytes capacity() const { return row.result.memory.capacity; }
+  [[nodiscard]] Bytes free() const { return capacity() - row.result.reserve.bytes() - needed(); }
+  // Of the fullest GPU at its peak, by class, largest first.
+  [[nodiscard]] std::vector<PeakOwner> owners() const;
   // What is left under memory and every constraint, in words.
-  [[nodiscard]] std::vector<std::string> margins(const CapacityConstraints& asked) const;
+  [[nodiscard]] std::vector<std::string> margins(const Constraints& asked) const;
 };
 
 // One change that was tried on the value behind the edge.

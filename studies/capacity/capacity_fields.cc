@@ -5,7 +5,7 @@ namespace {
 
 constexpr double most_gpus = 0x1p20;
 
-void describe(CapacityConstraints& constraints, FieldVisitor& visitor) {
+void describe(Constraints& constraints, FieldVisitor& visitor) {
   const auto bound = [&](std::string_view key, std::string_view about, double& value) {
     std::optional<double> given;
     if (value != 0) given = value;

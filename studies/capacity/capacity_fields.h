@@ -24,7 +24,7 @@ struct CapacitySection {
   bool has_layouts = false;
   std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;
   std::vector<std::string> machines, drives;
-  CapacityConstraints constraints;
+  Constraints constraints;
 };
 
 void describe(CapacitySection& section, FieldVisitor& visitor);

@@ -143,10 +143,10 @@ class Reader {
 
   void add(const CapacitySection::Technique& entry, const std::string& place) {
     if (!entry.set) return add_named(entry.name, place);
-    CapacityTechnique technique{entry.name, {}};
-    flatten(Json::parse(*entry.set), "", place + "/set", technique.settings);
+    CapacityTechnique technique{{entry.name, {}}};
+    flatten(Json::parse(*entry.set), "", place + "/set", technique.edits);
     std::vector<std::string> settings = request_.settings;
-    settings.insert(settings.end(), technique.settings.begin(), technique.settings.end());
+    settings.insert(settings.end(), technique.edits.begin(), technique.edits.end());
     try {
       static_cast<void>(load_scenario(path_, settings));
     } catch (const InputError& error) {
@@ -174,26 +174,26 @@ class Reader {
   void add_flag(const std::string& flag) {
     const auto colon = flag.find(':');
     if (colon == std::string::npos) return add_named(flag, "--technique");
-    CapacityTechnique technique{flag.substr(0, colon), {}};
+    CapacityTechnique technique{{flag.substr(0, colon), {}}};
     for (std::size_t at = colon + 1; at <= flag.size();) {
       const std::size_t end = std::min(flag.find(',', at), flag.size());
-      technique.settings.push_back(flag.substr(at, end - at));
+      technique.edits.push_back(flag.substr(at, end - at));
       at = end + 1;
     }
     const auto sets_nothing = [](const std::string& setting) { return setting.find('=') == std::string::npos; };
-    if (std::any_of(technique.settings.begin(), technique.settings.end(), sets_nothing))
+    if (std::any_of(technique.edits.begin(), technique.edits.end(), sets_nothing))
       throw InputError("", "--technique", "'" + flag + "' has no key=value behind its name",
                        "write NAME:key=value,key=value, or a bundled name alone: --list names them");
     request_.techniques.push_back(std::move(technique));
   }
 
   void add_named(const std::string& name, const std::string& place) {
-    CapacityTechnique technique{name, {}};
+    CapacityTechnique technique{{name, {}}};
     std::vector<const TechniqueWay*> bundled;  // one's own may go over them
     for (std::size_t at = 0; at <= name.size();) {
       const std::size_t end = std::min(name.find('+', at), name.size());
       const std::vector<std::string> settings = settings_of(name.substr(at, end - at), place, bundled);
-      technique.settings.insert(technique.settings.end(), settings.begin(), settings.end());
+      technique.edits.insert(technique.edits.end(), settings.begin(), settings.end());
       at = end + 1;
     }
     check_together(bundled, place.starts_with("/") ? path_ : "", place);
@@ -204,7 +204,7 @@ class Reader {
                                                      std::vector<const TechniqueWay*>& bundled) const {
     std::vector<std::string> names;
     for (const CapacityTechnique& each : own_) {
-      if (each.name == name) return each.settings;
+      if (each.name == name) return each.edits;
       names.push_back(each.name);
     }
     if (const TechniqueWay* way = find_way(name)) {
@@ -243,12 +243,11 @@ class Reader {
   }
 
   void read_constraints() {
-    CapacityConstraints& made = request_.constraints = section_.constraints;
-    const CapacityConstraints& flags = flags_.constraints;
-    for (double CapacityConstraints::*each :
-         {&CapacityConstraints::most_step_seconds, &CapacityConstraints::least_tokens_per_second,
-          &CapacityConstraints::least_mfu, &CapacityConstraints::least_life_years, &CapacityConstraints::most_usd,
-          &CapacityConstraints::most_kilowatts})
+    Constraints& made = request_.constraints = section_.constraints;
+    const Constraints& flags = flags_.constraints;
+    for (double Constraints::*each :
+         {&Constraints::most_step_seconds, &Constraints::least_tokens_per_second, &Constraints::least_mfu,
+          &Constraints::least_life_years, &Constraints::most_usd, &Constraints::most_kilowatts})
       if (flags.*each != 0) made.*each = flags.*each;
   }
 
@@ -330,7 +329,7 @@ class Reader {
       for (const CapacityTechnique& technique : request_.techniques) {
         all.push_back(technique);
         all.back().name += between + given;
-        all.back().settings.push_back(setting + name);
+        all.back().edits.push_back(setting + name);
       }
     }
     request_.techniques = std::move(all);
@@ -347,10 +346,6 @@ class Reader {
 }  // namespace
 
 std::string_view to_string(CapacityGoal goal) { return capacity_goal_words()[goal].name; }
-
-CapacityTechnique named_technique(const std::string& name, const std::string& file, const std::string& place) {
-  return {name, settings_named(name, file, place)};
-}
 
 CapacityRequest read_capacity_request(const std::string& path, std::span<const std::string> settings,
                                       const CapacityFlags& flags) {

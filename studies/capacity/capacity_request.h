@@ -24,11 +24,8 @@
 #include <vector>
 
 #include "hwprofiles/price_list.h"
-#include "scenario/scenario.h"
-
-namespace spillway::scenario {
-class ReplayStore;
-}  // namespace spillway::scenario
+#include "studies/candidates/evaluate.h"
+#include "studies/candidates/objective.h"
 
 namespace spillway::studies {
 
@@ -62,22 +59,12 @@ struct CapacityAxis {
   }
 };
 
-struct CapacityTechnique {
-  std::string name;
-  std::vector<std::string> settings;  // as from --set
-  bool is_planned = false;            // under these the best plan of all (studies/offload/best_offload.h)
-  bool is_thorough = false;           // with the replays of a plan on its own, not the few of a look along the axis
+struct CapacityTechnique : Candidate {
+  bool is_planned = false;   // under its edits the best plan of all (studies/offload/best_offload.h)
+  bool is_thorough = false;  // with the replays of a plan on its own, not the few of a look along the axis
 };
 
 inline constexpr std::string_view planned_technique = "planned";
-
-// On top of memory: that the step doesn't run out of it is always asked. 0: not asked.
-// Budget: purchase of the machines, and of drives that the technique names; network and running costs aside. Power: of
-// these, while they train, without the facility's own.
-struct CapacityConstraints {
-  double most_step_seconds = 0, least_tokens_per_second = 0, least_mfu = 0, least_life_years = 0;
-  double most_usd = 0, most_kilowatts = 0;
-};
 
 // Layouts to be searched at every value of the axis.
 struct CapacityLayouts {
@@ -95,7 +82,7 @@ struct CapacityRequest {
   CapacityAxis axis;
   std::vector<CapacityTechnique> techniques;  // not empty
   bool is_open = false;                       // the best plan of all is tried beyond them
-  CapacityConstraints constraints;
+  Constraints constraints;
   CapacityLayouts layouts;
   std::int64_t gpus = 1;   // of the scenario: layouts are searched on so many
   bool is_priced = false;  // answers are told with what they cost: machines, drives or a budget are given
@@ -112,7 +99,7 @@ struct CapacityFlags {
   bool layouts = false;
   bool planned = false;  // the best plan of all beyond the named techniques: minutes for a large step
   std::string prices;
-  CapacityConstraints constraints;
+  Constraints constraints;
 };
 
 // Defaults: axis layers, or memory.capacity_bytes smallest for a scenario of a trace; layers in steps of the pipeline's
@@ -121,9 +108,6 @@ struct CapacityFlags {
 // flag) for what is unknown, contradicts itself or can't vary.
 CapacityRequest read_capacity_request(const std::string& path, std::span<const std::string> settings,
                                       const CapacityFlags& flags = {});
-
-// Of "full+zero1": ways of planners/technique/technique_table.h. Throws InputError (file, place) for an unknown name.
-CapacityTechnique named_technique(const std::string& name, const std::string& file, const std::string& place);
 
 // The scenario's key for an axis: short names first. Throws InputError for one that is no key, or holds no number.
 std::string capacity_key(std::string_view axis);

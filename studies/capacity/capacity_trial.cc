@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -14,10 +13,7 @@
 #include "models/spec/model_spec.h"
 #include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
-#include "scenario/brief_run.h"
 #include "scenario/machine_power.h"
-#include "scenario/replay_store.h"
-#include "scenario/reserve.h"
 #include "scenario/scenario_run.h"
 #include "sim/replay/verdict_words.h"
 #include "studies/capacity/capacity_trial.h"
@@ -38,95 +34,60 @@ bool keeps_state(const Scenario& scenario) {
 
 class Judge {
  public:
-  Judge(const CapacityRequest& request, const CapacityTechnique& technique, bool is_shown)
+  Judge(const CapacityRequest& request, const CapacityTechnique& technique, SharedMachines& machines, bool is_shown)
       : request_(request),
-        settings_(technique.settings),
-        is_planned_(technique.is_planned),
-        is_thorough_(technique.is_thorough),
+        technique_(technique),
+        machines_(machines),
         detail_(is_shown ? Detail::figures : Detail::times) {}
 
   void judge(CapacityTrial& trial) const {
-    std::vector<std::string> settings = request_.settings;
-    settings.insert(settings.end(), settings_.begin(), settings_.end());
-    if (request_.axis.key != gpus_axis) settings.push_back(request_.axis.key + "=" + std::to_string(trial.value));
-    if (request_.layouts.searched && !find_layout(settings, trial)) return;
-    trial.settings = settings;
-    const Scenario scenario = load_scenario(request_.path, settings);
+    std::vector<std::string>& edits = trial.row.candidate.edits;
+    edits = request_.settings;
+    edits.insert(edits.end(), technique_.edits.begin(), technique_.edits.end());
+    if (request_.axis.key != gpus_axis) edits.push_back(request_.axis.key + "=" + std::to_string(trial.value));
+    if (request_.layouts.searched && !find_layout(trial)) return;
+    const Scenario scenario = load_scenario(request_.path, edits);
     if (!scenario.model.empty()) {
       const ModelSpec model = with_layers(scenario, find_model(scenario.model));
       trial.parameters = parameter_count(model);
-      if (!is_planned_ && state_is_too_much(scenario, model, trial)) return;
+      if (!technique_.is_planned && state_is_too_much(scenario, model, trial.row)) {
+        const MemoryResult& memory = trial.row.result.memory;
+        trial.why_not = "weights and optimizer state alone take " + gib_text(memory.peak_reserved) + " of " +
+                        gib_text(memory.capacity);
+        return;
+      }
     }
-    HardwareProfile hardware;
-    trial.result = replayed(scenario, trial, hardware);
-    Result& result = trial.result;
-    result.path = {};
-    result.op_start = result.op_end = {};
+    if (technique_.is_planned)
+      run_planned(scenario, trial.row);
+    else
+      trial.row = evaluate_one(scenario, trial.row.candidate, machines_, {.detail = detail_, .store = request_.store});
     trial.replayed = true;
-    trial.capacity = result.memory.capacity;
-    trial.needed = result.memory.peak_reserved;
-    if (const double years = shortest_life_years(result); std::isfinite(years)) {
-      trial.life_years = years;
-      trial.rated_years = shortest_rated_years(result);
-    }
-    count_owners(result, trial);
-    add_price(scenario, hardware, result, trial);
-    trial.verdict = result.verdict();
-    trial.why_not = what_fails(result, trial);
+    add_price(scenario, trial);
+    trial.why_not = what_fails(trial);
     trial.holds = trial.why_not.empty();
-    if (!trial.holds || trial.verdict != Verdict::tight) return;
+    if (!trial.holds || trial.row.result.verdict() != Verdict::tight) return;
     trial.holds = false;
     trial.only_tight = true;
-    trial.why_not = gib_text(result.reserve.margin) + " of margin would not be kept free";
+    trial.why_not = gib_text(trial.row.result.reserve.margin) + " of margin would not be kept free";
   }
 
  private:
-  // Sets the machine it ran on, and its GPUs. Kept replays know no drives of the scenario's own, which are priced.
-  Result replayed(const Scenario& scenario, CapacityTrial& trial, HardwareProfile& hardware) const {
-    const auto loaded = [&] {
-      LoadedScenario made = load(scenario);
-      hardware = made.hardware;
-      return made;
-    };
-    if (is_planned_) {
-      LoadedScenario made = loaded();
-      made.options.memory.detail = Detail::figures;
-      trial.gpus = made.scenario.model.empty() ? 1 : made.setup.gpus();
-      return run_planned(made, trial);
-    }
-    if (!scenario.model.empty()) hardware = hardware_of(scenario);
-    if (!scenario.offload.drives.empty()) {
-      LoadedScenario made = loaded();
-      made.options.memory.detail = detail_;
-      trial.gpus = made.scenario.model.empty() ? 1 : made.setup.gpus();
-      return run(made);
-    }
-    KeptReplay replay =
-        may_fold(scenario)
-            ? kept_brief_replay(
-                  request_.store, scenario, detail_,
-                  [&] { return run_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware), detail_); })
-            : kept_replay(request_.store, scenario, detail_, loaded);
-    trial.gpus = replay.gpus;
-    return std::move(replay.result);
-  }
-
-  static bool state_is_too_much(const Scenario& scenario, const ModelSpec& model, CapacityTrial& trial) {
+  static bool state_is_too_much(const Scenario& scenario, const ModelSpec& model, Row& row) {
     if (!keeps_state(scenario)) return false;
     TrainingSetup setup = scenario.training;
     if (setup.pipeline_schedule.ends_with(".json"))
       setup.pipeline_schedule = default_schedule;  // without effect on the bound
     setup = resolve(setup, model);
-    trial.gpus = setup.gpus();
+    row.gpus = setup.gpus();
     const HardwareProfile hardware = hardware_of(scenario);
     const Bytes capacity = scenario.capacity_bytes ? Bytes(*scenario.capacity_bytes)
                                                    : hardware.gpu.memory.value - hardware.gpu.context_memory.value;
     const Bytes state = least_state_bytes(model, setup);
     if (state <= capacity) return false;
-    trial.needed = state;
-    trial.capacity = capacity;
-    trial.owners = {{"model state", state, true}};
-    trial.why_not = "weights and optimizer state alone take " + gib_text(state) + " of " + gib_text(capacity);
+    MemoryResult& memory = row.result.memory;
+    memory.peak_reserved = memory.peak_allocated = state;
+    memory.capacity = capacity;
+    memory.owners = {{"model state", state, true}};
     return true;
   }
 
@@ -138,44 +99,28 @@ class Judge {
     };
   }
 
-  // Under the best plan, with the settings that make it; those of a mix find one anew, with more replays.
-  Result run_planned(const LoadedScenario& loaded, CapacityTrial& trial) const {
+  // Under the best plan, with the edits that make it; those of a mix find one anew, with more replays.
+  void run_planned(const Scenario& scenario, Row& row) const {
+    LoadedScenario loaded = load(scenario);
+    loaded.options.memory.detail = Detail::figures;
     HybridSettings settings;
-    settings.runtime = loaded.scenario.offload;
+    settings.runtime = scenario.offload;
     settings.budget = settings.runtime.budget;
-    if (!is_thorough_) settings.replays = planning_replays;
-    BestOffload best = best_offload(loaded, scenario_with(trial.settings), settings);
+    if (!technique_.is_thorough) settings.replays = planning_replays;
+    std::vector<std::string>& edits = row.candidate.edits;
+    BestOffload best = best_offload(loaded, scenario_with(edits), settings);
     std::vector<std::string> way = settings_of(best.outcome.best);
     if (way.empty()) way = technique_named(hybrid_word).ways.front().settings;
-    trial.settings.insert(trial.settings.end(), best.settings.begin(), best.settings.end());
-    trial.settings.insert(trial.settings.end(), way.begin(), way.end());
-    return std::move(best.outcome.best.result);
+    edits.insert(edits.end(), best.settings.begin(), best.settings.end());
+    edits.insert(edits.end(), way.begin(), way.end());
+    row = row_of(std::move(row.candidate), loaded, std::move(best.outcome.best.result));
   }
 
-  static void count_owners(const Result& result, CapacityTrial& trial) {
-    trial.owners = result.memory.owners;
-    const Bytes waste = result.memory.peak_reserved - result.memory.peak_allocated;
-    if (waste > Bytes(0)) trial.owners.push_back({"reserved, not allocated", waste, true});
-    std::stable_sort(trial.owners.begin(), trial.owners.end(),
-                     [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
-  }
-
-  [[nodiscard]] std::string what_fails(const Result& result, const CapacityTrial& trial) const {
-    const CapacityConstraints& asked = request_.constraints;
+  [[nodiscard]] std::string what_fails(const CapacityTrial& trial) const {
+    const Constraints& asked = request_.constraints;
+    const Result& result = trial.row.result;
     if (!is_yes(result.verdict())) return verdict_sentence(result);
-    const double seconds = to_seconds(trial.result.step_time);
-    if (asked.most_step_seconds > 0 && seconds > asked.most_step_seconds)
-      return fmt::format("a step of {:.4g} s is longer than {:.4g} s", seconds, asked.most_step_seconds);
-    if (trial.result.tokens_per_second < asked.least_tokens_per_second)
-      return fmt::format("{:.4g} tokens/s are fewer than {:.4g}", trial.result.tokens_per_second,
-                         asked.least_tokens_per_second);
-    if (trial.result.mfu < asked.least_mfu)
-      return fmt::format("an MFU of {:.3f} is below {:.3f}", trial.result.mfu, asked.least_mfu);
-    const DriveTraffic* const unrated = unrated_writes(result);
-    if (asked.least_life_years > 0 && unrated != nullptr) return told_unrated(*unrated);
-    if (asked.least_life_years > 0 && trial.life_years && trial.rated_years < asked.least_life_years)
-      return fmt::format("drives last {:.3g} years by their rating as it stands, not {:.3g}", trial.rated_years,
-                         asked.least_life_years);
+    if (std::string why = missed(asked, trial.row); !why.empty()) return why;
     if (asked.most_usd > 0 && !trial.usd) return "the price list lacks a price of what is bought";
     if (asked.most_usd > 0 && *trial.usd > asked.most_usd)
       return fmt::format("{:.4g} USD are more than {:.4g}", *trial.usd, asked.most_usd);
@@ -208,15 +153,15 @@ class Judge {
     const SweepRow* best = nullptr;
     for (const SweepOutcome& outcome : outcomes)
       if (const SweepRow* row = fastest_layout(outcome))
-        if (best == nullptr ||
-            std::pair(row->verdict, row->replayed.step_seconds) < std::pair(best->verdict, best->replayed.step_seconds))
+        if (best == nullptr || std::pair(row->result.verdict(), row->result.step_time) <
+                                   std::pair(best->result.verdict(), best->result.step_time))
           best = row;
     return best;
   }
 
-  // The fastest layout that fits and does what is asked of its time and of the drives, into the settings.
-  bool find_layout(std::vector<std::string>& settings, CapacityTrial& trial) const {
-    const CapacityConstraints& asked = request_.constraints;
+  // The fastest layout that fits and does what is asked of its time and of the drives, into the edits.
+  bool find_layout(CapacityTrial& trial) const {
+    std::vector<std::string>& edits = trial.row.candidate.edits;
     LayoutSpace space;
     space.gpus = request_.axis.key == gpus_axis ? trial.value : request_.gpus;
     space.tensor_parallel = request_.layouts.tensor_parallel;
@@ -224,9 +169,8 @@ class Judge {
     space.micro_batch = request_.layouts.micro_batch;
     if (request_.axis.key == "model.micro_batch") space.micro_batch = {trial.value};
     space.replays = request_.layouts.replays;
-    if (asked.most_step_seconds > 0) space.most_step_seconds = asked.most_step_seconds;
-    if (asked.least_life_years > 0) space.least_life_years = asked.least_life_years;
-    const std::string text = scenario_text(request_.path, settings);
+    space.constraints = request_.constraints;
+    const std::string text = scenario_text(request_.path, edits);
     const TrainingSetup own = parse_scenario(text, request_.path, "").training;
     const auto swept = [&] {
       SweepStore store;
@@ -236,7 +180,7 @@ class Judge {
       return run_sweep(file, {}, store);
     };
     std::vector<SweepOutcome> outcomes = {swept()};
-    trial.gpus = space.gpus;
+    trial.row.gpus = space.gpus;
     // The scenario's own layout is one of them: no answer is worse than it.
     if (outcomes.front().not_replayed > 0 && is_in(space, own) && !has_row(outcomes.front(), own)) {
       const LayoutSpace all = std::exchange(space, alone(space, own));
@@ -244,10 +188,10 @@ class Judge {
       space = all;
     }
     const SweepRow* best = fastest_of(outcomes);
-    const bool tries_smallest = (best == nullptr || best->verdict != Verdict::fits) &&
-                                outcomes.front().not_replayed > 0 && request_.layouts.smallest_replays > 0;
+    const bool tries_smallest = (best == nullptr || !best->result.fits()) && outcomes.front().not_replayed > 0 &&
+                                request_.layouts.smallest_replays > 0;
     if (tries_smallest) {
-      space.objective = SweepObjective::peak_memory;
+      space.objective = Objective::peak_memory;
       space.replays = request_.layouts.smallest_replays;
       for (const SweepOutcome& outcome : outcomes)
         for (const SweepRow& row : outcome.rows)
@@ -257,34 +201,39 @@ class Judge {
     }
     for (const SweepOutcome& outcome : outcomes)
       trial.layouts_replayed += static_cast<std::int64_t>(outcome.rows.size());
-    if (best == nullptr) {
-      trial.why_not = why_no_layout(outcomes, tries_smallest);
-      trial.replayed = trial.layouts_replayed > 0;
-      if (trial.replayed) trial.verdict = Verdict::does_not_fit;
-      for (const SweepOutcome& outcome : outcomes)
-        for (const SweepRow& row : outcome.rows) add_least(row, trial);
+    trial.replayed = best == nullptr && trial.layouts_replayed > 0;
+    if (best == nullptr) trial.why_not = why_no_layout(outcomes, tries_smallest);
+    const SweepRow* const told = best != nullptr ? best : least_of(outcomes);
+    if (told == nullptr) {
+      edits.clear();
       return false;
     }
-    trial.layout = layout_label(*best);
     // The batch of a step, as layout_sweep() fixes it, and the layout.
-    const std::int64_t batch = own.step_sequences();
-    settings.push_back("model.global_batch=" + std::to_string(batch));
-    settings.emplace_back("model.gradient_accumulation=null");
-    for (const std::string& setting : assignments_of(*best)) settings.push_back(setting);
-    return true;
+    edits.push_back("model.global_batch=" + std::to_string(own.step_sequences()));
+    edits.emplace_back("model.gradient_accumulation=null");
+    edits.insert(edits.end(), told->candidate.edits.begin(), told->candidate.edits.end());
+    Candidate made = std::move(trial.row.candidate);
+    trial.row = *told;
+    trial.row.candidate = std::move(made);
+    if (best != nullptr) trial.layout = layout_label(*best);
+    return best != nullptr;
   }
 
-  // What the layout that needs least of memory needs, if none has enough.
-  static void add_least(const SweepRow& row, CapacityTrial& trial) {
-    if (!row.failure.empty() || row.replayed.peak_bytes <= 0) return;
-    const Bytes needed(static_cast<std::int64_t>(row.replayed.peak_bytes));
-    if (trial.needed == Bytes(0) || needed < trial.needed) trial.needed = needed;
-    trial.verdict = std::min(trial.verdict, row.verdict);
+  // The layout that needs least of memory; null: none was replayed.
+  static const SweepRow* least_of(const std::vector<SweepOutcome>& outcomes) {
+    const SweepRow* least = nullptr;
+    const auto needed = [](const SweepRow& row) { return row.result.memory.peak_reserved; };
+    for (const SweepOutcome& outcome : outcomes)
+      for (const SweepRow& row : outcome.rows)
+        if (row.ran() && needed(row) > Bytes(0) && (least == nullptr || needed(row) < needed(*least))) least = &row;
+    return least;
   }
 
-  void add_price(const Scenario& scenario, const HardwareProfile& hardware, const Result& result,
-                 CapacityTrial& trial) const {
-    const std::int64_t machines = (std::max<std::int64_t>(1, trial.gpus) + hardware.gpu_count - 1) / hardware.gpu_count;
+  void add_price(const Scenario& scenario, CapacityTrial& trial) const {
+    const Result& result = trial.row.result;
+    const HardwareProfile& hardware = *trial.row.hardware;
+    const std::int64_t machines =
+        (std::max<std::int64_t>(1, trial.row.gpus) + hardware.gpu_count - 1) / hardware.gpu_count;
     const MachinePower power = machine_power(hardware, request_.prices, 1 - result.bubble.value_or(0));
     double watts = power.training_watts;
     const MachinePrice price = request_.prices.machine(hardware);
@@ -293,7 +242,7 @@ class Judge {
     if (price.usd_per_hour) trial.usd_per_hour = price.usd_per_hour->value * static_cast<double>(machines);
     const OffloadSettings& offload = scenario.offload;
     if (!offload.drives.empty() && !result.drives.empty()) {
-      const NvmeProfile& drive = hardware.drives.front().drive;
+      const NvmeProfile drive = ProfileLibrary::shared().load_nvme(offload.drives);
       const auto count = static_cast<double>(offload.drives_per_machine);
       if (drive.active_watts) watts += count * drive.active_watts->value;
       const auto each = request_.prices.drive_usd(drive);
@@ -304,21 +253,16 @@ class Judge {
   }
 
   const CapacityRequest& request_;
-  const std::vector<std::string>& settings_;
-  bool is_planned_, is_thorough_;
+  const CapacityTechnique& technique_;
+  SharedMachines& machines_;
   Detail detail_;
 };
 
-struct Change {
-  std::string name;
-  std::vector<std::string> settings;
-};
-
-std::vector<Change> changes_of(const CapacityRequest& request, const CapacityAnswer& answer) {
-  std::vector<Change> changes;
+std::vector<Candidate> changes_of(const CapacityRequest& request, const CapacityAnswer& answer) {
+  std::vector<Candidate> changes;
   const Scenario scenario = [&] {
     std::vector<std::string> settings = request.settings;
-    settings.insert(settings.end(), answer.technique.settings.begin(), answer.technique.settings.end());
+    settings.insert(settings.end(), answer.technique.edits.begin(), answer.technique.edits.end());
     return load_scenario(request.path, settings);
   }();
   if (scenario.model.empty()) return changes;
@@ -340,9 +284,9 @@ std::vector<Change> changes_of(const CapacityRequest& request, const CapacityAns
       add(way.offered != Offered::with_drives || has_drives, way.about, way.settings);
   }
   add(scenario.allocator == torch_policy, "expandable segments", {setting(allocator_key, expandable_policy)});
-  if (request.axis.key != "memory.capacity_bytes" && answer.best->capacity > Bytes(0))
+  if (request.axis.key != "memory.capacity_bytes" && answer.best->capacity() > Bytes(0))
     add(true, "GPUs with twice the memory",
-        {"memory.capacity_bytes=" + std::to_string(2 * answer.best->capacity.count())});
+        {"memory.capacity_bytes=" + std::to_string(2 * answer.best->capacity().count())});
   add(true, "kernels a fifth faster", {"what_if.gpu=1.2"});
   return changes;
 }
@@ -360,11 +304,12 @@ std::string above(const std::string& what, double value, double limit, const cha
 }  // namespace
 
 CapacityTrial judge_value(const CapacityRequest& request, const CapacityTechnique& technique, std::int64_t value,
-                          bool is_shown) {
+                          SharedMachines& machines, bool is_shown) {
   CapacityTrial trial;
   trial.value = value;
+  trial.row.gpus = 0;
   try {
-    Judge(request, technique, is_shown).judge(trial);
+    Judge(request, technique, machines, is_shown).judge(trial);
   } catch (const InputError& error) {
     trial.why_not = error.cause();
     trial.at_fault = true;
@@ -372,40 +317,53 @@ CapacityTrial judge_value(const CapacityRequest& request, const CapacityTechniqu
   return trial;
 }
 
-std::vector<FurtherChange> try_changes(const CapacityRequest& request, const CapacityAnswer& answer) {
+std::vector<FurtherChange> try_changes(const CapacityRequest& request, const CapacityAnswer& answer,
+                                       SharedMachines& machines) {
   if (!answer.best || !answer.beyond) return {};
-  const std::vector<Change> changes = changes_of(request, answer);
+  const std::vector<Candidate> changes = changes_of(request, answer);
   CapacityRequest quick = request;
   quick.layouts.smallest_replays = 0;
   std::vector<FurtherChange> tried(changes.size());
   in_parallel(changes.size(), [&](std::size_t i) {
     CapacityTechnique changed = answer.technique;
-    changed.settings.insert(changed.settings.end(), changes[i].settings.begin(), changes[i].settings.end());
-    const CapacityTrial trial = judge_value(quick, changed, answer.beyond->value);
+    changed.edits.insert(changed.edits.end(), changes[i].edits.begin(), changes[i].edits.end());
+    const CapacityTrial trial = judge_value(quick, changed, answer.beyond->value, machines);
     tried[i] = {changes[i].name, trial.holds, trial.why_not};
     if (trial.holds)
-      tried[i].note = fmt::format("step {:.4g} s{}", to_seconds(trial.result.step_time),
+      tried[i].note = fmt::format("step {:.4g} s{}", to_seconds(trial.row.result.step_time),
                                   trial.layout.empty() ? "" : ", " + trial.layout);
   });
   return tried;
 }
 
-std::vector<std::string> CapacityTrial::margins(const CapacityConstraints& asked) const {
+std::vector<PeakOwner> CapacityTrial::owners() const {
+  const MemoryResult& memory = row.result.memory;
+  std::vector<PeakOwner> owners = memory.owners;
+  const Bytes waste = memory.peak_reserved - memory.peak_allocated;
+  if (waste > Bytes(0)) owners.push_back({"reserved, not allocated", waste, true});
+  std::stable_sort(owners.begin(), owners.end(),
+                   [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
+  return owners;
+}
+
+std::vector<std::string> CapacityTrial::margins(const Constraints& asked) const {
+  const Result& result = row.result;
   std::vector<std::string> words;
   if (only_tight)
-    words.push_back(
-        fmt::format("{}: {} of memory free, nothing of a margin", to_string(verdict), gib_text(capacity - needed)));
-  else if (capacity > Bytes(0))
+    words.push_back(fmt::format("{}: {} of memory free, nothing of a margin", to_string(result.verdict()),
+                                gib_text(capacity() - needed())));
+  else if (capacity() > Bytes(0))
     words.push_back(fmt::format("{} of memory free ({:.3g} %) beside {} kept free", gib_text(free()),
-                                100 * static_cast<double>(free().count()) / static_cast<double>(capacity.count()),
+                                100 * static_cast<double>(free().count()) / static_cast<double>(capacity().count()),
                                 gib_text(result.reserve.bytes())));
   if (asked.most_step_seconds > 0)
     words.push_back(below("a step of", to_seconds(result.step_time), asked.most_step_seconds, "s"));
   if (asked.least_tokens_per_second > 0)
     words.push_back(above("", result.tokens_per_second, asked.least_tokens_per_second, "tokens/s").substr(1));
   if (asked.least_mfu > 0) words.push_back(above("an MFU of", result.mfu, asked.least_mfu, "of peak"));
-  if (asked.least_life_years > 0 && life_years)
-    words.push_back(above("drives last, by their rating as it stands,", rated_years, asked.least_life_years, "years"));
+  if (asked.least_life_years > 0 && row.life_years())
+    words.push_back(above("drives last, by their rating as it stands,", shortest_rated_years(result),
+                          asked.least_life_years, "years"));
   if (asked.most_usd > 0 && usd) words.push_back(below("costs", *usd, asked.most_usd, "USD"));
   if (asked.most_kilowatts > 0) words.push_back(below("draws", kilowatts, asked.most_kilowatts, "kW"));
   return words;

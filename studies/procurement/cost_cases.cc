@@ -87,8 +87,8 @@ void CostCases::add_prices(const std::vector<PricedOption>& options, FormulaWork
 FormulaCase CostCases::run(const std::string& name, const RunReplay& run, std::size_t r) const {
   FormulaCase made{name + (in_.runs.size() > 1 ? ": " + in_.runs[r].name : ""), {}, {}};
   made.given = {{"tokens", number(in_.runs[r].tokens)},
-                {"tokens_per_step", number(run.tokens_per_step)},
-                {"step_seconds", number(run.step_seconds)},
+                {"tokens_per_step", number(static_cast<double>(run.tokens_per_step))},
+                {"step_seconds", number(run.step_seconds())},
                 {"written_gb", number(run.written_bytes / 1e9)}};
   return made;
 }

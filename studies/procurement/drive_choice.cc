@@ -59,9 +59,9 @@ const DriveAnswer& DriveChoice::hardest() const {
   });
 }
 
-double largest_peak(const std::vector<RunReplay>& runs) {
-  double most = 0;
-  for (const RunReplay& run : runs) most = std::max(most, run.peak_bytes);
+Bytes largest_peak(const std::vector<RunReplay>& runs) {
+  Bytes most{};
+  for (const RunReplay& run : runs) most = std::max(most, run.result.memory.peak_reserved);
   return most;
 }
 
@@ -91,7 +91,7 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
     made.ran = run_traced(step);
     made.loaded = std::move(step);
   };
-  const Scenario scenario = parse_scenario(plan.base, plan.path, plan.folder, plan.settings);
+  const Scenario scenario = scenario_of(plan.base, plan.candidate.edits);
   if (briefly && may_fold(scenario)) {
     use_briefly(scenario, find_model(scenario.model), ScenarioMachine(hardware_of(scenario)), run_on_drives);
   } else {
@@ -101,19 +101,7 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
   const LoadedScenario& loaded = made.loaded;
   const Result& result = made.ran.result;
   RunReplay& run = made.run;
-  run.step_seconds = to_seconds(result.step_time);
-  run.step_time_range = result.step_time_range;
-  run.tokens_per_step = static_cast<double>(loaded.options.tokens_per_step);
-  run.mfu = result.mfu;
-  run.busy = 1 - result.bubble.value_or(0);
-  run.peak_bytes = static_cast<double>(result.memory.peak_reserved.count());
-  run.allocated_bytes = static_cast<double>(result.memory.peak_allocated.count());
-  run.capacity_bytes = static_cast<double>(result.memory.capacity.count());
-  run.binding = result.binding;
-  run.fingerprint = result.fingerprint;
-  run.provenance = result.provenance;
-  run.verdict = result.verdict();
-  run.warnings = result.warnings;
+  static_cast<Row&>(run) = row_of(plan.candidate, loaded, result);
   if (result.offload) run.saves_nothing = saves_nothing(*result.offload, result.memory);
   const bool writes = std::any_of(result.drives.begin(), result.drives.end(),
                                   [](const DriveTraffic& traffic) { return traffic.written > Bytes(0); });

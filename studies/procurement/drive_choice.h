@@ -17,21 +17,15 @@
 namespace spillway::studies {
 
 // A run of an option, replayed.
-struct RunReplay {
-  double step_seconds = 0, tokens_per_step = 0, mfu = 0, busy = 0;  // busy: mean share of the step a GPU computes
-  FigureRange step_time_range;
-  double peak_bytes = 0, allocated_bytes = 0, capacity_bytes = 0;
+struct RunReplay : Row {
   double written_bytes = 0, read_bytes = 0;  // drives, per step and GPU, of the one that writes most
-  Verdict verdict = Verdict::unknown;
-  Binding binding = Binding::idle;
-  std::uint64_t fingerprint = 0;
-  std::vector<InputProvenance> provenance;
-  std::vector<std::string> warnings;
   std::string saves_nothing;  // what its technique moves for no gain in memory, in words; empty: it gains some
+  [[nodiscard]] double step_seconds() const { return to_seconds(result.step_time); }
+  [[nodiscard]] double busy() const { return 1 - result.bubble.value_or(0); }  // mean share of it a GPU computes
 };
 
 // Of all runs; 0 without any.
-double largest_peak(const std::vector<RunReplay>& runs);
+Bytes largest_peak(const std::vector<RunReplay>& runs);
 
 // Of the plan's scenario on a machine with `count` of `drive` for each GPU, a set for each; drive null: as the machine
 // is, its drives endless. briefly: for its figures alone (scenario/brief_run.h), `loaded` may lack micro-batches and

@@ -35,7 +35,7 @@ class OptionSearch {
     const std::size_t all = in_.machines.size() * in_.gpus.size() * in_.techniques.size();
     for (const std::string& machine : in_.machines)
       for (const std::int64_t gpus : in_.gpus)
-        for (const CapacityTechnique& technique : in_.techniques) {
+        for (const Candidate& technique : in_.techniques) {
           tell(machine + ", " + std::to_string(gpus) + " GPUs, " + technique.name, options.size(), all);
           std::optional<InputError> error;
           options.push_back(search(machine, gpus, technique, error));
@@ -54,7 +54,7 @@ class OptionSearch {
     if (progress_ && !progress_(what, done, all)) throw Cancelled();
   }
 
-  FleetOption search(const std::string& machine, std::int64_t gpus, const CapacityTechnique& technique,
+  FleetOption search(const std::string& machine, std::int64_t gpus, const Candidate& technique,
                      std::optional<InputError>& wrong) const {
     FleetOption option{machine, gpus, technique.name, {}, ""};
     for (const ProgrammeRun& run : in_.runs) {
@@ -80,8 +80,10 @@ class OptionSearch {
         option.plans.clear();
         return option;
       }
-      option.plans.push_back({file.base, in_.path, in_.folder, assignments_of(*best), layout_label(*best),
-                              outcome.screened, static_cast<std::int64_t>(outcome.rows.size())});
+      option.plans.push_back({{file.base, in_.path, in_.folder},
+                              {layout_label(*best), best->candidate.edits},
+                              outcome.screened,
+                              static_cast<std::int64_t>(outcome.rows.size())});
     }
     return option;
   }
@@ -100,9 +102,13 @@ class OptionSearch {
   }
 
   [[nodiscard]] LayoutSpace space_of(const ProgrammeRun& run, const std::string& machine, std::int64_t gpus,
-                                     const CapacityTechnique& technique) const {
-    LayoutSpace space{
-        gpus, in_.tensor_parallel, in_.pipeline_parallel, in_.micro_batch, technique.settings, in_.replays, {}, {}};
+                                     const Candidate& technique) const {
+    LayoutSpace space{.gpus = gpus,
+                      .tensor_parallel = in_.tensor_parallel,
+                      .pipeline_parallel = in_.pipeline_parallel,
+                      .micro_batch = in_.micro_batch,
+                      .settings = technique.edits,
+                      .replays = in_.replays};
     space.settings.push_back("hardware.profile=" + machine);
     if (in_.drives.empty() || !may_use_drives(run, space.settings)) return space;
     const HardwareProfile hardware = ProfileLibrary::shared().load_system(machine);
@@ -123,7 +129,7 @@ class OptionSearch {
   // and drives is better in both (the batch is the same in all: read_procurement_request).
   std::vector<FleetOption> of_sweep() const {
     std::vector<SweepFile> parts = {parse_sweep(in_.sweep, in_.path, in_.folder)};
-    parts.front().objectives = {SweepObjective::gpu_time_per_token, SweepObjective::step_time};
+    parts.front().objectives = {Objective::gpu_time_per_token, Objective::step_time};
     for (std::size_t a = 0; a < parts.front().axes.size(); ++a) {
       if (!is_bought(parts.front().axes[a])) continue;
       std::vector<SweepFile> split;
@@ -172,14 +178,13 @@ class OptionSearch {
     if (!outcome.is_whole) throw Cancelled();
     for (const SweepRow& row : outcome.rows) {
       if (!row.does) continue;
-      const std::vector<std::string> settings = assignments_of(row);
-      const Scenario scenario = parse_scenario(file.base, file.path, file.folder, settings);
+      const BaseScenario base{file.base, file.path, file.folder};
+      const Scenario scenario = scenario_of(base, row.candidate.edits);
       FleetOption option{
           scenario.hardware, static_cast<std::int64_t>(row.replayed.gpus), technique_of(scenario), {}, ""};
-      option.plans.push_back({file.base, file.path, file.folder, settings, row.label, outcome.screened,
-                              static_cast<std::int64_t>(outcome.rows.size())});
+      option.plans.push_back({base, row.candidate, outcome.screened, static_cast<std::int64_t>(outcome.rows.size())});
       const std::tuple key(option.machine, option.gpus, option.technique);
-      const double gpu_seconds = row.replayed.value(SweepObjective::gpu_time_per_token);
+      const double gpu_seconds = row.replayed.value(Objective::gpu_time_per_token);
       const auto found = best.find(key);
       if (found == best.end() || gpu_seconds < found->second.first) best[key] = {gpu_seconds, std::move(option)};
     }

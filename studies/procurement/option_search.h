@@ -16,9 +16,8 @@
 namespace spillway::studies {
 
 struct RunPlan {
-  std::string base, path, folder;           // parse_scenario(base, path, folder, settings)
-  std::vector<std::string> settings;        // "key=value"
-  std::string label;                        // "t 8, p 4, b 1"
+  BaseScenario base;
+  Candidate candidate;                      // "t 8, p 4, b 1"
   std::int64_t screened = 0, replayed = 0;  // layouts looked at on the way
 };
 

@@ -15,7 +15,7 @@ std::string PricedOption::name() const {
 }
 
 std::vector<std::string> PricedOption::settings_of(std::size_t r) const {
-  std::vector<std::string> settings = fleet.plans[r].settings;
+  std::vector<std::string> settings = fleet.plans[r].candidate.edits;
   if (writes_nothing) return settings;  // as searched
   const auto names_drives = [](const std::string& setting) {
     return setting.starts_with("offload.drives=") || setting.starts_with("offload.drives_per_machine=");
@@ -36,11 +36,11 @@ FigureRange PricedOption::busy_range() const {
   FigureRange whole{.known = true, .low = 0, .high = 0, .basis = "of its runs, by their time"};
   double seconds = 0;
   for (const RunReplay& run : runs) {
-    const FigureRange& range = run.step_time_range;
+    const FigureRange& range = run.result.step_time_range;
     whole.known &= range.known;
-    whole.low += run.step_seconds * (range.known ? range.low : 1 - step_time_error);
-    whole.high += run.step_seconds * (range.known ? range.high : 1 + step_time_error);
-    seconds += run.step_seconds;
+    whole.low += run.step_seconds() * (range.known ? range.low : 1 - step_time_error);
+    whole.high += run.step_seconds() * (range.known ? range.high : 1 + step_time_error);
+    seconds += run.step_seconds();
   }
   if (seconds <= 0)
     return {.known = false, .low = 1 - step_time_error, .high = 1 + step_time_error, .basis = "assumed"};

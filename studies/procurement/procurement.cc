@@ -110,8 +110,8 @@ class Procurement {
   void set_power(PricedOption& option) const {
     double busy = 0, seconds = 0;
     for (const RunReplay& run : option.runs) {
-      busy += run.busy * run.step_seconds;
-      seconds += run.step_seconds;
+      busy += run.busy() * run.step_seconds();
+      seconds += run.step_seconds();
     }
     const MachinePower power = machine_power(option.hardware, in_.prices, seconds > 0 ? busy / seconds : 1);
     option.machine_watts = power.training_watts;
@@ -197,7 +197,7 @@ class Procurement {
   }
 
   static bool all_fit(const std::vector<RunReplay>& runs) {
-    return std::all_of(runs.begin(), runs.end(), [](const RunReplay& run) { return is_yes(run.verdict); });
+    return std::all_of(runs.begin(), runs.end(), [](const RunReplay& run) { return is_yes(run.result.verdict()); });
   }
 
   // The number of each model with the least cost when all is written that the step wants to write.
@@ -440,7 +440,7 @@ class Procurement {
   void add_without(const PricedOption& option) {
     try {
       for (RunPlan plan : option.fleet.plans) {
-        plan.settings.push_back(setting(offload_key, no_offload));
+        plan.candidate.edits.push_back(setting(offload_key, no_offload));
         answer_.without_drives.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices), true).run);
       }
     } catch (const InputError&) {
@@ -451,7 +451,7 @@ class Procurement {
   void collect_warnings() {
     for (const PricedOption& option : answer_.options)
       for (const RunReplay& run : option.runs)
-        for (const std::string& warning : run.warnings)
+        for (const std::string& warning : run.result.warnings)
           if (std::find(answer_.warnings.begin(), answer_.warnings.end(), warning) == answer_.warnings.end())
             answer_.warnings.push_back(warning);
   }
@@ -461,7 +461,7 @@ class Procurement {
     const PricedOption& option = answer_.options[*answer_.with_drives];
     const std::vector<ReplayedPlan>& plans = replays_[*answer_.with_drives];
     const auto most = std::max_element(plans.begin(), plans.end(), [](const ReplayedPlan& a, const ReplayedPlan& b) {
-      return a.run.written_bytes * b.run.step_seconds < b.run.written_bytes * a.run.step_seconds;
+      return a.run.written_bytes * b.run.step_seconds() < b.run.written_bytes * a.run.step_seconds();
     });
     SsdQuestion question;
     question.drives = {option.drive->drive};

@@ -193,6 +193,10 @@ class Reader {
     made_.prices.takes_any_condition = flags_.used_prices || section_.used_prices;
   }
 
+  [[nodiscard]] Candidate technique(const std::string& name, const std::string& key) const {
+    return {name, settings_named(name, path_, "/procurement/" + key)};
+  }
+
   void read_options() {
     if (base_.model.empty())
       throw InputError(path_, "/model", "a captured trace fixes its machine and its layout",
@@ -221,7 +225,7 @@ class Reader {
       names.emplace_back(ssdtrain_word);
     }
     for (std::size_t i = 0; i < names.size(); ++i)
-      made_.techniques.push_back(named_technique(names[i], path_, "/procurement/techniques/" + std::to_string(i)));
+      made_.techniques.push_back(technique(names[i], "techniques/" + std::to_string(i)));
     const auto sizes = [](const std::vector<std::int64_t>& given, std::int64_t most) {
       return given.empty() ? powers_of_two(most) : given;
     };
@@ -229,11 +233,10 @@ class Reader {
     made_.pipeline_parallel = sizes(section_.pipeline_parallel, 16);
     made_.micro_batch = sizes(section_.micro_batch, 8);
     if (!section_.today) return;
-    const std::string& technique = section_.today->technique;
+    const std::string& named = section_.today->technique;
     static_cast<void>(ProfileLibrary::shared().load_system(section_.today->machine));  // is there
     made_.today = {section_.today->machine, section_.today->gpus,
-                   named_technique(technique.empty() ? recompute_way(Recompute::none) : technique, path_,
-                                   "/procurement/today/technique")};
+                   technique(named.empty() ? recompute_way(Recompute::none) : named, "today/technique")};
   }
 
   // The library's own are those for servers whose profile says enough to judge them.

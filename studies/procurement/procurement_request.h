@@ -29,11 +29,7 @@
 #include "hwprofiles/price_list.h"
 #include "sim/devices/endurance.h"
 #include "sim/devices/machine.h"
-#include "studies/capacity/capacity_request.h"
-
-namespace spillway::scenario {
-class ReplayStore;
-}  // namespace spillway::scenario
+#include "studies/candidates/evaluate.h"
 
 namespace spillway::studies {
 
@@ -50,12 +46,12 @@ struct ProcurementRequest {
   std::vector<ProgrammeRun> runs;  // of a sweep: one, without a scenario
   std::vector<std::string> machines;
   std::vector<std::int64_t> gpus;
-  std::vector<CapacityTechnique> techniques;
+  std::vector<Candidate> techniques;
   std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;
   struct Fleet {
     std::string machine;
     std::int64_t gpus = 0;
-    CapacityTechnique technique;
+    Candidate technique;
   };
   std::optional<Fleet> today;            // that is there, to compare with; of a scenario
   std::vector<NvmeProfile> drives;       // candidates, those with rates and a rating

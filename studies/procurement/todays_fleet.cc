@@ -23,10 +23,10 @@ void add_plans(const ProcurementRequest& request, const FleetOption& option, Tod
     }
     hardware = replayed.loaded.hardware;
     fleet.runs.push_back(replayed.run);
-    fleet.layouts.push_back(option.plans[r].label);
-    const double steps = std::ceil(request.runs[r].tokens / replayed.run.tokens_per_step);
-    seconds += steps * replayed.run.step_seconds;
-    busy += steps * replayed.run.step_seconds * replayed.run.busy;
+    fleet.layouts.push_back(option.plans[r].candidate.name);
+    const double steps = std::ceil(request.runs[r].tokens / static_cast<double>(replayed.run.tokens_per_step));
+    seconds += steps * replayed.run.step_seconds();
+    busy += steps * replayed.run.step_seconds() * replayed.run.busy();
   }
   const auto machines = static_cast<double>((fleet.gpus + hardware.gpu_count - 1) / hardware.gpu_count);
   const double watts = machines * machine_power(hardware, request.prices, busy / seconds).training_watts;

@@ -52,8 +52,9 @@ SweepFile layout_sweep(const std::string& scenario, const std::string& path, con
     sweep["where"].push_back({{"is", fmt::format("t != {} || p != {} || b != {}", t, p, b)}, {"reason", "left out"}});
   sweep["objectives"] = {to_string(space.objective)};
   sweep["require"] = {{"fits", true}};
-  if (space.most_step_seconds) sweep["require"]["step_time_seconds"] = *space.most_step_seconds;
-  if (space.least_life_years) sweep["require"]["life_years"] = *space.least_life_years;
+  const Constraints& asked = space.constraints;
+  if (asked.most_step_seconds > 0) sweep["require"]["step_time_seconds"] = asked.most_step_seconds;
+  if (asked.least_life_years > 0) sweep["require"]["life_years"] = asked.least_life_years;
   sweep["replays"] = space.replays;
   return parse_sweep(sweep.dump(), path, folder);
 }
@@ -63,12 +64,6 @@ const SweepRow* fastest_layout(const SweepOutcome& outcome) {
   for (const SweepRow& row : outcome.rows)
     if (row.does && (best == nullptr || row.replayed.step_seconds < best->replayed.step_seconds)) best = &row;
   return best;
-}
-
-std::vector<std::string> assignments_of(const SweepRow& row) {
-  std::vector<std::string> texts;
-  for (const auto& [key, value] : row.settings) texts.push_back(key + "=" + value);
-  return texts;
 }
 
 std::string layout_label(const SweepRow& row) {
@@ -83,10 +78,10 @@ std::string why_no_layout(std::span<const SweepOutcome> outcomes, bool with_smal
   std::map<std::vector<std::string>, const SweepRow*> rows;  // by layout
   for (const SweepOutcome& each : outcomes)
     for (const SweepRow& row : each.rows) rows.emplace(row.options, &row);
-  const auto all_failed =
-      std::all_of(rows.begin(), rows.end(), [](const auto& row) { return !row.second->failure.empty(); });
-  if (!rows.empty() && all_failed) return rows.begin()->second->failure;
-  const bool fits = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return is_yes(row.second->verdict); });
+  const auto all_failed = std::all_of(rows.begin(), rows.end(), [](const auto& row) { return !row.second->ran(); });
+  if (!rows.empty() && all_failed) return rows.begin()->second->error;
+  const bool fits =
+      std::any_of(rows.begin(), rows.end(), [](const auto& row) { return sim::is_yes(row.second->result.verdict()); });
   const char* const what = fits ? "a requirement is missed, or memory runs out," : "out of memory";
   const auto replayed = static_cast<std::int64_t>(rows.size());
   const std::int64_t untried = outcome.screened - outcome.unable - outcome.beaten - outcome.beaten_by_replay - replayed;

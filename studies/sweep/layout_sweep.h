@@ -22,9 +22,9 @@ struct LayoutSpace {
   std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;  // not empty
   std::vector<std::string> settings;                                          // of every layout: "key=value"
   std::int64_t replays = 24;                                                  // at most
-  std::optional<double> most_step_seconds, least_life_years;
-  SweepObjective objective = SweepObjective::step_time;  // or peak_memory
-  std::vector<std::array<std::string, 3>> without;       // layouts left out: t, p, b
+  Constraints constraints;                                                    // step time and life
+  Objective objective = Objective::step_time;                                 // or peak_memory
+  std::vector<std::array<std::string, 3>> without;                            // layouts left out: t, p, b
 };
 
 // 1, 2, 4, ... at most `most`.
@@ -34,9 +34,8 @@ std::vector<std::int64_t> powers_of_two(std::int64_t most);
 SweepFile layout_sweep(const std::string& scenario, const std::string& path, const std::string& folder,
                        const LayoutSpace& space);
 
-// Of an outcome of it: the fastest layout that does what is asked, or null; "key=value" of a row; "t 8, p 4, b 1".
+// Of an outcome of it: the fastest layout that does what is asked, or null; "t 8, p 4, b 1".
 const SweepRow* fastest_layout(const SweepOutcome& outcome);
-std::vector<std::string> assignments_of(const SweepRow& row);
 std::string layout_label(const SweepRow& row);
 // Why there is none, in words. The first outcome is of the whole space, others of some of its layouts; `with_smallest`:
 // of those that should hold least too.

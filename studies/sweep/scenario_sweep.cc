@@ -55,15 +55,14 @@ std::string sweep_around(const std::string& scenario_text) {
                       {"offload.drives", drives},
                       {"offload.drives_per_machine",
                        count_of(scenario_text, "offload.drives_per_machine", usual_drives_per_machine)}}}}}});
-  const Json sweep = {
-      {"schema", "spillway-sweep"},
-      {"version", 1},
-      {"title", "around: " + title},
-      {"base", base},
-      {"axes", axes},
-      {"objectives", {to_string(SweepObjective::gpu_time_per_token), to_string(SweepObjective::peak_memory)}},
-      {"require", {{"fits", true}}},
-      {"replays", 60}};
+  const Json sweep = {{"schema", "spillway-sweep"},
+                      {"version", 1},
+                      {"title", "around: " + title},
+                      {"base", base},
+                      {"axes", axes},
+                      {"objectives", {to_string(Objective::gpu_time_per_token), to_string(Objective::peak_memory)}},
+                      {"require", {{"fits", true}}},
+                      {"replays", 60}};
   return sweep.dump(2) + "\n";
 }
 

@@ -14,7 +14,8 @@ namespace {
 struct Sample {
   SweepPoint point;
   SweepEstimate estimate, first_look;
-  SweepReplay replay;
+  Row replay;
+  Figures replayed;
   bool does = false;
 };
 
@@ -54,8 +55,8 @@ SweepCheck::Group group_of(std::string name, const std::vector<Sample>& samples,
   std::vector<double> times, peaks, above;
   std::int64_t below = 0;
   for (const Sample& sample : samples) {
-    if (!holds(sample) || !sample.replay.failure.empty()) continue;
-    const double bound = sample.estimate.metrics.step_seconds, replayed = sample.replay.replayed.step_seconds;
+    if (!holds(sample) || !sample.replay.ran()) continue;
+    const double bound = sample.estimate.metrics.step_seconds, replayed = sample.replayed.step_seconds;
     if (sample.estimate.is_bound) {
       if (bound <= 0 || replayed <= 0) continue;
       above.push_back(std::max(0.0, replayed / bound - 1));
@@ -65,8 +66,8 @@ SweepCheck::Group group_of(std::string name, const std::vector<Sample>& samples,
     const auto compare = [](double screened, double truth, std::vector<double>& errors) {
       if (screened > 0 && truth > 0) errors.push_back(std::abs(screened / truth - 1));
     };
-    compare(sample.estimate.metrics.step_seconds, sample.replay.replayed.step_seconds, times);
-    compare(sample.estimate.metrics.peak_bytes, sample.replay.replayed.peak_bytes, peaks);
+    compare(sample.estimate.metrics.step_seconds, sample.replayed.step_seconds, times);
+    compare(sample.estimate.metrics.peak_bytes, sample.replayed.peak_bytes, peaks);
   }
   return {std::move(name), sweep_error(std::move(times)), sweep_error(std::move(peaks)), sweep_error(std::move(above)),
           below};
@@ -83,6 +84,7 @@ SweepCheck check_screen(const SweepFile& file, std::size_t count, std::uint64_t 
   std::int64_t done = 0;
   do_tasks(file, tasks, workers, store, [&](std::size_t i, const std::string& record) {
     samples[i].replay = parse_sweep_replay(record);
+    samples[i].replayed = figures_of(samples[i].replay);
     samples[i].does = meets_requirements(file, samples[i].replay);
     return !progress || progress("points replayed", ++done, static_cast<std::int64_t>(samples.size()));
   });
@@ -90,7 +92,7 @@ SweepCheck check_screen(const SweepFile& file, std::size_t count, std::uint64_t 
   SweepFront sure(file.objectives.size()), front(file.objectives.size());
   for (const Sample& sample : samples) {
     if (sample.estimate.invalid.empty() && sample.estimate.does(file)) sure.add(sample.estimate.worst(file));
-    if (sample.does) front.add(objective_values(file, sample.replay.replayed));
+    if (sample.does) front.add(objective_values(file, sample.replayed));
   }
   SweepSpace space(file);
   SweepCheck check;
@@ -106,7 +108,7 @@ SweepCheck check_screen(const SweepFile& file, std::size_t count, std::uint64_t 
     else if (front.beats(sample.estimate.best(file)))
       why = "beaten by a replay";
     check.pruned += why.empty() ? 0 : 1;
-    if (!sample.does || front.beats(objective_values(file, sample.replay.replayed))) continue;
+    if (!sample.does || front.beats(objective_values(file, sample.replayed))) continue;
     ++check.on_front;
     if (!why.empty()) check.wrong.push_back({space.label(sample.point), why});
   }

@@ -57,19 +57,17 @@ void describe_require(SweepDocument& document, FieldVisitor& visitor) {
                {.key = "fits",
                 .about = "Only points that fit, with the reserve kept free; where none does, those that are tight."},
                document.must_fit);
-  fields::number(visitor, {.key = "step_time_seconds", .max = 1e12, .about = "At most."}, document.most_step_seconds);
-  fields::number(visitor, {.key = "gpus", .min = 1, .max = 1e12, .about = "At most."}, document.most_gpus);
-  fields::number(visitor, {.key = "life_years", .max = 1e12, .about = "Of the drives, at least."},
-                 document.least_life_years);
+  const auto limit = [&](std::string_view key, double min, std::string_view about, double& value) {
+    std::optional<double> given;
+    fields::number(visitor, {.key = key, .min = min, .max = 1e12, .about = about}, given);
+    value = given.value_or(0);
+  };
+  limit("step_time_seconds", 0, "At most.", document.constraints.most_step_seconds);
+  limit("gpus", 1, "At most.", document.constraints.most_gpus);
+  limit("life_years", 0, "Of the drives, at least.", document.constraints.least_life_years);
 }
 
 }  // namespace
-
-const Words& sweep_objective_words() {
-  static const Words words = {{"step_time"},      {"peak_memory"},      {"gpus"},    {"gpu_time_per_token"},
-                              {"cost_per_token"}, {"energy_per_token"}, {"ssd_life"}};
-  return words;
-}
 
 void describe(SweepDocument& document, FieldVisitor& visitor) {
   visitor.head({.schema = sweep_schema_name, .version = 1, .noun = "a sweep"});
@@ -109,7 +107,7 @@ void describe(SweepDocument& document, FieldVisitor& visitor) {
                  fields::text(visitor, {.key = "reason", .about = "Why; default: the condition."}, rule.reason);
                });
   visitor.word_list({.key = "objectives", .about = "What is wanted of the points.", .least_items = 1},
-                    document.objectives, sweep_objective_words());
+                    document.objectives, objective_words());
   fields::group(visitor, {.key = "require", .about = "What the answer must satisfy."},
                 [&] { describe_require(document, visitor); });
   fields::number(visitor, {.key = "margin", .max = 0.9, .about = "Of the screen's times."}, document.margin);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "studies/candidates/objective.h"
 
 namespace spillway::studies {
 
@@ -36,15 +37,13 @@ struct SweepDocument {
   std::vector<Rule> where;
   std::vector<std::size_t> objectives;  // empty: not given
   bool must_fit = true;
-  std::optional<double> most_step_seconds, most_gpus, least_life_years;
+  Constraints constraints;
   double margin = 0.15, memory_margin = 0.15;
   std::int64_t replays = 500;
 };
 
 void describe(SweepDocument& document, FieldVisitor& visitor);
 
-// In the order of SweepObjective.
-const Words& sweep_objective_words();
 // docs/schemas/sweep.schema.json
 std::string sweep_schema();
 

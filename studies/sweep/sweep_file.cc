@@ -105,11 +105,9 @@ class Reader {
       file.derived.push_back(derived_of(document_.derived[i], "/derived/" + std::to_string(i)));
     for (const auto& [is, reason] : document_.where) file.rules.push_back({is, reason.empty() ? is : reason});
     if (!document_.objectives.empty()) file.objectives.clear();
-    for (const std::size_t objective : document_.objectives) file.objectives.push_back(sweep_objectives.at(objective));
+    for (const std::size_t objective : document_.objectives) file.objectives.push_back(all_objectives.at(objective));
     file.must_fit = document_.must_fit;
-    file.most_step_seconds = document_.most_step_seconds;
-    file.most_gpus = document_.most_gpus;
-    file.least_life_years = document_.least_life_years;
+    file.constraints = document_.constraints;
     file.margin = document_.margin;
     file.memory_margin = document_.memory_margin;
     file.replays = document_.replays;
@@ -229,8 +227,6 @@ class Reader {
 
 }  // namespace
 
-std::string_view to_string(SweepObjective objective) { return sweep_objective_words()[objective].name; }
-
 std::int64_t SweepFile::points() const {
   std::int64_t count = 1;
   for (const SweepAxis& axis : axes)
@@ -259,7 +255,7 @@ std::string owner_of_tokens(const SweepFile& file, std::string& key) {
 
 // A step of more tokens takes longer: such steps are ranked by their time per token.
 void rank_by_tokens(SweepFile& file, bool objectives_given) {
-  const auto time = std::find(file.objectives.begin(), file.objectives.end(), SweepObjective::step_time);
+  const auto time = std::find(file.objectives.begin(), file.objectives.end(), Objective::step_time);
   if (time == file.objectives.end()) return;
   std::string key;
   const std::string owner = owner_of_tokens(file, key);
@@ -268,7 +264,7 @@ void rank_by_tokens(SweepFile& file, bool objectives_given) {
     throw InputError(file.path, "/objectives",
                      "'" + owner + "' sets " + key + ", so steps differ in their tokens and their times tell nothing",
                      "rank by gpu_time_per_token instead of step_time");
-  *time = SweepObjective::gpu_time_per_token;
+  *time = Objective::gpu_time_per_token;
 }
 
 }  // namespace

@@ -22,20 +22,14 @@
 // identifiers and nothing else stand for those numbers there.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/floors.h"
 #include "models/spec/model_spec.h"
-
-namespace spillway::scenario {
-class ReplayStore;
-}  // namespace spillway::scenario
+#include "studies/candidates/objective.h"
 
 namespace spillway::studies {
 
@@ -58,21 +52,6 @@ struct SweepRule {
   std::string expression, reason;
 };
 
-enum class SweepObjective : std::uint8_t {
-  step_time,
-  peak_memory,
-  gpus,
-  gpu_time_per_token,
-  cost_per_token,
-  energy_per_token,
-  ssd_life
-};
-inline constexpr std::array sweep_objectives = {SweepObjective::step_time,      SweepObjective::peak_memory,
-                                                SweepObjective::gpus,           SweepObjective::gpu_time_per_token,
-                                                SweepObjective::cost_per_token, SweepObjective::energy_per_token,
-                                                SweepObjective::ssd_life};
-std::string_view to_string(SweepObjective objective);
-
 struct SweepFile {
   std::string path, folder;
   std::string title;
@@ -81,9 +60,9 @@ struct SweepFile {
   std::vector<SweepAxis> axes;
   std::vector<SweepDerived> derived;
   std::vector<SweepRule> rules;
-  std::vector<SweepObjective> objectives = {SweepObjective::step_time};
+  std::vector<Objective> objectives = {Objective::step_time};
   bool must_fit = true;
-  std::optional<double> most_step_seconds, most_gpus, least_life_years;
+  Constraints constraints;                  // step time, GPUs, life
   double margin = 0.15;                     // of the screen's times
   double memory_margin = 0.15;              // of the screen's peaks
   std::int64_t replays = 500;               // at most

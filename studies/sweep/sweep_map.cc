@@ -38,7 +38,7 @@ void take(SweepMap::Cell& cell, const SweepMap::Cell& other) {
 }  // namespace
 
 SweepMap sweep_map(const SweepFile& file, const SweepOutcome& outcome, const std::string& across, const std::string& up,
-                   SweepObjective objective) {
+                   Objective objective) {
   const std::size_t x = axis_of(file, across), y = axis_of(file, up);
   if (x == y) throw InputError("--plot", across, "a map needs two axes", "name another one");
   SweepMap map;
@@ -71,7 +71,7 @@ SweepMap sweep_map(const SweepFile& file, const SweepOutcome& outcome, const std
       if (replayed.contains(point->number)) continue;
       SweepEstimate& estimate = looks.second(point->number);
       if (!estimate.invalid.empty() || estimate.is_bound || !estimate.may_do(file)) continue;
-      if (objective == SweepObjective::peak_memory) screen.add_cached(estimate, space.settings(*point));
+      if (objective == Objective::peak_memory) screen.add_cached(estimate, space.settings(*point));
       const double value = estimate.metrics.value(objective);
       if (value <= 0) continue;
       take(cells[index(*point)], {SweepMap::Source::screened, value, point->number});

@@ -30,6 +30,6 @@ inline constexpr std::size_t most_map_options = 40;
 // them; points without a closed form and ssd_life have no estimate. All points are screened once more, on oneTBB's
 // threads. Throws InputError for an axis the file doesn't have, one twice, or one of more than most_map_options values.
 SweepMap sweep_map(const SweepFile& file, const SweepOutcome& outcome, const std::string& across, const std::string& up,
-                   SweepObjective objective);
+                   Objective objective);
 
 }  // namespace spillway::studies

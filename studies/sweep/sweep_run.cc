@@ -149,7 +149,7 @@ class Sweep {
         const auto first = std::find_if(outcome_.rows.begin(), outcome_.rows.end(),
                                         [number = like](const SweepRow& row) { return row.number == number; });
         if (first == outcome_.rows.end()) return false;
-        outcome_.rows.push_back(row_of(one, SweepReplay(*first)));
+        outcome_.rows.push_back(row_of(one, Row(*first)));
         if (options_.replayed) options_.replayed(outcome_.rows.back());
         return true;
       }
@@ -221,17 +221,16 @@ class Sweep {
         one.likely_seconds > 0 && one.step_seconds > 0 ? std::log(one.likely_seconds / one.step_seconds) : 0;
     double sum = file_.must_fit && one.likely_use > 1 ? overfull * std::log(one.likely_use) : 0;
     for (std::size_t i = 0; i < file_.objectives.size(); ++i) {
-      const SweepObjective objective = file_.objectives[i];
-      if (objective == SweepObjective::peak_memory && one.likely_bytes > 0)
+      const Objective objective = file_.objectives[i];
+      if (objective == Objective::peak_memory && one.likely_bytes > 0)
         sum += std::log(one.likely_bytes);
       else
         sum += (one.best[i] > 0 ? std::log(one.best[i]) : typical[i]) + (goes_by_time(objective) ? slower : 0);
     }
     return sum;
   }
-  static bool goes_by_time(SweepObjective objective) {
-    return objective != SweepObjective::peak_memory && objective != SweepObjective::gpus &&
-           objective != SweepObjective::ssd_life;
+  static bool goes_by_time(Objective objective) {
+    return objective != Objective::peak_memory && objective != Objective::gpus && objective != Objective::ssd_life;
   }
 
   void replay_wave(const std::vector<SweepRemaining>& wave, std::int64_t all, SweepFront& front) {
@@ -246,19 +245,19 @@ class Sweep {
     });
     for (std::size_t i = before; i < outcome_.rows.size(); ++i) {
       const SweepRow& row = outcome_.rows[i];
-      kinds_[kind_of(row.number, row.screened.peak_bytes)] |= row.verdict == Verdict::fits || !file_.must_fit;
+      kinds_[kind_of(row.number, row.screened.peak_bytes)] |= row.result.fits() || !file_.must_fit;
       if (row.does) front.add(objective_values(file_, row.replayed));
     }
     outcome_.is_whole &= !stopped_;
   }
 
-  SweepRow row_of(const SweepRemaining& one, SweepReplay replay) {
+  SweepRow row_of(const SweepRemaining& one, Row replay) {
     const SweepPoint point = space_.at(one.number);
     SweepRow row;
-    static_cast<SweepReplay&>(row) = std::move(replay);
+    static_cast<Row&>(row) = std::move(replay);
+    row.replayed = figures_of(row);
     row.number = one.number;
-    row.label = space_.label(point);
-    row.settings = space_.settings(point);
+    row.candidate = {space_.label(point), edits_of(space_.settings(point))};
     for (std::size_t axis = 0; axis < file_.axes.size(); ++axis)
       row.options.push_back(file_.axes[axis].options[point.options[axis]].label);
     row.screened.step_seconds = one.step_seconds;
@@ -275,7 +274,7 @@ class Sweep {
     mark_twins(outcome_.rows);
     std::vector<double> times, peaks, above;
     for (const SweepRow& row : outcome_.rows) {
-      if (!row.failure.empty() || row.twin_of) continue;
+      if (!row.ran() || row.twin_of) continue;
       if (row.is_bound) {
         if (row.screened.step_seconds <= 0 || row.replayed.step_seconds <= 0) continue;
         const double gap = row.replayed.step_seconds / row.screened.step_seconds - 1;
@@ -321,11 +320,12 @@ void mark_twins(std::vector<SweepRow>& rows) {
   std::map<std::string, std::int64_t> first;
   for (SweepRow& row : rows) {
     row.twin_of.reset();
-    if (!row.failure.empty() || row.fingerprint.empty()) continue;
-    const SweepMetrics& m = row.replayed;
-    const std::string state = fmt::format("{} {} {} {} {} {} {} {} {} {} {}", row.fingerprint, m.step_seconds,
-                                          m.peak_bytes, m.gpus, m.tokens_per_step, m.usd_per_hour, m.rest_watts,
-                                          m.busy_watts, m.life_years, m.rated_years, to_string(row.verdict));
+    if (!row.ran()) continue;
+    const Figures& m = row.replayed;
+    const std::string state =
+        fmt::format("{} {} {} {} {} {} {} {} {} {} {}", row.result.fingerprint, m.step_seconds, m.peak_bytes, m.gpus,
+                    m.tokens_per_step, m.rates.usd_per_hour, m.rates.rest_watts, m.rates.busy_watts, m.life_years,
+                    m.rated_years, to_string(row.result.verdict()));
     const auto [at, is_new] = first.emplace(state, row.number);
     if (!is_new) row.twin_of = at->second;
   }

@@ -26,12 +26,10 @@
 
 namespace spillway::studies {
 
-struct SweepRow : SweepReplay {
+struct SweepRow : Row {
   std::int64_t number = 0;
-  std::string label;
-  SweepSettings settings;
   std::vector<std::string> options;  // labels, by axis
-  SweepMetrics screened;
+  Figures replayed, screened;
   bool is_bound = false;                // the screen's time is a lower bound, of the step without its technique
   std::optional<std::int64_t> twin_of;  // the first row of the same events and figures
   bool does = false;                    // meets the requirements; a tight one only where none keeps the whole reserve

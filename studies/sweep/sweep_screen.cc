@@ -12,9 +12,9 @@
 #include "base/digest.h"
 #include "base/input_error.h"
 #include "planners/technique/technique_table.h"
-#include "scenario/machine_power.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
+#include "studies/candidates/evaluate.h"
 #include "studies/screen/step_estimate.h"
 #include "studies/screen/step_peak.h"
 
@@ -50,46 +50,8 @@ TrainingSetup with_settings(TrainingSetup setup, const SweepSettings& settings) 
 
 }  // namespace
 
-GpuRates gpu_rates(const HardwareProfile& hardware) {
-  static const PriceList prices = PriceList::bundled();
-  const auto gpus = static_cast<double>(hardware.gpu_count);
-  const double overhead = prices.power_overhead ? prices.power_overhead->value : 1;
-  const MachinePower power = machine_power(hardware, prices, 1);
-  return {.usd_per_hour = gpu_usd_per_hour(hardware, prices),
-          .rest_watts = power.idle_watts * overhead / gpus,
-          .busy_watts = power.training_watts * overhead / gpus};
-}
-
-void set_rates(SweepMetrics& metrics, const GpuRates& rates) {
-  metrics.usd_per_hour = rates.usd_per_hour * metrics.gpus;
-  metrics.rest_watts = rates.rest_watts * metrics.gpus;
-  metrics.busy_watts = rates.busy_watts * metrics.gpus;
-}
-
-double SweepMetrics::value(SweepObjective objective) const {
-  switch (objective) {
-    case SweepObjective::step_time:
-      return step_seconds;
-    case SweepObjective::peak_memory:
-      return peak_bytes;
-    case SweepObjective::gpus:
-      return gpus;
-    case SweepObjective::gpu_time_per_token:
-      return tokens_per_step > 0 ? gpus * step_seconds / tokens_per_step : step_seconds;
-    case SweepObjective::cost_per_token:
-      return tokens_per_step > 0 ? usd_per_hour * step_seconds / 3600 / tokens_per_step : step_seconds;
-    case SweepObjective::energy_per_token: {
-      const double joules = rest_watts * (step_seconds - busy_seconds) + busy_watts * busy_seconds;
-      return tokens_per_step > 0 ? joules / tokens_per_step : joules;
-    }
-    case SweepObjective::ssd_life:
-      return life_years > 0 ? 1 / life_years : 0;
-  }
-  return 0;
-}
-
 SweepValues SweepEstimate::best(const SweepFile& file) const {
-  SweepMetrics margin = metrics;
+  Figures margin = metrics;
   margin.step_seconds *= 1 - file.margin;
   margin.busy_seconds *= 1 - file.margin;
   margin.peak_bytes =
@@ -101,21 +63,22 @@ SweepValues SweepEstimate::best(const SweepFile& file) const {
 }
 
 SweepValues SweepEstimate::worst(const SweepFile& file) const {
-  SweepMetrics margin = metrics;
+  Figures margin = metrics;
   margin.step_seconds *= 1 + file.margin;
   margin.busy_seconds *= 1 + file.margin;
   margin.peak_bytes *= 1 + file.memory_margin;
   SweepValues values{};
   for (std::size_t i = 0; i < file.objectives.size(); ++i) {
-    const bool unknown = is_bound || is_least || file.objectives[i] == SweepObjective::ssd_life;
+    const bool unknown = is_bound || is_least || file.objectives[i] == Objective::ssd_life;
     values[i] = unknown ? std::numeric_limits<double>::infinity() : margin.value(file.objectives[i]);
   }
   return values;
 }
 
 bool SweepEstimate::may_do(const SweepFile& file) const {
-  if (file.most_step_seconds && metrics.step_seconds * (1 - file.margin) > *file.most_step_seconds) return false;
-  if (file.most_gpus && metrics.gpus > *file.most_gpus) return false;
+  const double limit = file.constraints.most_step_seconds;
+  if (limit > 0 && metrics.step_seconds * (1 - file.margin) > limit) return false;
+  if (file.constraints.most_gpus > 0 && metrics.gpus > file.constraints.most_gpus) return false;
   if (!file.must_fit || capacity_bytes <= 0 || is_bound) return true;
   return metrics.allocated_bytes * (1 - file.memory_margin) <= capacity_bytes;
 }
@@ -125,8 +88,9 @@ bool SweepEstimate::may_give_back(const SweepFile& file) const {
 }
 
 bool SweepEstimate::does(const SweepFile& file) const {
-  if (is_bound || is_least || file.least_life_years || !may_do(file)) return false;
-  if (file.most_step_seconds && metrics.step_seconds * (1 + file.margin) > *file.most_step_seconds) return false;
+  if (is_bound || is_least || file.constraints.least_life_years > 0 || !may_do(file)) return false;
+  const double limit = file.constraints.most_step_seconds;
+  if (limit > 0 && metrics.step_seconds * (1 + file.margin) > limit) return false;
   return !file.must_fit || !may_give_back(file);
 }
 
@@ -156,7 +120,7 @@ struct SweepScreen::Environment {
   std::optional<StepMachine> machine;  // none: its points can't be estimated
   bool is_bound = false;
   double capacity_bytes = 0;
-  GpuRates rates;
+  Rates rates;
 
   StepPeaks peaks;
   std::mutex mutex;
@@ -215,14 +179,14 @@ struct SweepScreen::Environment {
 SweepScreen::SweepScreen(const SweepFile& file) : file_(file) {}
 SweepScreen::~SweepScreen() = default;
 
-void SweepScreen::check_rates(const std::string& hardware, const GpuRates& rates) const {
-  const auto asks = [this](SweepObjective objective) {
+void SweepScreen::check_rates(const std::string& hardware, const Rates& rates) const {
+  const auto asks = [this](Objective objective) {
     return std::find(file_.objectives.begin(), file_.objectives.end(), objective) != file_.objectives.end();
   };
-  if (asks(SweepObjective::cost_per_token) && rates.usd_per_hour <= 0)
+  if (asks(Objective::cost_per_token) && rates.usd_per_hour <= 0)
     throw InputError(file_.path, "/objectives", "no price per hour is known of " + hardware,
                      "give one: \"hardware\": {\"set\": {\"gpu.price_usd_per_hour\": 2.5}}");
-  if (asks(SweepObjective::energy_per_token) && rates.busy_watts <= 0)
+  if (asks(Objective::energy_per_token) && rates.busy_watts <= 0)
     throw InputError(file_.path, "/objectives", "it is not known what " + hardware + " draws",
                      "give it: \"hardware\": {\"set\": {\"gpu.tdp\": \"700 W\"}}");
 }
@@ -247,7 +211,7 @@ std::shared_ptr<SweepScreen::Environment> SweepScreen::environment(const SweepSe
     made->capacity_bytes = static_cast<double>(
         scenario.capacity_bytes ? *scenario.capacity_bytes
                                 : (hardware.gpu.memory.value - hardware.gpu.context_memory.value).count());
-    made->rates = gpu_rates(hardware);
+    made->rates = rates_of(hardware);
     check_rates(hardware.name, made->rates);
     if (has_alike_layers(made->model, scenario.training)) {
       made->cost.emplace(hardware);
@@ -326,7 +290,7 @@ SweepEstimate SweepScreen::look(const SweepSettings& settings, bool is_first) {
         step_setup(in->model, resolve(with_settings(in->scenario.training, settings), in->model));
     estimate.metrics.gpus = static_cast<double>(setup.gpus());
     estimate.metrics.tokens_per_step = static_cast<double>(setup.step_tokens());
-    set_rates(estimate.metrics, in->rates);
+    estimate.metrics.rates = in->rates * estimate.metrics.gpus;
     // The shape knows layers that are all trained alike.
     if (!in->machine || !setup.trains_all()) return estimate;
     const TrainingSetup shape_of = shape_setup(setup);
@@ -356,7 +320,7 @@ SweepEstimate SweepScreen::look(const SweepSettings& settings, bool is_first) {
     if (in->is_bound) in->add_likely(setup, estimate);
     estimate.lacks = &measured;
   } catch (const InputError& error) {
-    estimate.invalid = (error.place().empty() ? "" : error.place() + ": ") + error.cause();
+    estimate.invalid = told(error);
   }
   return estimate;
 }

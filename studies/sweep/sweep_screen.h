@@ -20,40 +20,14 @@
 
 namespace spillway::studies {
 
-// Of one point; what is not known is 0, and never rules a point out.
-struct SweepMetrics {
-  double step_seconds = 0;
-  double peak_bytes = 0;       // reserved
-  double allocated_bytes = 0;  // at the peak; what is reserved beyond it may be given back before memory runs out
-  double gpus = 1;
-  double tokens_per_step = 0;
-  double busy_seconds = 0;  // of the step, in which a GPU is busy (sim/replay/gpu_busy.h); mean over ranks
-  double usd_per_hour = 0;  // of all its GPUs
-  double rest_watts = 0, busy_watts = 0;  // of all its GPUs while nothing runs, and while something does
-  double life_years = 0;                  // expected; infinity: nothing is written, or it is unknown
-  double rated_years = 0;                 // of a replay: by the rating as it stands
-
-  // Smaller is better; 0 where not known.
-  [[nodiscard]] double value(SweepObjective objective) const;
-};
-
-inline constexpr std::size_t most_objectives = sweep_objectives.size();
+inline constexpr std::size_t most_objectives = all_objectives.size();
 using SweepValues = std::array<double, most_objectives>;  // by objective of the file; the rest 0
-
-// Of one GPU with its share of the machine, by the bundled price list (machine_power.h); 0 where nobody says.
-struct GpuRates {
-  double usd_per_hour = 0;                // the profile's price, if it has one
-  double rest_watts = 0, busy_watts = 0;  // with the facility's share
-};
-GpuRates gpu_rates(const HardwareProfile& hardware);
-// Sets what `metrics.gpus` of them cost and draw.
-void set_rates(SweepMetrics& metrics, const GpuRates& rates);
 
 struct MeasuredShape;
 
 struct SweepEstimate {
   std::string invalid;  // why it can't run at all; empty: it can
-  SweepMetrics metrics;
+  Figures metrics;
   double capacity_bytes = 0;
   bool is_bound = false;  // times are those of the step without its technique, peaks are not known
   bool is_least = false;  // times and peaks are lower bounds (least_sharded_step())
@@ -103,7 +77,7 @@ class SweepScreen {
   struct Environment;
   SweepEstimate look(const SweepSettings& settings, bool is_first);
   std::shared_ptr<Environment> environment(const SweepSettings& settings);
-  void check_rates(const std::string& hardware, const GpuRates& rates) const;
+  void check_rates(const std::string& hardware, const Rates& rates) const;
 
   const SweepFile& file_;
   std::mutex mutex_;

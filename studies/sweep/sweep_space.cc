@@ -167,6 +167,12 @@ const SweepPoint* SweepSpace::next(std::int64_t from, std::int64_t until) {
 
 std::map<std::string, SweepReason> SweepSpace::take_skipped() { return std::exchange(skipped_, {}); }
 
+std::vector<std::string> edits_of(const SweepSettings& settings) {
+  std::vector<std::string> edits;
+  for (const auto& [key, text] : settings) edits.push_back(std::string(key).append("=").append(text));
+  return edits;
+}
+
 SweepSettings SweepSpace::settings(const SweepPoint& point) const {
   SweepSettings settings;
   for (std::size_t axis = 0; axis < file_.axes.size(); ++axis)

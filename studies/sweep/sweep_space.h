@@ -16,6 +16,7 @@
 namespace spillway::studies {
 
 using SweepSettings = std::vector<std::pair<std::string, std::string>>;  // scenario key and text
+std::vector<std::string> edits_of(const SweepSettings& settings);        // "key=text"
 
 // Why points don't count, and how many.
 struct SweepReason {

@@ -4,7 +4,7 @@
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -16,16 +16,13 @@
 #include "base/input_error.h"
 #include "base/version.h"
 #include "planners/offload/drive_life.h"
-#include "scenario/brief_run.h"
-#include "scenario/scenario.h"
-#include "scenario/scenario_run.h"
 #include "studies/sweep/sweep_looks.h"
 #include "studies/sweep/sweep_seeds.h"
 
 namespace spillway::studies {
 namespace {
 
-constexpr int record_version = 12;  // of what records hold and how points are estimated
+constexpr int record_version = 13;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -60,6 +57,22 @@ void describe(SweepValues& values, const FieldInfo& info, FieldVisitor& visitor)
     visitor.refuse(info, "another number of objectives", "make the store anew");
 }
 
+std::string hex_of(const std::string& bytes) {
+  std::string text;
+  for (const char byte : bytes) fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+// As far as it is that.
+std::string bytes_of_hex(std::string_view text) {
+  std::string bytes;
+  for (; text.size() >= 2; text.remove_prefix(2)) {
+    unsigned char byte = 0;
+    if (std::from_chars(text.data(), text.data() + 2, byte, 16).ptr != text.data() + 2) break;
+    bytes += static_cast<char>(byte);
+  }
+  return bytes;
+}
+
 // A record, with the key it is stored under.
 struct BlockRecord {
   std::string key;
@@ -67,8 +80,7 @@ struct BlockRecord {
 };
 struct ReplayRecord {
   std::string key;
-  SweepSettings settings;
-  SweepReplay row;
+  Row row;
 };
 
 void describe(BlockRecord& record, FieldVisitor& visitor) {
@@ -94,51 +106,24 @@ void describe(BlockRecord& record, FieldVisitor& visitor) {
                });
 }
 
-void describe(FigureRange& range, std::string_view key, FieldVisitor& visitor) {
-  fields::group(visitor, {.key = key, .required = true}, [&] {
-    fields::flag(visitor, {.key = "known", .required = true}, range.known);
-    fields::number(visitor, {.key = "low", .required = true}, range.low);
-    fields::number(visitor, {.key = "high", .required = true}, range.high);
-    fields::text(visitor, {.key = "basis", .required = true, .even_empty = true}, range.basis);
-  });
-}
-
 void describe(ReplayRecord& record, FieldVisitor& visitor) {
-  using fields::number;
-  SweepMetrics& metrics = record.row.replayed;
+  Row& row = record.row;
+  const auto number = [&](std::string_view key, double& value) {
+    fields::number(visitor, {.key = key, .min = below_zero, .required = true}, value);
+  };
   fields::text(visitor, {.key = "key", .required = true}, record.key);
-  fields::map(visitor, {.key = "settings", .even_empty = true}, record.settings, [&](std::string& value) {
-    fields::text(visitor, {.key = "", .required = true, .even_empty = true}, value);
-  });
-  fields::text(visitor, {.key = "failure", .required = true, .even_empty = true}, record.row.failure);
-  std::optional<bool> fits;
-  if (const auto json = fits_json(record.row.verdict); !json.is_null()) fits = json.get<bool>();
-  visitor.flag({.key = "fits", .required = true, .or_null = true}, fits);
-  std::string verdict(to_string(record.row.verdict));
-  fields::text(visitor, {.key = "verdict", .required = true}, verdict);
-  record.row.verdict = verdict_of_json(fits ? nlohmann::ordered_json(*fits) : nlohmann::ordered_json(), verdict);
-  fields::text(visitor, {.key = "why_unknown"}, record.row.why_unknown);
-  std::optional<bool> in_doubt;  // written where it is
-  if (record.row.is_in_doubt) in_doubt = true;
-  visitor.flag({.key = "is_in_doubt"}, in_doubt);
-  record.row.is_in_doubt = in_doubt.value_or(false);
-  number(visitor, {.key = "step_seconds", .required = true}, metrics.step_seconds);
-  describe(record.row.step_time_range, "step_time_range", visitor);
-  number(visitor, {.key = "peak_allocated_bytes", .required = true}, metrics.allocated_bytes);
-  number(visitor, {.key = "peak_reserved_bytes", .required = true}, metrics.peak_bytes);
-  describe(record.row.peak_range, "peak_range", visitor);
-  number(visitor, {.key = "capacity_bytes"}, record.row.capacity_bytes);
-  number(visitor, {.key = "gpus", .required = true}, metrics.gpus);
-  number(visitor, {.key = "tokens_per_step", .required = true}, metrics.tokens_per_step);
-  number(visitor, {.key = "busy_seconds", .min = below_zero, .required = true}, metrics.busy_seconds);
-  number(visitor, {.key = "usd_per_hour", .required = true}, metrics.usd_per_hour);
-  number(visitor, {.key = "rest_watts", .min = below_zero, .required = true}, metrics.rest_watts);
-  number(visitor, {.key = "busy_watts", .min = below_zero, .required = true}, metrics.busy_watts);
-  number(visitor, {.key = "life_years", .required = true, .or_null = true}, metrics.life_years);
-  number(visitor, {.key = "life_low_years", .required = true, .or_null = true}, metrics.rated_years);
-  fields::text(visitor, {.key = "binding_resource", .required = true, .even_empty = true}, record.row.binding);
-  number(visitor, {.key = "mfu", .required = true}, record.row.mfu);
-  fields::text(visitor, {.key = "fingerprint", .required = true, .even_empty = true}, record.row.fingerprint);
+  fields::text(visitor, {.key = "error", .required = true, .even_empty = true}, row.error);
+  number("usd_per_hour", row.rates.usd_per_hour);
+  number("rest_watts", row.rates.rest_watts);
+  number("busy_watts", row.rates.busy_watts);
+  const FieldInfo replay{.key = "replay", .required = true, .even_empty = true};  // hexadecimal; none of an error
+  std::string text = row.ran() ? hex_of(record_of(row)) : "";
+  fields::text(visitor, replay, text);
+  row.is_done = true;
+  if (std::optional<KeptReplay> kept = replay_of(bytes_of_hex(text)))
+    static_cast<KeptReplay&>(row) = std::move(*kept);
+  else if (row.error.empty())
+    visitor.refuse(replay, "is no replay", "make the store anew");
 }
 
 // As the store has it: one line.
@@ -150,7 +135,7 @@ std::string line_of(Record record) {
 }
 
 template <class Record>
-Record record_of(const std::string& line) {
+Record parsed_record(const std::string& line) {
   Record record;
   read_document(
       line, "", [&](FieldVisitor& visitor) { describe(record, visitor); }, "make the store anew");
@@ -158,77 +143,31 @@ Record record_of(const std::string& line) {
 }
 
 bool asks_life(const SweepFile& file) {
-  return file.least_life_years ||
-         std::find(file.objectives.begin(), file.objectives.end(), SweepObjective::ssd_life) != file.objectives.end();
+  return file.constraints.least_life_years > 0 ||
+         std::find(file.objectives.begin(), file.objectives.end(), Objective::ssd_life) != file.objectives.end();
 }
 
 }  // namespace
 
-SweepBlock parse_sweep_block(const std::string& record) { return record_of<BlockRecord>(record).block; }
+SweepBlock parse_sweep_block(const std::string& record) { return parsed_record<BlockRecord>(record).block; }
 
-SweepReplay parse_sweep_replay(const std::string& record) { return record_of<ReplayRecord>(record).row; }
+Row parse_sweep_replay(const std::string& record) { return parsed_record<ReplayRecord>(record).row; }
 
-KeptReplay SweepWorker::kept_point(const Scenario& scenario, HardwareProfile& hardware) {
-  if (scenario.model.empty())
-    return kept_brief_replay(file_.replays_kept, scenario, Detail::times, [&] {
-      BriefRun brief = run_briefly(scenario, Detail::times);
-      hardware = brief.loaded.hardware;
-      return brief;
-    });
-  const auto own = file_.models.find(scenario.model);
-  const auto machine = machines_.of(scenario);
-  hardware = machine->hardware;
-  return kept_brief_replay(file_.replays_kept, scenario, Detail::times, [&] {
-    return run_briefly(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second, *machine,
-                       Detail::times);
-  });
-}
-
-SweepReplay SweepWorker::replay(const SweepSettings& settings) {
-  SweepReplay row;
-  std::vector<std::string> assignments;
-  for (const auto& [name, value] : settings) assignments.push_back(name + "=" + value);
-  try {
-    const Scenario scenario = parse_scenario(file_.base, file_.path, file_.folder, assignments);
-    HardwareProfile hardware;
-    const KeptReplay replay = kept_point(scenario, hardware);
-    const Result& result = replay.result;
-    row.replayed.step_seconds = to_seconds(result.step_time);
-    row.step_time_range = result.step_time_range;
-    row.peak_range = result.peak_range;
-    row.replayed.allocated_bytes = static_cast<double>(result.memory.peak_allocated.count());
-    row.replayed.peak_bytes = static_cast<double>(result.memory.peak_reserved.count());
-    row.replayed.gpus = static_cast<double>(std::max<std::int64_t>(1, replay.gpus));
-    row.replayed.tokens_per_step = static_cast<double>(replay.tokens_per_step);
-    row.replayed.busy_seconds = row.replayed.step_seconds * (1 - result.bubble.value_or(0));
-    set_rates(row.replayed, gpu_rates(hardware));
-    row.replayed.life_years = shortest_life_years(result);
-    row.replayed.rated_years = shortest_rated_years(result);
-    row.verdict = result.verdict();
-    if (row.verdict == Verdict::unknown) row.why_unknown = result.why_unknown();
-    row.is_in_doubt = result.is_in_doubt();
-    row.capacity_bytes = static_cast<double>(result.memory.capacity.count());
-    row.binding = to_string(result.binding);
-    row.mfu = result.mfu;
-    if (const DriveTraffic* const unrated = unrated_writes(result); unrated != nullptr && asks_life(file_))
-      row.failure = told_unrated(*unrated);
-    row.fingerprint = fmt::format("{:016x}", result.fingerprint);
-  } catch (const InputError& error) {
-    row.failure = error.cause();
-  }
+Row SweepWorker::replay(std::vector<std::string> edits) {
+  Row row = evaluate_one(BaseScenario{file_.base, file_.path, file_.folder}, {"", std::move(edits)}, machines_,
+                         {.store = file_.replays_kept, .models = &file_.models});
+  if (const DriveTraffic* const unrated = unrated_writes(row.result); unrated != nullptr && asks_life(file_))
+    row.error = told_unrated(*unrated);
   return row;
 }
 
-bool meets_requirements(const SweepFile& file, const SweepReplay& row, Verdict worst) {
-  if (!row.failure.empty() || (file.must_fit && row.verdict > worst)) return false;
-  if (file.most_step_seconds && row.replayed.step_seconds > *file.most_step_seconds) return false;
-  if (file.most_gpus && row.replayed.gpus > *file.most_gpus) return false;
-  return !file.least_life_years || row.replayed.rated_years >= *file.least_life_years;
+bool meets_requirements(const SweepFile& file, const Row& row, Verdict worst) {
+  return row.ran() && (!file.must_fit || row.result.verdict() <= worst) && missed(file.constraints, row).empty();
 }
 
-SweepValues objective_values(const SweepFile& file, const SweepMetrics& metrics) {
+SweepValues objective_values(const SweepFile& file, const Figures& figures) {
   SweepValues values{};
-  for (std::size_t i = 0; i < file.objectives.size(); ++i) values[i] = metrics.value(file.objectives[i]);
+  for (std::size_t i = 0; i < file.objectives.size(); ++i) values[i] = figures.value(file.objectives[i]);
   return values;
 }
 
@@ -241,8 +180,7 @@ std::string SweepWorker::record(const SweepTask& task) {
   const std::string key = sweep_key(file_, task);
   if (!task.is_replay) return line_of(BlockRecord{key, screen_block(task.number)});
   SweepSpace space(file_);
-  const SweepSettings settings = space.settings(space.at(task.number));
-  return line_of(ReplayRecord{key, settings, replay(settings)});
+  return line_of(ReplayRecord{key, replay(edits_of(space.settings(space.at(task.number))))});
 }
 
 // Isolated: a thread that waits for a part of it must not begin another block meanwhile, which waits for the whole.

@@ -9,10 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "scenario/brief_run.h"
-#include "scenario/replay_store.h"
-#include "scenario/scenario_run.h"
-#include "scenario/shared_machines.h"
+#include "studies/candidates/evaluate.h"
 #include "studies/sweep/sweep_file.h"
 #include "studies/sweep/sweep_front.h"
 #include "studies/sweep/sweep_screen.h"
@@ -45,25 +42,13 @@ struct SweepBlock {
 };
 SweepBlock parse_sweep_block(const std::string& record);
 
-struct SweepReplay {
-  SweepMetrics replayed;
-  FigureRange step_time_range, peak_range;
-  std::string failure;  // why it couldn't be replayed; empty: it could
-  Verdict verdict = Verdict::unknown;
-  std::string why_unknown;
-  bool is_in_doubt = false;   // unknown for what is wrong with a record
-  double capacity_bytes = 0;  // MemoryResult::capacity
-  std::string binding;
-  double mfu = 0;
-  std::string fingerprint;  // of the replay's events, 16 hexadecimal digits
-};
-SweepReplay parse_sweep_replay(const std::string& record);
+Row parse_sweep_replay(const std::string& record);
 
 // Whether a replay meets what the file requires. `worst`: tight where the reserve's margin may be given up, as where no
 // point keeps it.
-bool meets_requirements(const SweepFile& file, const SweepReplay& replay, Verdict worst = Verdict::fits);
+bool meets_requirements(const SweepFile& file, const Row& row, Verdict worst = Verdict::fits);
 // By objective of the file.
-SweepValues objective_values(const SweepFile& file, const SweepMetrics& metrics);
+SweepValues objective_values(const SweepFile& file, const Figures& figures);
 
 // Names everything a task's record depends on: the program's version, the file and all it names, the task.
 std::string sweep_key(const SweepFile& file, const SweepTask& task);
@@ -77,13 +62,11 @@ class SweepWorker {
   void prepare();
   // One line of JSON with the task's key. May be called by several threads. Throws InputError as SweepScreen does.
   std::string record(const SweepTask& task);
-  // Of the sweep's scenario with settings. A failure is a result. May be called by several threads.
-  SweepReplay replay(const SweepSettings& settings);
+  // Of the sweep's scenario with edits. A failure is a result. May be called by several threads.
+  Row replay(std::vector<std::string> edits);
 
  private:
   [[nodiscard]] SweepBlock screen_block(std::int64_t number);
-  // And the machine it ran on.
-  KeptReplay kept_point(const Scenario& scenario, HardwareProfile& hardware);
 
   const SweepFile& file_;
   SweepScreen screen_;

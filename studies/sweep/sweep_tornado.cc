@@ -18,7 +18,7 @@ std::vector<std::size_t> others(std::size_t count, std::size_t now, std::size_t 
   return some;
 }
 
-const SweepRow& best_row(const SweepFile& file, const SweepOutcome& outcome, SweepObjective objective) {
+const SweepRow& best_row(const SweepFile& file, const SweepOutcome& outcome, Objective objective) {
   const SweepRow* best = nullptr;
   for (const SweepRow& row : outcome.rows)
     if (row.does && (best == nullptr || row.replayed.value(objective) < best->replayed.value(objective))) best = &row;
@@ -29,12 +29,12 @@ const SweepRow& best_row(const SweepFile& file, const SweepOutcome& outcome, Swe
 
 }  // namespace
 
-SweepTornado sweep_tornado(const SweepFile& file, const SweepOutcome& outcome, SweepObjective objective,
+SweepTornado sweep_tornado(const SweepFile& file, const SweepOutcome& outcome, Objective objective,
                            SweepWorkers& workers, SweepStore& store, std::size_t most_options) {
   const SweepRow& best = best_row(file, outcome, objective);
   SweepSpace space(file);
   const SweepPoint point = space.at(best.number);
-  SweepTornado tornado{best.label, best.replayed.value(objective), best.number, {}};
+  SweepTornado tornado{best.candidate.name, best.replayed.value(objective), best.number, {}};
   struct Try {
     std::size_t axis, option;
   };
@@ -55,7 +55,7 @@ SweepTornado sweep_tornado(const SweepFile& file, const SweepOutcome& outcome, S
     }
     tornado.swings.push_back(std::move(swing));
   }
-  std::vector<SweepReplay> replays(tasks.size());
+  std::vector<Row> replays(tasks.size());
   do_tasks(file, tasks, workers, store, [&](std::size_t i, const std::string& record) {
     replays[i] = parse_sweep_replay(record);
     return true;
@@ -67,7 +67,7 @@ SweepTornado sweep_tornado(const SweepFile& file, const SweepOutcome& outcome, S
       continue;
     }
     ++swing.replayed;
-    const double value = replays[i].replayed.value(objective);
+    const double value = figures_of(replays[i]).value(objective);
     const std::string& label = file.axes[tries[i].axis].options[tries[i].option].label;
     if (value < swing.least.value) swing.least = {label, value};
     if (value > swing.most.value) swing.most = {label, value};

@@ -127,7 +127,7 @@ std::string layout_text(const TrainingSetup& setup) {
 }
 
 TrainingSetup setup_of(const SweepFile& file, const SweepRow& row) {
-  const Scenario scenario = parse_scenario(file.base, file.path, file.folder, assignments_of(row));
+  const Scenario scenario = parse_scenario(file.base, file.path, file.folder, row.candidate.edits);
   const auto own = file.models.find(scenario.model);
   return resolve(scenario.training, own == file.models.end() ? find_model(scenario.model) : own->second);
 }
@@ -211,8 +211,8 @@ SetupChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
     choice.not_replayed = outcome.not_replayed;
     if (best == nullptr) {
       choice.skipped = "no layout fits";
-      if (!outcome.rows.empty() && !outcome.rows.front().failure.empty())
-        choice.skipped += ": " + outcome.rows.front().failure;
+      if (!outcome.rows.empty() && !outcome.rows.front().ran())
+        choice.skipped += ": " + outcome.rows.front().error;
       else if (outcome.screened == 0 && !outcome.invalid.empty())
         choice.skipped += ": " + outcome.invalid.begin()->first;
       return choice;

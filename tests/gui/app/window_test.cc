@@ -520,7 +520,7 @@ TEST_F(Window, TheFrontIsTheSweeps) {
   std::size_t members = 0;
   for (std::size_t i = 0; i < shown.size(); ++i) {
     EXPECT_EQ(shown[i].number, outcome.rows[i].number);
-    EXPECT_EQ(shown[i].on_front, outcome.rows[i].on_front) << shown[i].label;
+    EXPECT_EQ(shown[i].on_front, outcome.rows[i].on_front) << shown[i].candidate.name;
     members += outcome.rows[i].on_front ? 1 : 0;
   }
   EXPECT_GT(members, 1U);

@@ -27,7 +27,8 @@ TEST(ParetoChart, EmptyWordsAreOfAnEmptySweep) {
   ParetoChart chart;
   EXPECT_TRUE(chart.scene().empty_words.startsWith("Run a sweep"));
   SweepRow row;
-  row.label = "one";
+  row.is_done = true;
+  row.candidate.name = "one";
   row.replayed.step_seconds = 0.5;
   row.replayed.tokens_per_step = 1'000;
   row.replayed.peak_bytes = 1e9;
@@ -41,11 +42,12 @@ TEST(ParetoChart, EmptyWordsAreOfAnEmptySweep) {
 TEST(ParetoChart, CapacitiesAreLevels) {
   constexpr double gib = 1'073'741'824.0;
   SweepRow small, large;
+  small.is_done = large.is_done = true;
   small.replayed.step_seconds = large.replayed.step_seconds = 0.5;
   small.replayed.peak_bytes = 20 * gib;
-  small.capacity_bytes = 23.5 * gib;
+  small.result.memory.capacity = Bytes(std::llround(23.5 * gib));
   large.replayed.peak_bytes = 30 * gib;
-  large.capacity_bytes = 79.25 * gib;
+  large.result.memory.capacity = Bytes(std::llround(79.25 * gib));
   ParetoChart chart;
   chart.show({small, small, large});
   ASSERT_EQ(chart.scene().levels.size(), 1U);

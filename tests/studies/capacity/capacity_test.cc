@@ -104,12 +104,12 @@ TEST_F(CapacityFile, LayersAreTheLargestThatFit) {
   for (const CapacityAnswer& answer : outcome.answers) {
     ASSERT_TRUE(answer.best && answer.beyond) << answer.technique.name;
     EXPECT_EQ(answer.beyond->value, answer.best->value + 1);
-    std::vector<std::string> settings = answer.technique.settings;
+    std::vector<std::string> settings = answer.technique.edits;
     settings.push_back("model.layers=" + std::to_string(answer.best->value));
     EXPECT_TRUE(fits(path, settings));
     settings.back() = "model.layers=" + std::to_string(answer.beyond->value);
     EXPECT_FALSE(fits(path, settings));
-    EXPECT_LE(answer.best->needed, answer.best->capacity);
+    EXPECT_LE(answer.best->needed(), answer.best->capacity());
     EXPECT_FALSE(answer.binding().empty());
     EXPECT_LE(answer.replays, 9);
     ModelSpec model = find_model("gpt2-small");
@@ -171,10 +171,10 @@ TEST_F(CapacityFile, TightIsAYesAsInRun) {
   ASSERT_TRUE(alone.best && alone.answers.front().best);
   const CapacityTrial& best = *alone.answers.front().best;
   EXPECT_TRUE(best.only_tight);
-  EXPECT_EQ(best.verdict, Verdict::tight);
-  EXPECT_EQ(best.result.step_time, tight.step_time);
-  EXPECT_EQ(best.needed, tight.memory.peak_reserved);
-  EXPECT_EQ(best.result.fingerprint, tight.fingerprint);
+  EXPECT_EQ(best.row.result.verdict(), Verdict::tight);
+  EXPECT_EQ(best.row.result.step_time, tight.step_time);
+  EXPECT_EQ(best.needed(), tight.memory.peak_reserved);
+  EXPECT_EQ(best.row.result.fingerprint, tight.fingerprint);
   // Among others: the largest that keeps the reserve.
   flags.from = 1;
   const CapacityOutcome among = find_capacity(read_capacity_request(path, limits, flags));
@@ -191,11 +191,11 @@ TEST_F(CapacityFile, ConstraintsBind) {
   const std::string path = write(R"(, "capacity": {"techniques": ["full"]})");
   const CapacityAnswer free = find_capacity(read_capacity_request(path, {})).answers.front();
   CapacityFlags flags;
-  flags.constraints.most_step_seconds = to_seconds(free.best->result.step_time) / 2;
+  flags.constraints.most_step_seconds = to_seconds(free.best->row.result.step_time) / 2;
   const CapacityAnswer bound = find_capacity(read_capacity_request(path, {}, flags)).answers.front();
   ASSERT_TRUE(bound.best);
   EXPECT_LT(bound.best->value, free.best->value);
-  EXPECT_LE(to_seconds(bound.best->result.step_time), flags.constraints.most_step_seconds);
+  EXPECT_LE(to_seconds(bound.best->row.result.step_time), flags.constraints.most_step_seconds);
   EXPECT_NE(bound.binding().find("is longer than"), std::string::npos);
 }
 
@@ -223,7 +223,7 @@ TEST_F(CapacityFile, SaysWhatWouldGoFurther) {
     }
   }
   EXPECT_TRUE(seen);
-  const std::vector<std::string> margins = answer.best->margins({9, 0, 0, 0, 0, 0});
+  const std::vector<std::string> margins = answer.best->margins({.most_step_seconds = 9});
   ASSERT_EQ(margins.size(), 2U);
   EXPECT_NE(margins[0].find("of memory free"), std::string::npos);
   EXPECT_NE(margins[1].find("below the 9 allowed"), std::string::npos);
@@ -249,9 +249,9 @@ TEST_F(CapacityLayoutsFile, FewestGpusOverLayouts) {
   const CapacityAnswer& answer = outcome.answers.front();
   ASSERT_TRUE(answer.best && answer.beyond);
   EXPECT_LT(answer.beyond->value, answer.best->value);
-  EXPECT_EQ(answer.best->gpus, answer.best->value);
+  EXPECT_EQ(answer.best->row.gpus, answer.best->value);
   EXPECT_FALSE(answer.best->layout.empty());
-  EXPECT_TRUE(fits(path, answer.best->settings));
+  EXPECT_TRUE(fits(path, answer.best->row.candidate.edits));
   for (const int t : {1, 2, 4})
     for (const int p : {1, 2, 4}) {
       if (answer.beyond->value % (t * p) != 0 || 8 % (answer.beyond->value / (t * p)) != 0) continue;
@@ -277,7 +277,7 @@ TEST_F(CapacityLayoutsFile, IsNoWorseThanTheScenarioItself) {
     request.layouts.replays = replays;
     const CapacityAnswer answer = find_capacity(request).answers.front();
     ASSERT_TRUE(answer.best) << replays;
-    EXPECT_LE(answer.best->result.step_time, own.step_time) << replays << ": " << answer.best->layout;
+    EXPECT_LE(answer.best->row.result.step_time, own.step_time) << replays << ": " << answer.best->layout;
   }
 }
 
@@ -341,7 +341,7 @@ TEST_F(CapacityFile, TechniquesAreSettings) {
       R"({"name": "mine", "set": {"model": {"recompute": "full"}, "memory": {"allocator": "ideal"}}}, "mine+torch"]})");
   const CapacityRequest request = read_capacity_request(path, {});
   ASSERT_EQ(request.techniques.size(), 3U);
-  EXPECT_EQ(request.techniques[1].settings,
+  EXPECT_EQ(request.techniques[1].edits,
             (std::vector<std::string>{"model.recompute=\"full\"", "memory.allocator=\"ideal\""}));
   const CapacityOutcome outcome = find_capacity(request);
   ASSERT_TRUE(outcome.answers[0].best && outcome.answers[1].best && outcome.answers[2].best);

@@ -122,10 +122,10 @@ void expect_capacity(const Case& one, const Fastest& fastest, int number) {
   std::filesystem::remove(path);
   ASSERT_TRUE(outcome.best) << fastest.name;
   const CapacityTrial& best = *outcome.answers[*outcome.best].best;
-  EXPECT_LE(best.result.step_time, *fastest.time) << fastest.name;
+  EXPECT_LE(best.row.result.step_time, *fastest.time) << fastest.name;
   // Its settings are a run that does the same.
-  std::vector<std::string> settings = best.settings;
-  EXPECT_EQ(run(load(parse_scenario(one.text, "test", "", settings))).step_time, best.result.step_time);
+  std::vector<std::string> settings = best.row.candidate.edits;
+  EXPECT_EQ(run(load(parse_scenario(one.text, "test", "", settings))).step_time, best.row.result.step_time);
 }
 
 // Of all cases of the program.
@@ -253,7 +253,7 @@ TEST(BestOffload, OfManyMicroBatchesAPlanSoughtOnFewIsReplayedWhole) {
   EXPECT_EQ(followed.memory.peak_reserved, best.outcome.best.result.memory.peak_reserved);
   for (const VariantCase& one : best.variants) {
     if (one.loaded == nullptr || !one.keep.fits()) continue;
-    EXPECT_LE(best.outcome.best.result.step_time, one.keep.step_time) << one.variant.name;
+    EXPECT_LE(best.outcome.best.result.step_time, one.result.step_time) << one.candidate.name;
   }
 }
 

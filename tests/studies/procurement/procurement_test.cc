@@ -306,7 +306,8 @@ TEST_F(ProcurementFile, ChoosesTheCheapestInTime) {
   const PricedOption& chosen = free.options[*free.chosen];
   const RunReplay& run = chosen.runs.front();
   EXPECT_EQ(run.tokens_per_step, 64 * 512);
-  EXPECT_DOUBLE_EQ(chosen.days, std::ceil(1e10 / run.tokens_per_step) * run.step_seconds / 86400 / 0.8);
+  EXPECT_DOUBLE_EQ(chosen.days,
+                   std::ceil(1e10 / static_cast<double>(run.tokens_per_step)) * run.step_seconds() / 86400 / 0.8);
   for (const PricedOption& option : free.options) EXPECT_GE(option.usd_per_billion, chosen.usd_per_billion);
   // Just below what the cheapest one takes: the larger fleet, which is dearer.
   ProcurementFlags flags;
@@ -352,7 +353,7 @@ TEST_F(ProcurementFile, ChoosesDrivesByCost) {
     EXPECT_LE(fit.chosen, 3);
     EXPECT_EQ(value("replacements"), std::max(1.0, std::ceil(3 / value("drive_kept_years"))) - 1) << fit.drive.name;
     // Wear is of what the machine with these drives writes.
-    const double rate = run.written_bytes / run.step_seconds;
+    const double rate = run.written_bytes / run.step_seconds();
     const double years = years_to_write(drive_endurance(fit.drive).bytes * static_cast<double>(fit.chosen), rate);
     EXPECT_NEAR(value("drive_life_years") / years, 1, 0.001) << fit.drive.name;
     const ReplayedPlan plan = replay_plan_of(option.fleet.plans.front(), &fit.drive, fit.chosen, common_switch_lanes);
@@ -401,7 +402,7 @@ TEST_F(ProcurementFile, LinksAreThoseOfTheNumberOfDrives) {
     EXPECT_NEAR(hardest.link_rate / links, 1, 0.02) << fit.drive.name;
     // Flash is credited for short retention and wears by the workload's amplification, 3D XPoint neither.
     const RunReplay& run = fit.runs.front();
-    const double rate = run.written_bytes / run.step_seconds;
+    const double rate = run.written_bytes / run.step_seconds();
     const double bytes = drive_endurance(fit.drive, request.endurance).bytes * static_cast<double>(fit.chosen);
     EXPECT_NEAR(
         found.book.value(found.drive_table, found.drive_places[f], "drive_life_years") / years_to_write(bytes, rate), 1,
@@ -420,13 +421,13 @@ TEST_F(ProcurementFile, LinksAreThoseOfTheNumberOfDrives) {
       const RunReplay& run = fit.runs.front();
       const double bytes = drive_endurance(fit.drive, request.endurance).low * static_cast<double>(fit.chosen);
       EXPECT_NEAR(*table.rows[0][static_cast<std::size_t>(low)].number /
-                      years_to_write(bytes, run.written_bytes / run.step_seconds),
+                      years_to_write(bytes, run.written_bytes / run.step_seconds()),
                   1, 0.001);
     }
   EXPECT_TRUE(seen);
   // What the drives bring: the peak without them is there to compare with.
   ASSERT_EQ(found.without_drives.size(), 1U);
-  EXPECT_GT(found.without_drives[0].peak_bytes, option.runs[0].peak_bytes);
+  EXPECT_GT(found.without_drives[0].result.memory.peak_reserved, option.runs[0].result.memory.peak_reserved);
   // Billed switches are the replayed ones.
   EXPECT_EQ(found.book.value(found.priced, option.place, "switches_per_machine"),
             static_cast<double>(added_switches(option.hardware)));
@@ -533,7 +534,7 @@ TEST_F(ProcurementFile, StepTimeSwingsByItsRange) {
   const ProcurementAnswer found = answer(scenario(R"("tokens": 1e10, "gpus": [8], "techniques": ["keep"])"));
   ASSERT_TRUE(found.chosen);
   const PricedOption& option = found.options[*found.chosen];
-  const FigureRange& range = option.runs.front().step_time_range;
+  const FigureRange& range = option.runs.front().result.step_time_range;
   ASSERT_TRUE(range.known);
   EXPECT_DOUBLE_EQ(option.busy_range().high, range.high);
   const auto step = std::find_if(found.sensitivity.begin(), found.sensitivity.end(),
@@ -543,7 +544,7 @@ TEST_F(ProcurementFile, StepTimeSwingsByItsRange) {
   EXPECT_DOUBLE_EQ(step->high, range.high);
   EXPECT_NEAR(step->high_usd / option.usd_per_billion, range.high, 0.02);  // all but what idles costs by the day
   PricedOption unknown = option;
-  unknown.runs.front().step_time_range.known = false;
+  unknown.runs.front().result.step_time_range.known = false;
   EXPECT_DOUBLE_EQ(unknown.busy_range().low, 1 - step_time_error);
   EXPECT_FALSE(unknown.busy_range().known);
 }
@@ -557,8 +558,8 @@ TEST_F(ProcurementFile, TodaysFleetIsJudgedAsAnOptionIs) {
   const PricedOption& option = found.options[*found.chosen];
   EXPECT_EQ(found.today->failure, "");
   EXPECT_DOUBLE_EQ(found.today->days, option.days);
-  EXPECT_EQ(found.today->runs.front().fingerprint, option.runs.front().fingerprint);
-  EXPECT_EQ(found.step->fingerprint, option.runs.front().fingerprint);
+  EXPECT_EQ(found.today->runs.front().result.fingerprint, option.runs.front().result.fingerprint);
+  EXPECT_EQ(found.step->fingerprint, option.runs.front().result.fingerprint);
   EXPECT_NEAR(found.today->kilowatts * 1000, option.machine_watts, 1e-6 * option.machine_watts);
   const ProcurementAnswer half = answer(scenario(rest + R"({"machine": "dgx-a100", "gpus": 4})"));
   EXPECT_EQ(half.today->technique, "keep");
@@ -616,8 +617,8 @@ TEST_F(ProcurementFile, TakesASweep) {
     EXPECT_EQ(option.fleet.gpus, 8);
     for (const char* other : {"1", "4", "8"}) {
       RunPlan plan = option.fleet.plans[0];
-      plan.settings.push_back(std::string("model.micro_batch=") + other);
-      EXPECT_GE(replay_plan_of(plan, nullptr, 0, common_switch_lanes).run.step_seconds,
+      plan.candidate.edits.push_back(std::string("model.micro_batch=") + other);
+      EXPECT_GE(replay_plan_of(plan, nullptr, 0, common_switch_lanes).run.step_seconds(),
                 option.runs[0].step_seconds * 0.999999)
           << option.name() << ", b " << other;
     }

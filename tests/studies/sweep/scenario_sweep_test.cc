@@ -27,14 +27,14 @@ TEST(ScenarioSweep, HoldsTheWorkOfAStepEqual) {
   const SweepOutcome outcome = swept(scenario);
   const SweepRow* fastest = nullptr;
   for (const SweepRow& row : outcome.rows) {
-    if (!row.failure.empty()) continue;
-    EXPECT_DOUBLE_EQ(row.replayed.tokens_per_step, 8 * 1024.0) << row.label;
+    if (!row.ran()) continue;
+    EXPECT_DOUBLE_EQ(row.replayed.tokens_per_step, 8 * 1024.0) << row.candidate.name;
     if (row.on_front && (fastest == nullptr || row.replayed.step_seconds < fastest->replayed.step_seconds))
       fastest = &row;
   }
   ASSERT_NE(fastest, nullptr);
   for (const SweepRow& row : outcome.rows)
-    EXPECT_TRUE(!row.does || row.replayed.step_seconds >= fastest->replayed.step_seconds) << row.label;
+    EXPECT_TRUE(!row.does || row.replayed.step_seconds >= fastest->replayed.step_seconds) << row.candidate.name;
   for (const auto& [key, value] : fastest->settings) {
     if (key == "model.micro_batch") {
       EXPECT_NE(value, "1");

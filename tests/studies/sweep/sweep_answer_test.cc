@@ -57,7 +57,7 @@ const Everything& everything() {
 // A cell is the least over all points that share its two values.
 TEST(SweepMap, HoldsTheBestOfEachPair) {
   const Everything& all = everything();
-  const SweepMap map = sweep_map(all.file, all.outcome, "t", "p", SweepObjective::peak_memory);
+  const SweepMap map = sweep_map(all.file, all.outcome, "t", "p", Objective::peak_memory);
   std::map<std::pair<std::string, std::string>, double> best;
   for (const SweepRow& row : all.outcome.rows) {
     const auto [at, is_new] = best.emplace(std::pair(row.options[0], row.options[1]), row.replayed.peak_bytes);
@@ -81,8 +81,8 @@ TEST(SweepMap, HoldsTheBestOfEachPair) {
 // Without replays the cells hold estimates, within the screen's error of what replays say.
 TEST(SweepMap, FallsBackToEstimates) {
   const Everything& all = everything();
-  const SweepMap replayed = sweep_map(all.file, all.outcome, "p", "b", SweepObjective::step_time);
-  const SweepMap screened = sweep_map(all.file, {}, "p", "b", SweepObjective::step_time);
+  const SweepMap replayed = sweep_map(all.file, all.outcome, "p", "b", Objective::step_time);
+  const SweepMap screened = sweep_map(all.file, {}, "p", "b", Objective::step_time);
   for (std::size_t i = 0; i < replayed.cells.size(); ++i) {
     if (replayed.cells[i].source == SweepMap::Source::none) continue;
     EXPECT_EQ(screened.cells[i].source, SweepMap::Source::screened);
@@ -92,8 +92,8 @@ TEST(SweepMap, FallsBackToEstimates) {
 
 TEST(SweepMap, RefusesWhatIsNoPairOfAxes) {
   const Everything& all = everything();
-  EXPECT_THROW(sweep_map(all.file, {}, "t", "t", SweepObjective::step_time), InputError);
-  EXPECT_THROW(sweep_map(all.file, {}, "t", "q", SweepObjective::step_time), InputError);
+  EXPECT_THROW(sweep_map(all.file, {}, "t", "t", Objective::step_time), InputError);
+  EXPECT_THROW(sweep_map(all.file, {}, "t", "q", Objective::step_time), InputError);
 }
 
 // Each end of a bar is the replay of a point that differs from the best in this axis alone.
@@ -101,7 +101,7 @@ TEST(SweepTornado, VariesOneAxisAtATime) {
   const Everything& all = everything();
   SweepStore store;
   LocalWorkers workers(all.file);
-  const SweepTornado tornado = sweep_tornado(all.file, all.outcome, SweepObjective::step_time, workers, store);
+  const SweepTornado tornado = sweep_tornado(all.file, all.outcome, Objective::step_time, workers, store);
   const auto best =
       std::min_element(all.outcome.rows.begin(), all.outcome.rows.end(),
                        [](const auto& a, const auto& b) { return a.replayed.step_seconds < b.replayed.step_seconds; });
@@ -130,13 +130,11 @@ TEST(SweepPictures, AreWholeDocuments) {
   const Everything& all = everything();
   SweepStore store;
   LocalWorkers workers(all.file);
-  const std::string front =
-      sweep_front_svg(all.file, all.outcome, SweepObjective::step_time, SweepObjective::peak_memory);
-  const std::string map = sweep_map_svg(all.file, sweep_map(all.file, all.outcome, "t", "p", SweepObjective::step_time),
-                                        SweepObjective::step_time);
-  const std::string tornado =
-      sweep_tornado_svg(all.file, sweep_tornado(all.file, all.outcome, SweepObjective::step_time, workers, store),
-                        SweepObjective::step_time);
+  const std::string front = sweep_front_svg(all.file, all.outcome, Objective::step_time, Objective::peak_memory);
+  const std::string map =
+      sweep_map_svg(all.file, sweep_map(all.file, all.outcome, "t", "p", Objective::step_time), Objective::step_time);
+  const std::string tornado = sweep_tornado_svg(
+      all.file, sweep_tornado(all.file, all.outcome, Objective::step_time, workers, store), Objective::step_time);
   for (const std::string& svg : {front, map, tornado}) {
     EXPECT_THAT(svg, HasSubstr("small &amp; &lt;plain&gt;"));
     EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
@@ -147,8 +145,7 @@ TEST(SweepPictures, AreWholeDocuments) {
   const auto on_front =
       std::count_if(all.outcome.rows.begin(), all.outcome.rows.end(), [](const SweepRow& row) { return row.on_front; });
   EXPECT_THAT(front, HasSubstr(std::to_string(on_front) + " on the front"));
-  EXPECT_THAT(sweep_front_svg(all.file, {}, SweepObjective::step_time, SweepObjective::gpus),
-              HasSubstr("Nothing was replayed"));
+  EXPECT_THAT(sweep_front_svg(all.file, {}, Objective::step_time, Objective::gpus), HasSubstr("Nothing was replayed"));
 }
 
 // All of a small space is drawn, so the sample's front is the whole one.

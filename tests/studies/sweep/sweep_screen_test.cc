@@ -37,15 +37,15 @@ TEST(SweepScreen, EnergyIsThatOfRestAndWork) {
   const SweepOutcome outcome = run_sweep(file, {}, store);
   ASSERT_EQ(outcome.rows.size(), 12U);
   for (const SweepRow& row : outcome.rows) {
-    const SweepMetrics& replayed = row.replayed;
+    const Figures& replayed = row.replayed;
     EXPECT_NEAR(replayed.busy_watts, 6500 * 1.3, 1e-6);
     EXPECT_NEAR(replayed.rest_watts, 6500 * 1.3 * 0.3, 1e-6);
     EXPECT_GT(replayed.busy_seconds, 0);
     EXPECT_LE(replayed.busy_seconds, replayed.step_seconds);
     const double joules = 6500 * 1.3 * (0.3 * replayed.step_seconds + 0.7 * replayed.busy_seconds);
-    EXPECT_NEAR(replayed.value(SweepObjective::energy_per_token), joules / (256 * 1024), 1e-9);
-    const double screened = screen.estimate(row.settings).metrics.value(SweepObjective::energy_per_token);
-    EXPECT_NEAR(screened / replayed.value(SweepObjective::energy_per_token), 1, 0.15) << row.label;
+    EXPECT_NEAR(replayed.value(Objective::energy_per_token), joules / (256 * 1024), 1e-9);
+    const double screened = screen.estimate(row.settings).metrics.value(Objective::energy_per_token);
+    EXPECT_NEAR(screened / replayed.value(Objective::energy_per_token), 1, 0.15) << row.candidate.name;
   }
 }
 
@@ -74,8 +74,8 @@ TEST(SweepScreen, PeaksOfSmallSpacesAreTheReplays) {
     if (!space.allows(number)) continue;
     const SweepSettings settings = space.settings(space.at(number));
     const SweepEstimate estimate = screen.estimate(settings);
-    const SweepReplay replay = worker.replay(settings);
-    ASSERT_EQ(replay.failure, "");
+    const Row replay = worker.replay(edits_of(settings));
+    ASSERT_EQ(replay.error, "");
     errors.push_back(std::abs(estimate.metrics.peak_bytes / replay.replayed.peak_bytes - 1));
   }
   ASSERT_GT(errors.size(), 50U);
@@ -101,8 +101,8 @@ TEST(SweepScreen, LayersAreAnAxis) {
   ASSERT_EQ(outcome.rows.size(), 6U);
   std::map<std::string, double> seconds;
   for (const SweepRow& row : outcome.rows) {
-    EXPECT_EQ(row.failure, "");
-    EXPECT_NEAR(row.screened.step_seconds / row.replayed.step_seconds, 1, 0.1) << row.label;
+    EXPECT_EQ(row.error, "");
+    EXPECT_NEAR(row.screened.step_seconds / row.replayed.step_seconds, 1, 0.1) << row.candidate.name;
     if (row.options.at(1) == "4") seconds[row.options.at(0)] = row.replayed.step_seconds;
   }
   EXPECT_GT(seconds.at("12"), 1.3 * seconds.at("6"));
@@ -127,7 +127,7 @@ TEST(SweepScreen, FindsTheLeastEnergyOfAllReplays) {
 // tells that it can't fit.
 TEST(SweepScreen, WhatIsCachedRulesNothingOut) {
   SweepFile file = energy_file();
-  file.objectives = {SweepObjective::peak_memory};
+  file.objectives = {Objective::peak_memory};
   SweepEstimate estimate;
   estimate.metrics.step_seconds = 1;
   estimate.metrics.peak_bytes = 60e9;
@@ -224,15 +224,16 @@ TEST(SweepScreen, EqualStatesAreEqualSteps) {
     SweepScreen screen(file);
     SweepSpace space(file);
     SweepWorker worker(file);
-    std::map<std::uint64_t, SweepReplay> states;
+    std::map<std::uint64_t, Row> states;
     for (std::int64_t number = 0; number < space.size(); ++number) {
       const SweepSettings settings = space.settings(space.at(number));
       const std::uint64_t state = screen.state_key(settings);
       ASSERT_NE(state, 0U);
-      const SweepReplay replay = worker.replay(settings);
-      ASSERT_EQ(replay.failure, "");
-      const SweepReplay& first = states.emplace(state, replay).first->second;
-      EXPECT_EQ(replay.fingerprint, first.fingerprint) << framework << " " << space.label(space.at(number));
+      const Row replay = worker.replay(edits_of(settings));
+      ASSERT_EQ(replay.error, "");
+      const Row& first = states.emplace(state, replay).first->second;
+      EXPECT_EQ(replay.result.fingerprint, first.result.fingerprint)
+          << framework << " " << space.label(space.at(number));
       EXPECT_EQ(replay.replayed.step_seconds, first.replayed.step_seconds);
       EXPECT_EQ(replay.replayed.peak_bytes, first.replayed.peak_bytes);
     }

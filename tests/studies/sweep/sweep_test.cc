@@ -118,9 +118,9 @@ TEST(SweepFile, RanksUnlikeBatchesByTheToken) {
   json["axes"].push_back({{"name", "batch_size"}, {"key", "model.global_batch"}, {"values", {64, 128}}});
   expect_refused(json.dump(), "/objectives", "'batch_size' sets model.global_batch");
   json.erase("objectives");
-  EXPECT_EQ(parsed(json.dump()).objectives, std::vector{SweepObjective::gpu_time_per_token});
+  EXPECT_EQ(parsed(json.dump()).objectives, std::vector{Objective::gpu_time_per_token});
   json["axes"].erase(4);
-  EXPECT_EQ(parsed(json.dump()).objectives, std::vector{SweepObjective::step_time});
+  EXPECT_EQ(parsed(json.dump()).objectives, std::vector{Objective::step_time});
 }
 
 TEST(SweepFile, RefusesMorePointsThanCanBeNumbered) {
@@ -416,11 +416,12 @@ TEST(Sweep, TightIsAYesAsInRun) {
   const std::vector<SweepRow> alone = rows_of("4");
   ASSERT_EQ(alone.size(), 1U);
   EXPECT_TRUE(alone.front().does);
-  EXPECT_EQ(alone.front().verdict, tight.verdict());
-  EXPECT_TRUE(is_yes(alone.front().verdict));
+  EXPECT_EQ(alone.front().result.verdict(), tight.verdict());
+  EXPECT_TRUE(is_yes(alone.front().result.verdict()));
   EXPECT_NEAR(alone.front().replayed.step_seconds, to_seconds(tight.step_time), 1e-9);
   ASSERT_EQ(run_of("1").verdict(), Verdict::fits);
-  for (const SweepRow& row : rows_of("1, 4")) EXPECT_EQ(row.does, row.verdict == Verdict::fits) << row.label;
+  for (const SweepRow& row : rows_of("1, 4"))
+    EXPECT_EQ(row.does, row.result.verdict() == Verdict::fits) << row.candidate.name;
 }
 
 TEST(Sweep, SpendsItsReplaysOnPointsThatDiffer) {
@@ -470,10 +471,10 @@ TEST(Sweep, ReplaysTwinsOnce) {
   // What shares a replay has the answer of its own.
   SweepWorker worker(file);
   for (const SweepRow& row : outcome.rows) {
-    const SweepReplay own = worker.replay(row.settings);
-    EXPECT_EQ(own.fingerprint, row.fingerprint) << row.label;
-    EXPECT_EQ(own.replayed.step_seconds, row.replayed.step_seconds) << row.label;
-    EXPECT_EQ(own.replayed.peak_bytes, row.replayed.peak_bytes) << row.label;
+    const Row own = worker.replay(row.candidate.edits);
+    EXPECT_EQ(own.result.fingerprint, row.result.fingerprint) << row.candidate.name;
+    EXPECT_EQ(own.result.step_time, row.result.step_time) << row.candidate.name;
+    EXPECT_EQ(own.result.memory.peak_reserved, row.result.memory.peak_reserved) << row.candidate.name;
   }
 }
 
@@ -492,7 +493,7 @@ TEST(Sweep, TellsBoundsFromEstimates) {
   EXPECT_EQ(outcome.time_above_bound.compared, 2U);
   EXPECT_EQ(outcome.below_bound, 0);
   EXPECT_GT(outcome.time_above_bound.median, outcome.time_error.worst);
-  for (const SweepRow& row : outcome.rows) EXPECT_EQ(row.is_bound, row.options[1] == "cpu") << row.label;
+  for (const SweepRow& row : outcome.rows) EXPECT_EQ(row.is_bound, row.options[1] == "cpu") << row.candidate.name;
 }
 
 TEST(Sweep, SaysWhatIsUnproven) {
