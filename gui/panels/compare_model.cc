@@ -47,18 +47,25 @@ void CompareModel::add_figures(std::vector<Row>& rows) const {
     std::function<std::optional<double>(const VariantFigures&)> value;
   };
   const auto some = [](double value) { return value > 0 ? std::optional(value) : std::nullopt; };
+  const auto of_memory = [](const VariantFigures& f, Bytes bytes) {
+    return f.result.memory.known ? std::optional(in_gib(bytes)) : std::nullopt;
+  };
   const std::vector<Figure> figures = {
-      {QT_TR_NOOP("throughput, tokens/s"), true, [](const VariantFigures& f) { return f.tokens_per_second; }},
-      {QT_TR_NOOP("reserved, GiB"), false, [](const VariantFigures& f) { return f.reserved_gib; }},
-      {QT_TR_NOOP("allocated, GiB"), false, [](const VariantFigures& f) { return f.allocated_gib; }},
-      {QT_TR_NOOP("MFU, %"), true, [](const VariantFigures& f) { return f.mfu_percent; }},
+      {QT_TR_NOOP("throughput, tokens/s"), true,
+       [&](const VariantFigures& f) { return some(f.result.tokens_per_second); }},
+      {QT_TR_NOOP("reserved, GiB"), false,
+       [&](const VariantFigures& f) { return of_memory(f, f.result.memory.peak_reserved); }},
+      {QT_TR_NOOP("allocated, GiB"), false,
+       [&](const VariantFigures& f) { return of_memory(f, f.result.memory.peak_allocated); }},
+      {QT_TR_NOOP("MFU, %"), true, [&](const VariantFigures& f) { return some(f.result.mfu * 100); }},
       {QT_TR_NOOP("written to drives, KiB a token"), false,
        [](const VariantFigures& f) {
          return f.written_bytes_per_token ? std::optional(*f.written_bytes_per_token / 1024) : std::nullopt;
        }},
-      {QT_TR_NOOP("SSD life, years"), true, [](const VariantFigures& f) { return f.life_years; }},
-      {QT_TR_NOOP("tokens a step"), true, [&](const VariantFigures& f) { return some(f.tokens); }},
-      {QT_TR_NOOP("step time, ms"), false, [&](const VariantFigures& f) { return some(f.step_ms); }},
+      {QT_TR_NOOP("SSD life, years"), true, [](const VariantFigures& f) { return f.life_years(); }},
+      {QT_TR_NOOP("tokens a step"), true,
+       [&](const VariantFigures& f) { return some(static_cast<double>(f.tokens_per_step)); }},
+      {QT_TR_NOOP("step time, ms"), false, [&](const VariantFigures& f) { return some(step_ms(f)); }},
   };
   rows.push_back({Kind::section,
                   tr("Figures"),
@@ -68,14 +75,13 @@ void CompareModel::add_figures(std::vector<Row>& rows) const {
   Row verdicts{Kind::key, tr("verdict"), {}, {}, {}}, bound{Kind::key, tr("binds"), {}, {}, {}};
   for (const ComparedVariant& variant : variants_) {
     const VariantFigures* const now = variant.figures.get();
-    const int good = now == nullptr                        ? 0
-                     : now->state == Verdict::does_not_fit ? -1
-                     : now->state == Verdict::fits         ? 1
-                                                           : 0;
+    const Verdict is = now == nullptr ? Verdict::unknown : now->result.answer();
+    const int good = is == Verdict::does_not_fit ? -1 : is == Verdict::fits ? 1 : 0;
     verdicts.cells.push_back(
         {now == nullptr ? tr("not replayed yet") : to_words(now->verdict), {}, good, 0, now != nullptr});
+    const bool has_times = now != nullptr && step_ms(*now) > 0;
     bound.cells.push_back(
-        {now == nullptr || now->binding.empty() ? tr("not known") : to_words(now->binding), {}, 0, 0, now != nullptr});
+        {has_times ? to_words(std::string(describe(now->result.binding))) : tr("not known"), {}, 0, 0, now != nullptr});
   }
   rows.push_back(std::move(verdicts));
   rows.push_back(std::move(bound));
@@ -95,8 +101,8 @@ void CompareModel::add_figures(std::vector<Row>& rows) const {
         }
       any |= cell.is_known && cell.value != 0;
       const bool same_size =
-          QString(figure.name) != "step time, ms" ||
-          (first != nullptr && variant.figures != nullptr && first->tokens == variant.figures->tokens);
+          QString(figure.name) != "step time, ms" || (first != nullptr && variant.figures != nullptr &&
+                                                      first->tokens_per_step == variant.figures->tokens_per_step);
       const bool compares = cell.is_known && before != 0 && same_size && &variant != &variants_.front();
       if (compares) {
         cell.change = change_words(before, cell.value);
@@ -146,7 +152,7 @@ void CompareModel::add_kernels(std::vector<Row>& rows) const {
   order.resize(std::min(order.size(), most_kernels));
   if (order.empty() && same == 0) return;
   const bool per_token = std::all_of(variants_.begin(), variants_.end(), [](const ComparedVariant& variant) {
-    return variant.figures == nullptr || variant.figures->tokens > 0;
+    return variant.figures == nullptr || variant.figures->tokens_per_step > 0;
   });
   rows.push_back({Kind::section,
                   per_token ? tr("Kernels, µs a token") : tr("Kernels, µs a step"),

@@ -71,8 +71,9 @@ class CompareView::Curves : public QWidget {
     double longest = 0, highest = 0;
     for (const ComparedVariant& one : model_.variants())
       if (one.figures != nullptr) {
-        longest = std::max(longest, one.figures->step_ms);
-        highest = std::max({highest, one.figures->allocated_gib.value_or(0) * 1.05, one.figures->capacity_gib * 1.03});
+        longest = std::max(longest, step_ms(*one.figures));
+        const MemoryResult& memory = one.figures->result.memory;
+        highest = std::max({highest, in_gib(memory.peak_allocated) * 1.05, in_gib(memory.capacity) * 1.03});
       }
     painter.setPen(theme->muted);
     painter.drawText(QRectF(8, 8, table_->columnWidth(0) - 16, curves_height - 16), Qt::AlignLeft | Qt::TextWordWrap,
@@ -95,23 +96,23 @@ class CompareView::Curves : public QWidget {
       if (i > 0 && variants.front().figures != nullptr)
         paint_outline(painter, *variants.front().figures, box, longest, highest);
       double words_top = box.top();  // below a line that is in their way
-      if (figures.capacity_gib > 0) {
-        const double y = box.bottom() - box.height() * figures.capacity_gib / highest;
+      if (const Bytes capacity = figures.result.memory.capacity; capacity > Bytes(0)) {
+        const double y = box.bottom() - box.height() * in_gib(capacity) / highest;
         if (y < box.top() + painter.fontMetrics().height()) words_top = y + 3;
         painter.setPen(QPen(theme->bad, 1.5));
         painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y));
       }
-      if (figures.step_ms > 0) {
+      if (step_ms(figures) > 0) {
         painter.setPen(theme->text);
         painter.drawText(QRectF(QPointF(box.left(), words_top), box.bottomRight()), Qt::AlignRight | Qt::AlignTop,
-                         QString("%1 ms").arg(QString::fromStdString(number_text(figures.step_ms))));
+                         QString("%1 ms").arg(QString::fromStdString(number_text(step_ms(figures)))));
       }
     }
   }
 
  private:
   [[nodiscard]] static double width_of(const VariantFigures& figures, const QRectF& box, double longest) {
-    return longest > 0 && figures.step_ms > 0 ? box.width() * figures.step_ms / longest : box.width();
+    return longest > 0 && step_ms(figures) > 0 ? box.width() * step_ms(figures) / longest : box.width();
   }
 
   void paint_stack(QPainter& painter, const VariantFigures& figures, const QRectF& box, double longest,

@@ -92,11 +92,11 @@ QVariant VariantModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole:
       if (is_name) {
-        const QString mark = is_stale ? "" : QString::fromStdString(verdict_shape(figures->state) + " ");
+        const QString mark = is_stale ? "" : QString::fromStdString(verdict_shape(figures->result.answer()) + " ");
         return mark + QString::fromStdString(variant->name) + (variant->document.is_changed() ? " *" : "");
       }
-      if (figures == nullptr || !figures->tokens_per_second) return QString("–");
-      return QString::fromStdString(grouped_text(std::llround(*figures->tokens_per_second)));
+      if (figures == nullptr || figures->result.tokens_per_second <= 0) return QString("–");
+      return QString::fromStdString(grouped_text(std::llround(figures->result.tokens_per_second)));
     case Qt::EditRole:
       return QString::fromStdString(variant->name);
     case Qt::ToolTipRole: {

@@ -19,9 +19,6 @@ using Json = nlohmann::ordered_json;
 void set_memory(const Outcome& outcome, VariantFigures& figures) {
   const MemoryResult& memory = outcome.result().memory;
   if (!memory.known) return;
-  figures.allocated_gib = in_gib(memory.peak_allocated);
-  figures.reserved_gib = in_gib(memory.peak_reserved);
-  figures.capacity_gib = in_gib(memory.capacity);
   const MemoryScene* const scene = outcome.fullest.memory.get();
   if (scene == nullptr || scene->owners.empty()) return;
   const OwnerStack& owners = scene->owners;
@@ -51,11 +48,9 @@ void set_drives(const Outcome& outcome, VariantFigures& figures) {
   if (!outcome.loaded.scenario.model.empty())
     written *= static_cast<double>(outcome.loaded.setup.gpus()) /
                static_cast<double>(std::max<std::size_t>(1, result.ranks.size()));
-  if (figures.tokens > 0)
-    figures.written_bytes_per_token =
-        written / static_cast<double>(std::max<std::size_t>(1, result.steps.size())) / figures.tokens;
-  if (const DriveTraffic* const drive = shortest_lived(result); drive != nullptr && drive->life)
-    figures.life_years = drive->life->years;
+  if (figures.tokens_per_step > 0)
+    figures.written_bytes_per_token = written / static_cast<double>(std::max<std::size_t>(1, result.steps.size())) /
+                                      static_cast<double>(figures.tokens_per_step);
 }
 
 void flatten(const Json& value, const std::string& path, std::vector<std::string>& order) {
@@ -69,24 +64,19 @@ void flatten(const Json& value, const std::string& path, std::vector<std::string
 }  // namespace
 
 VariantFigures variant_figures(const Outcome& outcome) {
-  const Result& result = outcome.result();
   VariantFigures figures;
+  static_cast<studies::Row&>(figures) = studies::row_of({outcome.scenario.name, {}}, outcome.loaded, outcome.result());
   figures.text = outcome.scenario.text;
-  figures.state = result.answer();
-  const std::vector<ShownFigure> shown = shown_figures(outcome, nullptr);
-  figures.verdict = shown.front().short_value;
-  const bool has_times = outcome.trace().has(Capability::times);
-  if (has_times) {
-    figures.step_ms = to_seconds(result.step_time) * 1e3;
-    figures.binding = std::string(describe(result.binding));
-    if (result.tokens_per_second > 0) {
-      figures.tokens_per_second = result.tokens_per_second;
-      figures.tokens = std::round(result.tokens_per_second * to_seconds(result.step_time));
-    }
-    if (result.mfu > 0) figures.mfu_percent = result.mfu * 100;
+  figures.verdict = shown_figures(outcome, nullptr).front().short_value;
+  Result& result = figures.result;
+  if (!outcome.trace().has(Capability::times)) {
+    result.step_time = Picos(0);
+    result.tokens_per_second = result.mfu = 0;
+    figures.tokens_per_step = 0;
+  } else {
     // Of as many steps as are in the record.
     const double steps = std::max(1.0, std::round(to_seconds(result.replayed) / to_seconds(result.step_time)));
-    const double share = 1 / (steps * (figures.tokens > 0 ? figures.tokens : 1));
+    const double share = 1 / (steps * static_cast<double>(std::max<std::int64_t>(1, figures.tokens_per_step)));
     for (const studies::WorkRow& row : outcome.work) {
       if (row.total <= 0) continue;
       const std::size_t op = row.example;

@@ -11,20 +11,15 @@
 
 #include "gui/canvas/tokens.h"
 #include "gui/workspace/outcome.h"
+#include "studies/candidates/row.h"
 
 namespace spillway::gui {
 
-struct VariantFigures {
-  std::string text;     // of the scenario they are of
-  std::string verdict;  // in a sentence
-  Verdict state = Verdict::unknown;
-  double step_ms = 0;  // 0: the file has no times
-  // None: not known, or it has no such thing.
-  std::optional<double> tokens_per_second, mfu_percent, allocated_gib, reserved_gib, written_bytes_per_token,
-      life_years;
-  double capacity_gib = 0;  // 0: not known
-  double tokens = 0;        // of a step; 0: not known
-  std::string binding;      // in words; empty: not known
+// Of a file without times its result has neither a step's time nor what follows from it.
+struct VariantFigures : studies::Row {
+  std::string text;                               // of the scenario they are of
+  std::string verdict;                            // in a sentence; why it can't be replayed
+  std::optional<double> written_bytes_per_token;  // none: not known
   // Time of all kernels of a name, and of the copies, in microseconds a token, or a step where tokens are not known.
   std::map<std::string, double> kernels;
   std::map<std::string, Token> kernel_tokens;
@@ -34,6 +29,8 @@ struct VariantFigures {
   std::vector<std::vector<float>> curve;
 };
 inline constexpr int figure_columns = 120;
+
+inline double step_ms(const VariantFigures& figures) { return to_seconds(figures.result.step_time) * 1e3; }
 
 VariantFigures variant_figures(const Outcome& outcome);
 

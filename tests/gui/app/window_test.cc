@@ -305,7 +305,7 @@ TEST_F(Window, WarningsAreSeen) {
   EXPECT_EQ(outcome.result().verdict(), Verdict::unknown);
   EXPECT_EQ(verdict.title, "▲ unknown");
   EXPECT_EQ(verdict.detail, outcome.result().why_unknown());
-  EXPECT_EQ(outcome.figures->state, Verdict::unknown);
+  EXPECT_EQ(outcome.figures->result.answer(), Verdict::unknown);
 }
 
 // What is wrong with work says nothing of memory.

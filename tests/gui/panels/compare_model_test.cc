@@ -8,7 +8,10 @@ namespace {
 std::shared_ptr<VariantFigures> replayed(bool is_refused) {
   auto figures = std::make_shared<VariantFigures>();
   figures->verdict = "a verdict";
-  figures->state = is_refused ? Verdict::does_not_fit : Verdict::fits;
+  figures->result.memory.known = true;
+  figures->result.memory.peak_reserved = Bytes(1);
+  figures->result.memory.capacity = Bytes(2);
+  if (is_refused) figures->result.drives_refuse = "worn out";
   figures->kernels = {{"add", 1.0}, {"gemm", 8.0}, {"norm", 4.0}};
   return figures;
 }
