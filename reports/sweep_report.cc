@@ -42,7 +42,7 @@ Json sweep_row_json(const SweepRow& row) {
   if (result.verdict() == Verdict::unknown) json["why_unknown"] = result.why_unknown();
   json["meets_requirements"] = row.does;
   json["on_front"] = row.on_front;
-  json["step_time_ns"] = std::llround(metrics.step_seconds * 1e9);
+  json["step_time_ns"] = std::llround(static_cast<double>(result.step_time.count()) / 1e3);  // as `run` rounds it
   json["step_time_low_ns"] = end_of(result.step_time_range, result.step_time_range.low * metrics.step_seconds * 1e9);
   json["step_time_high_ns"] = end_of(result.step_time_range, result.step_time_range.high * metrics.step_seconds * 1e9);
   json["peak_allocated_bytes"] = metrics.peak_bytes > 0 ? Json(std::llround(metrics.allocated_bytes)) : Json();

@@ -7,6 +7,7 @@ import csv
 import html
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -152,10 +153,7 @@ class OneAnswer(folder_case.FolderCase):
             "schema": "spillway-sweep", "version": 1, "base": base, "require": {"fits": False},
             "axes": [{"name": "b", "key": "model.micro_batch", "values": [document["model"]["micro_batch"]]}]})
         point = self.ask("sweep", sweep, "--all")["rows"][0]
-        self.assertEqual(point["fits"], run["fits"], "sweep: fits")
-        self.assertAlmostEqual(point["step_time_ns"], run["step_time_ns"], delta=1, msg="sweep: step time")
-        for key in ("peak_allocated_bytes", "peak_reserved_bytes"):
-            self.assertEqual(point[key], run[key], "sweep: " + key)
+        self.same(point, run, "sweep")
         with open(sweep, encoding="utf-8") as file:
             required = {key: value for key, value in json.load(file).items() if key != "require"}
         front = self.ask("sweep", self.path("required.json", required))["rows"]
@@ -171,6 +169,56 @@ class OneAnswer(folder_case.FolderCase):
         self.assertEqual(len(answers), 1)
         self.assertEqual("at" in answers[0], run["fits"], "capacity: fits")
         self.same(answers[0]["at" if run["fits"] else "beyond"], run, "capacity")
+
+    def test_every_row_is_what_run_says_of_its_edits(self):
+        """Whichever command found it: a row's edits, given to `run`, come to its figures to the last digit."""
+        stride = 1 if os.environ.get("SPILLWAY_TEST_SIZE") == "full" else 6
+        pipeline = {key: value for key, value in SCENARIOS["a pipeline, all four parts"].items()
+                    if key in ("model", "hardware")}
+        for name, parts in {**SCENARIOS, "a pipeline, all four parts": pipeline}.items():
+            with self.subTest(name):
+                document = {"schema": "spillway-scenario", "version": 1, "title": name, **parts}
+                scenario = self.path("row.json", document)
+                for command, rows in self.rows(scenario, document):
+                    self.assertTrue(rows, command)
+                    for row, edits in rows[::stride] if len(rows) > 2 * stride else rows:
+                        run = self.ask("run", scenario, *[f"--set={edit}" for edit in edits])
+                        for figure in FIGURES:
+                            if figure in row:
+                                self.assertEqual(row[figure], run[figure], f"{command}: {edits}: {figure}")
+
+    def rows(self, scenario, document):
+        """Of every command, its rows that were replayed, with their edits."""
+        def listed(edits):
+            return [f"{key}={json.dumps(value).strip(chr(34))}" for key, value in edits.items()]
+
+        for command, *options in (("techniques",), ("fit", "--replays", "12", "--budget", "300", "--all")):
+            answer = self.ask(command, scenario, *options)
+            yield command, [(row, listed(row["edits"])) for row in answer["rows" if command == "techniques" else "ways"]
+                            if "error" not in row]
+        base = {key: value for key, value in document.items() if key not in ("schema", "version", "title")}
+        sweep = self.path("rows.json", {
+            "schema": "spillway-sweep", "version": 1, "base": base, "require": {"fits": False},
+            "objectives": ["step_time", "peak_memory"],
+            "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2]},
+                     {"name": "r", "key": "model.recompute", "values": ["none", "full"]}]})
+        yield "sweep", [(row, listed(row["settings"])) for row in self.ask("sweep", sweep, "--all")["rows"]]
+        answers = self.ask("capacity", scenario, "--axis", "micro_batch", "--to", "16", "--technique", "keep",
+                           "--technique", "full")["answers"]
+        yield "capacity", [(edge, edge["settings"]) for answer in answers for edge in (answer.get("at"), answer.get("beyond"))
+                           if edge and edge["replayed"]]
+        plan = self.path("row-plan.json")
+        answer = self.ask("plan", "offload", scenario, "--replays", "20", "--output", plan)
+        edits = answer["settings"]
+        if not any(edit.startswith("offload.technique=") for edit in edits):
+            edits = [*edits, "offload.technique=none", "plan=" + plan]
+        yield "plan offload", [({**answer["best"], "fingerprint": answer["fingerprint"]}, edits)]
+        recompute = {"recompute": "full"}
+        technique = {"offload": "ssdtrain"}
+        yield "plan rok", [(point, [f"model.micro_batch={point['micro_batch']}",
+                                    "model.recompute=" + recompute.get(point["family"], "none"),
+                                    "offload.technique=" + technique.get(point["family"], "none")])
+                           for point in self.ask("plan", "rok", scenario, "--batches", "1,2")["points"]]
 
     def test_what_is_bought_runs_as_run_says(self):
         scenario = self.path("programme.json", {
