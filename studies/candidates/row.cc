@@ -5,6 +5,7 @@
 
 #include "planners/offload/drive_life.h"
 #include "scenario/machine_power.h"
+#include "studies/candidates/objective.h"
 
 namespace spillway::studies {
 
@@ -35,7 +36,7 @@ double Row::allocator_efficiency() const {
 
 std::optional<double> Row::cost_per_million_tokens() const {
   if (!(rates.usd_per_hour > 0) || tokens_per_step <= 0) return std::nullopt;
-  return rates.usd_per_hour * to_seconds(result.step_time) / 3600 / static_cast<double>(tokens_per_step) * 1e6;
+  return figures_of(*this).value(Objective::cost_per_token) * 1e6;
 }
 
 Row row_of(Candidate candidate, std::shared_ptr<const HardwareProfile> hardware, KeptReplay replay) {

@@ -3,8 +3,6 @@
 namespace spillway::studies {
 namespace {
 
-constexpr double most_gpus = 0x1p20;
-
 void describe(Constraints& constraints, FieldVisitor& visitor) {
   const auto bound = [&](std::string_view key, std::string_view about, double& value) {
     std::optional<double> given;
@@ -18,16 +16,6 @@ void describe(Constraints& constraints, FieldVisitor& visitor) {
   bound("life_years", "Of the drives, at least.", constraints.least_life_years);
   bound("budget_usd", "Of machines and drives named, at most.", constraints.most_usd);
   bound("power_kw", "Of the same, while they train, at most.", constraints.most_kilowatts);
-}
-
-void describe_layouts(CapacitySection& section, FieldVisitor& visitor) {
-  const auto sizes = [&](std::string_view key, std::string_view about, std::vector<std::int64_t>& values) {
-    visitor.integers({.key = key, .min = 1, .max = most_gpus, .about = about, .least_items = 1}, values);
-  };
-  section.has_layouts = true;
-  sizes("tensor_parallel", "Default: powers of two up to a machine's GPUs.", section.tensor_parallel);
-  sizes("pipeline_parallel", "Default: 1, 2, 4, 8, 16.", section.pipeline_parallel);
-  sizes("micro_batch", "Default: 1, 2, 4, 8.", section.micro_batch);
 }
 
 }  // namespace
@@ -70,7 +58,10 @@ void describe(CapacitySection& section, FieldVisitor& visitor) {
                 {.key = "layouts",
                  .about = "Search layouts at every value, on the scenario's GPUs; always with the axis gpus.",
                  .also_flag = true},
-                [&] { describe_layouts(section, visitor); });
+                [&] {
+                  section.has_layouts = true;
+                  describe(static_cast<LayoutSizes&>(section), visitor);
+                });
   visitor.texts(
       {.key = "machines", .about = "System profiles: every technique on each; answers are priced.", .least_items = 1},
       section.machines);
@@ -81,11 +72,7 @@ void describe(CapacitySection& section, FieldVisitor& visitor) {
                 [&] { describe(section.constraints, visitor); });
   fields::integer(visitor, {.key = "replays", .min = 1, .about = "Layouts replayed at a value, at most."},
                   section.replays);
-  fields::text(visitor,
-               {.key = "prices",
-                .about = "File with entries that go over those of the bundled price list.",
-                .path = FieldPath::file},
-               section.prices);
+  describe_prices(section.prices, visitor);
 }
 
 }  // namespace spillway::studies

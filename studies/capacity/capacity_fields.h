@@ -12,7 +12,7 @@
 namespace spillway::studies {
 
 // 0, empty and nullopt: not said.
-struct CapacitySection {
+struct CapacitySection : LayoutSizes {
   struct Technique {
     std::string name;
     std::optional<std::string> set;  // JSON
@@ -22,7 +22,6 @@ struct CapacitySection {
   std::optional<CapacityGoal> goal;
   std::vector<Technique> techniques;
   bool has_layouts = false;
-  std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;
   std::vector<std::string> machines, drives;
   Constraints constraints;
 };

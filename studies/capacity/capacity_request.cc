@@ -16,7 +16,6 @@
 #include "scenario/scenario_fields.h"
 #include "scenario/scenario_run.h"
 #include "studies/capacity/capacity_fields.h"
-#include "studies/sweep/layout_sweep.h"
 
 namespace spillway::studies {
 namespace {
@@ -251,10 +250,6 @@ class Reader {
       if (flags.*each != 0) made.*each = flags.*each;
   }
 
-  [[nodiscard]] static std::vector<std::int64_t> sizes(const std::vector<std::int64_t>& given, std::int64_t most) {
-    return given.empty() ? powers_of_two(most) : given;
-  }
-
   void read_layouts() {
     CapacityLayouts& layouts = request_.layouts;
     const CapacityAxis& axis = request_.axis;
@@ -268,10 +263,8 @@ class Reader {
         axis.key == "model.pipeline_parallel")
       fail("/capacity/axis", "'" + axis.name + "' is a part of the layouts that are searched", "vary gpus instead");
     const std::int64_t in_machine = ProfileLibrary::shared().load_system(base_.hardware).gpu_count;
-    layouts.tensor_parallel = sizes(section_.tensor_parallel, in_machine);
-    layouts.pipeline_parallel = sizes(section_.pipeline_parallel, 16);
-    layouts.micro_batch =
-        axis.key == "model.micro_batch" ? std::vector<std::int64_t>{1} : sizes(section_.micro_batch, 8);
+    static_cast<LayoutSizes&>(layouts) = or_usual(section_, in_machine);
+    if (axis.key == "model.micro_batch") layouts.micro_batch = {1};
     request_.gpus = base_.training.gpus();
     if (axis.key == gpus_axis) keep_possible(request_.axis);
   }
@@ -299,10 +292,8 @@ class Reader {
   }
 
   void read_prices() {
-    std::string prices = flags_.prices;
-    if (prices.empty()) prices = section_.prices;
-    if (!prices.empty() && flags_.prices.empty() && prices.front() != '/')
-      prices = (std::filesystem::path(path_).parent_path() / prices).lexically_normal().string();
+    const std::string prices =
+        price_file(flags_.prices, section_.prices, std::filesystem::path(path_).parent_path().string());
     std::vector<std::string> own;
     if (!prices.empty() && !base_.model.empty()) own.push_back(hardware_of(base_).name);
     request_.prices = PriceList::load(prices, own);

@@ -26,6 +26,7 @@
 #include "hwprofiles/price_list.h"
 #include "studies/candidates/evaluate.h"
 #include "studies/candidates/objective.h"
+#include "studies/candidates/request_parts.h"
 
 namespace spillway::studies {
 
@@ -67,9 +68,8 @@ struct CapacityTechnique : Candidate {
 inline constexpr std::string_view planned_technique = "planned";
 
 // Layouts to be searched at every value of the axis.
-struct CapacityLayouts {
+struct CapacityLayouts : LayoutSizes {
   bool searched = false;
-  std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;
   std::int64_t replays = 5;           // at most, at a value
   std::int64_t smallest_replays = 3;  // more, of those that should hold least, where none of the first fits
 };

@@ -164,9 +164,7 @@ class Judge {
     std::vector<std::string>& edits = trial.row.candidate.edits;
     LayoutSpace space;
     space.gpus = request_.axis.key == gpus_axis ? trial.value : request_.gpus;
-    space.tensor_parallel = request_.layouts.tensor_parallel;
-    space.pipeline_parallel = request_.layouts.pipeline_parallel;
-    space.micro_batch = request_.layouts.micro_batch;
+    static_cast<LayoutSizes&>(space) = request_.layouts;
     if (request_.axis.key == "model.micro_batch") space.micro_batch = {trial.value};
     space.replays = request_.layouts.replays;
     space.constraints = request_.constraints;

@@ -20,6 +20,7 @@
 #include "planners/offload/hybrid_search.h"
 #include "planners/offload/offload_settings.h"
 #include "planners/technique/technique_table.h"
+#include "studies/candidates/objective.h"
 #include "studies/fit/fit_layouts.h"
 #include "studies/fit/fit_screen.h"
 #include "studies/fit/way_mechanisms.h"
@@ -51,18 +52,19 @@ using Rank = std::tuple<int, int, int, double, int, std::size_t, double, double,
 enum Class { works, tight, not_known, too_large, impossible };
 
 double figure_of(FitGoal goal, const Row& row) {
+  const Figures figures = figures_of(row);
   switch (goal) {
     case FitGoal::speed:
-      return to_seconds(row.result.step_time);
+      return figures.value(Objective::step_time);
     case FitGoal::cost:
-      return row.cost_per_million_tokens().value_or(to_seconds(row.result.step_time) * static_cast<double>(row.gpus));
+      return row.cost_per_million_tokens().value_or(figures.step_seconds * figures.gpus);
     case FitGoal::life:
       if (unrated_writes(row.result) != nullptr) return 0;  // unknown: behind every life
-      return -shortest_life_years(row.result);
+      return -figures.life_years;
     case FitGoal::memory:
-      return static_cast<double>(row.result.memory.peak_reserved.count());
+      return figures.value(Objective::peak_memory);
     case FitGoal::gpus:
-      return static_cast<double>(row.gpus);
+      return figures.value(Objective::gpus);
     case FitGoal::change:
       return static_cast<double>(changes_of(row));
   }

@@ -103,12 +103,11 @@ class OptionSearch {
 
   [[nodiscard]] LayoutSpace space_of(const ProgrammeRun& run, const std::string& machine, std::int64_t gpus,
                                      const Candidate& technique) const {
-    LayoutSpace space{.gpus = gpus,
-                      .tensor_parallel = in_.tensor_parallel,
-                      .pipeline_parallel = in_.pipeline_parallel,
-                      .micro_batch = in_.micro_batch,
-                      .settings = technique.edits,
-                      .replays = in_.replays};
+    LayoutSpace space;
+    static_cast<LayoutSizes&>(space) = in_;
+    space.gpus = gpus;
+    space.settings = technique.edits;
+    space.replays = in_.replays;
     space.settings.push_back("hardware.profile=" + machine);
     if (in_.drives.empty() || !may_use_drives(run, space.settings)) return space;
     const HardwareProfile hardware = ProfileLibrary::shared().load_system(machine);

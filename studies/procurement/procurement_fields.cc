@@ -6,7 +6,6 @@
 namespace spillway::studies {
 namespace {
 
-constexpr double most_gpus = 0x1p20;
 constexpr FieldInfo tokens_to_train = {.key = "tokens", .min = 1, .max = 1e18, .about = "To train; or runs."};
 
 template <class Section>
@@ -19,20 +18,20 @@ void describe_choices(ProcurementSection& section, FieldVisitor& visitor) {
   const auto names = [&](std::string_view key, std::string_view about, std::vector<std::string>& values) {
     visitor.texts({.key = key, .about = about, .least_items = 1}, values);
   };
-  const auto sizes = [&](std::string_view key, std::string_view about, std::vector<std::int64_t>& values) {
-    visitor.integers({.key = key, .min = 1, .max = most_gpus, .about = about, .least_items = 1}, values);
-  };
   names("machines", "System profiles; default: the scenario's.", section.machines);
-  sizes("gpus", "Sizes of the fleet; default: the scenario's.", section.gpus);
+  visitor.integers({.key = "gpus",
+                    .min = 1,
+                    .max = most_request_gpus,
+                    .about = "Sizes of the fleet; default: the scenario's.",
+                    .least_items = 1},
+                   section.gpus);
   names("techniques", "As in `spillway capacity --list`, joined by +; default: keep, selective, full, ssdtrain.",
         section.techniques);
   names("drives", "Drive profiles; default: the library's server drives that state rates and a rating.",
         section.drives);
   fields::integer(visitor, {.key = "drives_per_gpu", .min = 1, .max = 64, .about = "At most."}, section.drives_per_gpu);
   fields::word(visitor, {.key = "route", .about = "To the drives."}, section.route, route_words());
-  sizes("tensor_parallel", "Default: powers of two up to a machine's GPUs.", section.tensor_parallel);
-  sizes("pipeline_parallel", "Default: 1, 2, 4, 8, 16.", section.pipeline_parallel);
-  sizes("micro_batch", "Default: 1, 2, 4, 8.", section.micro_batch);
+  describe(static_cast<LayoutSizes&>(section), visitor);
   fields::integer(visitor, {.key = "shortlist", .min = 1, .max = 50, .about = "Options told in full."},
                   section.shortlist);
   fields::integer(visitor,
@@ -69,7 +68,8 @@ void describe(ProcurementSection& section, FieldVisitor& visitor) {
       visitor, {.key = "today", .about = "The fleet that is there; the report compares with it."}, section.today,
       [&](ProcurementFleet& fleet) {
         fields::text(visitor, {.key = "machine", .about = "Its system profile.", .required = true}, fleet.machine);
-        fields::integer(visitor, {.key = "gpus", .min = 1, .max = most_gpus, .about = "Of it.", .required = true},
+        fields::integer(visitor,
+                        {.key = "gpus", .min = 1, .max = most_request_gpus, .about = "Of it.", .required = true},
                         fleet.gpus);
         fields::text(visitor, {.key = "technique", .about = "Default: keep."}, fleet.technique);
       });
@@ -95,11 +95,7 @@ void describe(ProcurementSection& section, FieldVisitor& visitor) {
                  section.write_amplification);
   fields::word(visitor, {.key = "retention", .about = "How long data must last unpowered."}, section.retention,
                retention_words());
-  fields::text(visitor,
-               {.key = "prices",
-                .about = "File with entries that go over those of the bundled price list.",
-                .path = FieldPath::file},
-               section.prices);
+  describe_prices(section.prices, visitor);
   fields::text(visitor,
                {.key = "prices_date",
                 .about = "Day, month or year that all prices are brought to; default: that of the newest of them.",

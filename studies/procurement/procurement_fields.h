@@ -9,6 +9,7 @@
 #include "base/fields.h"
 #include "sim/devices/endurance.h"
 #include "sim/devices/machine.h"
+#include "studies/candidates/request_parts.h"
 
 namespace spillway::studies {
 
@@ -19,7 +20,7 @@ struct ProcurementFleet {
 };
 
 // Empty and nullopt: not said.
-struct ProcurementSection {
+struct ProcurementSection : LayoutSizes {
   struct Run {
     std::string name;
     std::optional<double> tokens;
@@ -29,7 +30,7 @@ struct ProcurementSection {
   std::optional<ProcurementFleet> today;
   std::vector<Run> runs;
   std::vector<std::string> machines, techniques, drives;
-  std::vector<std::int64_t> gpus, tensor_parallel, pipeline_parallel, micro_batch;
+  std::vector<std::int64_t> gpus;
   std::int64_t drives_per_gpu = 8, shortlist = 6;
   std::optional<std::int64_t> replays;
   DriveRoute route = DriveRoute::gpudirect;

@@ -15,8 +15,8 @@
 #include "scenario/scenario_fields.h"
 #include "scenario/scenario_run.h"
 #include "studies/procurement/procurement_fields.h"
-#include "studies/sweep/layout_sweep.h"
 #include "studies/sweep/sweep_fields.h"
+#include "studies/sweep/sweep_file.h"
 
 namespace spillway::studies {
 namespace {
@@ -180,11 +180,7 @@ class Reader {
   }
 
   void read_prices() {
-    std::string prices = flags_.prices;
-    if (prices.empty() && !section_.prices.empty()) {
-      const std::filesystem::path given = section_.prices;
-      prices = (given.is_absolute() ? given : std::filesystem::path(made_.folder) / given).lexically_normal().string();
-    }
+    const std::string prices = price_file(flags_.prices, section_.prices, made_.folder);
     std::vector<std::string> own;
     for (const std::string& machine : made_.machines) own.push_back(ProfileLibrary::shared().load_system(machine).name);
     for (const NvmeProfile& drive : made_.drives) own.push_back(drive.name);
@@ -226,12 +222,7 @@ class Reader {
     }
     for (std::size_t i = 0; i < names.size(); ++i)
       made_.techniques.push_back(technique(names[i], "techniques/" + std::to_string(i)));
-    const auto sizes = [](const std::vector<std::int64_t>& given, std::int64_t most) {
-      return given.empty() ? powers_of_two(most) : given;
-    };
-    made_.tensor_parallel = sizes(section_.tensor_parallel, most_in_machine);
-    made_.pipeline_parallel = sizes(section_.pipeline_parallel, 16);
-    made_.micro_batch = sizes(section_.micro_batch, 8);
+    static_cast<LayoutSizes&>(made_) = or_usual(section_, most_in_machine);
     if (!section_.today) return;
     const std::string& named = section_.today->technique;
     static_cast<void>(ProfileLibrary::shared().load_system(section_.today->machine));  // is there

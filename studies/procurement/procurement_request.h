@@ -30,6 +30,7 @@
 #include "sim/devices/endurance.h"
 #include "sim/devices/machine.h"
 #include "studies/candidates/evaluate.h"
+#include "studies/candidates/request_parts.h"
 
 namespace spillway::studies {
 
@@ -39,7 +40,7 @@ struct ProgrammeRun {
   std::string scenario;  // JSON
 };
 
-struct ProcurementRequest {
+struct ProcurementRequest : LayoutSizes {
   ReplayStore* store = nullptr;  // what replays are taken from and kept in
   std::string path, folder, title;
   std::string sweep;               // JSON of the sweep whose points are the options; empty: the lists below make them
@@ -47,7 +48,6 @@ struct ProcurementRequest {
   std::vector<std::string> machines;
   std::vector<std::int64_t> gpus;
   std::vector<Candidate> techniques;
-  std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;
   struct Fleet {
     std::string machine;
     std::int64_t gpus = 0;

@@ -15,12 +15,6 @@ using Json = nlohmann::ordered_json;
 
 }  // namespace
 
-std::vector<std::int64_t> powers_of_two(std::int64_t most) {
-  std::vector<std::int64_t> values;
-  for (std::int64_t value = 1; value <= most; value *= 2) values.push_back(value);
-  return values;
-}
-
 SweepFile layout_sweep(const std::string& scenario, const std::string& path, const std::string& folder,
                        const LayoutSpace& space) {
   const Scenario parsed = parse_scenario(scenario, path, folder);

@@ -13,22 +13,19 @@
 #include <utility>
 #include <vector>
 
+#include "studies/candidates/request_parts.h"
 #include "studies/sweep/sweep_run.h"
 
 namespace spillway::studies {
 
-struct LayoutSpace {
+struct LayoutSpace : LayoutSizes {  // none empty
   std::int64_t gpus = 1;
-  std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;  // not empty
-  std::vector<std::string> settings;                                          // of every layout: "key=value"
-  std::int64_t replays = 24;                                                  // at most
-  Constraints constraints;                                                    // step time and life
-  Objective objective = Objective::step_time;                                 // or peak_memory
-  std::vector<std::array<std::string, 3>> without;                            // layouts left out: t, p, b
+  std::vector<std::string> settings;                // of every layout: "key=value"
+  std::int64_t replays = 24;                        // at most
+  Constraints constraints;                          // step time and life
+  Objective objective = Objective::step_time;       // or peak_memory
+  std::vector<std::array<std::string, 3>> without;  // layouts left out: t, p, b
 };
-
-// 1, 2, 4, ... at most `most`.
-std::vector<std::int64_t> powers_of_two(std::int64_t most);
 
 // `scenario`: JSON of a scenario of a model. Throws InputError as parse_sweep does.
 SweepFile layout_sweep(const std::string& scenario, const std::string& path, const std::string& folder,

@@ -32,7 +32,7 @@ TEST(CompareTechniques, RowsAreRuns) {
     EXPECT_EQ(each.row.candidate.name, ways[i].name);
     if (!each.row.ran()) continue;
     ++ran;
-    const Result result = run(load(scenario_of(small, ways[i].settings)));
+    const Result result = run(load(scenario_of(small, ways[i].edits)));
     EXPECT_EQ(each.row.result.step_time, result.step_time);
     EXPECT_EQ(each.row.result.memory.peak_reserved, result.memory.peak_reserved);
     EXPECT_EQ(each.row.result.fingerprint, result.fingerprint);
@@ -56,7 +56,7 @@ TEST(CompareTechniques, WaysAreOfUseToTheScenario) {
   const std::vector<std::string> named = {"roam+stalloc"};
   const std::vector<Candidate> ways = technique_candidates(alone, named);
   ASSERT_EQ(ways.size(), 2U);
-  EXPECT_THAT(ways[1].settings, testing::IsSupersetOf({"order.technique=roam", "memory.allocator=stalloc"}));
+  EXPECT_THAT(ways[1].edits, testing::IsSupersetOf({"order.technique=roam", "memory.allocator=stalloc"}));
   const std::vector<std::string> unknown = {"roam+stallloc"};
   EXPECT_THROW(technique_candidates(alone, unknown), InputError);
 }

@@ -71,7 +71,7 @@ TEST(EvaluateWays, RowsAreWhatRunGives) {
   for (std::size_t i = 0; i + 2 < ways.size(); ++i) {
     ASSERT_TRUE(rows[i].ran()) << ways[i].name << ": " << rows[i].error;
     EXPECT_EQ(rows[i].candidate.name, ways[i].name);
-    expect_same(rows[i].result, run(load(scenario_of(base, ways[i].settings))), ways[i].name);
+    expect_same(rows[i].result, run(load(scenario_of(base, ways[i].edits))), ways[i].name);
     EXPECT_GT(rows[i].planning_seconds, 0);
   }
   EXPECT_EQ(rows[0].result.fingerprint, rows[2].result.fingerprint);
@@ -146,7 +146,7 @@ TEST(EvaluateWays, TakesTraces) {
   const std::vector<Row> rows = evaluate(scenario, few);
   for (std::size_t i = 0; i < few.size(); ++i) {
     ASSERT_TRUE(rows[i].ran()) << rows[i].error;
-    expect_same(rows[i].result, run(load(load_scenario(path, few[i].settings))), few[i].name);
+    expect_same(rows[i].result, run(load(load_scenario(path, few[i].edits))), few[i].name);
   }
   const std::string trace = load_scenario(path).trace;
   const std::vector<Row> bare = evaluate(base_scenario(trace), std::span(few).first(1));

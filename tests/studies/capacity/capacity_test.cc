@@ -289,7 +289,8 @@ TEST_F(CapacityLayoutsFile, NamesHowManyLayoutsWereTried) {
   outcome.rows.resize(3);
   for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
     outcome.rows[i].options = {std::to_string(i)};
-    outcome.rows[i].verdict = Verdict::does_not_fit;
+    outcome.rows[i].is_done = true;
+    outcome.rows[i].result.memory.out_of_memory = true;
   }
   EXPECT_EQ(why_no_layout(std::span(&outcome, 1)),
             "out of memory in 5 of 10 layouts (2 by the screen, 3 replayed: the likeliest to be "

@@ -197,7 +197,7 @@ TEST(FindFit, NoSingleEditOfItsAnswerIsBetter) {
   std::vector<Candidate> ways;
   for (const std::string& edit : knob_settings(scenario_of(subject.scenario, best.candidate.edits).training, 24)) {
     ways.push_back({edit, best.candidate.edits});
-    ways.back().settings.push_back(edit);
+    ways.back().edits.push_back(edit);
   }
   EXPECT_GT(ways.size(), 8U);
   for (const Row& row : evaluate(subject.scenario, ways))
@@ -250,8 +250,8 @@ TEST(FindFit, LooksBeyondLayoutsThatFitAsTheyAre) {
   EXPECT_FALSE(outcome.exhausted);
   const std::vector<std::string> layout = {"model.context_parallel=8", "model.data_parallel=1", "model.zero_stage=1"};
   std::vector<Candidate> ways = {{"layout", layout}, {"lean", layout}, {"lean and packed", layout}};
-  for (const std::size_t i : {1U, 2U}) ways[i].settings.emplace_back("model.loss=fused");
-  ways[2].settings.emplace_back("memory.allocator=torch-expandable");
+  for (const std::size_t i : {1U, 2U}) ways[i].edits.emplace_back("model.loss=fused");
+  ways[2].edits.emplace_back("memory.allocator=torch-expandable");
   const std::vector<Row> rows = evaluate(subject.scenario, ways);
   EXPECT_FALSE(rows[0].is_yes());
   EXPECT_FALSE(rows[1].is_yes());

@@ -252,7 +252,7 @@ TEST(BestOffload, OfManyMicroBatchesAPlanSoughtOnFewIsReplayedWhole) {
   EXPECT_EQ(followed.step_time, best.outcome.best.result.step_time);
   EXPECT_EQ(followed.memory.peak_reserved, best.outcome.best.result.memory.peak_reserved);
   for (const VariantCase& one : best.variants) {
-    if (one.loaded == nullptr || !one.keep.fits()) continue;
+    if (one.loaded == nullptr || !one.result.fits()) continue;
     EXPECT_LE(best.outcome.best.result.step_time, one.result.step_time) << one.candidate.name;
   }
 }

@@ -587,7 +587,7 @@ TEST_F(ProcurementFile, RunsFollowEachOther) {
   ASSERT_TRUE(both.chosen);
   const PricedOption& option = both.options[*both.chosen];
   ASSERT_EQ(option.runs.size(), 2U);
-  EXPECT_LT(option.runs[1].step_seconds, option.runs[0].step_seconds);
+  EXPECT_LT(option.runs[1].step_seconds(), option.runs[0].step_seconds());
   const double days = both.book.value(both.runs, 0, "busy_days") + both.book.value(both.runs, 1, "busy_days");
   EXPECT_DOUBLE_EQ(option.days, days / 0.9);
   EXPECT_DOUBLE_EQ(both.book.value(both.priced, option.place, "tokens"), 3e10);
@@ -619,7 +619,7 @@ TEST_F(ProcurementFile, TakesASweep) {
       RunPlan plan = option.fleet.plans[0];
       plan.candidate.edits.push_back(std::string("model.micro_batch=") + other);
       EXPECT_GE(replay_plan_of(plan, nullptr, 0, common_switch_lanes).run.step_seconds(),
-                option.runs[0].step_seconds * 0.999999)
+                option.runs[0].step_seconds() * 0.999999)
           << option.name() << ", b " << other;
     }
   }

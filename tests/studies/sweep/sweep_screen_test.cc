@@ -33,18 +33,20 @@ TEST(SweepScreen, EnergyIsThatOfRestAndWork) {
   SweepFile file = energy_file();
   file.margin = file.memory_margin = 0.9;
   SweepScreen screen(file);
+  SweepSpace space(file);
   SweepStore store;
   const SweepOutcome outcome = run_sweep(file, {}, store);
   ASSERT_EQ(outcome.rows.size(), 12U);
   for (const SweepRow& row : outcome.rows) {
     const Figures& replayed = row.replayed;
-    EXPECT_NEAR(replayed.busy_watts, 6500 * 1.3, 1e-6);
-    EXPECT_NEAR(replayed.rest_watts, 6500 * 1.3 * 0.3, 1e-6);
+    EXPECT_NEAR(replayed.rates.busy_watts, 6500 * 1.3, 1e-6);
+    EXPECT_NEAR(replayed.rates.rest_watts, 6500 * 1.3 * 0.3, 1e-6);
     EXPECT_GT(replayed.busy_seconds, 0);
     EXPECT_LE(replayed.busy_seconds, replayed.step_seconds);
     const double joules = 6500 * 1.3 * (0.3 * replayed.step_seconds + 0.7 * replayed.busy_seconds);
     EXPECT_NEAR(replayed.value(Objective::energy_per_token), joules / (256 * 1024), 1e-9);
-    const double screened = screen.estimate(row.settings).metrics.value(Objective::energy_per_token);
+    const double screened =
+        screen.estimate(space.settings(space.at(row.number))).metrics.value(Objective::energy_per_token);
     EXPECT_NEAR(screened / replayed.value(Objective::energy_per_token), 1, 0.15) << row.candidate.name;
   }
 }
@@ -76,7 +78,7 @@ TEST(SweepScreen, PeaksOfSmallSpacesAreTheReplays) {
     const SweepEstimate estimate = screen.estimate(settings);
     const Row replay = worker.replay(edits_of(settings));
     ASSERT_EQ(replay.error, "");
-    errors.push_back(std::abs(estimate.metrics.peak_bytes / replay.replayed.peak_bytes - 1));
+    errors.push_back(std::abs(estimate.metrics.peak_bytes / figures_of(replay).peak_bytes - 1));
   }
   ASSERT_GT(errors.size(), 50U);
   std::sort(errors.begin(), errors.end());
@@ -234,8 +236,8 @@ TEST(SweepScreen, EqualStatesAreEqualSteps) {
       const Row& first = states.emplace(state, replay).first->second;
       EXPECT_EQ(replay.result.fingerprint, first.result.fingerprint)
           << framework << " " << space.label(space.at(number));
-      EXPECT_EQ(replay.replayed.step_seconds, first.replayed.step_seconds);
-      EXPECT_EQ(replay.replayed.peak_bytes, first.replayed.peak_bytes);
+      EXPECT_EQ(replay.result.step_time, first.result.step_time);
+      EXPECT_EQ(replay.result.memory.peak_reserved, first.result.memory.peak_reserved);
     }
     EXPECT_LT(states.size() * 3, static_cast<std::size_t>(space.size())) << framework;
     EXPECT_GT(states.size(), 20U) << framework;
