@@ -227,8 +227,10 @@ TEST(FindFit, IsNeverWorseThanTheSearchOfLayouts) {
   const FitOutcome outcome = find_fit(question, subject);
   ASSERT_TRUE(outcome.any());
   for (const char* recompute : {"none", "full"}) {
-    LayoutSpace space{
-        .gpus = 8, .tensor_parallel = {1, 2, 4, 8}, .pipeline_parallel = {1, 2, 4, 8}, .micro_batch = {1, 2, 4}};
+    LayoutSpace space;
+    space.gpus = 8;
+    space.tensor_parallel = space.pipeline_parallel = {1, 2, 4, 8};
+    space.micro_batch = {1, 2, 4};
     space.settings = {std::string("model.recompute=") + recompute};
     SweepStore store;
     const SweepOutcome layouts = run_sweep(layout_sweep(subject.scenario.text, "layouts.json", "", space), {}, store);
