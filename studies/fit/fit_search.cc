@@ -773,7 +773,7 @@ class Search {
       for (std::size_t i = 0; i < std::min(most_nearest, outcome_.ways.size()); ++i) shown.push_back(i);
     for (const FitAblation& worth : outcome_.worth) shown.push_back(worth.way);
     for (std::size_t i = 0; i < outcome_.ways.size(); ++i)
-      if (outcome_.ways[i].row.way.settings.empty()) shown.push_back(i);
+      if (outcome_.ways[i].row.candidate.edits.empty()) shown.push_back(i);
     std::erase_if(shown, [this](std::size_t i) {
       const Row& row = outcome_.ways[i].row;
       return !row.ran() || row.result.may_fit();
