@@ -89,6 +89,7 @@ void run_plan(Context& context, const RecomputeCall& call) {
   const std::vector<std::string> said = with_reserve(call.settings, call.reserve);
   LoadedScenario loaded = load_argument(call.scenario, said);
   loaded.scenario.imported.tells_amounts = false;  // of a dozen rows
+  prepare_for_offload(loaded);
   const Progress progress(context);
   const BestRecompute best = best_recompute(
       loaded, with_settings(call.scenario, said), settings,

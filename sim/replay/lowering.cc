@@ -228,10 +228,21 @@ class Lowering {
       if (is_host_call(ops_.kind[i])) calls.push_back(static_cast<std::uint32_t>(i));
     // A rank with one thread has its calls in order already, and ranks don't wait for each other's calls.
     const bool threads = std::any_of(ranks_.begin(), ranks_.end(), [](const RankState& r) { return r.threads > 1; });
-    if (threads)
-      std::stable_sort(calls.begin(), calls.end(),
-                       [&](std::uint32_t a, std::uint32_t b) { return ops_.start[a] < ops_.start[b]; });
+    if (threads) sort_by_start(calls);
     for (const std::uint32_t i : calls) add_host_call(i);
+  }
+
+  // What a plan puts in has no recorded start: it stays behind the call of its thread that stands before it.
+  void sort_by_start(std::vector<std::uint32_t>& calls) const {
+    std::vector<Picos> latest(trace_.lanes.size(), unknown_time);
+    std::vector<std::pair<Picos, std::uint32_t>> sorted;
+    for (const std::uint32_t i : calls) {
+      Picos& before = latest[index_of(ops_.lane[i])];
+      if (ops_.start[i] != unknown_time) before = ops_.start[i];
+      sorted.emplace_back(before, i);
+    }
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (std::size_t k = 0; k < calls.size(); ++k) calls[k] = sorted[k].second;
   }
 
   void add_host_call(std::size_t i) {

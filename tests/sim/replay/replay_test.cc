@@ -58,6 +58,21 @@ TEST(Replay, KernelsOfAStreamFollowEachOther) {
   EXPECT_EQ(result.breakdown[static_cast<std::size_t>(Binding::host)], microseconds(1));
 }
 
+// A call that a plan put behind the first of two host threads' calls has no recorded start, and runs where it stands.
+TEST(Replay, ACallThatAPlanPutInRunsBehindTheOneBeforeIt) {
+  Trace trace = launches({{"gemm", microseconds(10)}});
+  const OpId first(0);
+  const LaneId host = trace.ops.lane[index_of(first)];
+  const OpId put_in = trace.append_op({.kind = OpKind::host_work, .lane = host, .duration = microseconds(50)});
+  const OpId last = trace.append_op(
+      {.kind = OpKind::host_work, .lane = host, .start = microseconds(4), .duration = microseconds(1)});
+  const LaneId other = trace.lane({.kind = LaneKind::host_thread, .number = 1});
+  trace.append_op({.kind = OpKind::host_work, .lane = other, .start = microseconds(2), .duration = microseconds(1)});
+  const Result result = replay(trace, quiet_hardware(), {});
+  EXPECT_EQ(result.op_start[index_of(put_in)], result.op_end[index_of(first)]);
+  EXPECT_GE(result.op_start[index_of(last)], result.op_end[index_of(put_in)]);
+}
+
 // A copy of 30 us from the host between kernels of 10 and 20 us, all behind 1 us of launch: 31 of 61 us idle. A copy
 // within the GPU's memory, and a fill, keep it busy.
 TEST(Replay, CopiesFromTheHostLeaveAGpuIdle) {
