@@ -22,6 +22,7 @@
 #include "scenario/reserve.h"
 #include "sim/devices/memory/memory_policies.h"
 #include "sim/replay/fidelity.h"
+#include "sim/replay/unprofiled_step.h"
 
 namespace spillway::scenario {
 namespace {
@@ -104,13 +105,11 @@ ScenarioRun evaluate(const LoadedScenario& loaded, const Replayer& replayer) {
 // A what-if's base is replayed beside it: on its own timings, without a plan.
 void judge_fidelity(const LoadedScenario& loaded, ScenarioRun& run) {
   const bool own = !run.planned && loaded.options.speed == RelativeSpeed();
-  if (own) {
-    run.result.fidelity = fidelity_of(loaded.trace, run.result);
-    return;
-  }
   ReplayOptions options;
   options.memory.allocator = ideal_policy;
-  run.result.fidelity = fidelity_of(loaded.trace, replay(loaded.trace, loaded.hardware, options));
+  std::optional<Fidelity>& found = run.result.fidelity;
+  found = fidelity_of(loaded.trace, own ? run.result : replay(loaded.trace, loaded.hardware, options));
+  if (found) found->without_profiler = estimated_unprofiled_step(loaded.trace, loaded.hardware);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/byte_source.h"
 #include "base/named_file.h"
+#include "traces/formats/recording.h"
 
 namespace spillway::scenario {
 namespace {
@@ -131,6 +132,7 @@ FileKind kind_of_bytes(std::string_view head) {
 FileKind file_kind(const std::string& path) {
   if (is_folder(path)) {
     if (lies_in(path, "config.json") || lies_in(path, "adapter_config.json")) return FileKind::model;
+    if (traces::is_recording(path)) return FileKind::trace;
     return lies_in(path, "model.safetensors.index.json") ? FileKind::weights : FileKind::other;
   }
   ByteSource source = ByteSource::open(path, std::uint64_t{1} << 40U);

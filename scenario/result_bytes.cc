@@ -82,7 +82,8 @@ class Reader {
 auto members_of(StepResult& v) { return std::tie(v.name, v.begin, v.end, v.recorded_span, v.device_busy); }
 auto members_of(KeptIdle& v) { return std::tie(v.name, v.in_call, v.count, v.total, v.longest, v.on_path); }
 auto members_of(Fidelity& v) {
-  return std::tie(v.recorded, v.replayed, v.error, v.unexplained, v.unexplained_share, v.cause);
+  return std::tie(v.recorded, v.replayed, v.error, v.unexplained, v.unexplained_share, v.cause, v.unprofiled,
+                  v.unprofiled_error, v.without_profiler);
 }
 auto members_of(LinkResult& v) { return std::tie(v.name, v.bytes, v.capacity, v.busy_fraction); }
 auto members_of(DriveLife& v) { return std::tie(v.years, v.low_years, v.high_years, v.basis, v.assumptions); }

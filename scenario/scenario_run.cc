@@ -32,6 +32,7 @@
 #include "scenario/reserve.h"
 #include "scenario/slowest_rank.h"
 #include "sim/replay/captured_step.h"
+#include "sim/replay/unprofiled_step.h"
 #include "traces/trace_link.h"
 
 namespace spillway::scenario {
@@ -113,6 +114,8 @@ void note_host_update(LoadedScenario& loaded, StateDevice device) {
                      "name some: \"offload\": {\"drives\": \"samsung-990-pro-2tb\"}");
 }
 
+constexpr const char* machine_of_unknown = "h100-80gb-1gpu";
+
 void find_hardware(LoadedScenario& loaded, const ProfileLibrary& library) {
   const Scenario& scenario = loaded.scenario;
   std::string source = scenario.captured_on;
@@ -128,7 +131,7 @@ void find_hardware(LoadedScenario& loaded, const ProfileLibrary& library) {
   }
   const std::string target = !scenario.hardware.empty() ? scenario.hardware : source;
   if (target.empty()) {
-    loaded.hardware = library.load_system("h100-80gb-1gpu");
+    loaded.hardware = library.load_system(machine_of_unknown);
     loaded.warnings.push_back(
         "the capture names no GPU spillway knows: its own durations are replayed, and no memory "
         "limit is checked (name one: hardware.profile)");
@@ -394,7 +397,9 @@ Trace read_captured(const Scenario& scenario, const ReadOptions& read) {
   Trace trace = read_trace(scenario.trace, read);
   if (!scenario.execution_trace.empty())
     trace = link_traces(std::move(trace), read_trace(scenario.execution_trace, read));
-  return trace;
+  if (trace.unprofiled_steps.empty()) return trace;
+  // Its own durations are replayed, so that the machine only has to have links.
+  return at_unprofiled_speed(std::move(trace), ProfileLibrary::shared().load_system(machine_of_unknown));
 }
 
 LoadedScenario load_captured(const Scenario& scenario, Trace captured) {

@@ -159,6 +159,8 @@ std::uint16_t layer_in(std::string_view name) {
     const std::string_view type = name.substr(0, bar);
     return type.ends_with("Layer") || type.ends_with("Block") ? number_at(name, bar + 1) : no_index16;
   }
+  constexpr std::string_view marked = "## layer ";  // as spillway.torch.record() has it
+  if (name.starts_with(marked)) return number_at(name, marked.size());
   constexpr std::array<std::string_view, 5> words = {"layers.", "layer.", "blocks.", "block.", "h."};
   for (const std::string_view word : words) {
     const std::size_t found = name.find(word);

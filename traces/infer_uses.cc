@@ -124,8 +124,8 @@ class UseInference {
 
   void run() {
     number_passes(trace_, devices_);
-    layered_ = std::any_of(trace_.ops.layer.begin(), trace_.ops.layer.end(),
-                           [](std::uint16_t layer) { return layer != no_index16; });
+    creators_ = find_creators();
+    layered_ = creators_.empty();
     for (const std::uint32_t storage : trace_.tensors.storage) next_storage_ = std::max(next_storage_, storage + 1);
     std::map<std::int16_t, std::vector<Life>> lives;
     for (Life& life : lives_of(trace_)) lives[trace_.memory_events[life.allocated].device].push_back(std::move(life));
@@ -173,7 +173,7 @@ class UseInference {
     std::uint32_t pass = no_group, group = 0;
     for (Work& work : works) {
       if (work.side != Side::forward) continue;
-      const std::uint16_t layer = trace_.ops.layer[index_of(work.op)];
+      const std::uint16_t layer = layered_ ? trace_.ops.layer[index_of(work.op)] : no_index16;
       const std::pair key(layer, layer == no_index16 ? operator_of(work.op) : SpanId::none);
       if (work.pass != pass) {
         pass = work.pass;
@@ -190,7 +190,6 @@ class UseInference {
   // A node's group is that of the last forward work launched before the operator that made it had ended; of a sequence
   // number that several operators bear, the last made the node.
   void group_backward(std::vector<Work>& works) {
-    const std::unordered_map<std::int64_t, Creator> creators = find_creators();
     std::vector<const Work*> forward;
     std::map<std::uint16_t, std::uint32_t> latest;  // by pass; at first its last group
     for (const Work& work : works) {
@@ -203,7 +202,7 @@ class UseInference {
       std::uint32_t& group = latest.at(work.pass);
       if (const auto at = layer_group_.find({work.pass, trace_.ops.layer[index_of(work.op)]}); at != layer_group_.end())
         group = at->second;
-      else if (const auto made = creators.find(sequence_of(work.op)); made != creators.end())
+      else if (const auto made = creators_.find(sequence_of(work.op)); made != creators_.end())
         group = group_before(forward, made->second.end, work.pass).value_or(group);
       work.group = group;
     }
@@ -285,7 +284,8 @@ class UseInference {
   Trace& trace_;
   std::vector<SpanId> parents_;
   DeviceWorks devices_;
-  bool layered_ = false;                                                          // the capture names layers
+  std::unordered_map<std::int64_t, Creator> creators_;                            // by sequence number
+  bool layered_ = false;                                                          // no operator says its backward
   std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint32_t> layer_group_;  // by pass and layer
   std::uint32_t next_storage_ = 0;
 };

@@ -7,17 +7,17 @@
 //
 // An activation kept for the backward is a block of GPU memory whose first device op after its allocation, its writer,
 // is of a forward, and that is given back in the backward of the same pass (a pass: a forward and the backward behind
-// it). What used it in between, the capture doesn't say. Ops are taken in groups: layers, where the capture names them;
-// else operators. The group that gave it back is that whose backward ran last before the free: autograd drops what a
-// node saved as soon as the node has run. Then
+// it). What used it in between, the capture doesn't say. Ops are taken in groups: operators, where autograd's sequence
+// numbers tie a backward to them; else layers. The group that gave it back is that whose backward ran last before the
+// free: autograd drops what a node saved as soon as the node has run. Then
 //
-//   U = the later of the writer's group and the group that gave it back; without layers, the operator behind it, as
+//   U = the later of the writer's group and the group that gave it back; of operators, the one behind it, as
 //       what saves its own output (relu) is not its only reader
 //
 // and every op of the forward from the writer to the end of U, and of the backward from the beginning of U's to the
 // free, is taken to read it. Both err towards holding memory longer than the program may have needed it. Not seen: an
 // op further on in the forward that reads an activation without saving it (a residual connection that spans several
-// operators, in captures without layers).
+// operators).
 //
 // Blocks that are no such activations get no tensor: planners leave them where they are.
 #pragma once

@@ -344,6 +344,10 @@ struct Step {
   Picos duration{};
 };
 
+struct StepTime {
+  Picos duration{};
+};
+
 struct Device {
   StringId name{};  // "NVIDIA H100 80GB HBM3"
   std::uint16_t rank = 0;
@@ -399,9 +403,10 @@ struct Trace {
   std::vector<MemorySegment> memory_segments;  // state at the capture's end
   std::vector<MemoryBlock> memory_blocks;
   std::vector<StackFrame> stack_frames;
-  bool memory_size_is_requested = false;  // bytes before the allocator's rounding (snapshots)
-  std::vector<Collective> collectives;    // sorted by op
-  std::vector<Step> steps;                // sorted by (rank, start)
+  bool memory_size_is_requested = false;   // bytes before the allocator's rounding (snapshots)
+  std::vector<Collective> collectives;     // sorted by op
+  std::vector<Step> steps;                 // sorted by (rank, start)
+  std::vector<StepTime> unprofiled_steps;  // of the same program as it ran without a profiler; of recordings
   std::vector<Device> devices;
   std::vector<DevicePower> powers;     // of a generated step's devices; empty: unknown
   std::vector<Provenance> provenance;  // several after a join

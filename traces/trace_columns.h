@@ -216,6 +216,12 @@ void visit_carried(std::vector<Edge>& t, Visitor& v) {
 }
 
 template <class Visitor>
+void visit_unprofiled(std::vector<StepTime>& t, Visitor& v) {
+  if (!v.optional_table("unprofiled_steps", t.size())) return;
+  member(v, "duration_ps", t, &StepTime::duration);
+}
+
+template <class Visitor>
 void visit_waits(std::vector<UnexplainedWait>& t, Visitor& v) {
   if (!v.optional_table("unexplained_waits", t.size())) return;
   member(v, "op", t, &UnexplainedWait::op), member(v, "time_ps", t, &UnexplainedWait::time);
@@ -266,6 +272,7 @@ void visit_trace(Trace& trace, Visitor& visitor) {
   detail::visit_powers(trace.powers, visitor);
   detail::visit_waits(trace.unexplained_waits, visitor);
   detail::visit_stacks(trace, visitor);
+  detail::visit_unprofiled(trace.unprofiled_steps, visitor);
 }
 
 // The rest of a Trace: a few numbers, and texts in groups of fixed length.

@@ -97,7 +97,8 @@ bool is_trace_with_uses(const std::string& file) {
   try {
     const TraceFormat format = detect_format(file);
     return format == TraceFormat::execution_trace || format == TraceFormat::chakra ||
-           format == TraceFormat::spillway_binary || format == TraceFormat::spillway_json;
+           format == TraceFormat::spillway_binary || format == TraceFormat::spillway_json ||
+           format == TraceFormat::recording;
   } catch (const InputError&) {
     return false;
   }

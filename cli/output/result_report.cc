@@ -142,7 +142,11 @@ Json fidelity_json(const Result& result) {
           {"relative_error", found.error},
           {"unexplained_ns", whole_nanoseconds(found.unexplained)},
           {"unexplained_fraction", found.unexplained_share},
-          {"cause", found.cause}};
+          {"cause", found.cause},
+          {"unprofiled_step_ns", found.unprofiled > Picos(0) ? Json(whole_nanoseconds(found.unprofiled)) : Json()},
+          {"unprofiled_error", found.unprofiled > Picos(0) ? Json(found.unprofiled_error) : Json()},
+          {"without_profiler_ns",
+           found.without_profiler > Picos(0) ? Json(whole_nanoseconds(found.without_profiler)) : Json()}};
 }
 
 Json kept_idle_json(const Result& result) {
@@ -161,8 +165,13 @@ std::string fidelity_text(const Result& result) {
   if (!result.fidelity) return "";
   const double share =
       result.replayed > Picos(0) ? to_seconds(result.unexplained()) / to_seconds(result.replayed) : 0.0;
-  return fmt::format("  fidelity       {:+.2f} % against the recorded step; {} rests on idle time nothing explains\n",
-                     result.fidelity->error * 100, percent_text(share));
+  const Fidelity& found = *result.fidelity;
+  const std::string unprofiled = found.unprofiled > Picos(0)
+                                     ? fmt::format("  unprofiled     {:.3f} ms measured, {:+.1f} % as replayed\n",
+                                                   to_seconds(found.unprofiled) * 1e3, found.unprofiled_error * 100)
+                                     : "";
+  return fmt::format("{}  fidelity       {:+.2f} % against the recorded step; {} rests on idle time nothing explains\n",
+                     unprofiled, found.error * 100, percent_text(share));
 }
 
 std::string kept_idle_text(const Result& result) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/number_text.h"
+#include "sim/replay/unprofiled_step.h"
 
 namespace spillway::sim {
 namespace {
@@ -137,6 +138,9 @@ std::optional<Fidelity> fidelity_of(const Trace& trace, const Result& own) {
   if (found.recorded <= Picos(0)) return std::nullopt;
   found.unexplained = own.unexplained();
   if (own.replayed > Picos(0)) found.unexplained_share = to_seconds(found.unexplained) / to_seconds(own.replayed);
+  found.unprofiled = unprofiled_step(trace);
+  if (found.unprofiled > Picos(0))
+    found.unprofiled_error = to_seconds(own.step_time) / to_seconds(found.unprofiled) - 1;
   if (std::abs(found.error) > largest_good_error || found.unexplained_share > largest_good_share)
     found.cause = cause_of(trace, own);
   return found;
@@ -146,6 +150,16 @@ std::vector<std::string> fidelity_warnings(const Result& result) {
   std::vector<std::string> warnings;
   if (!result.fidelity) return warnings;
   const Fidelity& found = *result.fidelity;
+  if (std::abs(found.unprofiled_error) > largest_unprofiled_error)
+    warnings.push_back(fmt::format("the step took {:.3f} ms without a profiler, and is replayed {:+.1f} % off that",
+                                   to_seconds(found.unprofiled) * 1e3, found.unprofiled_error * 100));
+  const Picos step = result.step_time;
+  if (found.without_profiler > Picos(0) &&
+      to_seconds(found.without_profiler) < (1 - largest_unprofiled_error) * to_seconds(step))
+    warnings.push_back(fmt::format(
+        "the times hold the profiler: with the host at its known cost an operator the step takes {:.1f} ms, "
+        "not {:.1f}; record lightly profiled steps too (spillway.torch.record) and give the folder",
+        to_seconds(found.without_profiler) * 1e3, to_seconds(step) * 1e3));
   const std::string cause = found.cause.empty() ? "" : " (" + found.cause + ")";
   if (std::abs(found.error) > largest_good_error)
     warnings.push_back(

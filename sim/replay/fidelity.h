@@ -14,6 +14,8 @@ namespace spillway::sim {
 // A replay further off than this, and a step of which more than this is unexplained, are said in the first line.
 inline constexpr double largest_good_error = 0.01;
 inline constexpr double largest_good_share = 0.05;
+// The same of a step against those measured without a profiler.
+inline constexpr double largest_unprofiled_error = 0.05;
 
 // Rows for the unexplained time that a trace keeps (traces/capture_fit.h). `on_path`: what of it the critical path
 // holds, by op. Most on the path first, then longest. O(n log n) in such times.

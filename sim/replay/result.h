@@ -58,6 +58,9 @@ struct Fidelity {
   Picos unexplained{};           // KeptIdle::on_path of that replay, summed
   double unexplained_share = 0;  // of its replayed time
   std::string cause;             // what is missing in the capture; empty: nothing known
+  Picos unprofiled{};            // the step without a profiler, the median of those measured; 0: none were
+  double unprofiled_error = 0;   // of that replay's step against it
+  Picos without_profiler{};      // what the step takes without the profiler, estimated; 0: nothing speaks for less
 };
 
 // A piece of that chain: an op, or the wait before it.

@@ -228,11 +228,75 @@ def a_snapshot_that_ran_out(folder):
     expect("train.py" in treemap.read_text() and "line 64 build" in treemap.read_text(), "ran out: treemap")
 
 
+def steps_of(capture, pause, names, memory=False):
+    """Two steps of 40 launches, `pause` us apart, of kernels of 4 us, and a wait for them all; a block a kernel."""
+    for step in range(2):
+        begin = step * 100 * pause
+        capture.add("user_annotation", f"ProfilerStep#{step + 1}", begin, 42 * pause)
+        for k in range(40):
+            correlation = 1000 * step + k + 1
+            capture.launch(correlation, begin + pause * k + 2)
+            capture.kernel(correlation, begin + pause * k + 5, 4, names[k % len(names)])
+            for change in ((1 << 20, k), (-1 << 20, k + 1)) if memory else ():
+                if change[0] > 0 or k % 2:
+                    capture.events.append({"ph": "i", "name": "[memory]", "pid": 1, "tid": 1,
+                                           "ts": 1_000_000 + begin + pause * k + (1 if change[0] > 0 else 7),
+                                           "args": {"Addr": 4096 + (k << 21), "Bytes": change[0], "Device Type": 1,
+                                                    "Device Id": 0, "Total Allocated": 1, "Total Reserved": 1 << 30}})
+        capture.launch(0, begin + pause * 40 + 2, "cudaDeviceSynchronize", 6)
+
+
+def a_recording(folder):
+    """Full steps take 10 us a launch more than light ones, and light ones 8 us more than without a profiler."""
+    recorded = pathlib.Path(folder, "recorded")
+    recorded.mkdir()
+    for name, pause, names, memory in (("steps.json", 30, ("a", "b"), True), ("light.json", 20, ("a", "b"), False)):
+        capture = Capture()
+        steps_of(capture, pause, names, memory)
+        capture.write(recorded, name)
+    alone = document("run", recorded / "steps.json")
+    light = document("run", recorded / "light.json")
+    expect(light["verdict"] == "unknown", f"recording: the light trace alone {light['verdict']}")
+    joined = document("run", recorded)
+    expect(joined["step_time_ns"] == light["step_time_ns"], f"recording: {joined['step_time_ns']} {light['step_time_ns']}")
+    expect(joined["peak_allocated_bytes"] == alone["peak_allocated_bytes"] > 0, "recording: the full trace's memory")
+    unprofiled = [480_000, 470_000, 490_000]
+    manifest = {"schema": "spillway-recording", "version": 1, "complete": True, "machine": {"torch": "2.11"},
+                "files": {"kineto": {"name": "steps.json.gz", "bytes": 1}},
+                "phases": {"unprofiled": {"step_times_ns": unprofiled, "median_ns": 480_000}}}
+    (recorded / "manifest.json").write_text(json.dumps(manifest))
+    told = document("run", recorded)
+    # A period has the pause between two steps too, of 58 launches' time; it is shortened alike.
+    expect(abs(told["step_time_ns"] - 480_000) < 0.01 * 480_000, f"recording: step {told['step_time_ns']}")
+    expect(told["fidelity"]["unprofiled_step_ns"] == 480_000 and abs(told["fidelity"]["unprofiled_error"]) < 0.01,
+           f"recording: {told['fidelity']}")
+    expect(any("profiler_host_time" in warning for warning in told["warnings"]), f"recording: {told['warnings']}")
+    expect(document("trace", "info", recorded)["steps"] == document("trace", "info", recorded / "light.json")["steps"],
+           "recording: info has the light trace's steps")
+    run("trace", "check", recorded), run("explain", recorded)
+    # Without the light trace the full one's times are shortened as far; another program's light trace isn't taken.
+    (recorded / "light.json").unlink()
+    full = document("run", recorded)
+    expect(abs(full["step_time_ns"] - 480_000) < 0.01 * 480_000, f"recording: full alone {full['step_time_ns']}")
+    expect(any("not_in_recording" in warning for warning in full["warnings"]), f"recording: {full['warnings']}")
+    other = Capture()
+    steps_of(other, 20, ("c", "d"))
+    other.write(recorded, "light.json")
+    expect(any("light_not_joined" in warning for warning in document("run", recorded)["warnings"]),
+           "recording: another program's light trace")
+    # The full profile alone says that its times hold the profiler.
+    expect("the times hold the profiler" in alone["warnings"][0], f"recording: {alone['warnings']}")
+    expect(alone["fidelity"]["without_profiler_ns"] < 0.7 * alone["step_time_ns"], f"recording: {alone['fidelity']}")
+    (recorded / "manifest.json").write_text('{"schema": "spillway-recording", "version": 1, "phases": 3}')
+    done = subprocess.run([SPILLWAY, "run", recorded], capture_output=True, text=True, check=False)
+    expect(done.returncode == 2 and "/phases" in done.stderr, f"recording: {done.stderr}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         for check in (a_gap_that_nothing_explains, a_capture_that_explains_itself, a_graph_launch_with_many_kernels,
                       kernels_without_launches,
-                      a_wait_for_kernels_nobody_recorded, a_data_loader, a_snapshot_that_ran_out):
+                      a_wait_for_kernels_nobody_recorded, a_data_loader, a_snapshot_that_ran_out, a_recording):
             check(folder)
     print(*FAULTS, sep="\n")
     return 1 if FAULTS else 0

@@ -43,9 +43,11 @@ TEST(InferUses, ByOperatorsReachOneOperatorFurther) {
   EXPECT_EQ(trace.finding("uses_inferred")->count, 4U);
 }
 
-// With layers of two operators: block 0 stays in layer 0; block 1 is handed to layer 1, whose backward gives it back.
+// Without sequence numbers, with layers of two operators: block 0 stays in layer 0; block 1 is handed to layer 1, whose
+// backward gives it back.
 TEST(InferUses, ByLayersEndWithTheLayerThatGaveBack) {
   Trace trace = TinyCapture{.operators = 4, .operators_per_layer = 2}.make();
+  trace.spans.sequence.assign(trace.spans.size(), -1);
   infer_uses(trace);
   ASSERT_EQ(trace.tensors.size(), 3U);
   EXPECT_THAT(users(trace, 2), ElementsAre("forward 0", "forward 1", "backward 1"));

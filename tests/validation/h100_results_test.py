@@ -73,6 +73,19 @@ class Recordings(unittest.TestCase):
             peak = answer("run", recording(model, batch, "steps.json.zst"))["peak_allocated_bytes"]
             self.assertAlmostEqual(peak / phases["unprofiled"]["memory"]["peak_allocated_bytes"], 1, 4, model)
 
+    def test_a_recordings_folder_is_the_step_without_a_profiler(self):
+        for model, batch in cases.RECORDED:
+            with open(recording(model, batch, "manifest.json"), encoding="utf-8") as file:
+                unprofiled = json.load(file)["phases"]["unprofiled"]
+            found = answer("run", recording(model, batch, ""))
+            self.assertLess(abs(found["step_time_ns"] / unprofiled["median_ns"] - 1), 0.01, model)
+            self.assertAlmostEqual(found["peak_allocated_bytes"] / unprofiled["memory"]["peak_allocated_bytes"], 1, 4, model)
+            # The full capture alone says that its times hold the profiler.
+            full = answer("run", recording(model, batch, "steps.json.zst"))
+            self.assertIn("the times hold the profiler", full["warnings"][0], model)
+            estimate = full["fidelity"]["without_profiler_ns"] / unprofiled["median_ns"] - 1
+            self.assertLess(abs(estimate), 0.2, (model, estimate))
+
     # Joined with an ExecutionTrace or not, under SSDTrain to host memory, all of it.
     def test_peaks_of_recorded_steps_under_offloading(self):
         measured = {}

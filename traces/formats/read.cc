@@ -14,6 +14,7 @@
 #include "traces/formats/perfetto/perfetto_packet.h"
 #include "traces/formats/perfetto/perfetto_reader.h"
 #include "traces/formats/perfetto/rocprof_json_reader.h"
+#include "traces/formats/recording.h"
 #include "traces/formats/spillway_binary.h"
 #include "traces/formats/spillway_json.h"
 #include "traces/formats/torch_snapshot_reader.h"
@@ -24,8 +25,9 @@ namespace {
 
 constexpr std::size_t look_ahead_bytes = 64 << 10;
 
-constexpr std::array<std::string_view, 8> format_names = {
-    "kineto", "torch-snapshot", "execution-trace", "chakra", "nsys", "perfetto", "spillway-binary", "spillway-json"};
+constexpr std::array<std::string_view, 9> format_names = {"kineto",          "torch-snapshot", "execution-trace",
+                                                          "chakra",          "nsys",           "perfetto",
+                                                          "spillway-binary", "spillway-json",  "recording"};
 
 std::string_view without_space(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
@@ -125,6 +127,7 @@ Trace read_stream(TraceFormat format, ByteSource& source, const ReadOptions& opt
     case TraceFormat::spillway_json:
       return read_spillway_json(source, options);
     case TraceFormat::nsys:
+    case TraceFormat::recording:
       break;  // read by path
   }
   fail_unknown(source.name(), source);
@@ -136,26 +139,39 @@ Trace derived(Trace trace) {
   return trace;
 }
 
+Trace read_as(TraceFormat format, const std::string& path, ByteSource& source, const ReadOptions& options) {
+  if (format == TraceFormat::kineto) refuse_operators(path, source);
+  return derived(format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(format, source, options));
+}
+
+TraceFormat format_of(const std::string& path, ByteSource& source) {
+  const auto format = detect(source);
+  if (!format) fail_unknown(path, source);
+  return *format;
+}
+
 }  // namespace
 
 std::string_view to_string(TraceFormat format) { return format_names[static_cast<std::size_t>(format)]; }
 
 TraceFormat detect_format(const std::string& path) {
+  if (is_recording(path)) return TraceFormat::recording;
   ByteSource source = ByteSource::open(path, look_ahead_bytes * 64);
-  const auto found = detect(source);
-  if (!found) fail_unknown(path, source);
-  return *found;
+  return format_of(path, source);
+}
+
+Trace read_unfitted(const std::string& path, const ReadOptions& options) {
+  ByteSource source = ByteSource::open(path, options.max_decompressed_bytes, options.progress);
+  return read_as(format_of(path, source), path, source, options);
 }
 
 Trace read_trace(const std::string& path, const ReadOptions& options) {
+  if (is_recording(path)) return read_recording(path, options);
   ByteSource source = ByteSource::open(path, options.max_decompressed_bytes, options.progress);
-  const auto format = detect(source);
-  if (!format) fail_unknown(path, source);
-  if (*format == TraceFormat::kineto) refuse_operators(path, source);
-  Trace trace =
-      derived(*format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(*format, source, options));
+  const TraceFormat format = format_of(path, source);
+  Trace trace = read_as(format, path, source, options);
   // Own forms keep the fit they were written with; the other formats have no recorded times to fit to.
-  if (*format == TraceFormat::kineto || *format == TraceFormat::nsys || *format == TraceFormat::perfetto)
+  if (format == TraceFormat::kineto || format == TraceFormat::nsys || format == TraceFormat::perfetto)
     fit_capture(trace);
   return trace;
 }

@@ -1,4 +1,4 @@
-// Opens any trace file: the format is found by content, never by name; plain, gzip or zstd.
+// Opens any trace file, or a recording's folder: the format is found by content, never by name; plain, gzip or zstd.
 #pragma once
 
 #include <string>
@@ -19,6 +19,7 @@ enum class TraceFormat : std::uint8_t {
   perfetto,         // Perfetto protobuf (rocprofv3's .pftrace)
   spillway_binary,
   spillway_json,
+  recording,  // a folder: traces/formats/recording.h
 };
 std::string_view to_string(TraceFormat format);
 
@@ -29,5 +30,7 @@ TraceFormat detect_format(const std::string& path);
 // the machine they recorded (traces/capture_fit.h). Throws InputError; rows that can't be used are in Trace::findings.
 // Linear in the file size.
 Trace read_trace(const std::string& path, const ReadOptions& options = {});
+// The same of a file, before it is fitted to its machine.
+Trace read_unfitted(const std::string& path, const ReadOptions& options);
 
 }  // namespace spillway::traces
