@@ -221,6 +221,10 @@ void describe_offload(OffloadSettings& settings, FieldVisitor& visitor) {
                  .label = "in flight",
                  .unit = "GiB"},
                 settings.in_flight);
+  visitor.flag({.key = "hooks",
+                .about = "PyTorch's hooks move the tensors, as spillway.torch has them: 0.18 ms of the host each way a "
+                         "tensor. Default: of a step that spillway.torch recorded."},
+               settings.hooks);
   describe_ssdtrain(settings.ssdtrain, visitor);
   auto bandwidth = static_cast<std::int64_t>(settings.adaptive_bytes_per_second);
   fields::integer(visitor,

@@ -289,6 +289,8 @@ void set_options(LoadedScenario& loaded, const std::optional<Plan>& plan) {
     loaded.options.memory.plan = std::make_shared<const MemoryPlan>(read_memory_plan(source));
   }
   if (plan) apply_plan(loaded, *plan);
+  std::optional<bool>& hooks = loaded.scenario.offload.hooks;
+  if (!hooks) hooks = !loaded.trace.unprofiled_steps.empty();
   if (scenario.offload.moves()) prepare_for_offload(loaded);
   if (scenario.capacity_bytes) loaded.options.memory.capacity = Bytes(*scenario.capacity_bytes);
   keep_reserve(loaded);

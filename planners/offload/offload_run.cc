@@ -195,6 +195,7 @@ OffloadPlan empty_plan(std::string_view technique, const OffloadSettings& settin
   plan.store_workers = plan.load_workers = std::max<std::int64_t>(1, (settings.workers + 1) / 2);
   plan.in_flight = settings.in_flight.value_or(Bytes(0));
   plan.route = settings.route;
+  if (settings.hooks.value_or(false)) plan.host_time = hook_time;
   plan.drives = settings.drive_set;
   return plan;
 }

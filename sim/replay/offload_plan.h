@@ -67,6 +67,8 @@ struct OffloadPlan {
   // load must begin, and a host that runs ahead.
   bool paced_by_device = false;
   DriveRoute route = DriveRoute::gpudirect;
+  // Of the host, for each tensor it hands over and each it asks for, forwarded or not, before it goes on.
+  Picos host_time{};
   // Drive set; empty: set number (GPU mod sets) of its machine.
   std::string drives;
 

@@ -90,6 +90,10 @@ void describe(OffloadPlan& plan, FieldVisitor& visitor) {
                {.key = "paced_by_device", .about = "Loads are asked for when the device comes there, not the host."},
                plan.paced_by_device);
   fields::word(visitor, {.key = "route", .about = "How bytes get to the drives."}, plan.route, route_words());
+  auto host_ps = static_cast<std::int64_t>(plan.host_time.count());
+  integer(visitor, {.key = "host_ps", .max = 1e15, .about = "Of the host, for each tensor it hands over or asks for."},
+          host_ps);
+  plan.host_time = Picos(host_ps);
   fields::text(visitor,
                {.key = "drives", .about = "Drive set; empty: the one of its GPU's number.", .even_empty = true},
                plan.drives);

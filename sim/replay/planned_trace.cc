@@ -92,6 +92,7 @@ class Rewriter {
       if (old_.has(capability)) to.set(capability, old_.is_inferred(capability));
     }
     store_name_ = to.strings.intern("offload store");
+    hook_name_ = to.strings.intern("offload hook");
     load_name_ = to.strings.intern("offload load");
   }
 
@@ -279,7 +280,21 @@ class Rewriter {
     const auto [before, is_first] = last_store_.try_emplace(storage_of(absence), store);
     if (!is_first) edge(std::exchange(before->second, store), store);  // of an earlier absence, forwarded
     const OpId by = old_.ops.launched_by[index_of(absence.store_after)];
-    if (by != OpId::none) limit_stores(old_.ops.lane[index_of(by)], store);
+    if (by == OpId::none) return;
+    limit_stores(old_.ops.lane[index_of(by)], store);
+    emit_host_time(by);
+  }
+
+  // The host's own for a transfer, behind the call or before the one it is asked for at.
+  void emit_host_time(OpId call) {
+    if (plan_.host_time == Picos(0) || !is_host_call(old_.ops.kind[index_of(call)])) return;
+    OpRow row = old_.op(call);
+    row.name = hook_name_;
+    row.kind = OpKind::host_work;
+    row.flags = 0;
+    row.start = unknown_time;
+    row.duration = plan_.host_time;
+    note_host_call(row.lane, append(row, OpId::none));
   }
 
   void limit_stores(LaneId host, OpId store) {
@@ -298,6 +313,7 @@ class Rewriter {
 
   void emit_load(std::size_t k, std::size_t column) {
     const Absence& absence = plan_.absences[k];
+    if (!plan_.paced_by_device) emit_host_time(OpId(static_cast<std::uint32_t>(column)));
     const OpId asked = plan_.paced_by_device ? last_work(old_.ops.lane[index_of(fetch_op(absence))])
                                              : last_call(old_.ops.lane[column]);
     out_.asked[k] = asked;
@@ -506,7 +522,7 @@ class Rewriter {
   std::vector<OpId> new_id_;  // by old op
   PlannedLives lives_;
   PlannedTrace out_;
-  StringId store_name_{}, load_name_{};
+  StringId store_name_{}, load_name_{}, hook_name_{};
   std::map<std::uint32_t, std::vector<std::size_t>> absences_of_;  // by storage, in time order
   ByColumn stores_after_, loads_before_;                           // absences
   ByColumn clones_before_launch_, clones_before_work_;             // recomputations
