@@ -142,7 +142,24 @@ Json results_json(const CampaignResults& results) {
     document["packs"].push_back({{"name", pack.name}, {"bytes", pack.bytes.count()}});
   for (const auto& [name, bytes] : results.left_out)
     document["left_out"].push_back({{"name", name}, {"bytes", bytes.count()}});
+  const validation::TrainerCaveats caveats = validation::trainer_caveats(results);
+  document["trainer"] = {{"least_measured_share", caveats.least_measured},
+                         {"most_measured_share", caveats.most_measured},
+                         {"transfer_verdicts", caveats.verdicts},
+                         {"transfer_verdicts_right", caveats.right}};
   return document;
+}
+
+std::string caveats_text(const validation::TrainerCaveats& caveats) {
+  std::string text;
+  if (caveats.most_measured > 0)
+    text += fmt::format(
+        "trainer: {:.0f} to {:.0f} % of a blind time are measured times of its own kernels, no prediction\n",
+        100 * caveats.least_measured, 100 * caveats.most_measured);
+  if (caveats.verdicts > 0)
+    text += fmt::format("trainer: transfers hidden or exposed as predicted in {} of the {} runs that move data\n",
+                        caveats.right, caveats.verdicts);
+  return text;
 }
 
 }  // namespace
@@ -158,7 +175,7 @@ void validate_results(const std::string& folder, Context& context) {
           "\n");
     if (!results.comparisons.empty()) print("\n" + comparison_table(results).text());
     if (const auto errors = validation::campaign_errors(results); !errors.empty())
-      print("\n" + error_table(errors).text());
+      print("\n" + error_table(errors).text() + caveats_text(validation::trainer_caveats(results)));
     if (!results.allocator.empty()) print("\n" + allocator_table(results).text());
   }
   if (!results.is_finished) warn(context, folder + ": its last call was ended before all steps had their turn");

@@ -33,7 +33,8 @@ while [ $# -gt 0 ]; do
 done
 [ "$kernels" ] && { echo '{"rows": [{"metric": "host_written", "source": "plan", "measured": 5, "predicted": 5},
   {"metric": "step_time", "source": "blind", "measured": 0.2, "predicted": 0.25},
-  {"metric": "step_time", "source": "from_trace", "measured": 0.2, "predicted": 0.21}]}'; exit 0; }
+  {"metric": "step_time", "source": "from_trace", "measured": 0.2, "predicted": 0.21}],
+  "runs": [{"measured_share_of_blind": 0.9, "overlap": {"verdict_is_right": false}}]}'; exit 0; }
 echo '{"step_time_ns": 110, "peak_allocated_bytes": 900, "peak_reserved_bytes": 1000, "verdict": "fits",
   "addresses": {"matched": 7, "total": 8}, "segments": {"matched": 2, "total": 2}, "final_blocks": {"matched": 3, "total": 3}}'
 """
@@ -160,6 +161,9 @@ class CampaignTest(unittest.TestCase):
         traced = {row["relative_error"] for row in answer["rows"] if row["metric"] == "trainer_step_time"
                   and row["source"] == "from_trace"}
         self.assertEqual({round(error, 6) for error in traced}, {0.05})
+        self.assertEqual((answer["trainer"]["least_measured_share"], answer["trainer"]["transfer_verdicts_right"]), (0.9, 0))
+        self.assertEqual(answer["trainer"]["transfer_verdicts"], len({row["case"] for row in answer["rows"]
+                                                                      if row["metric"] == "trainer_step_time"}))
         self.assertGreater(sum(row["source"] == "from_trace" for row in answer["summary"]), 0)
         # Memory is PyTorch's own allocator's: of recorded steps, block by block.
         self.assertEqual({row["check"]: row["differences"] for row in answer["allocator"]}["gpt2-124m b8 keep, recorded"],

@@ -107,6 +107,13 @@ class Recordings(unittest.TestCase):
                 self.assertEqual(memory[count]["matched"], memory[count]["total"], (model, batch, count))
 
 
+class Trainer(unittest.TestCase):
+    def test_its_errors_come_with_what_they_dont_say(self):
+        found = answer("validate", "results", RESULTS)["trainer"]
+        self.assertEqual([round(found[key], 3) for key in ("least_measured_share", "most_measured_share")], [0.934, 0.96])
+        self.assertEqual((found["transfer_verdicts_right"], found["transfer_verdicts"]), (4, 9))
+
+
 class Allocator(unittest.TestCase):
     def test_every_rule_is_confirmed(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -42,6 +42,8 @@ void describe(CampaignComparison& row, FieldVisitor& visitor) {
   fields::number(visitor, {.key = "blind"}, row.blind);
   fields::text(visitor, {.key = "blind_profile"}, row.blind_profile);
   fields::number(visitor, {.key = "from_trace"}, row.from_trace);
+  fields::number(visitor, {.key = "measured_share", .max = 1}, row.measured_share);
+  visitor.flag({.key = "verdict_is_right"}, row.verdict_is_right);
 }
 
 void describe(AllocatorVerdict& verdict, FieldVisitor& visitor) {
@@ -140,6 +142,22 @@ std::vector<CampaignErrors> campaign_errors(const CampaignResults& results) {
       if (!measured.empty()) all.push_back({metric, column, error_statistics(measured, predicted)});
     }
   return all;
+}
+
+TrainerCaveats trainer_caveats(const CampaignResults& results) {
+  TrainerCaveats found;
+  bool is_first = true;
+  for (const CampaignComparison& row : results.comparisons) {
+    if (row.measured_share) {
+      found.least_measured = is_first ? *row.measured_share : std::min(found.least_measured, *row.measured_share);
+      found.most_measured = std::max(found.most_measured, *row.measured_share);
+      is_first = false;
+    }
+    if (!row.verdict_is_right) continue;
+    ++found.verdicts;
+    found.right += *row.verdict_is_right ? 1 : 0;
+  }
+  return found;
 }
 
 }  // namespace spillway::validation

@@ -31,6 +31,10 @@ struct CampaignComparison {
   std::optional<double> blind;       // predicted before the case ran, from a profile and the model's shape alone
   std::string blind_profile;         // that profile: "measured" or a bundled one's name
   std::optional<double> from_trace;  // predicted from a recorded step of the same model and batch
+  // Of the trainer: how much of `blind` is measured times of its own kernels, 0 to 1; and of a run that moves data,
+  // whether it was hidden or exposed as predicted.
+  std::optional<double> measured_share;
+  std::optional<bool> verdict_is_right;
 };
 
 // One program of allocations, as PyTorch's own caching allocator served it and as the simulator's serves it again:
@@ -68,5 +72,12 @@ struct CampaignErrors {
   ErrorStatistics errors;
 };
 std::vector<CampaignErrors> campaign_errors(const CampaignResults& results);
+
+// What the trainer's errors say nothing of; all 0: nothing was noted.
+struct TrainerCaveats {
+  double least_measured = 0, most_measured = 0;  // shares of its blind times
+  int verdicts = 0, right = 0;                   // hidden or exposed, of the runs that move data
+};
+TrainerCaveats trainer_caveats(const CampaignResults& results);
 
 }  // namespace spillway::validation

@@ -266,11 +266,17 @@ def trainer_steps():
 
 def trained(campaign, folder, case):
     """The trainer's own steps, under a metric of their own: no framework's kernels."""
-    for row in load(os.path.join(folder, "out.out"))["rows"]:
+    answer = load(os.path.join(folder, "out.out"))
+    for row in answer["rows"]:
         if row["metric"] == "step_time" and row["source"] in ("blind", "from_trace"):
             campaign.predicted(row["source"], case, {"trainer_step_time": row["predicted"] * 1e9})
             figures = {"trainer_step_time": row["measured"] * 1e9}
     campaign.measured(case, figures)
+    for run in answer["runs"]:
+        row = campaign.row(case, "trainer_step_time")
+        row["measured_share"] = run["measured_share_of_blind"]
+        if "overlap" in run and run["overlap"].get("verdict_is_right") is not None:
+            row["verdict_is_right"] = run["overlap"]["verdict_is_right"]
 
 
 def overhead(campaign, folder):

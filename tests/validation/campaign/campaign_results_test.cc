@@ -91,6 +91,21 @@ TEST_F(CampaignFolder, ErrorsAreThoseOfWhatWasMeasuredAndPredicted) {
   EXPECT_NEAR(errors[1].errors.median, -0.01, 1e-12);
 }
 
+TEST_F(CampaignFolder, TheTrainersErrorsComeWithWhatTheyDontSay) {
+  const auto row = [](const std::string& name, const std::string& rest) {
+    return R"({"case": ")" + name + R"(", "metric": "trainer_step_time", "unit": "ns", "measured": 1)" + rest + "}";
+  };
+  write_campaign(row("a", R"(, "measured_share": 0.95)") + "," +
+                 row("b", R"(, "measured_share": 0.93, "verdict_is_right": false)") + "," +
+                 row("c", R"(, "verdict_is_right": true)") + "," + row("d", ""));
+  write("campaign.tar.gz.00", "123456789");
+  const TrainerCaveats found = trainer_caveats(read_campaign(folder_));
+  EXPECT_EQ(found.least_measured, 0.93);
+  EXPECT_EQ(found.most_measured, 0.95);
+  EXPECT_EQ(found.verdicts, 2);
+  EXPECT_EQ(found.right, 1);
+}
+
 TEST_F(CampaignFolder, WhatIsNotWholeIsRefused) {
   EXPECT_THAT(error(), HasSubstr("campaign.json: is not there"));
   write_campaign("");
