@@ -448,6 +448,15 @@ RecomputeChoice parse_recompute_choice(std::string_view text) {
       "one of none, selective, full, every:K, segments:K, chain, greedy, exact, tensors, best; K is at least 1");
 }
 
+static void require_recorded_uses(const Trace& trace) {
+  if (trace.is_inferred(Capability::uses))
+    throw InputError(
+        trace.provenance.empty() ? "" : trace.provenance.front().file, "uses",
+        "inferred uses don't say what an op needs to run again",
+        "join the capture with an ExecutionTrace of the same step whose tensors die when they did, or plan "
+        "a generated step");
+}
+
 RecomputeCase replay_recompute(RecomputeIndex& index, AwayUntil away, const Replayer& replayer, std::string name) {
   RecomputeCase result;
   result.name = std::move(name);
@@ -458,6 +467,7 @@ RecomputeCase replay_recompute(RecomputeIndex& index, AwayUntil away, const Repl
   const std::size_t asked = count();
   const std::vector<RecomputeGroup> groups = index.groups(away);
   result.refused = asked - count();
+  if (!groups.empty()) require_recorded_uses(index.trace());
   for (const RecomputeGroup& group : groups) {
     add_to_plan(group, index, result.plan);
     result.again += group.time;

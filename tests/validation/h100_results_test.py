@@ -17,6 +17,7 @@ RESULTS = os.path.join(ROOT, "validation/results/2026-11-26-h100-sxm5-80gb")
 sys.path.insert(0, os.path.join(ROOT, "validation"))
 sys.dont_write_bytecode = True
 import predict_again  # noqa: E402
+import recorded_steps  # noqa: E402
 from campaign import cases  # noqa: E402
 
 GIB = 1 << 30
@@ -85,6 +86,18 @@ class Recordings(unittest.TestCase):
             self.assertIn("the times hold the profiler", full["warnings"][0], model)
             estimate = full["fidelity"]["without_profiler_ns"] / unprofiled["median_ns"] - 1
             self.assertLess(abs(estimate), 0.2, (model, estimate))
+
+    def test_recorded_steps_under_techniques(self):
+        found = {row["case"]: row for row in recorded_steps.rows_of(RESULTS, SPILLWAY, ("host",)) if row["metric"] == "step_time"}
+        self.assertEqual(len(found), 4)
+        for row in found.values():
+            self.assertLess(abs(row["error"]), 0.17, row)
+
+    def test_uses_that_hold_too_much_make_nothing_again(self):
+        done = subprocess.run([SPILLWAY, "plan", "recompute", recording("llama-1b", 4, ""), "--method", "full"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("inferred uses don't say what an op needs to run again", done.stderr)
 
     # Joined with an ExecutionTrace or not, under SSDTrain to host memory, all of it.
     def test_peaks_of_recorded_steps_under_offloading(self):

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Predicts the measured steps of a campaign from its recordings: every recorded step as it stands, and under each technique
+that the machine then ran.
+
+    validation/recorded_steps.py RESULTS_FOLDER [--spillway PROGRAM] [--output FILE.json]
+
+RESULTS_FOLDER has `campaign.json` and `recordings/MODEL-bBATCH`; drives are the profile that its own `calibrate nvme` made
+(`drive-*.json`). Prints measured and predicted with signed errors by recording and technique, and by metric the signed
+median, median, 90th percentile and worst size. tests/validation/h100_results_test.py holds them.
+"""
+import argparse
+import glob
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from campaign import cases  # noqa: E402
+
+METRICS = ("step_time", "peak_allocated", "peak_reserved")
+# spillway.torch runs a layer's whole attention module again: no plan on a recorded step says that yet.
+NOT_PREDICTED = {"selective": "a whole attention module made again is no plan of a recorded step",
+                 "selective+host": "a whole attention module made again is no plan of a recorded step"}
+
+
+def command(technique, recording, drives):
+    """What spillway is asked, and whether it is a plan of recomputation."""
+    if technique in ("full", "every:2"):
+        return ["plan", "recompute", recording, "--method", technique]
+    settings = ["offload.technique=checkpoints", "offload.tier=host"] if technique == "checkpoints-host" else [
+        setting for setting in cases.TECHNIQUES.get(technique, []) if setting.startswith("offload.")]
+    if "offload.tier=drive" in settings:
+        settings.append(f"offload.drives={drives}")
+    return ["run", recording, *(word for setting in settings for word in ("--set", setting))]
+
+
+def predict(program, technique, recording, drives):
+    """The figures by metric, or why there are none."""
+    if technique in NOT_PREDICTED:
+        return None, NOT_PREDICTED[technique]
+    done = subprocess.run([program, *command(technique, recording, drives), "--format", "json"], capture_output=True,
+                          text=True, check=False)
+    if not done.stdout.startswith("{"):
+        return None, (done.stderr.strip() or f"spillway ended with code {done.returncode}").splitlines()[-1]
+    answer = json.loads(done.stdout)
+    if "plan" in answer and "replays" in answer:
+        answer = answer["plan"]
+    return {metric: answer.get(cases.METRICS[metric][0]) for metric in METRICS}, ""
+
+
+def rows_of(folder, program, techniques=None):
+    """Of these techniques; of all: None."""
+    with open(os.path.join(folder, "campaign.json"), encoding="utf-8") as file:
+        document = json.load(file)
+    drives = os.path.abspath(next(iter(sorted(glob.glob(os.path.join(folder, "drive-*.json")))), ""))
+    wanted = [(cases.plain_case(model, batch), model, batch, "recorded") for model, batch in cases.RECORDED]
+    wanted += [(cases.case_name(model, batch, technique), model, batch, technique)
+               for model, batch in cases.PLANNED for technique in cases.TECHNIQUES]
+    wanted = [row for row in wanted if techniques is None or row[3] in techniques]
+    measured = {(row["case"], row["metric"]): row["measured"] for row in document["comparisons"] if row.get("measured")}
+    for case, model, batch, technique in wanted:
+        recording = os.path.join(folder, "recordings", f"{model}-b{batch}")
+        figures, why = predict(program, technique, recording, drives)
+        for metric in METRICS:
+            if (case, metric) not in measured:
+                continue
+            known = measured[case, metric]
+            predicted = figures.get(metric) if figures else None
+            yield {"case": case, "technique": technique, "metric": metric, "measured": known, "predicted": predicted,
+                   "error": predicted / known - 1 if predicted else None, "why": why}
+
+
+def statistics(errors):
+    sizes = sorted(abs(error) for error in errors)
+    signed = sorted(errors)
+    return {"n": len(sizes), "signed": signed[len(signed) // 2], "median": sizes[len(sizes) // 2],
+            "p90": sizes[int(0.9 * (len(sizes) - 1))], "worst": sizes[-1]}
+
+
+GROUPS = {"recorded": "recorded", "keep": "recorded", "full": "made again", "every:2": "made again",
+          "host": "to host memory", "checkpoints-host": "made again, to host memory", "ssdtrain": "to the disk"}
+
+
+def groups_of(rows):
+    """(group, metric) -> errors"""
+    groups = {}
+    for row in rows:
+        if row["error"] is not None:
+            groups.setdefault((GROUPS[row["technique"]], row["metric"]), []).append(row["error"])
+    return groups
+
+
+def figure(metric, value):
+    return "-" if value is None else f"{value / 1e6:.2f} ms" if metric == "step_time" else f"{value / (1 << 30):.3f} GiB"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="RESULTS_FOLDER")
+    parser.add_argument("--spillway", default="build/cli/spillway", metavar="PROGRAM")
+    parser.add_argument("--output", metavar="FILE.json")
+    arguments = parser.parse_args()
+    rows = list(rows_of(arguments.folder, arguments.spillway))
+    for row in rows:
+        error = f"{row['error']:+8.1%}" if row["error"] is not None else "       -"
+        print(f"{row['case']:32} {row['metric']:15} {figure(row['metric'], row['measured']):>12} "
+              f"{figure(row['metric'], row['predicted']):>12} {error}  {row['why']}".rstrip())
+    for (group, metric), errors in groups_of(rows).items():
+        found = statistics(errors)
+        print(f"{group}, {metric}: {found['n']} cases, signed median {found['signed']:+.1%}, median {found['median']:.1%}, "
+              f"90th percentile {found['p90']:.1%}, worst {found['worst']:.1%}")
+    if arguments.output:
+        with open(arguments.output, "w", encoding="utf-8") as out:
+            json.dump(rows, out, indent=1)
+
+
+if __name__ == "__main__":
+    main()
