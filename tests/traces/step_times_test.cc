@@ -46,7 +46,7 @@ struct Steps {
 
 TEST(StepTimesTest, ALightCapturesTimesForAFullOnesOps) {
   Trace full = Steps{.pause = microseconds(30), .kernel = microseconds(9), .first = microseconds(1000)}.make();
-  const OpId fifth(5);
+  const OpId fifth{5};
   full.memory_events.push_back({.time = full.ops.start[5] + microseconds(1), .bytes = Bytes(512), .anchor = fifth});
   const Trace light = Steps{.steps = 3}.make();
   StepMatch match;

@@ -61,11 +61,11 @@ TEST(Replay, KernelsOfAStreamFollowEachOther) {
 // A call that a plan put behind the first of two host threads' calls has no recorded start, and runs where it stands.
 TEST(Replay, ACallThatAPlanPutInRunsBehindTheOneBeforeIt) {
   Trace trace = launches({{"gemm", microseconds(10)}});
-  const OpId first(0);
+  const OpId first{0};
   const LaneId host = trace.ops.lane[index_of(first)];
   const OpId put_in = trace.append_op({.kind = OpKind::host_work, .lane = host, .duration = microseconds(50)});
-  const OpId last = trace.append_op(
-      {.kind = OpKind::host_work, .lane = host, .start = microseconds(4), .duration = microseconds(1)});
+  const OpId last =
+      trace.append_op({.kind = OpKind::host_work, .lane = host, .start = microseconds(4), .duration = microseconds(1)});
   const LaneId other = trace.lane({.kind = LaneKind::host_thread, .number = 1});
   trace.append_op({.kind = OpKind::host_work, .lane = other, .start = microseconds(2), .duration = microseconds(1)});
   const Result result = replay(trace, quiet_hardware(), {});
