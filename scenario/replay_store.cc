@@ -41,14 +41,7 @@ void add_moved(MovedBytes& moved, OpKind kind, Bytes bytes) {
   if (kind == OpKind::storage_read) moved.from_drives += bytes;
 }
 
-// Of a folded step an op of its first period counts for those of the periods that are not there.
-std::int64_t times_of(const StepFold* fold, std::size_t rank, std::size_t op) {
-  if (fold == nullptr) return 1;
-  const StepFold::Rank& periods = fold->ranks[rank];
-  return op >= periods.op && op < periods.op + periods.ops ? 1 + fold->times : 1;
-}
-
-MovedBytes moved_of(const Trace& trace, const Result& result, const StepFold* fold) {
+MovedBytes moved_of(const Trace& trace, const Result& result) {
   if (result.steps.empty()) return {};
   const StepResult& step = result.steps.back();
   std::map<std::uint16_t, MovedBytes> ranks;
@@ -56,7 +49,8 @@ MovedBytes moved_of(const Trace& trace, const Result& result, const StepFold* fo
     const Picos start = result.op_start[op];
     if (start == unknown_time || start < step.begin || start >= step.end) continue;
     const std::uint16_t rank = trace.lanes[index_of(trace.ops.lane[op])].rank;
-    add_moved(ranks[rank], trace.ops.kind[op], trace.ops.bytes[op] * times_of(fold, rank, op));
+    add_moved(ranks[rank], trace.ops.kind[op],
+              trace.ops.bytes[op] * result.runs_of(OpId(static_cast<std::uint32_t>(op))));
   }
   MovedBytes most;
   for (const auto& [rank, moved] : ranks)
@@ -271,25 +265,30 @@ bool is_kept(const ReplayStore* store, const Scenario& scenario, Detail detail) 
   return key && store->has(*key);
 }
 
-KeptReplay kept_brief_replay(ReplayStore* store, const Scenario& scenario, Detail detail,
-                             const std::function<BriefRun()>& run) {
-  const std::optional<std::uint64_t> key = store != nullptr ? replay_key(scenario, detail) : std::nullopt;
-  if (key) {
-    if (std::optional<KeptReplay> known = store->find(*key)) {
-      known->result.title = scenario.title;
-      return *std::move(known);
-    }
-  }
-  BriefRun brief = run();
+static KeptReplay kept(BriefRun brief) {
   const LoadedScenario& made = brief.loaded;
   KeptReplay replay;
-  replay.moved = moved_of(brief.run.trace(made), brief.run.result, made.options.memory.fold.get());
+  replay.moved = moved_of(brief.run.trace(made), brief.run.result);
   replay.result = std::move(brief.run.result);
   replay.result.path = {};
   replay.result.op_start = replay.result.op_end = {};
+  replay.result.op_runs = {};
+  replay.result.folded_memory = nullptr;
   replay.gpus = made.scenario.model.empty() ? 1 : made.setup.gpus();
   replay.tokens_per_step = made.options.tokens_per_step;
-  if (key) store->keep(*key, replay);
+  return replay;
+}
+
+KeptReplay kept_brief_replay(ReplayStore* store, const Scenario& scenario, Detail detail,
+                             const std::function<BriefRun()>& run) {
+  const std::optional<std::uint64_t> key = store != nullptr ? replay_key(scenario, detail) : std::nullopt;
+  if (!key) return kept(run());
+  if (std::optional<KeptReplay> known = store->find(*key)) {
+    known->result.title = scenario.title;
+    return *std::move(known);
+  }
+  KeptReplay replay = kept(run());
+  store->keep(*key, replay);
   return replay;
 }
 

@@ -123,6 +123,11 @@ Bytes least_capacity_of(const LoadedScenario& loaded, const ScenarioRun& run, By
   if (!run.planned || is_in_order) return least_capacity(run.trace(loaded), memory, failed);
   PlannedTrace planned;
   planned.trace = *run.planned;
+  if (const FoldedMemory* const folded = run.result.folded_memory.get()) {
+    planned.trace.memory_events = folded->events;
+    memory.fold = std::make_shared<const StepFold>(folded->fold);
+    return least_capacity(planned.trace, memory);
+  }
   planned.gate = run.gate;
   planned.gate.resize(planned.trace.memory_events.size(), OpId::none);  // of an order alone there are none
   order_events(planned, run.result.op_start, run.result.op_end);

@@ -163,6 +163,8 @@ std::string bytes_of(const Result& result) {
   Result copy = result;  // archives may change what they are handed; this one does not
   copy.path = {};
   copy.op_start = copy.op_end = {};
+  copy.op_runs = {};
+  copy.folded_memory = nullptr;
   Writer writer;
   put(writer, copy);
   return writer.take();

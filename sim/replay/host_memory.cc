@@ -28,21 +28,30 @@ class HostHoldings {
     }
   }
 
-  // From the start of its store to the end of its load.
-  void add_absences(const PlannedTrace& planned) {
+  // From the start of its store to the end of its load. whole: of a folded step; else null.
+  void add_absences(const PlannedTrace& planned, const PeriodicRun* whole) {
+    std::vector<std::int64_t> more(changes_.size(), 0);  // that the periods put in leave there, by rank
+    const auto count = [&](OpId copy, std::int64_t bytes) {
+      if (whole != nullptr) more[rank_of(copy)] += bytes * (whole->runs_of(copy) - 1);
+    };
     std::map<std::uint32_t, bool> whole_step;  // by storage: counted already
     for (std::size_t k = 0; k < planned.fetch.size(); ++k)
       if (planned.transfer[k] == OpId::none && is_host_copy(planned.fetch[k])) {
         const auto [at, is_new] = whole_step.emplace(storage_of(planned.fetch[k]), true);
-        if (is_new) add(rank_of(planned.fetch[k]), Picos(0), bytes_of(planned.fetch[k]));
+        const std::int64_t runs = whole != nullptr ? whole->runs_of(planned.fetch[k]) : 1;
+        if (is_new) add(rank_of(planned.fetch[k]), Picos(0), bytes_of(planned.fetch[k]) * runs);
       }
     for (std::size_t k = 0; k < planned.transfer.size(); ++k) {
       const OpId store = planned.transfer[k];
       if (!is_host_copy(store) || whole_step.contains(storage_of(store))) continue;
       add(rank_of(store), op_start_[index_of(store)], bytes_of(store));
+      count(store, bytes_of(store));
       const OpId load = planned.fetch[k];
-      if (load != OpId::none) add(rank_of(store), op_end_[index_of(load)], -bytes_of(store));
+      if (load == OpId::none) continue;
+      add(rank_of(store), op_end_[index_of(load)], -bytes_of(store));
+      count(load, -bytes_of(store));
     }
+    if (whole != nullptr) add_periods(*whole, more);
   }
 
   [[nodiscard]] Bytes peak(const RankPlaces& places) const {
@@ -61,6 +70,19 @@ class HostHoldings {
   }
 
  private:
+  // The periods put in hold what the last one shown does, and what those before them left. At a time when all ranks
+  // are regular.
+  void add_periods(const PeriodicRun& whole, const std::vector<std::int64_t>& more) {
+    PeriodicRun::Times times;
+    for (std::size_t r = 0; r < more.size(); ++r) {
+      const PeriodicRun::Times of_rank = whole.usual_times(r, op_start_, op_end_);
+      times = {std::max(times.earliest, of_rank.earliest), std::min(times.latest, of_rank.latest)};
+    }
+    if (times.earliest > times.latest) throw NotFolded("the host is not regular at one time");
+    for (std::size_t r = 0; r < more.size(); ++r)
+      if (more[r] != 0) add(r, more[r] > 0 ? times.latest - whole.period() : times.latest, more[r]);
+  }
+
   void add(std::size_t rank, Picos time, std::int64_t bytes) {
     changes_[std::min(rank, changes_.size() - 1)].push_back({time, bytes});
   }
@@ -83,14 +105,14 @@ class HostHoldings {
 }  // namespace
 
 HostMemoryResult host_memory(const Trace& trace, const PlannedTrace* planned, std::span<const Picos> event_time,
-                             std::span<const Picos> op_start, std::span<const Picos> op_end, const HostProfile& host,
-                             const RankPlaces& places) {
+                             std::span<const Picos> op_start, std::span<const Picos> op_end, const PeriodicRun* whole,
+                             const HostProfile& host, const RankPlaces& places) {
   HostMemoryResult result;
   const bool moves = planned != nullptr && !planned->lanes.empty();
   if (!moves && transfer_lanes(trace).empty()) return result;
   HostHoldings holdings(trace, op_start, op_end);
   holdings.add_events(event_time);
-  if (moves) holdings.add_absences(*planned);
+  if (moves) holdings.add_absences(*planned, whole);
   result.known = true;
   result.peak = holdings.peak(places);
   result.capacity = host.dram.value;

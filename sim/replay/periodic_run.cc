@@ -262,7 +262,7 @@ void PeriodicRun::check_periods() const {
   }
 }
 
-// Copies that run at one time share what they cross; they must move together.
+// Copies that run at one time share what they cross: they must move together, or else come again all at one time.
 void PeriodicRun::check_flows() const {
   std::vector<std::uint32_t> flows;
   for (std::uint32_t a = 0; a < graph_.size(); ++a)
@@ -276,9 +276,33 @@ void PeriodicRun::check_flows() const {
     for (std::size_t j = i + 1; j < behind; ++j)
       if (is_after(op_[flows[j]]) != is_after(op_[flows[i]]) ||
           is_repeated(op_[flows[j]]) != is_repeated(op_[flows[i]]))
-        throw NotFolded("copies of different periods share a link");
+        return check_flows_of_one_time(flows);
     i = behind;
   }
+}
+
+// At some time, and for a period before, copies of the windows alone are at work: in the whole step those of the
+// periods put in meet each other as these do.
+void PeriodicRun::check_flows_of_one_time(std::span<const std::uint32_t> flows) const {
+  Times times;
+  for (const std::uint32_t a : flows) narrow(times, op_[a], start_[a], end_[a]);
+  if (times.earliest > times.latest) throw NotFolded("copies of different periods share a link");
+}
+
+// To where this work is one that comes again, or is over for a period, or has not begun.
+void PeriodicRun::narrow(Times& times, OpId op, Picos start, Picos end) const {
+  const Rank& rank = ranks_[rank_of(op)];
+  const auto i = static_cast<std::uint32_t>(op);
+  const std::uint32_t first = rank.shown.op + rank.first * rank.shown.ops;
+  const std::uint32_t behind = rank.shown.op + (rank.last + 1) * rank.shown.ops, ops = turns_ * rank.shown.ops;
+  if (i < first)
+    times.earliest = std::max(times.earliest, end + period_);
+  else if (i < first + ops)
+    times.earliest = std::max(times.earliest, end);
+  if (i >= behind)
+    times.latest = std::min(times.latest, start);
+  else if (i + ops >= behind)
+    times.latest = std::min(times.latest, start + period_);
 }
 
 std::vector<Picos> PeriodicRun::first_times(std::span<const Picos> of_op) const {
@@ -318,21 +342,20 @@ std::uint64_t PeriodicRun::fingerprint() const {
   return sim::fingerprint(lanes);
 }
 
-Picos PeriodicRun::usual_time(std::size_t r, std::span<const Picos> op_start, std::span<const Picos> op_end) const {
-  const Rank& rank = ranks_[r];
-  const std::uint32_t begin = rank.shown.op + rank.first * rank.shown.ops;
-  const std::uint32_t end = rank.shown.op + (rank.last + 1) * rank.shown.ops;
-  const std::uint32_t ops = turns_ * rank.shown.ops;
-  Picos earliest{}, latest = Picos::max();
-  for (std::uint32_t i = rank.first_op; i < rank.end_op; ++i) {
-    if (!is_device_work(trace_.ops.kind[i]) || op_start[i] == unknown_time) continue;
-    if (i < begin) earliest = std::max(earliest, op_end[i] + period_);
-    if (i >= begin && i < begin + ops) earliest = std::max(earliest, op_end[i]);
-    if (i >= end) latest = std::min(latest, op_start[i]);
-    if (i >= end - ops && i < end) latest = std::min(latest, op_start[i] + period_);
-  }
-  if (earliest > latest) throw NotFolded("work of other periods reaches into all of them");
-  return latest;
+std::vector<std::int64_t> PeriodicRun::runs() const {
+  std::vector<std::int64_t> runs(trace_.ops.size());
+  for (std::uint32_t i = 0; i < runs.size(); ++i) runs[i] = runs_of(OpId{i});
+  return runs;
+}
+
+PeriodicRun::Times PeriodicRun::usual_times(std::size_t r, std::span<const Picos> op_start,
+                                            std::span<const Picos> op_end) const {
+  Times times;
+  for (std::uint32_t i = ranks_[r].first_op; i < ranks_[r].end_op; ++i)
+    if (is_device_work(trace_.ops.kind[i]) && op_start[i] != unknown_time)
+      narrow(times, OpId{i}, op_start[i], op_end[i]);
+  if (times.earliest > times.latest) throw NotFolded("work of other periods reaches into all of them");
+  return times;
 }
 
 PeriodicRun::Place PeriodicRun::told(Place place) const {

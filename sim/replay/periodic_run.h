@@ -10,7 +10,8 @@
 // the constraints are gone through: of what follows the cut, or is repeated, each source must move along (be in a
 // window, or follow its cut) or be one that everything has long passed (setup, the first micro-batches), and may then
 // not be what the start was waiting for. Copies over links last as their shares make it: they must run alone, or among
-// those that move with them. Where any of that does not hold, the constructor throws NotFolded.
+// those that move with them, or at some time all be of windows. Where any of that does not hold, the constructor throws
+// NotFolded.
 //
 // Where the replay takes turns, T is that of up to 32 of the fold's periods, and so many are put in at once; the window
 // and the cut are told in the fold's periods all the same.
@@ -41,6 +42,27 @@ class PeriodicRun {
   [[nodiscard]] Picos shift_of(OpId op) const { return is_after(op) ? longer() : Picos(0); }
   // How often it runs there.
   [[nodiscard]] std::int64_t runs_of(OpId op) const { return is_repeated(op) ? 1 + times_ : 1; }
+  // The same by op; empty where each runs once.
+  [[nodiscard]] std::vector<std::int64_t> runs() const;
+
+  // Periods of the fold that period() takes.
+  [[nodiscard]] std::uint32_t turns() const { return turns_; }
+  // The fold's periods of a rank that are alike, both within.
+  struct Window {
+    std::uint32_t first = 0, last = 0;
+  };
+  [[nodiscard]] Window window(std::size_t rank) const { return {ranks_[rank].first, ranks_[rank].last}; }
+  static constexpr std::uint32_t none = 0xffffffffU;
+  // The fold's period that the op is in; none: before or behind them all.
+  [[nodiscard]] std::uint32_t period_of(OpId op) const { return period_of(op, ranks_[rank_of(op)]); }
+  [[nodiscard]] bool in_window(OpId op) const {
+    const Rank& rank = ranks_[rank_of(op)];
+    const std::uint32_t k = period_of(op, rank);
+    return k != none && k >= rank.first && k <= rank.last;
+  }
+  [[nodiscard]] std::size_t rank_of(OpId op) const {
+    return trace_.lanes[index_of(trace_.ops.lane[index_of(op)])].rank;
+  }
   // Of a shown period behind the cut: the op is one of the last in the whole step, but of a period that comes earlier
   // in a stream of events that is repeated behind the last one shown.
   [[nodiscard]] bool is_moved(OpId op) const {
@@ -52,10 +74,13 @@ class PeriodicRun {
   // Of the whole step (sim/engine/fingerprint.h).
   [[nodiscard]] std::uint64_t fingerprint() const;
 
-  // A time of the replay at which only periods of the window are at work on the rank's devices, and were for a period
-  // before. By op, as replayed.
-  [[nodiscard]] Picos usual_time(std::size_t rank, std::span<const Picos> op_start,
-                                 std::span<const Picos> op_end) const;
+  // Times of the replay at which only periods of the window are at work on the rank's devices, and were for a period
+  // before. By op, as replayed. Throws NotFolded where there are none.
+  struct Times {
+    Picos earliest{}, latest = Picos::max();
+  };
+  [[nodiscard]] Times usual_times(std::size_t rank, std::span<const Picos> op_start,
+                                  std::span<const Picos> op_end) const;
 
   // An activity of the whole step: `later` periods behind one of the replay.
   struct Place {
@@ -78,7 +103,6 @@ class PeriodicRun {
     std::uint32_t first = 0, last = 0, cut = 0;  // window's periods, both within; the first behind the cut
     [[nodiscard]] std::uint32_t cut_op() const { return shown.op + cut * shown.ops; }
   };
-  static constexpr std::uint32_t none = 0xffffffffU;
   static constexpr std::uint32_t most_turns = 32;
 
   void index_ranks(const StepFold& fold);
@@ -93,10 +117,9 @@ class PeriodicRun {
   void check_one(std::uint32_t source, std::uint32_t target, Picos ready);
   void check_periods() const;
   void check_flows() const;
+  void check_flows_of_one_time(std::span<const std::uint32_t> flows) const;
+  void narrow(Times& times, OpId op, Picos start, Picos end) const;
 
-  [[nodiscard]] std::size_t rank_of(OpId op) const {
-    return trace_.lanes[index_of(trace_.ops.lane[index_of(op)])].rank;
-  }
   [[nodiscard]] std::uint32_t period_of(OpId op, const Rank& rank) const {  // none: not in one
     const auto i = static_cast<std::uint32_t>(op);
     return i < rank.shown.op || i >= rank.shown.end() ? none : (i - rank.shown.op) / rank.shown.ops;
@@ -107,11 +130,7 @@ class PeriodicRun {
     const std::uint32_t k = period_of(op, rank);
     return k != none && k < rank.cut && k + turns_ >= rank.cut;
   }
-  [[nodiscard]] bool in_window(std::uint32_t activity) const {
-    const Rank& rank = ranks_[rank_of(op_[activity])];
-    const std::uint32_t k = period_of(op_[activity], rank);
-    return k != none && k >= rank.first && k <= rank.last;
-  }
+  [[nodiscard]] bool in_window(std::uint32_t activity) const { return in_window(op_[activity]); }
   // Never a copy of another micro-batch's.
   [[nodiscard]] bool stands_alone(OpId op) const {
     const std::uint16_t micro_batch = trace_.ops.micro_batch[index_of(op)];

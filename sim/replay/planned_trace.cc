@@ -562,9 +562,18 @@ static void keep_host_order(const PlannedTrace& planned, std::vector<Picos>& tim
   }
 }
 
-std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op_start, std::span<const Picos> op_end) {
+std::vector<Picos> ordered_event_times(const PlannedTrace& planned, std::span<const Picos> op_start,
+                                       std::span<const Picos> op_end) {
   std::vector<Picos> times = event_times(planned.trace, planned.gate, op_start, op_end);
   keep_host_order(planned, times);
+  return times;
+}
+
+std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op_start, std::span<const Picos> op_end) {
+  return sort_events(planned, ordered_event_times(planned, op_start, op_end));
+}
+
+std::vector<Picos> sort_events(PlannedTrace& planned, std::vector<Picos> times) {
   if (std::is_sorted(times.begin(), times.end())) return times;
   std::vector<std::size_t> order(times.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -44,6 +44,10 @@ PlannedTrace planned_trace(const Trace& trace, const OffloadPlan& plan);
 // The trace with its memory events in the order of their times in a replay of it, which is the one its allocator sees;
 // gate and transfers as before. Gives the times, ascending. O(events log events).
 std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op_start, std::span<const Picos> op_end);
+// Its two parts: when each event happens, with a host thread's in the order of its calls; and the order of these times.
+std::vector<Picos> ordered_event_times(const PlannedTrace& planned, std::span<const Picos> op_start,
+                                       std::span<const Picos> op_end);
+std::vector<Picos> sort_events(PlannedTrace& planned, std::vector<Picos> times);
 
 // When each memory event happens in a replay that gave these times. Anchored to a host call: at its start, as the
 // recording says how much later, or as much sooner as the call is shorter. Anchored to a load: at its start. Never

@@ -18,6 +18,7 @@
 #include "sim/replay/host_memory.h"
 #include "sim/replay/lowering.h"
 #include "sim/replay/periodic_run.h"
+#include "sim/replay/planned_fold.h"
 #include "sim/replay/step_pace.h"
 #include "sim/replay/transfer_links.h"
 
@@ -214,6 +215,12 @@ std::vector<Picos> as_replayed(std::vector<Picos> of_op, const PeriodicRun& whol
     if (of_op[i] != unknown_time) of_op[i] -= shift_of(&whole, i);
   return of_op;
 }
+void tell_as_replayed(const PeriodicRun* whole, Result& result) {
+  if (whole == nullptr) return;
+  result.op_start = as_replayed(std::move(result.op_start), *whole);
+  result.op_end = as_replayed(std::move(result.op_end), *whole);
+  result.op_runs = whole->runs();
+}
 
 void record_ranks(const Trace& trace, const std::vector<DevicePeaks>& peaks, const PeriodicRun* whole, Result& result) {
   if (result.replayed <= Picos(0)) return;
@@ -226,7 +233,7 @@ void record_ranks(const Trace& trace, const std::vector<DevicePeaks>& peaks, con
   double idle = 0;
   std::size_t known = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const Picos usual = whole == nullptr ? Picos(0) : whole->usual_time(r, start, end);
+    const Picos usual = whole == nullptr ? Picos(0) : whole->usual_times(r, start, end).latest;
     const std::optional<double> bubble = idle_fraction(ranks[r], result.replayed, whole, usual);
     idle += bubble.value_or(0);
     known += bubble ? 1 : 0;
@@ -275,8 +282,9 @@ LoweringOptions lowering_options(const Trace& trace, const HardwareProfile& hard
 // One simulation of a trace, from empty streams to the last end.
 class Run {
  public:
+  // fold: of the trace; null: it has all of its step.
   Run(const Trace& trace, const PlannedTrace* planned, const HardwareProfile& hardware, const ReplayOptions& options,
-      std::vector<HostDelay> delays, const std::vector<std::int64_t>& cache_levels)
+      std::vector<HostDelay> delays, const std::vector<std::int64_t>& cache_levels, const StepFold* fold)
       : trace_(trace),
         links_(trace, hardware, planned, options.gpus_alike, cache_levels, graph_),
         lowered_(lowered(hardware, options, std::move(delays))),
@@ -284,10 +292,9 @@ class Run {
         outcome_(executor_.run()) {
     if (!outcome_.ok()) explain_failure(trace, lowered_, outcome_);
     SPILLWAY_ASSERT(executor_.check_conservation().empty());
-    if (options.memory.fold == nullptr) return;
-    if (planned != nullptr) throw NotFolded("a plan's transfers");
+    if (fold == nullptr) return;
     if (links_.uses_drives()) throw NotFolded("drives, whose caches fill");
-    whole_.emplace(trace, *options.memory.fold, executor_.graph(), lowered_.op, executor_.starts(), executor_.ends());
+    whole_.emplace(trace, *fold, executor_.graph(), lowered_.op, executor_.starts(), executor_.ends());
   }
   // Of a folded step; else null.
   [[nodiscard]] const PeriodicRun* whole() const { return whole_ ? &*whole_ : nullptr; }
@@ -295,21 +302,20 @@ class Run {
   [[nodiscard]] std::vector<std::int64_t> cache_levels() const { return links_.cache_levels(executor_); }
   [[nodiscard]] std::vector<std::int64_t> cache_sizes() const { return links_.cache_sizes(); }
 
-  // When each op ran.
+  // When each op ran, as replayed.
   [[nodiscard]] Result times() const {
     Result result;
     record_times(trace_, lowered_, executor_, result);
-    if (!whole_) return result;
-    for (std::size_t i = 0; i < trace_.ops.size(); ++i) {
+    return result;
+  }
+  // All but memory and rates. `times`: of this run; then they are those of the whole of a folded step.
+  [[nodiscard]] Result result(Result times) const {
+    Result result = std::move(times);
+    for (std::size_t i = 0; whole_ && i < trace_.ops.size(); ++i) {
       if (result.op_start[i] == unknown_time) continue;
       result.op_start[i] += shift_of(whole(), i);
       result.op_end[i] += shift_of(whole(), i);
     }
-    return result;
-  }
-  // All but memory and rates. `times`: of this run.
-  [[nodiscard]] Result result(Result times) const {
-    Result result = std::move(times);
     result.replayed = outcome_.end_time + (whole_ ? whole_->longer() : Picos(0));
     result.fingerprint = whole_ ? whole_->fingerprint() : outcome_.fingerprint;
     check_stop();
@@ -420,10 +426,22 @@ std::unique_ptr<Run> with_used_caches(std::unique_ptr<Run> run, const Again& aga
   return fills_caches(*run) ? from_used_caches(run->cache_sizes(), again) : std::move(run);
 }
 
+// whole: of a folded step under a plan, whose times are those as replayed; else null.
 void record_host_memory(const Trace& trace, const PlannedTrace* planned, const std::vector<Picos>& event_time,
-                        const HardwareProfile& hardware, const ReplayOptions& options, Result& result) {
+                        const PeriodicRun* whole, const HardwareProfile& hardware, const ReplayOptions& options,
+                        Result& result) {
   const RankPlaces places(trace.rank_count, options.gpus_alike, hardware.gpu_count);
-  result.host_memory = host_memory(trace, planned, event_time, result.op_start, result.op_end, hardware.host, places);
+  result.host_memory =
+      host_memory(trace, planned, event_time, result.op_start, result.op_end, whole, hardware.host, places);
+}
+
+// The driver's calls of a second run wait where the replay has them. Under a plan events are cut by the clock, ops by
+// their order: no period that is alike may ask.
+void check_delays(const std::vector<HostDelay>& delays, const PeriodicRun* whole, bool is_planned) {
+  if (whole == nullptr) return;
+  for (const HostDelay& delay : delays)
+    if (is_planned ? whole->in_window(delay.after) : whole->is_moved(delay.after))
+      throw NotFolded("the driver is asked among equal periods");
 }
 
 }  // namespace
@@ -432,7 +450,8 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   const DriverTimes times = driver_times(hardware.gpu);
   AllocatorTime allocator;
   const auto run_from = [&](const std::vector<std::int64_t>& levels) {
-    return std::make_unique<Run>(trace, nullptr, hardware, options, allocator.delays, levels);
+    return std::make_unique<Run>(trace, nullptr, hardware, options, allocator.delays, levels,
+                                 options.memory.fold.get());
   };
   std::optional<MemoryReplay> memory;
   std::unique_ptr<Run> run;
@@ -440,57 +459,84 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   allocator = memory->allocator_time(times);
   if (!allocator.delays.empty()) run = with_used_caches(run_from({}), run_from);  // it waits for the driver, too
   const PeriodicRun* const whole = run->whole();
-  for (const HostDelay& delay : allocator.delays)
-    if (whole != nullptr && whole->is_moved(delay.after)) throw NotFolded("the driver is asked among equal periods");
+  check_delays(allocator.delays, whole, false);
   Result result = run->times();
   check_stop();
   const std::vector<Picos> event_time =
       whole == nullptr ? event_times(trace, {}, result.op_start, result.op_end)
-                       : event_times(trace, {}, whole->first_times(as_replayed(result.op_start, *whole)),
-                                     whole->first_times(as_replayed(result.op_end, *whole)));
+                       : event_times(trace, {}, whole->first_times(result.op_start), whole->first_times(result.op_end));
   MemoryResult of_memory;
   in_parallel([&] { of_memory = memory->result(event_time); }, [&] { result = run->result(std::move(result)); });
   result.memory = std::move(of_memory);
   record_memory(trace, *memory, allocator, times, whole, result);
-  record_host_memory(trace, nullptr, event_time, hardware, options, result);
+  record_host_memory(trace, nullptr, event_time, nullptr, hardware, options, result);
   rate_the_step(trace, options, result);
+  tell_as_replayed(whole, result);
   return result;
 }
 
 Result replay(PlannedTrace planned, const HardwareProfile& hardware, const ReplayOptions& options) {
   const Trace& trace = planned.trace;
   const DriverTimes times = driver_times(hardware.gpu);
+  const bool is_folded = options.memory.fold != nullptr;
+  const StepFold fold = is_folded ? planned_fold(planned, *options.memory.fold) : StepFold();
+  const auto events_as_planned = is_folded ? trace.memory_events : std::vector<MemoryEvent>();
+  const auto gate_as_planned = is_folded ? planned.gate : std::vector<OpId>();
+  MemoryReplayOptions memory_options = options.memory;
   std::vector<HostDelay> delays;
   const auto run_from = [&](const std::vector<std::int64_t>& levels) {
-    return std::make_unique<Run>(trace, &planned, hardware, options, delays, levels);
+    return std::make_unique<Run>(trace, &planned, hardware, options, delays, levels, is_folded ? &fold : nullptr);
   };
   std::unique_ptr<Run> run = run_from({});
   Result result = run->times();
-  std::vector<Picos> event_time = order_events(planned, result.op_start, result.op_end);
+  // In the order of these times, as replayed.
+  const auto folded = [&](const std::vector<Picos>& event_time) {
+    FoldedOrder order = fold_events(planned, *run->whole(), fold, event_time);
+    memory_options.fold = std::make_shared<const StepFold>(std::move(order.fold));
+    return std::move(order.event_time);
+  };
+  const auto ordered = [&] {
+    return is_folded ? folded(ordered_event_times(planned, result.op_start, result.op_end))
+                     : order_events(planned, result.op_start, result.op_end);
+  };
+  std::vector<Picos> event_time = ordered();
   const bool caches_fill = fills_caches(*run);
   std::optional<MemoryReplay> memory;
   // Most steps wait for no driver: then this run is the one.
-  in_parallel([&] { memory.emplace(trace, options.memory); },
+  in_parallel([&] { memory.emplace(trace, memory_options); },
               [&] {
                 if (caches_fill) run = from_used_caches(run->cache_sizes(), run_from);
                 result = run->result(run->times());
               });
   delays = memory->allocator_time(times).delays;
-  if (!delays.empty()) {
-    run = caches_fill ? from_used_caches(run->cache_sizes(), run_from) : run_from({});
-    result = run->result(run->times());
-  }
+  if (!delays.empty()) run = caches_fill ? from_used_caches(run->cache_sizes(), run_from) : run_from({});
   if (caches_fill || !delays.empty()) {
+    check_delays(delays, run->whole(), true);
+    result = run->times();
     event_time = event_times(trace, planned.gate, result.op_start, result.op_end);
-    if (!std::is_sorted(event_time.begin(), event_time.end())) {  // the allocator sees their order alone
-      event_time = order_events(planned, result.op_start, result.op_end);
-      memory.emplace(trace, options.memory);
-    }
+    const bool is_in_order = std::is_sorted(event_time.begin(), event_time.end());  // the allocator sees it alone
+    if (!is_in_order)
+      event_time = ordered();
+    else if (is_folded)
+      event_time = folded(event_time);
+    if (!is_in_order || is_folded) memory.emplace(trace, memory_options);
+    result = run->result(std::move(result));
   }
+  const PeriodicRun* const whole = run->whole();
   result.memory = memory->result(event_time);
-  record_memory(trace, *memory, memory->allocator_time(times), times, nullptr, result);
-  record_host_memory(trace, &planned, event_time, hardware, options, result);
+  record_memory(trace, *memory, memory->allocator_time(times), times, whole, result);
   rate_the_step(trace, options, result);
+  tell_as_replayed(whole, result);
+  record_host_memory(trace, &planned, event_time, whole, hardware, options, result);
+  const auto runs_out = [](const DevicePeaks& peaks) { return peaks.verdict == Verdict::does_not_fit; };
+  const bool any_runs_out = std::any_of(memory->peaks().begin(), memory->peaks().end(), runs_out);
+  if (is_folded && any_runs_out && options.memory.detail == Detail::figures) {
+    planned.trace.memory_events = events_as_planned;
+    planned.gate = gate_as_planned;
+    ordered();
+    result.folded_memory =
+        std::make_shared<const FoldedMemory>(FoldedMemory{*memory_options.fold, trace.memory_events});
+  }
   return result;
 }
 

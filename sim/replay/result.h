@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/units.h"
 #include "sim/replay/relative_speed.h"
 #include "sim/replay/verdict.h"
+#include "traces/step_fold.h"
 #include "traces/trace.h"
 
 namespace spillway::sim {
@@ -225,6 +227,12 @@ struct InputProvenance {
   std::string name, value, provenance, source;
 };
 
+// What the allocators of a folded step under a plan are asked, in the order of its replay, and how often.
+struct FoldedMemory {
+  StepFold fold;
+  std::vector<MemoryEvent> events;
+};
+
 struct Result {
   std::string title;
   // Of a machine that a few letters stand for: what they say, and what they leave open (HardwareProfile::assumed).
@@ -259,8 +267,12 @@ struct Result {
   std::vector<std::string> hangs_on;
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;
-  // By op of the replayed trace; unknown_time for ops that were not replayed.
+  // By op of the replayed trace; unknown_time for ops that were not replayed. Of a folded step as the part shown runs
+  // by itself, and how often each op runs in the whole; else empty: once.
   std::vector<Picos> op_start, op_end;
+  std::vector<std::int64_t> op_runs;
+  std::shared_ptr<const FoldedMemory> folded_memory;  // where a device runs out of memory, and figures are asked for
+  [[nodiscard]] std::int64_t runs_of(OpId op) const { return op_runs.empty() ? 1 : op_runs[index_of(op)]; }
 
   // Of the device memory of every rank and the host's: the one place that says whether a step fits.
   [[nodiscard]] Verdict verdict() const { return hangs_on.empty() ? as_replayed() : Verdict::unknown; }
