@@ -73,6 +73,9 @@ struct Technique {
   // Null: the generator of steps or the allocator does it by itself.
   TechniquePart (*make)(const TechniqueRequest& request) = nullptr;
   bool moves_state = false;  // weights and optimizer state leave the device
+  // Each micro-batch is planned by itself, by times of its own and figures of the whole: what a folded step shows is
+  // planned as the whole would be (sim/replay/planned_fold.h).
+  bool repeats = false;
 };
 
 }  // namespace spillway::planners

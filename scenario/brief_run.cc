@@ -12,10 +12,10 @@ namespace spillway::scenario {
 namespace {
 
 // Of a pipeline of p stages: its warm-up and its end take p micro-batches each, and periods come to be alike in some
-// more; on one stage they soon are.
-std::int64_t first_shown(const TrainingSetup& setup) {
+// more; on one stage they soon are. Copies that are under way take some more.
+std::int64_t first_shown(const TrainingSetup& setup, bool moves) {
   const std::int64_t p = setup.pipeline_parallel;
-  return 2 * p + (p > 1 ? 16 : 8);
+  return 2 * p + (p > 1 ? 16 : 8) + (moves ? 10 : 0);
 }
 
 // Few micro-batches, and every layer of them, are soon replayed.
@@ -33,8 +33,10 @@ bool use_folded(const Scenario& scenario, const ModelSpec& model, const Scenario
   if (!may_fold(scenario)) return false;
   const ModelSpec layered = with_layers(scenario, model);
   const TrainingSetup setup = resolve(scenario.training, layered);
+  const bool moves = scenario.offload.moves();
+  const std::int64_t least_times = moves ? 3 : 2;  // what is refused was planned for nothing
   std::int64_t turns = 1;
-  for (std::int64_t shown = first_shown(setup); 2 * shown <= setup.gradient_accumulation;) {
+  for (std::int64_t shown = first_shown(setup, moves); least_times * shown <= setup.gradient_accumulation;) {
     std::optional<FoldedTrace> step =
         generate_folded_trace(layered, setup, machine.cost, machine.cluster, shown, turns);
     if (!step) return false;
@@ -60,16 +62,18 @@ bool use_folded(const Scenario& scenario, const ModelSpec& model, const Scenario
 
 }  // namespace
 
-// What a plan, a technique or jitter does to a step, it does op by op.
+// A plan is of the whole step, an order or places of each op; drives' caches fill by the clock.
 bool may_fold(const Scenario& scenario) {
   const Technique* const places = technique_said(allocator_key, scenario.allocator);
+  const Technique* const fates = technique_said(offload_key, scenario.offload.technique);
+  const bool fates_repeat = fates != nullptr && fates->repeats && scenario.offload.tier == Tier::host;
   return scenario.fold && !scenario.model.empty() && scenario.plan.empty() && scenario.memory_plan.empty() &&
-         !scenario.offload.moves() && scenario.order == program_order_word && !scenario.jitter.is_used() &&
-         (places == nullptr || places->make == nullptr);
+         (!scenario.offload.moves() || fates_repeat) && scenario.order == program_order_word &&
+         !scenario.jitter.is_used() && (places == nullptr || places->make == nullptr);
 }
 
 std::optional<Scenario> brief_step(const Scenario& scenario) {
-  if (!may_fold(scenario)) return std::nullopt;
+  if (!may_fold(scenario) || scenario.offload.moves()) return std::nullopt;
   const ModelSpec model = with_layers(scenario, find_model(scenario.model));
   const TrainingSetup setup = resolve(scenario.training, model);
   const std::int64_t p = setup.pipeline_parallel, shown = p > 1 ? 3 * p : 2;

@@ -96,8 +96,8 @@ OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, con
 
   std::vector<SavedTensor> candidates = offload_candidates(trace, settings.ssdtrain);
   std::erase_if(candidates, [&](const SavedTensor& tensor) { return remade.contains(tensor.tensor); });
-  for (const SavedTensor& one : candidates) outcome.moved.candidates += one.bytes;
   const Result plain = replayer.replay(trace, {.detail = Detail::clock});
+  for (const SavedTensor& one : candidates) outcome.moved.candidates += one.bytes * plain.runs_of(one.written_by);
   outcome.scopes = offload_scopes(trace, candidates, plain.op_start, plain.op_end);
   const std::map<TensorId, OpId> again = repeated_uses(trace, outcome.plan);
   for (Absence absence : ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier)) {

@@ -324,15 +324,20 @@ OpId a_layer_ahead(const Trace& trace, const IdleInterval& interval) {
   return found;
 }
 
-void finish(OffloadOutcome& outcome, std::span<const IdleInterval> intervals) {
+// keep: the step without the plan, replayed.
+void finish(OffloadOutcome& outcome, std::span<const IdleInterval> intervals, const Result& keep) {
+  const auto bytes_of = [&keep](const IdleInterval& interval) {
+    return interval.bytes *
+           keep.runs_of(interval.leave_after == OpId::none ? interval.back_before : interval.leave_after);
+  };
   std::set<std::uint32_t> storages, gone;
   for (const IdleInterval& interval : intervals)
-    if (storages.insert(interval.storage).second) outcome.moved.candidates += interval.bytes;
+    if (storages.insert(interval.storage).second) outcome.moved.candidates += bytes_of(interval);
   const Tensors& tensors = outcome.planned.trace.tensors;
   for (const Absence& absence : outcome.plan.absences) gone.insert(tensors.storage[index_of(absence.tensor)]);
   outcome.moved.kept = outcome.moved.candidates;
   for (const IdleInterval& interval : intervals)
-    if (gone.erase(interval.storage) > 0) outcome.moved.kept = outcome.moved.kept - interval.bytes;
+    if (gone.erase(interval.storage) > 0) outcome.moved.kept = outcome.moved.kept - bytes_of(interval);
   outcome.result.offload = outcome.moved;
 }
 
@@ -396,7 +401,7 @@ OffloadOutcome run_lifetimes(const Trace& trace, const Replayer& replayer, const
     limit = limit - std::max(over, capacity / 50);
     if (limit <= Bytes(0)) break;
   }
-  finish(best, intervals);
+  finish(best, intervals, keep);
   return best;
 }
 
@@ -420,7 +425,7 @@ OffloadOutcome run_streaming(const Trace& trace, const Replayer& replayer, const
   }
   outcome.plan.absences = absences_of(intervals, std::move(leaving));
   replay_with_forwarding(trace, replayer, outcome);
-  finish(outcome, intervals);
+  finish(outcome, intervals, keep);
   return outcome;
 }
 

@@ -17,17 +17,37 @@ const ReplayVariation times{.detail = Detail::times}, clock_alone{.detail = Deta
 
 Bytes block_bytes(const PlannedTrace& planned, OpId transfer) { return planned.trace.ops.bytes[index_of(transfer)]; }
 
+// How often an op of the step before its plan runs in the whole of it.
+class StepRuns {
+ public:
+  StepRuns(const PlannedTrace& planned, const Result& result) {
+    for (std::size_t i = 0; i < result.op_runs.size(); ++i) {
+      if (planned.source[i] == OpId::none) continue;
+      const std::size_t source = index_of(planned.source[i]);
+      if (source >= runs_.size()) runs_.resize(source + 1, 0);
+      if (runs_[source] == 0) runs_[source] = result.op_runs[i];
+    }
+  }
+  [[nodiscard]] std::int64_t of(OpId op) const { return runs_.empty() ? 1 : runs_[index_of(op)]; }
+
+ private:
+  std::vector<std::int64_t> runs_;  // by op of the step; empty: once
+};
+
 void count_bytes(OffloadOutcome& outcome) {
   const PlannedTrace& planned = outcome.planned;
+  const StepRuns runs(planned, outcome.result);
+  const auto bytes_of = [&](OpId copy) { return block_bytes(planned, copy) * outcome.result.runs_of(copy); };
   OffloadResult& moved = outcome.moved;
   moved.stored = moved.loaded = moved.forwarded = moved.recomputed = Bytes(0);
   for (std::size_t k = 0; k < outcome.plan.absences.size(); ++k) {
     const Absence& absence = outcome.plan.absences[k];
-    if (planned.fetch[k] != OpId::none) moved.loaded += block_bytes(planned, planned.fetch[k]);
-    if (absence.tier == Tier::recompute) moved.recomputed += planned.trace.tensors.bytes[index_of(absence.tensor)];
+    if (planned.fetch[k] != OpId::none) moved.loaded += bytes_of(planned.fetch[k]);
+    if (absence.tier == Tier::recompute)
+      moved.recomputed += planned.trace.tensors.bytes[index_of(absence.tensor)] * runs.of(absence.leave_after);
     if (planned.transfer[k] == OpId::none) continue;
-    moved.stored += block_bytes(planned, planned.transfer[k]);
-    if (absence.forwarded) moved.forwarded += block_bytes(planned, planned.transfer[k]);
+    moved.stored += bytes_of(planned.transfer[k]);
+    if (absence.forwarded) moved.forwarded += bytes_of(planned.transfer[k]);
   }
 }
 
@@ -63,6 +83,7 @@ std::vector<double> store_rates(const Trace& trace, const OffloadOutcome& outcom
   struct Stores {
     Picos begin = Picos::max(), end{};
     Bytes bytes{};
+    std::int64_t runs = 1;
   };
   const std::vector<std::uint32_t> pass_of = passes_of(trace);
   std::map<std::pair<std::uint16_t, std::uint32_t>, Stores> passes;  // rank, pass
@@ -74,13 +95,17 @@ std::vector<double> store_rates(const Trace& trace, const OffloadOutcome& outcom
     pass.begin = std::min(pass.begin, outcome.result.op_start[index_of(store)]);
     pass.end = std::max(pass.end, outcome.result.op_end[index_of(store)]);
     pass.bytes += block_bytes(outcome.planned, store);
+    pass.runs = outcome.result.runs_of(store);
   }
-  std::vector<double> bytes(trace.rank_count, 0), seconds(trace.rank_count, 0), rates;
+  std::vector<Bytes> bytes(trace.rank_count);
+  std::vector<Picos> time(trace.rank_count);
   for (const auto& [key, pass] : passes) {
-    bytes[key.first] += static_cast<double>(pass.bytes.count());
-    seconds[key.first] += to_seconds(pass.end - pass.begin);
+    bytes[key.first] += pass.bytes * pass.runs;
+    time[key.first] += (pass.end - pass.begin) * pass.runs;
   }
-  for (std::size_t r = 0; r < bytes.size(); ++r) rates.push_back(seconds[r] > 0 ? bytes[r] / seconds[r] : 0);
+  std::vector<double> rates;
+  for (std::size_t r = 0; r < bytes.size(); ++r)
+    rates.push_back(time[r] > Picos(0) ? static_cast<double>(bytes[r].count()) / to_seconds(time[r]) : 0);
   return rates;
 }
 
@@ -241,8 +266,8 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const 
   OffloadOutcome outcome;
   outcome.forwards = settings.forwards;
   const std::vector<SavedTensor> candidates = offload_candidates(trace, settings.ssdtrain);
-  for (const SavedTensor& saved : candidates) outcome.moved.candidates += saved.bytes;
   const Result plain = replayer.replay(trace, times);
+  for (const SavedTensor& saved : candidates) outcome.moved.candidates += saved.bytes * plain.runs_of(saved.written_by);
   outcome.moved.plain_peak = plain.memory.peak_allocated;
   // The profiled step offloads everything, and the host waits for no store.
   const std::vector<Picos> none(trace.ops.size(), Picos(0));

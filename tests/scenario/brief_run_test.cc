@@ -9,6 +9,7 @@
 
 #include "base/input_error.h"
 #include "scenario/evaluator.h"
+#include "scenario/result_bytes.h"
 #include "tests/test_size.h"
 
 namespace spillway::scenario {
@@ -79,6 +80,19 @@ void expect_same(const Result& a, const Result& b) {
   EXPECT_EQ(a.step_time_range.low, b.step_time_range.low);
   EXPECT_EQ(a.step_time_range.high, b.step_time_range.high);
   expect_same_memory(a.memory, b.memory);
+  ASSERT_EQ(a.offload.has_value(), b.offload.has_value());
+  if (a.offload) {
+    EXPECT_EQ(a.offload->stored, b.offload->stored);
+    EXPECT_EQ(a.offload->loaded, b.offload->loaded);
+    EXPECT_EQ(a.offload->candidates, b.offload->candidates);
+    EXPECT_EQ(a.offload->kept, b.offload->kept);
+  }
+  // And in all else but what goes op by op.
+  const auto all_of = [](Result result) {
+    result.memory.timeline.clear();
+    return bytes_of(result);
+  };
+  EXPECT_TRUE(all_of(a) == all_of(b));
 }
 
 // Whether it was folded.
@@ -176,6 +190,38 @@ TEST(BriefRun, StatesOnTheHost) {
   }
 }
 
+// To host memory, each micro-batch planned by itself: transfers, repeated operators and cut lives come again.
+TEST(BriefRun, PlansThatRepeat) {
+  for (const char* technique : {"ssdtrain", "checkpoints", "stream"})
+    for (const char* stages : {"", R"(, "pipeline_parallel": 2, "recompute": "full")"}) {
+      SCOPED_TRACE(std::string(technique) + stages);
+      Scenario scenario = scenario_of("gpt2-small", std::string(R"("layers": 4, "gradient_accumulation": 160,
+          "micro_batch": 8, "sequence": 1024, "data_parallel": 2, "framework": "megatron")") +
+                                                        stages);
+      scenario.offload.technique = technique;
+      scenario.offload.tier = Tier::host;
+      std::size_t whole = 0, shown = 0;
+      EXPECT_TRUE(folds_exactly(scenario, &whole, &shown));
+      EXPECT_LT(shown, whole);
+      scenario.offload.tier = Tier::drive;
+      EXPECT_FALSE(may_fold(scenario)) << "caches fill by the clock";
+    }
+}
+
+// Searches over the tensors of all micro-batches, orders of all operators.
+TEST(BriefRun, PlansOfTheWholeStepAreMadeOnIt) {
+  Scenario scenario = scenario_of("gpt2-small", R"("gradient_accumulation": 160, "data_parallel": 2)");
+  EXPECT_TRUE(may_fold(scenario));
+  scenario.offload.tier = Tier::host;
+  for (const char* technique : {"mix", "lifetimes"}) {
+    scenario.offload.technique = technique;
+    EXPECT_FALSE(may_fold(scenario)) << technique;
+  }
+  scenario.offload = {};
+  scenario.order = "roam";
+  EXPECT_FALSE(may_fold(scenario));
+}
+
 TEST(BriefRun, WhatItSaysIsWholeWhereSomebodyAsks) {
   Scenario scenario = scenario_of("gpt2-small", R"("gradient_accumulation": 96, "data_parallel": 4)");
   scenario.fold = false;
@@ -213,22 +259,41 @@ TEST(BriefRun, BundledScenarios) {
   }
 }
 
-// Of random set-ups, 50 here and 1,000 at full size.
-TEST(BriefRun, RandomScenarios) {
-  std::mt19937_64 random(20261);
-  const auto one_of = [&random](const std::vector<std::string>& words) { return words[random() % words.size()]; };
-  const int cases = test::cases(50, 1000);
-  int folded = 0, tried = 0;
-  while (tried < cases) {
-    const std::int64_t stages = std::int64_t{1} << random() % 4;
-    const std::string schedule =
-        stages == 1 ? "1f1b"
-                    : one_of({"1f1b", "1f1b", "eager-1f1b", "interleaved", "zb-h1", "zb-h2", "gpipe", "zb-1p"});
+// A step of random layers, schedule and set-up on some GPUs.
+class RandomScenarios {
+ public:
+  explicit RandomScenarios(std::uint64_t seed) : random_(seed) {}
+
+  std::string one_of(const std::vector<std::string>& words) { return words[random_() % words.size()]; }
+  std::uint64_t below(std::uint64_t end) { return random_() % end; }
+
+  // micro_batches: at most, by one stage.
+  Scenario next(const std::vector<std::string>& schedules, std::uint64_t micro_batches) {
+    for (;;) {
+      const std::string settings = this->settings(schedules, micro_batches);
+      const std::string model = one_of({"gpt2-small", "llama-3-8b", "qwen3-30b-a3b"});
+      described_ = model + " " + settings;
+      Scenario scenario = scenario_of(model, settings);
+      scenario.allocator = one_of({"torch", "torch", "torch-expandable", "ideal"});
+      if (below(4) == 0) scenario.capacity_bytes = std::int64_t{1} << (30 + below(6));
+      try {
+        static_cast<void>(load(scenario));
+        return scenario;
+      } catch (const InputError&) {  // no such set-up
+      }
+    }
+  }
+  [[nodiscard]] const std::string& described() const { return described_; }
+
+ private:
+  std::string settings(const std::vector<std::string>& schedules, std::uint64_t micro_batches) {
+    const std::int64_t stages = std::int64_t{1} << below(4);
+    const std::string schedule = stages == 1 ? "1f1b" : one_of(schedules);
     std::string settings = "\"layers\": " + std::to_string(stages * (schedule == "interleaved" ? 2 : 1) *
-                                                           (1 + static_cast<std::int64_t>(random() % 2)));
-    settings +=
-        ", \"gradient_accumulation\": " +
-        std::to_string(stages * static_cast<std::int64_t>(4 + random() % (240 / static_cast<std::uint64_t>(stages))));
+                                                           (1 + static_cast<std::int64_t>(below(2))));
+    settings += ", \"gradient_accumulation\": " +
+                std::to_string(
+                    stages * static_cast<std::int64_t>(4 + below(micro_batches / static_cast<std::uint64_t>(stages))));
     settings += ", \"sequence\": " + one_of({"128", "256", "512"}) + ", \"micro_batch\": " + one_of({"1", "2", "3"});
     settings += ", \"framework\": \"" +
                 one_of({"megatron", "megatron", "megatron_2022", "megatron_2021", "eager", "nanotron"}) + "\"";
@@ -241,21 +306,56 @@ TEST(BriefRun, RandomScenarios) {
     if (stages > 1)
       settings += ", \"pipeline_parallel\": " + std::to_string(stages) + ", \"pipeline_schedule\": \"" + schedule +
                   "\"" + (schedule == "interleaved" ? ", \"pipeline_chunks\": 2" : "");
-    const std::string model = one_of({"gpt2-small", "llama-3-8b", "qwen3-30b-a3b"});
-    SCOPED_TRACE(model + " " + settings);
-    Scenario scenario = scenario_of(model, settings);
-    scenario.allocator = one_of({"torch", "torch", "torch-expandable", "ideal"});
-    if (random() % 4 == 0) scenario.capacity_bytes = std::int64_t{1} << (30 + random() % 6);
-    try {
-      static_cast<void>(load(scenario));
-    } catch (const InputError&) {
-      continue;  // no such set-up
-    }
-    ++tried;
+    return settings;
+  }
+
+  std::mt19937_64 random_;
+  std::string described_;
+};
+
+// Of random set-ups, 50 here and 1,000 at full size.
+TEST(BriefRun, RandomScenarios) {
+  RandomScenarios random(20261);
+  const int cases = test::cases(50, 1000);
+  int folded = 0;
+  for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
+    const Scenario scenario =
+        random.next({"1f1b", "1f1b", "eager-1f1b", "interleaved", "zb-h1", "zb-h2", "gpipe", "zb-1p"}, 240);
+    SCOPED_TRACE(random.described());
     folded += folds_exactly(scenario) ? 1 : 0;
-    if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(5 * folded, cases);
+  RecordProperty("folded", folded);
+}
+
+// The same under techniques that plan each micro-batch by itself.
+TEST(BriefRun, RandomPlans) {
+  RandomScenarios random(20262);
+  const int cases = test::cases(12, 1000);
+  int folded = 0, moving = 0;
+  for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
+    Scenario scenario = random.next({"1f1b", "1f1b", "eager-1f1b", "interleaved"}, 500);
+    scenario.offload.technique = random.one_of({"ssdtrain", "ssdtrain", "checkpoints", "stream"});
+    scenario.offload.tier = Tier::host;
+    if (random.below(4) == 0) scenario.offload.in_flight = Bytes(std::int64_t{1} << (24 + random.below(6)));
+    scenario.offload.ssdtrain.adaptive = random.below(4) != 0;
+    scenario.offload.ssdtrain.keep_last = random.below(4) != 0;
+    scenario.offload.ssdtrain.least_elements = std::int64_t{1} << (12 + random.below(6));
+    SCOPED_TRACE(scenario.offload.technique + ", " + random.described());
+    Result whole;
+    try {
+      whole = run(load(scenario));
+    } catch (const InputError&) {
+      continue;  // nothing to plan with
+    }
+    const BriefRun brief = run_briefly(scenario);
+    expect_same(brief.run.result, whole);
+    if (brief.loaded.options.memory.fold == nullptr) continue;
+    ++folded;
+    moving += whole.offload && whole.offload->stored + whole.offload->recomputed > Bytes(0) ? 1 : 0;
+  }
+  EXPECT_GT(5 * folded, cases);
+  EXPECT_GT(10 * moving, cases);
   RecordProperty("folded", folded);
 }
 
