@@ -26,6 +26,8 @@ import tempfile
 FLOORS = ["base", "traces", "hwprofiles", "models", "sim", "planners", "scenario", "launch", "studies", "reports", "validation",
           "cli", "gui"]
 BESIDE = ["tests", "bench"]  # mixing constants alone
+ALONE = {"bench", "bench/peers"}  # a program each
+NAMESPACE = re.compile(r"^namespace (spillway[\w:]*) \{", re.MULTILINE)
 CEILINGS = "tests/house_ceilings.json"
 
 JSON_HEADERS = re.compile(r'#include\s+(<nlohmann/json\.hpp>|"base/field_(reader|writer)\.h")')
@@ -176,25 +178,17 @@ def own_names(text):
     return found
 
 
-def shared_names(texts, alone):
-    """Names that two sources of a room keep to themselves. alone: rooms whose sources are never one unit."""
+def shared_names(texts):
+    """Names that two sources of a room keep to themselves, in one namespace."""
     given = {}
     for path, text in sorted(texts.items()):
         room = path.rsplit("/", 1)[0]
-        if path.endswith(".cc") and room not in alone:
+        if path.endswith(".cc") and room not in ALONE:
+            namespace = NAMESPACE.search(text)
             for name, alias in own_names(text).items():
-                before = given.setdefault((room, name), (path, alias))
+                before = given.setdefault((room, namespace and namespace[1], name), (path, alias))
                 if name != OVERLOADED and before[0] != path and not (alias and alias == before[1]):
                     yield f"{path}: {name} is a name of its own in {before[0]} too; a unit may have both"
-
-
-def rooms_alone(root):
-    """Rooms of tests that say so in their meson.build."""
-    found = {"bench", "bench/peers"}  # a program each
-    for folder, _, names in os.walk(os.path.join(root, "tests")):
-        if "meson.build" in names and "'alone': true" in text_of(folder, "meson.build"):
-            found.add(os.path.relpath(folder, root).replace(os.sep, "/"))
-    return found
 
 
 def ceilings_of(root):
@@ -223,7 +217,7 @@ def check_tree(root, lowers=False):
     breaches = list(against_ceilings(found, ceilings_of(root) or {}))
     beside = {path: text_of(root, path) for path in sources(root, BESIDE)}
     breaches.extend(homes(root, {**texts, **beside}))
-    breaches.extend(shared_names({**texts, **beside}, rooms_alone(root)))
+    breaches.extend(shared_names({**texts, **beside}))
     return {kind: sum(map(len, by_file.values())) for kind, by_file in found.items()}, len(texts), breaches
 
 
@@ -263,8 +257,8 @@ SELF_TESTS = [
     ({"sim/a.cc": "namespace {\nint run() {\n", "sim/replay/b.cc": "namespace {\nint run() {\n"}, None),
     ({"sim/a.cc": "namespace {\nusing Json = x::Json;\n", "sim/b.cc": "namespace {\nusing Json = x::Json;\n"}, None),
     ({"sim/a.cc": "namespace {\nusing Json = x::Json;\n", "sim/b.cc": "namespace {\nusing Json = y::Json;\n"}, "Json is"),
-    ({"tests/sim/a.cc": "namespace {\nint run() {\n", "tests/sim/b.cc": "namespace {\nint run() {\n",
-      "tests/sim/meson.build": "'alone': true,"}, None),
+    ({"tests/sim/a.cc": "namespace spillway::sim::a {\nnamespace {\nint run() {\n",
+      "tests/sim/b.cc": "namespace spillway::sim::b {\nnamespace {\nint run() {\n"}, None),
 ]
 
 

@@ -322,16 +322,22 @@ def front(answer):
             "front": column(rows, "point"), "front_ns": column(rows, "step_time_ns")}
 
 
-def drawn(runner, store):
-    """Of --check-screen: the screen's errors, and each drawn point's replay, out of the store that it kept."""
+def drawn(runner, file, store):
+    """Of --check-screen: the screen's errors, and what `run` says of each drawn point; the store that it kept names them."""
     def points(answer):
         replays = []
-        with open(store.replace("{folder}", runner.folder), encoding="utf-8") as file:
-            for line in file:
+        point = store.replace("{folder}", runner.folder) + ".point.json"
+        with open(store.replace("{folder}", runner.folder), encoding="utf-8") as kept:
+            for line in kept:
                 record = json.loads(line[9:])  # behind its checksum
-                if "step_seconds" in record:
-                    replays.append([int(record["key"].rsplit("-", 1)[1]), record["failure"],
-                                    *(record[key] for key in ("step_seconds", "peak_reserved_bytes", "life_years"))])
+                if "replay" not in record:
+                    continue
+                number = record["key"].rsplit("-", 1)[1]
+                with open(point, "w", encoding="utf-8") as scenario:
+                    json.dump(runner.answer(["sweep", file, "--point", number])[0], scenario)
+                run = {} if record["error"] else runner.answer(["run", point])[0]
+                replays.append([int(number), record["error"],
+                                *(run.get(key) for key in ("step_time_ns", "peak_reserved_bytes", "fingerprint"))])
         errors = answer["groups"]["all"] if isinstance(answer["groups"], dict) else answer["groups"][0]
         return {"sampled": answer["sampled"], "replays": digest(sorted(replays)),
                 **{key: errors[key]["worst_abs_error"] for key in ("step_time", "peak_reserved")}}
@@ -348,7 +354,7 @@ def sweeps(runner):
         store = "{folder}/" + name + ".store"
         cases.append(Case(f"{name}, {points} points drawn",
                           ["sweep", root + name + ".json", "--check-screen", str(points), "--output", store],
-                          drawn(runner, store), full=full))
+                          drawn(runner, root + name + ".json", store), full=full))
     return cases
 
 
