@@ -331,7 +331,7 @@ TEST(BriefRun, RandomScenarios) {
 // The same under techniques that plan each micro-batch by itself.
 TEST(BriefRun, RandomPlans) {
   RandomScenarios random(20262);
-  const int cases = test::cases(12, 1000);
+  const int cases = test::cases(4, 1000);
   int folded = 0, moving = 0;
   for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     Scenario scenario = random.next({"1f1b", "1f1b", "eager-1f1b", "interleaved"}, 500);
