@@ -18,6 +18,13 @@ std::int64_t first_shown(const TrainingSetup& setup, bool moves) {
   return 2 * p + (p > 1 ? 16 : 8) + (moves ? 10 : 0);
 }
 
+// What is refused was planned for nothing.
+std::int64_t least_times(bool moves) { return moves ? 3 : 2; }
+
+bool has_turns(const TrainingSetup& setup, bool moves) {
+  return least_times(moves) * first_shown(setup, moves) <= setup.gradient_accumulation;
+}
+
 // Few micro-batches, and every layer of them, are soon replayed.
 constexpr std::int64_t few_layer_runs = 800, least_times_fewer = 4;
 
@@ -34,9 +41,8 @@ bool use_folded(const Scenario& scenario, const ModelSpec& model, const Scenario
   const ModelSpec layered = with_layers(scenario, model);
   const TrainingSetup setup = resolve(scenario.training, layered);
   const bool moves = scenario.offload.moves();
-  const std::int64_t least_times = moves ? 3 : 2;  // what is refused was planned for nothing
   std::int64_t turns = 1;
-  for (std::int64_t shown = first_shown(setup, moves); least_times * shown <= setup.gradient_accumulation;) {
+  for (std::int64_t shown = first_shown(setup, moves); least_times(moves) * shown <= setup.gradient_accumulation;) {
     std::optional<FoldedTrace> step =
         generate_folded_trace(layered, setup, machine.cost, machine.cluster, shown, turns);
     if (!step) return false;
@@ -70,6 +76,11 @@ bool may_fold(const Scenario& scenario) {
   return scenario.fold && !scenario.model.empty() && scenario.plan.empty() && scenario.memory_plan.empty() &&
          (!scenario.offload.moves() || fates_repeat) && scenario.order == program_order_word &&
          !scenario.jitter.is_used() && (places == nullptr || places->make == nullptr);
+}
+
+bool may_fold(const Scenario& scenario, const ModelSpec& model) {
+  return may_fold(scenario) &&
+         has_turns(resolve(scenario.training, with_layers(scenario, model)), scenario.offload.moves());
 }
 
 std::optional<Scenario> brief_step(const Scenario& scenario) {

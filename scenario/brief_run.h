@@ -18,8 +18,10 @@ struct BriefRun {
   ScenarioRun run;
 };
 
-// Whether run_briefly() may tell the scenario by a part of its micro-batches.
+// Whether run_briefly() may tell the scenario by a part of its micro-batches; of a model, whether there are enough of
+// them. Throws InputError as resolve() does.
 bool may_fold(const Scenario& scenario);
+bool may_fold(const Scenario& scenario, const ModelSpec& model);
 
 // As load() and Evaluator::run() do, with its errors.
 BriefRun run_briefly(const Scenario& scenario, Detail detail = Detail::figures, const ReadOptions& read = {});

@@ -40,6 +40,12 @@ Scenario edited(const BaseScenario& base, const Candidate& candidate) {
   return scenario;
 }
 
+ModelSpec model_of(const Scenario& scenario, const EvaluateOptions& options) {
+  if (options.models != nullptr)
+    if (const auto own = options.models->find(scenario.model); own != options.models->end()) return own->second;
+  return find_model(scenario.model);
+}
+
 bool goes_on() {
   const std::atomic<bool>* const stop = current_stop();
   return stop == nullptr || !*stop;
@@ -106,13 +112,22 @@ class Evaluation {
     Step step;
     // What all share is made before its candidates are spread: a thread that waited for it within would take up others.
     const auto needs_step = [this](std::size_t row) {
-      return !may_fold(scenarios_[row]) && !is_kept(options_.store, scenarios_[row], options_.detail);
+      return !folds(scenarios_[row]) && !is_kept(options_.store, scenarios_[row], options_.detail);
     };
     if (std::any_of(group.rows.begin(), group.rows.end(), needs_step) && !make(step, group)) return;
     in_parallel(group.rows.size(), [&](std::size_t i) {
       // A thread that waits inside a planner takes up no other candidate, whose time would count as this one's.
       oneapi::tbb::this_task_arena::isolate([&] { run_row(group.rows[i], step); });
     });
+  }
+
+  // What can't be asked fails when it is run.
+  [[nodiscard]] bool folds(const Scenario& scenario) const {
+    try {
+      return !scenario.model.empty() && may_fold(scenario, model_of(scenario, options_));
+    } catch (const InputError&) {
+      return false;
+    }
   }
 
   // False: it can't be, or it was stopped.
@@ -214,14 +229,10 @@ Row evaluate_one(const Scenario& scenario, Candidate candidate, SharedMachines& 
   } else {
     const auto machine = machines.of(scenario);
     hardware = {machine, &machine->hardware};
-    const auto model = [&] {
-      if (options.models != nullptr)
-        if (const auto own = options.models->find(scenario.model); own != options.models->end()) return own->second;
-      return find_model(scenario.model);
-    };
-    run = [&, machine, model] {
-      if (step && !may_fold(scenario)) return run_of(load(scenario, model(), *machine, step()), options.detail);
-      return run_briefly(scenario, model(), *machine, options.detail);
+    run = [&, machine] {
+      const ModelSpec model = model_of(scenario, options);
+      if (step && !may_fold(scenario, model)) return run_of(load(scenario, model, *machine, step()), options.detail);
+      return run_briefly(scenario, model, *machine, options.detail);
     };
   }
   KeptReplay replay = kept_brief_replay(options.store, scenario, options.detail, run);

@@ -4,7 +4,7 @@
 //            + edits of 2 ---+              +--> 3: plan, replay --> row 3
 //            + edits of 3 ---+--> step B ------> 2: plan, replay --> row 2
 //
-// Candidates whose generated step is the same share it; those that may fold (scenario/brief_run.h) make their own, of
+// Candidates whose generated step is the same share it; those that fold (scenario/brief_run.h) make their own, of
 // few micro-batches. A row is what `spillway run` prints of the scenario with the same edits, to the last digit, and
 // doesn't depend on threads or on which candidates stand beside it.
 #pragma once
