@@ -41,12 +41,13 @@ double rank_of(const studies::Row& row, WaysOrder order) {
   return -row.result.tokens_per_second;
 }
 
-// The order of rows.
+// The order of rows: other numerics behind the same training, in every order.
 struct Before {
   WaysOrder order;
   bool operator()(const ShownWay& a, const ShownWay& b) const {
     const auto key = [this](const ShownWay& way) {
-      return std::tuple(state_of(way.row), rank_of(way.row, order), -way.row.result.tokens_per_second);
+      return std::tuple(state_of(way.row), way.changes_maths, rank_of(way.row, order),
+                        -way.row.result.tokens_per_second);
     };
     return key(a) < key(b);
   }
