@@ -1001,6 +1001,9 @@ class FitTest(ProgramTest):
         self.refused("fit", "llama-3-8b", "--on", "8xh10", says=["did you mean"])
         self.refused("fit", "llama-3-8b", "--on", "8xh100", "--goal", "sped", says=["--goal"])
         self.refused("fit", CAPTURE, "--sequence", "4", says=["--sequence"])
+        launch = self.path("launch.sh", b"torchrun pretrain_gpt.py --num-layers $LAYERS --hidden-size 1024 "
+                                        b"--num-attention-heads 16 --seq-length 1024 --micro-batch-size 1\n")
+        self.refused("fit", launch, "--on", "1xh100", says=["LAYERS"])  # its own fault, not "is a launch file"
 
     def test_interrupted_it_prints_the_best_so_far(self):
         with subprocess.Popen([PROGRAM, "fit", "llama-3-70b", "--on", "64xh100", "--format", "json"],
