@@ -94,9 +94,9 @@ struct FitAnswer {
   FitOutcome outcome;
   std::vector<OtherTraining> others;
   std::vector<studies::ShownWay> shown;
-  std::vector<std::vector<std::string>> launched_by;  // of each shown
-  std::size_t chosen = 0;                             // of `shown`
-  std::vector<studies::Exported> exports;             // of the chosen way
+  std::vector<studies::Launchers> launched_by;  // of each shown
+  std::size_t chosen = 0;                       // of `shown`
+  std::vector<studies::Exported> exports;       // of the chosen way
 
   [[nodiscard]] const Row& chosen_row() const { return outcome.ways[shown[chosen].way].row; }
 };
@@ -123,7 +123,7 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitAnswe
     for (const studies::FoldedWay& one : way.folded) folded.push_back({{"way", one.way}, {"reason", one.reason}});
     document["shown"].push_back({{"way", way.way},
                                  {"group", title_of(group_of(outcome.ways[way.way]))},
-                                 {"launched_by", answer.launched_by[i]},
+                                 {"launched_by", answer.launched_by[i] ? Json(*answer.launched_by[i]) : Json()},
                                  {"folded", std::move(folded)}});
   }
   document["without"] = Json::array();
@@ -150,11 +150,12 @@ void write_chosen(const FitSubject& subject, const Row& chosen, const std::strin
   file.commit();
 }
 
-// Of each shown way the frameworks whose file says all of it and that run it so.
+// Of each shown way the frameworks whose file says all of it and that run it so; of a capture, or where the search was
+// stopped, nobody looks.
 void find_launchers(const FitSubject& subject, FitAnswer& answer) {
   for (const studies::ShownWay& shown : answer.shown) {
     const FitWay& way = answer.outcome.ways[shown.way];
-    std::vector<std::string>& launchers = answer.launched_by.emplace_back();
+    studies::Launchers& launchers = answer.launched_by.emplace_back();
     if (!answer.outcome.any() || !subject.model || answer.outcome.stopped ||
         way.carrier != studies::Carrier::frameworks)
       continue;

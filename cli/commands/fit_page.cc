@@ -24,12 +24,12 @@
 namespace spillway::cli {
 namespace {
 
+using studies::FitGroup;
 using studies::FitOutcome;
 using studies::FitWay;
 using studies::OtherTraining;
 using studies::Row;
 using studies::ShownWay;
-using studies::WayGroup;
 
 constexpr std::size_t number_width = 4, step_width = 9, tokens_width = 8, left_width = 10, runs_width = 16;
 
@@ -48,11 +48,12 @@ std::string room_left(const Row& row) {
 }
 
 // "torchtitan +1": who launches it as it is; "deepspeed*": with a line in the program; "own code": neither.
-std::string runs_in(const FitWay& way, const std::vector<std::string>& launched_by) {
+std::string runs_in(const FitWay& way, const studies::Launchers& launched_by) {
   if (way.carrier != studies::Carrier::frameworks) return std::string(to_string(way.carrier));
-  if (launched_by.empty()) return "own code";
-  return launched_by.size() == 1 ? launched_by.front()
-                                 : fmt::format("{} +{}", launched_by.front(), launched_by.size() - 1);
+  if (!launched_by) return "-";
+  if (launched_by->empty()) return "own code";
+  return launched_by->size() == 1 ? launched_by->front()
+                                  : fmt::format("{} +{}", launched_by->front(), launched_by->size() - 1);
 }
 
 class Page {
@@ -75,15 +76,16 @@ class Page {
  private:
   void line(std::string_view words, std::size_t indent = 0) { text_ += paragraph(words, width_, indent); }
   // A scenario's own step, which ways are compared with; of a model on machines there is none.
-  [[nodiscard]] bool has_now() const { return page_.question.machine.empty() && given_ != nullptr; }
+  [[nodiscard]] bool has_now() const { return !page_.subject.is_model_alone && given_ != nullptr; }
 
   void title() {
     const studies::FitSubject& subject = page_.subject;
     std::string words = subject.model ? subject.model->title : subject.parsed.title;
     if (subject.model) {
       const TrainingSetup& setup = subject.parsed.training;
-      words +=
-          fmt::format(", {} x {} tokens a step", grouped_text(setup.step_sequences()), grouped_text(setup.sequence));
+      words += setup.sequence > 0 ? fmt::format(", {} x {} tokens a step", grouped_text(setup.step_sequences()),
+                                                grouped_text(setup.sequence))
+                                  : fmt::format(", {} sequences a step", grouped_text(setup.step_sequences()));
     }
     if (subject.gpus > subject.hardware.gpu_count) words += fmt::format("; {} GPUs", subject.gpus);
     if (!subject.hardware.title.empty()) words += "; " + subject.hardware.title;
@@ -95,9 +97,14 @@ class Page {
     if (has_now()) line(verdict_shape(given_->result.answer()) + " As given: " + verdict_sentence(given_->result), 2);
     FoundWays found{.tight = outcome_.fitting, .tried = outcome_.replayed, .ended_early = ended_early(outcome_)};
     for (const ShownWay& way : page_.shown)
-      if (const FitWay& one = outcome_.ways[way.way]; one.row.works())
-        ++(group_of(one) <= WayGroup::planner ? found.same : found.numerics);
-    if (const Result* unknown = outcome_.unknown()) found.unknown = unknown->why_unknown();
+      if (const FitWay& one = outcome_.ways[way.way]; does_work(one.row))
+        ++(group_of(one) <= FitGroup::planner    ? found.same
+           : group_of(one) == FitGroup::numerics ? found.numerics
+                                                 : found.research);
+    const Result* const unknown = outcome_.any() && outcome_.ways.front().row.result.is_in_doubt()
+                                      ? &outcome_.ways.front().row.result
+                                      : outcome_.unknown();
+    if (unknown != nullptr) found.unknown = unknown->why_unknown();
     if (!page_.framework.empty()) found.how = "as " + page_.framework + " launches it";
     const std::string& best = outcome_.ways.front().row.candidate.name;
     line(search_heading(found) + (outcome_.any() ? "; best for " + page_.goal + ": " : "; nearest: ") + best, 2);
@@ -109,8 +116,8 @@ class Page {
   void lacks_host_memory() {
     const FitWay* least = nullptr;
     for (const FitWay& way : outcome_.ways) {
-      if (group_of(way) > WayGroup::planner || !way.row.ran()) continue;
-      if (way.row.is_yes()) return;
+      if (group_of(way) > FitGroup::planner || !way.row.ran()) continue;
+      if (does_fit(way.row)) return;
       const Result& result = way.row.result;
       if (!result.host_memory.known || result.host_memory.verdict() != Verdict::does_not_fit ||
           !is_yes(result.memory.verdict()))
@@ -156,10 +163,11 @@ class Page {
     const std::size_t name_width = width_ - number_width - step_width - tokens_width - left_width - 2 - runs_width;
     text_ += fmt::format("{:{}}{:>{}}{:>{}}{:>{}}  runs in\n", "", number_width + name_width, "step", step_width,
                          "tok/s", tokens_width, "GiB left", left_width);
-    std::optional<WayGroup> group;
+    std::optional<FitGroup> group;
     const auto add = [&](std::size_t index, const std::string& number, const std::string& runs) {
       const FitWay& way = outcome_.ways[index];
-      if (group != group_of(way)) line(fmt::format("  {}", title_of(group_of(way))));
+      // Ranked all together there are none.
+      if (group != group_of(way) && !page_.question.any_numerics) line(fmt::format("  {}", title_of(group_of(way))));
       group = group_of(way);
       row(number, way.row, runs);
     };
@@ -275,8 +283,8 @@ class Page {
     const FitWay* least = nullptr;
     for (std::size_t i = 0; i < outcome_.fitting; ++i) {
       const FitWay& way = outcome_.ways[i];
-      if (way.row.works() && group_of(way) == WayGroup::same &&
-          (least == nullptr || way.row.candidate.edits.size() < least->row.candidate.edits.size()))
+      if (does_work(way.row) && group_of(way) == FitGroup::same &&
+          (least == nullptr || changes_of(way.row) < changes_of(least->row)))
         least = &way;
     }
     const bool is_shown = std::any_of(page_.shown.begin(), page_.shown.end(),

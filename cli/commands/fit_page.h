@@ -19,7 +19,7 @@ struct FitPage {
   const studies::FitSubject& subject;
   const studies::FitOutcome& outcome;
   const std::vector<studies::ShownWay>& shown;
-  const std::vector<std::vector<std::string>>& launched_by;  // of each shown: launched_by()
+  const std::vector<studies::Launchers>& launched_by;  // of each shown
   const std::vector<studies::OtherTraining>& others;
   const std::vector<studies::Exported>& exports;  // of the chosen way
   std::string goal;                               // "speed"

@@ -95,14 +95,20 @@ std::string verdict_mark(const Result& result) {
 std::string search_heading(const FoundWays& found) {
   const auto ways = [](std::size_t count) { return std::to_string(count) + (count == 1 ? " way" : " ways"); };
   const std::string how = found.how.empty() ? "" : " " + found.how;
+  const bool in_doubt = !found.unknown.empty();
+  const auto head = [&](const char* shape) {
+    return (in_doubt ? "▲ Not known: as replayed it fits" : shape + std::string(" Fits")) + how;
+  };
+  const std::string doubt = in_doubt ? "; " + found.unknown : "";
   if (found.same > 0)
-    return "✔ Fits" + how + " in " + ways(found.same) +
-           (found.same == 1 ? " that trains the same" : " that train the same");
-  if (found.numerics > 0) return "▲ Fits" + how + " in " + ways(found.numerics) + ", with other numerics alone";
+    return head("✔") + " in " + ways(found.same) +
+           (found.same == 1 ? " that trains the same" : " that train the same") + doubt;
+  if (found.numerics > 0) return head("▲") + " in " + ways(found.numerics) + ", with other numerics alone" + doubt;
+  if (found.research > 0) return head("▲") + " in " + ways(found.research) + " that no program runs today" + doubt;
   if (found.tight > 0)
-    return "▲ Fits" + how + " tightly: none of " + ways(found.tried) +
-           " that were tried keeps the reserve's margin free";
-  if (!found.unknown.empty()) return "▲ Not known whether any way fits: " + found.unknown;
+    return head("▲") + " tightly: none of " + ways(found.tried) + " that were tried keeps the reserve's margin free" +
+           doubt;
+  if (in_doubt) return "▲ Not known whether any way fits: " + found.unknown;
   if (found.ended_early)
     return "▲ Not decided: none of " + ways(found.tried) + " that were tried fits, and the search ended early";
   return "✖ Does not fit in any of " + ways(found.tried) + " that were tried";

@@ -26,10 +26,11 @@ std::string lacking(const Result& result);
 
 // What a search for ways to fit came to.
 struct FoundWays {
-  std::size_t same = 0, numerics = 0;  // that keep the reserve: of the same training, of other numerics
+  // That keep the reserve, as replayed: of the same training, of other numerics, of what nobody runs today.
+  std::size_t same = 0, numerics = 0, research = 0;
   std::size_t tight = 0, tried = 0;
   bool ended_early = false;  // with more to try
-  std::string unknown;       // why it isn't known whether any fits; empty: it is
+  std::string unknown;       // why it isn't known whether it does; empty: it is
   std::string how;           // behind "fits": "as deepspeed launches it"; empty: nothing to say
 };
 // With its shape: "✔ Fits in 5 ways that train the same", "▲ Not decided: ...", "✖ Does not fit in any of 24 ways that

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "base/input_error.h"
@@ -13,6 +12,7 @@
 #include "scenario/brief_run.h"
 #include "sim/devices/memory/memory_policies.h"
 #include "studies/fit/fit_knobs.h"
+#include "studies/fit/fit_rank.h"
 #include "studies/fit/way_mechanisms.h"
 
 namespace spillway::studies {
@@ -105,7 +105,7 @@ std::vector<std::string> launched_by(const Scenario& scenario, const std::vector
       }
       if (!is_said) continue;
       const Result result = run_briefly(as_said(scenario, made, needs_code), Detail::times).run.result;
-      if (is_yes(result.answer())) targets.push_back(std::string(target.name) + (needs_code ? "*" : ""));
+      if (is_yes(result.as_replayed())) targets.push_back(std::string(target.name) + (needs_code ? "*" : ""));
     } catch (const InputError&) {
       // it has no such set-up
     }
@@ -149,19 +149,21 @@ FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, c
       way.carrier = Carrier::frameworks;
       way.changes_maths = points.changes_maths(point);
       way.mechanisms = mechanisms_of(points, point);
+      way.layout = layout_of(point.setup);
     } catch (const InputError&) {
       // it has no such set-up
     }
   }
   std::vector<Row> rows = evaluate(subject.scenario, ways, {.store = options.store});
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    launched.stopped |= !rows[i].is_done;
-    launched.fitting += rows[i].is_yes() ? 1 : 0;
-    launched.ways[i].row = std::move(rows[i]);
+    FitWay& way = launched.ways[i];
+    way.row = std::move(rows[i]);
+    launched.stopped |= !way.row.is_done;
+    launched.fitting += does_fit(way.row) ? 1 : 0;
+    if (way.row.ran()) way.binding_provenance = binding_provenance(way.row.result, subject.hardware);
   }
   const auto rank = [&](const FitWay& way) {
-    const double step = question.goal == FitGoal::speed ? to_seconds(way.row.result.step_time) : 0;
-    return std::tuple(!way.row.is_yes(), way.changes_maths && !question.any_numerics, !way.row.works(), step);
+    return rank_of(question.goal, way.row, group_of(way.carrier, way.changes_maths && !question.any_numerics));
   };
   std::stable_sort(launched.ways.begin(), launched.ways.end(),
                    [&](const FitWay& a, const FitWay& b) { return rank(a) < rank(b); });

@@ -26,9 +26,10 @@ struct Exported {
 
 // Throws InputError as export_launch() does.
 Exported exported(const Scenario& scenario, std::string_view target);
-// The targets that say each of the edits and fit, replayed as they run it: "torchtitan" whose file says all of it,
+// The targets that say each of the edits and fit as replayed, as they run it: "torchtitan" whose file says all of it,
 // "deepspeed*" whose program needs lines besides; files alone first. None of a set-up that no launch
 // has.
+using Launchers = std::optional<std::vector<std::string>>;  // none: nobody looked, as of captures
 std::vector<std::string> launched_by(const Scenario& scenario, const std::vector<std::string>& edits);
 // Of all targets, in the order of their words.
 std::vector<Exported> exported(const Scenario& scenario);
@@ -37,9 +38,8 @@ std::vector<Exported> exported(const Scenario& scenario);
 // Throws InputError where it has no such set-up.
 FitQuestion asked_by(FitQuestion question, const FitSubject& subject, std::string_view target);
 // The ways that fit, as the target runs them: with what it does by itself in place of what neither its file can say nor
-// a line of the program, each
-// replayed anew; those that fit first, then by the goal's order and, for speed, by the step. At most so many are tried,
-// the best first. Its edits of each make that. Threads and stopping as of evaluate().
+// a line of the program, each replayed anew and ranked as the search ranks. At most so many are tried, the best first.
+// Its edits of each make that. Threads and stopping as of evaluate().
 FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, const FitOutcome& outcome,
                        std::string_view target, const FitOptions& options);
 

@@ -116,7 +116,7 @@ std::string FitPoints::name(const FitPoint& point) const {
   }
   const std::string name = subject_.model ? way_name(point.setup, given_.setup, edits, moved)
                                           : capitalized(fmt::format("{}", fmt::join(moved, ", ")));
-  return name.empty() ? "One GPU, nothing else" : name;
+  return name.empty() ? "Plain" : name;
 }
 
 Candidate FitPoints::candidate(const FitPoint& point) const {

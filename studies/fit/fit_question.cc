@@ -98,6 +98,7 @@ class Reader {
       throw InputError(question_.what, "--on", "a model alone says nothing of what it runs on",
                        "name the machine: --on 8xh100, --on 16xa100-40gb, --on dgx-h100x2");
     const ModelSpec model = find_model(name);
+    subject_.is_model_alone = true;
     const Json text = {{"schema", "spillway-scenario"},
                        {"version", scenario_version},
                        {"title", fmt::format("{} on {}", model.title, machine_->title)},

@@ -48,6 +48,7 @@ struct FitSubject {
   HardwareProfile hardware;
   std::int64_t gpus = 1;                 // all there are
   std::vector<std::string> assumptions;  // what the question left open, in words
+  bool is_model_alone = false;           // nothing is run today that ways could be compared with
   // Edits that keep the sequences of a step where the scenario as it was doesn't say them by global_batch.
   std::vector<std::string> batch_edits;
 };

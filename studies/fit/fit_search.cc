@@ -22,6 +22,7 @@
 #include "planners/technique/technique_table.h"
 #include "studies/candidates/objective.h"
 #include "studies/fit/fit_layouts.h"
+#include "studies/fit/fit_rank.h"
 #include "studies/fit/fit_screen.h"
 #include "studies/fit/way_mechanisms.h"
 
@@ -32,89 +33,9 @@ constexpr double time_margin = 0.1, memory_margin = 0.15;  // of estimates, agai
 constexpr double learnt_time_margin = 0.03;                // of those whose kind was replayed
 constexpr double comparable = 1.6;                         // times the best: shown beside it
 constexpr double bound_margin = 0.1;                       // of bounds, whose closed forms are off as well
-constexpr double trifle = 0.005;                           // of the goal's figure: not worth another round
 constexpr std::size_t wave = 4;                            // replays between two looks at what is known
 constexpr std::size_t most_layouts = 40, most_rounds = 8;
 constexpr std::int64_t largest_micro_batch = 16;
-
-// Edits that keep the sequences of a step (FitSubject::batch_edits) change nothing of it.
-std::size_t changes_of(const Row& row) {
-  return static_cast<std::size_t>(
-      std::count_if(row.candidate.edits.begin(), row.candidate.edits.end(), [](const std::string& setting) {
-        return !setting.starts_with("model.global_batch=") && !setting.starts_with("model.gradient_accumulation=");
-      }));
-}
-
-// What ways are ranked by, less is better: whether it fits; who can do it, and whether it is the same training; how
-// surely it fits; the goal's figure to a quarter of a per cent; whether drives are written or the host has a part in
-// it; edits; the figure itself, step, bytes to drives.
-using Rank = std::tuple<int, int, int, double, int, std::size_t, double, double, double, std::string>;
-enum Class { works, tight, not_known, too_large, impossible };
-
-double figure_of(FitGoal goal, const Row& row) {
-  const Figures figures = figures_of(row);
-  switch (goal) {
-    case FitGoal::speed:
-      return figures.value(Objective::step_time);
-    case FitGoal::cost:
-      return row.cost_per_million_tokens().value_or(figures.step_seconds * figures.gpus);
-    case FitGoal::life:
-      if (unrated_writes(row.result) != nullptr) return 0;  // unknown: behind every life
-      return -figures.life_years;
-    case FitGoal::memory:
-      return figures.value(Objective::peak_memory);
-    case FitGoal::gpus:
-      return figures.value(Objective::gpus);
-    case FitGoal::change:
-      return static_cast<double>(changes_of(row));
-  }
-  return 0;
-}
-
-// Of what doesn't fit: how much is missing; host memory and drives after device memory.
-double missing(const Row& row) {
-  constexpr double elsewhere = 1e18;
-  const HostMemoryResult& host = row.result.host_memory;
-  if (!row.result.drives_refuse.empty()) return 2 * elsewhere;
-  if (host.verdict() == Verdict::does_not_fit)
-    return elsewhere + static_cast<double>((host.peak - host.capacity).count());
-  return static_cast<double>(row.result.memory.excess().count());
-}
-
-double written_to_drives(const Result& result) {
-  double bytes = 0;
-  for (const DriveTraffic& traffic : result.drives) bytes += static_cast<double>(traffic.written.count());
-  return bytes;
-}
-
-Class class_of(const Row& row) {
-  if (!row.ran()) return impossible;
-  if (!row.result.may_fit() || !row.result.drives_refuse.empty()) return too_large;
-  // What a launch left open is open for every way: they are ranked as replayed.
-  const Verdict is = row.result.as_replayed();
-  return is == Verdict::fits ? works : is == Verdict::tight ? tight : not_known;
-}
-
-bool does_work(const Row& row) { return class_of(row) == works; }
-
-// Times and costs that differ by less are alike: fewer edits count for more.
-double about(FitGoal goal, double figure) {
-  const bool is_measure = goal == FitGoal::speed || goal == FitGoal::cost;
-  return is_measure && figure > 0 ? std::round(std::log(figure) / std::log1p(trifle / 2)) : figure;
-}
-
-Rank rank_of(FitGoal goal, const Row& row, int group) {
-  const std::size_t edits = changes_of(row);
-  const double step = to_seconds(row.result.step_time);
-  const Class is = class_of(row);
-  if (is == impossible) return {is, 0, is, 0, 0, edits, 0, 0, 0, row.candidate.name};
-  const double written = written_to_drives(row.result);
-  const int tier = written > 0 ? 2 : row.result.host_memory.known ? 1 : 0;
-  if (is == too_large) return {is, 0, is, missing(row), tier, edits, 0, step, written, row.candidate.name};
-  const double figure = figure_of(goal, row);
-  return {is == tight ? works : is, group, is, about(goal, figure), tier, edits, figure, step, written,
-          row.candidate.name};
-}
 
 struct Stopped {};
 
@@ -228,14 +149,13 @@ class Search {
     return !stopped_;
   }
 
-  // Of what people can run and train alike, of what a planner of ours carries out, of other arithmetic, of research.
-  [[nodiscard]] int group_of(const FitPoint& point) const {
-    const Carrier carrier = carrier_of(points_, point);
-    if (carrier == Carrier::nobody) return 3;
-    if (points_.changes_maths(point) && !question_.any_numerics) return 2;
-    return carrier == Carrier::planner ? 1 : 0;
+  // Where they are asked for, other numerics are ranked among the same training.
+  [[nodiscard]] FitGroup group_of(const FitPoint& point) const {
+    return studies::group_of(carrier_of(points_, point), points_.changes_maths(point) && !question_.any_numerics);
   }
-  [[nodiscard]] Rank rank(std::size_t row) const { return rank_of(question_.goal, rows_[row], group_of(of_row_[row])); }
+  [[nodiscard]] FitRank rank(std::size_t row) const {
+    return rank_of(question_.goal, rows_[row], group_of(of_row_[row]));
+  }
   [[nodiscard]] bool found() const { return best_ && does_work(rows_[*best_]); }
   [[nodiscard]] double best_figure() const {
     return found() ? figure_of(question_.goal, rows_[*best_]) : std::numeric_limits<double>::infinity();
@@ -489,12 +409,6 @@ class Search {
             s.weight_device,
             technique};
   }
-  static std::string layout_of(const FitPoint& point) {
-    const TrainingSetup& s = point.setup;
-    return fmt::format("{} {} {} {} {} {} {}", s.tensor_parallel, s.context_parallel, s.pipeline_parallel,
-                       s.data_parallel, s.expert_parallel, s.zero_stage, s.shard_groups);
-  }
-
   // Whether it could be better than what was found, or so many times worse at most.
   [[nodiscard]] bool may_beat(const Prospect& one, double times = 1) const {
     if (!found() || one.estimate.seconds <= 0) return true;
@@ -569,10 +483,11 @@ class Search {
     constexpr double by_packing = 0.1;  // of the capacity
     std::vector<std::size_t> misses;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const Class is = class_of(rows_[i]);
+      const FitClass is = class_of(rows_[i]);
       const MemoryResult& memory = rows_[i].result.memory;
-      const bool is_near = is == tight || (is == too_large && rows_[i].result.drives_refuse.empty() &&
-                                           rows_[i].result.host_memory.verdict() != Verdict::does_not_fit);
+      const bool is_near =
+          is == FitClass::tight || (is == FitClass::too_large && rows_[i].result.drives_refuse.empty() &&
+                                    rows_[i].result.host_memory.verdict() != Verdict::does_not_fit);
       const double room = (1 + by_packing) * static_cast<double>(memory.limit.count());
       if (!is_near || static_cast<double>(memory.peak_allocated.count()) > room) continue;
       if (!found() || figure_of(question_.goal, rows_[i]) < best_figure()) misses.push_back(i);
@@ -583,7 +498,7 @@ class Search {
     if (misses.size() > most_misses) misses.resize(most_misses);
     for (const std::size_t row : misses) {
       pack(row, PlanPart::memory, 1);
-      pack(row, PlanPart::order, 1 - trifle);  // which take longest to plan
+      pack(row, PlanPart::order, 1 - fit_trifle);  // which take longest to plan
     }
   }
   // Unless the best is that good without.
@@ -692,13 +607,13 @@ class Search {
     }
   }
 
-  // Whether the best way now is better than this one by more than a trifle.
+  // Whether the best way now is better than this one by more than a fit_trifle.
   [[nodiscard]] bool is_worth_another(std::size_t from) const {
     if (*best_ == from || rank(*best_) >= rank(from)) return false;
     if (!does_work(rows_[from])) return true;
     const double a = figure_of(question_.goal, rows_[*best_]), b = figure_of(question_.goal, rows_[from]);
-    return !(std::abs(a - b) <= trifle * std::abs(b)) ||
-           to_seconds(rows_[*best_].result.step_time) < (1 - trifle) * to_seconds(rows_[from].result.step_time);
+    return !(std::abs(a - b) <= fit_trifle * std::abs(b)) ||
+           to_seconds(rows_[*best_].result.step_time) < (1 - fit_trifle) * to_seconds(rows_[from].result.step_time);
   }
 
   // By their estimates.
@@ -745,11 +660,10 @@ class Search {
     std::map<std::size_t, std::size_t> place;
     for (const std::size_t row : order) {
       place[row] = outcome_.ways.size();
-      const Class is = class_of(rows_[row]);
-      outcome_.fitting += is == works || is == tight ? 1 : 0;
+      outcome_.fitting += does_fit(rows_[row]) ? 1 : 0;
       FitWay& way = outcome_.ways.emplace_back();
       way.row = rows_[row];
-      way.layout = layout_of(of_row_[row]);
+      way.layout = layout_of(of_row_[row].setup);
       way.carrier = carrier_of(points_, of_row_[row]);
       way.changes_maths = points_.changes_maths(of_row_[row]);
       way.mechanisms = mechanisms_of(points_, of_row_[row]);

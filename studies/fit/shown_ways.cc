@@ -42,15 +42,10 @@ class Folding {
     return static_cast<double>(row(i).result.memory.peak_reserved.count());
   }
   [[nodiscard]] bool is_shown(std::size_t i) const { return !under_[i]; }
-  // 0: device memory alone; 1: host memory, too; 2: drives are written.
-  [[nodiscard]] int tier(std::size_t i) const {
-    const Result& result = row(i).result;
-    const bool writes = std::any_of(result.drives.begin(), result.drives.end(),
-                                    [](const DriveTraffic& each) { return each.written > Bytes(0); });
-    return writes ? 2 : result.host_memory.known ? 1 : 0;
-  }
+  [[nodiscard]] int tier(std::size_t i) const { return tier_of(row(i).result); }
+  [[nodiscard]] bool works(std::size_t i) const { return does_work(row(i)); }
   [[nodiscard]] int mechanisms(std::size_t i) const { return std::popcount(ways_[i].mechanisms); }
-  [[nodiscard]] std::size_t edits(std::size_t i) const { return row(i).candidate.edits.size(); }
+  [[nodiscard]] std::size_t edits(std::size_t i) const { return changes_of(row(i)); }
   void fold(std::size_t i, std::size_t under, std::string_view reason) { under_[i] = Under{under, reason}; }
 
   // Of ways that keep the reserve: fewest edits, most room, best by the GPUs alone; and the best of all.
@@ -60,7 +55,7 @@ class Folding {
     const auto keep_least = [this](const auto& figure, const auto& is_one, double margin = 0) {
       std::optional<std::size_t> least;
       for (std::size_t i = 0; i < count_; ++i)
-        if (group_of(ways_[i]) <= WayGroup::planner && row(i).works() && is_one(i) &&
+        if (group_of(ways_[i]) <= FitGroup::planner && works(i) && is_one(i) &&
             (!least || figure(i) < figure(*least) - margin))
           least = i;
       if (least) kept_.insert(*least);
@@ -88,20 +83,20 @@ class Folding {
 
   // Of a class the best; within 1 % of it the one with fewest edits.
   void fold_alike() {
-    std::map<std::pair<WayGroup, std::uint32_t>, std::size_t> best;
+    std::map<std::pair<FitGroup, std::uint32_t>, std::size_t> best;
     for (std::size_t i = 0; i < count_; ++i) {
       if (!is_shown(i)) continue;
       const auto [place, is_new] = best.try_emplace({group_of(ways_[i]), ways_[i].mechanisms}, i);
       std::size_t& chosen = place->second;
       if (is_new) continue;
-      const bool is_simpler = row(i).works() == row(chosen).works() && edits(i) < edits(chosen) &&
+      const bool is_simpler = works(i) == works(chosen) && edits(i) < edits(chosen) &&
                               step(i) < (1 + dominated_step) * step(chosen) && chosen != 0;
       if (is_simpler) chosen = i;
     }
     for (std::size_t i = 0; i < count_; ++i) {
       if (!is_shown(i)) continue;
       const std::size_t chosen = best.at({group_of(ways_[i]), ways_[i].mechanisms});
-      if (i != chosen && !is_apart(i, chosen)) fold(i, chosen, row(i).works() ? "alike" : "tight");
+      if (i != chosen && !is_apart(i, chosen)) fold(i, chosen, works(i) ? "alike" : "tight");
     }
   }
   // One that is kept, and is no near copy of the chosen one.
@@ -113,16 +108,15 @@ class Folding {
   void fold_dominated() {
     for (std::size_t i = 0; i < count_; ++i)
       for (std::size_t j = 0; j < count_ && is_shown(i) && !kept_.contains(i); ++j)
-        if (i != j && is_shown(j) && row(j).works() && group_of(ways_[j]) <= group_of(ways_[i]) &&
+        if (i != j && is_shown(j) && works(j) && group_of(ways_[j]) <= group_of(ways_[i]) &&
             step(j) < (1 + dominated_step) * step(i) && peak(j) < peak(i) + half_gib && tier(j) <= tier(i) &&
             mechanisms(j) <= mechanisms(i) && !is_dominated_by(j, i))
           fold(i, j, "no better");
   }
   // Of two that dominate each other the better ranked stays.
   [[nodiscard]] bool is_dominated_by(std::size_t j, std::size_t i) const {
-    return i < j && row(i).works() && group_of(ways_[i]) <= group_of(ways_[j]) &&
-           step(i) < (1 + dominated_step) * step(j) && peak(i) < peak(j) + half_gib && tier(i) <= tier(j) &&
-           mechanisms(i) <= mechanisms(j);
+    return i < j && works(i) && group_of(ways_[i]) <= group_of(ways_[j]) && step(i) < (1 + dominated_step) * step(j) &&
+           peak(i) < peak(j) + half_gib && tier(i) <= tier(j) && mechanisms(i) <= mechanisms(j);
   }
 
   [[nodiscard]] std::size_t shown_count() const {
@@ -133,7 +127,7 @@ class Folding {
   // Other layouts of what is shown, where few are.
   void unfold_layouts() {
     for (std::size_t i = 0; i < count_ && shown_count() < fewest; ++i) {
-      if (is_shown(i) || under_[i]->reason != "alike" || !row(i).works()) continue;
+      if (is_shown(i) || under_[i]->reason != "alike" || !works(i)) continue;
       bool is_another = true;
       for (std::size_t j = 0; j < count_; ++j)
         if (is_shown(j))
@@ -169,9 +163,6 @@ class Folding {
       while (under_[top]) top = under_[top]->way;
       all[place.at(top)].folded.push_back({i, under_[i]->reason});
     }
-    std::stable_sort(all.begin(), all.end(), [this](const ShownWay& a, const ShownWay& b) {
-      return group_of(ways_[a.way]) < group_of(ways_[b.way]);
-    });
     return all;
   }
 
@@ -183,18 +174,7 @@ class Folding {
 
 }  // namespace
 
-std::string_view title_of(WayGroup group) {
-  constexpr std::array<std::string_view, 4> titles = {"Same training, in frameworks of today",
-                                                      "Same training, under a plan of spillway.torch",
-                                                      "Changes the numerics", "Research: no program runs it today"};
-  return titles[static_cast<std::size_t>(group)];
-}
-
-WayGroup group_of(const FitWay& way) {
-  if (way.carrier == Carrier::nobody) return WayGroup::research;
-  if (way.changes_maths) return WayGroup::numerics;
-  return way.carrier == Carrier::planner ? WayGroup::planner : WayGroup::same;
-}
+FitGroup group_of(const FitWay& way) { return group_of(way.carrier, way.changes_maths); }
 
 std::vector<ShownWay> shown_ways(const FitOutcome& outcome) {
   if (outcome.any()) return Folding(outcome).run();

@@ -9,23 +9,15 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <vector>
 
+#include "studies/fit/fit_rank.h"
 #include "studies/fit/fit_search.h"
 
 namespace spillway::studies {
 
-// In the order of sections.
-enum class WayGroup : std::uint8_t {
-  same,      // same training, by a framework at hand
-  planner,   // same training, under a plan that spillway.torch carries out
-  numerics,  // another optimizer, precision or order of updates
-  research,  // nobody runs it today
-};
-std::string_view title_of(WayGroup group);
-WayGroup group_of(const FitWay& way);
+FitGroup group_of(const FitWay& way);
 
 struct FoldedWay {
   std::size_t way = 0;      // of FitOutcome::ways
@@ -36,9 +28,10 @@ struct ShownWay {
   std::vector<FoldedWay> folded;
 };
 
-// By group, then best first; of each way that fits or is tight: shown or folded, once. Where none does, the three
-// nearest. The best way is the first; the one with fewest edits, the one with most room and the best that leaves the
-// host alone are folded only under one of their class whose step is within a tenth of theirs.
+// In the order of ranks, groups together but where other numerics are ranked among the same training; of each way that
+// fits or is tight: shown or folded, once. Where none does, the three nearest. The best way is the first; the one with
+// fewest edits, the one with most room and the best that leaves the host alone are folded only under one of their class
+// whose step is within a tenth of theirs.
 std::vector<ShownWay> shown_ways(const FitOutcome& outcome);
 
 }  // namespace spillway::studies

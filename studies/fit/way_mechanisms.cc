@@ -1,8 +1,9 @@
 #include "studies/fit/way_mechanisms.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstddef>
-#include <string>
 
 #include "planners/offload/hybrid_search.h"
 #include "planners/offload/offload_settings.h"
@@ -41,6 +42,11 @@ std::uint32_t mechanisms_of(const FitPoints& points, const FitPoint& point) {
   std::uint32_t bits = 0;
   for (std::size_t i = 0; i < has.size(); ++i) bits |= has[i] ? std::uint32_t{1} << i : 0;
   return bits;
+}
+
+std::string layout_of(const TrainingSetup& setup) {
+  return fmt::format("{} {} {} {} {} {} {}", setup.tensor_parallel, setup.context_parallel, setup.pipeline_parallel,
+                     setup.data_parallel, setup.expert_parallel, setup.zero_stage, setup.shard_groups);
 }
 
 }  // namespace spillway::studies

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "studies/fit/fit_point.h"
 
@@ -11,5 +12,7 @@ namespace spillway::studies {
 // activations to host memory, to drives, each tensor as planned; schedule; expandable segments, other allocators;
 // operator order; optimizer, precision, late update, adapters; on one GPU, a smaller micro-batch than as given.
 std::uint32_t mechanisms_of(const FitPoints& points, const FitPoint& point);
+// How it spreads the step over GPUs: equal texts, equal layouts.
+std::string layout_of(const TrainingSetup& setup);
 
 }  // namespace spillway::studies

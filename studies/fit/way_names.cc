@@ -60,6 +60,7 @@ std::vector<std::string> layout_words(const TrainingSetup& setup) {
   }
   count("expert parallel", setup.expert_parallel);
   std::vector<std::string> words;
+  if (splits.empty()) count("data parallel", setup.data_parallel);
   if (!splits.empty()) words.push_back(fmt::format("{}", fmt::join(splits, " x ")));
   if (setup.shared_stage() > 0) words.push_back(fmt::format("ZeRO-{}", setup.zero_stage));
   if (setup.shared_stage() > 0 && setup.shard_groups > 1)

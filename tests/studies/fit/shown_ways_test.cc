@@ -81,7 +81,17 @@ TEST(ShownWays, OtherNumericsComeLast) {
   const FitOutcome outcome = outcome_of({way({"b=1"}, 1, 40, 2), narrow});
   const std::vector<ShownWay> shown = shown_ways(outcome);
   EXPECT_EQ(numbers(shown), (std::vector<std::size_t>{0, 1}));
-  EXPECT_EQ(group_of(outcome.ways[1]), WayGroup::numerics);
+  EXPECT_EQ(group_of(outcome.ways[1]), FitGroup::numerics);
+}
+
+// A launch that leaves something open leaves it open for every way: they are told apart as they were replayed.
+TEST(ShownWays, InDoubtAreAsReplayed) {
+  std::vector<FitWay> ways = {way({"a=1"}, 1, 40, 1), way({"b=1", "c=1"}, 1.2, 41, 3), way({"d=1", "e=1"}, 1.5, 10, 5),
+                              way({"f=1", "g=1"}, 1.4, 30, 9)};
+  const std::vector<std::size_t> sure = numbers(shown_ways(outcome_of(ways)));
+  for (FitWay& one : ways) one.row.result.hangs_on.emplace_back();
+  ASSERT_FALSE(ways.front().row.works());
+  EXPECT_EQ(numbers(shown_ways(outcome_of(ways))), sure);
 }
 
 TEST(ShownWays, WhereNothingFitsTheNearestAre) {
@@ -140,6 +150,9 @@ TEST(WayNames, AreTheFieldsTerms) {
   setup.sequence_parallel = true;
   EXPECT_EQ(way_name(setup, given, {}, {}),
             "Tensor parallel 4 x context parallel 2, ZeRO-3, Adam on the CPU, recompute every second layer");
+  TrainingSetup replicas;
+  replicas.data_parallel = 8;
+  EXPECT_EQ(way_name(replicas, given, {"model.data_parallel=8"}, {}), "Data parallel 8");
   EXPECT_EQ(way_name(given, given, {"model.overlap_gradients=false"}, {"offload activations to host memory"}),
             "Offload activations to host memory, no overlap gradients");
 }

@@ -1,0 +1,50 @@
+// Which of two ways of one question is better, and what ways are told apart by: the group (who can run it, and whether
+// it trains alike), the class (whether it fits), the goal's figure. The search, what people are shown of it, and ways
+// as a framework launches them are ranked by the same.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "studies/candidates/row.h"
+#include "studies/fit/fit_carrier.h"
+#include "studies/fit/fit_question.h"
+
+namespace spillway::studies {
+
+// In the order of sections.
+enum class FitGroup : std::uint8_t {
+  same,      // same training, by a framework at hand
+  planner,   // same training, under a plan that spillway.torch carries out
+  numerics,  // another optimizer, precision or order of updates
+  research,  // nobody runs it today
+};
+std::string_view title_of(FitGroup group);
+FitGroup group_of(Carrier carrier, bool changes_maths);
+
+// As replayed: what a launch left open is open for every way.
+enum class FitClass : std::uint8_t { works, tight, not_known, too_large, impossible };
+FitClass class_of(const Row& row);
+inline bool does_work(const Row& row) { return class_of(row) == FitClass::works; }
+inline bool does_fit(const Row& row) { return class_of(row) <= FitClass::tight; }
+
+// Its edits, but those that keep the sequences of a step (FitSubject::batch_edits).
+std::size_t changes_of(const Row& row);
+// 0: device memory alone; 1: host memory, too; 2: drives are written.
+int tier_of(const Result& result);
+// Of the goal, less is better: seconds, USD, -years, bytes, GPUs, edits.
+double figure_of(FitGoal goal, const Row& row);
+
+// Of the goal's figure: not worth another round.
+inline constexpr double fit_trifle = 0.005;
+
+// Less is better: whether it fits; its group; how surely it fits; the goal's figure to half a trifle; whether drives
+// are written or the host has a part in it; edits; the figure itself, step, bytes to drives. Of what is too large: how
+// much is missing, host memory and drives behind device memory.
+using FitRank = std::tuple<int, int, int, double, int, std::size_t, double, double, double, std::string>;
+FitRank rank_of(FitGoal goal, const Row& row, FitGroup group);
+
+}  // namespace spillway::studies
