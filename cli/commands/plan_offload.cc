@@ -22,6 +22,7 @@
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
+#include "cli/output/text_page.h"
 #include "planners/offload/drive_life.h"
 #include "planners/offload/hybrid_search.h"
 #include "scenario/reserve.h"
@@ -140,11 +141,14 @@ void print_offload(Context& context, const OffloadAnswer& answer) {
   if (!outcome.best.may_fit()) print("\nno: " + why_not(outcome.best.result) + "\n");
   if (!on.empty() && outcome.best.may_fit())
     print("\nfits with " + on + (outcome.best.plan.empty() ? "" : " and the plan") + "\n");
-  print(fmt::format(
-      "\nbudget {} GiB; of the tensors with a choice {} GiB stay, {} GiB go to host memory, {} GiB to drives, "
-      "{} GiB are computed again\n{} replays in {:.2f} s\n",
-      gib(answer.budget), gib(outcome.kept), gib(outcome.to_host), gib(outcome.to_drives), gib(outcome.recomputed),
-      answer.best.replays, answer.seconds));
+  print("\n" +
+        paragraphs(
+            fmt::format(
+                "budget {} GiB; of the tensors with a choice {} GiB stay, {} GiB go to host memory, {} GiB to drives, "
+                "{} GiB are computed again\n{} replays in {:.2f} s\n",
+                gib(answer.budget), gib(outcome.kept), gib(outcome.to_host), gib(outcome.to_drives),
+                gib(outcome.recomputed), answer.best.replays, answer.seconds),
+            page_width(), 2));
 }
 
 HybridSettings hybrid_settings(const OffloadRequest& request, const LoadedScenario& loaded) {

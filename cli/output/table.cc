@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include "base/number_text.h"
 #include "base/shortened.h"
 #include "base/terminal_text.h"
+#include "cli/output/text_page.h"
 #include "traces/trace.h"
 
 namespace spillway::cli {
@@ -26,12 +26,6 @@ constexpr std::size_t longest_cell = 500;  // of a table for people; CSV and JSO
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_of("0123456789") != std::string_view::npos &&
          text.find_first_not_of("0123456789+-.,e%") == std::string_view::npos;
-}
-
-// Characters, not bytes, of UTF-8.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }
 
 std::string printable(std::string_view text) {
@@ -56,34 +50,104 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::text() const {
-  // Every row is as wide as the widest: one long value would be paid for in each.
-  std::vector<std::vector<std::string>> rows = rows_;
-  for (auto& row : rows)
-    for (std::string& cell : row) cell = shortened(printable(cell), longest_cell);
-  std::vector<std::size_t> widths;
-  std::vector<bool> right;
-  for (std::size_t i = 0; i < headings_.size(); ++i) {
-    std::size_t widest = width(headings_[i]);
-    for (const auto& row : rows) widest = std::max(widest, width(row[i]));
-    widths.push_back(widest);
-    right.push_back(std::all_of(rows.begin(), rows.end(),
-                                [&](const auto& row) { return is_number(row[i]) || row[i] == "-" || row[i].empty(); }));
-  }
-  std::string out;
-  const auto line = [&](const std::vector<std::string>& row) {
-    std::string cells;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - width(row[i]), ' ');
-      cells += (i == 0 ? "" : "  ") + (right[i] ? padding + row[i] : row[i] + padding);
+namespace {
+
+constexpr std::size_t widest_words = 40;  // of a column of text on a page: longer ones are wrapped
+
+// Rows of cells as a page shows them.
+class TextTable {
+ public:
+  TextTable(const std::vector<std::string>& headings, const std::vector<std::vector<std::string>>& rows,
+            std::size_t page)
+      : page_(page) {
+    for (std::size_t i = 0; i < headings.size(); ++i) {
+      // Every row is as wide as the widest: one long value would be paid for in each.
+      std::vector<std::string> cells = {headings[i]};
+      for (const auto& row : rows) cells.push_back(shortened(printable(row[i]), longest_cell));
+      const bool right = std::all_of(cells.begin() + 1, cells.end(), [](const std::string& cell) {
+        return is_number(cell) || cell == "-" || cell.empty();
+      });
+      Column& column = columns_.emplace_back();
+      column.right = right;
+      for (const std::string& cell : cells) {
+        const std::size_t widest = words_width(i + 1 == headings.size());
+        const bool wraps = page > 0 && !right && shown_width(cell) > widest;
+        column.cells.push_back(wraps ? wrapped(cell, widest, 2) : std::vector<std::string>{cell});
+        for (const std::string& each : column.cells.back()) column.width = std::max(column.width, shown_width(each));
+      }
     }
-    cells.erase(cells.find_last_not_of(' ') + 1);
-    out += cells + "\n";
+    std::size_t all = 0;
+    for (const Column& column : columns_) all += column.width + 2;
+    if (page > 0 && all > page + 2)
+      for (Column& column : columns_) column.wrap_heading();
+  }
+
+  std::string text() {
+    const bool has_headings = std::any_of(columns_.begin(), columns_.end(),
+                                          [](const Column& column) { return !column.cells.front().front().empty(); });
+    for (std::size_t from = 0, to = 0; from < columns_.size(); from = to) {
+      std::vector<const Column*> shown;
+      if (from > 0) shown.push_back(&columns_.front());
+      std::size_t used = from > 0 ? columns_.front().width : 0;
+      while (to < columns_.size() && (to == from || page_ == 0 || used + 2 + columns_[to].width <= page_)) {
+        used += (shown.empty() ? 0 : 2) + columns_[to].width;
+        shown.push_back(&columns_[to++]);
+      }
+      if (from > 0) out_ += "\n";
+      for (std::size_t row = has_headings ? 0 : 1; row < columns_.front().cells.size(); ++row) add_row(shown, row);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct Column {
+    std::vector<std::vector<std::string>> cells;  // lines of each; the heading first
+    std::size_t width = 0;
+    bool right = false;
+
+    // No wider than the cells below it, as far as its words allow.
+    void wrap_heading() {
+      std::size_t widest = 0;
+      for (std::size_t row = 1; row < cells.size(); ++row)
+        for (const std::string& each : cells[row]) widest = std::max(widest, shown_width(each));
+      for (const std::string& word : wrapped(cells.front().front(), 1)) widest = std::max(widest, shown_width(word));
+      cells.front() = wrapped(cells.front().front(), widest);
+      width = widest;
+    }
   };
-  line(headings_);
-  for (const auto& row : rows) line(row);
-  return out;
-}
+
+  // What stands before the last column may leave it more.
+  [[nodiscard]] std::size_t words_width(bool is_last) const {
+    std::size_t used = 0;
+    for (std::size_t i = 0; i + 1 < columns_.size(); ++i) used += columns_[i].width + 2;
+    const std::size_t least = std::min(widest_words, page_ / 2 - 1);
+    return is_last && used + least < page_ ? page_ - used : least;
+  }
+
+  void add_row(const std::vector<const Column*>& shown, std::size_t row) {
+    std::size_t lines = 0;
+    for (const Column* column : shown) lines = std::max(lines, column->cells[row].size());
+    for (std::size_t i = 0; i < lines; ++i) {
+      std::string line;
+      for (std::size_t c = 0; c < shown.size(); ++c) {
+        const std::vector<std::string>& cell = shown[c]->cells[row];
+        const std::string words = i < cell.size() ? cell[i] : "";
+        const std::string padding(shown[c]->width - shown_width(words), ' ');
+        line += (c == 0 ? "" : "  ") + (shown[c]->right ? padding + words : words + padding);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      out_ += line + "\n";
+    }
+  }
+
+  std::size_t page_;
+  std::vector<Column> columns_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string Table::text(std::size_t width) const { return TextTable(headings_, rows_, width).text(); }
 
 std::string Table::csv() const {
   std::string out = csv_line(headings_);
@@ -113,7 +177,7 @@ void print(const std::string& text) {
 }
 
 void print(const Context& context, const Table& table) {
-  print(context.csv() ? table.csv() : context.markdown() ? table.markdown() : table.text());
+  print(context.csv() ? table.csv() : context.markdown() ? table.markdown() : table.text(table_width()));
 }
 
 void print_json(const nlohmann::ordered_json& document) {

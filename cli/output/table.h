@@ -2,6 +2,7 @@
 // (JSON), on standard output.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -21,8 +22,9 @@ class Table {
   void add(std::vector<std::string> row);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
-  // Columns two spaces apart; those with numbers only are flush right. Control characters are shown as '?'.
-  [[nodiscard]] std::string text() const;
+  // Columns two spaces apart; those with numbers only are flush right. Control characters are shown as '?'. Columns
+  // that don't fit into `width` characters stand below, each time behind the first one; 0: as wide as they are.
+  [[nodiscard]] std::string text(std::size_t width = 0) const;
   [[nodiscard]] std::string csv() const;
   [[nodiscard]] std::string markdown() const;
 

@@ -16,11 +16,18 @@ bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) ==
 
 }  // namespace
 
-std::size_t page_width() {
+namespace {
+
+std::size_t terminal_width(std::size_t otherwise) {
   winsize size{};
-  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return elsewhere;
-  return std::clamp<std::size_t>(size.ws_col, least, most);
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  return is_terminal && size.ws_col > 0 ? std::clamp<std::size_t>(size.ws_col, least, most) : otherwise;
 }
+
+}  // namespace
+
+std::size_t page_width() { return terminal_width(elsewhere); }
+std::size_t table_width() { return terminal_width(most); }
 
 std::size_t shown_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
@@ -53,6 +60,16 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::
 std::string paragraph(std::string_view text, std::size_t width, std::size_t indent) {
   std::string all;
   for (const std::string& line : wrapped(text, width, indent)) all += line + "\n";
+  return all;
+}
+
+std::string paragraphs(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string all;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    all += end == 0 ? "\n" : paragraph(text.substr(0, end), width, indent);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
   return all;
 }
 

@@ -10,12 +10,16 @@ namespace spillway::cli {
 
 // Of the terminal that standard output is, between 40 and 100; 80 where it is none.
 std::size_t page_width();
+// Of tables: 100 where there is no terminal.
+std::size_t table_width();
 
 // In lines of at most `width` characters, broken at spaces; those behind the first begin with `indent` spaces, the
 // first as the text does. A word that is wider stands alone. Counts UTF-8 characters.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
 // The same as text, with a newline behind each line.
 std::string paragraph(std::string_view text, std::size_t width, std::size_t indent = 0);
+// Each line of a text so.
+std::string paragraphs(std::string_view text, std::size_t width, std::size_t indent = 0);
 
 // "2.09", "17.6", "667", "0.25": three significant digits, none behind a point that say nothing.
 std::string three_digits(double value);
