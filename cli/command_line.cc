@@ -254,27 +254,33 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   Context context;
   Command app("Simulates training steps of large models on machines with too little memory.", "spillway");
   add_global_options(app, context);
+  add_fit_command(app, context);
   add_run_commands(app, context);
   add_import_command(app, context);
-  add_export_command(app, context);
-  add_fit_command(app, context);
-  add_trace_commands(app, context);
-  add_memory_commands(app, context);
-  add_plan_commands(app, context);
+  add_gui_command(app);
   add_capacity_command(app, context);
-  add_report_commands(app, context);
   add_sweep_commands(app, context, job);
+  add_report_commands(app, context);
   add_new_command(app);
+  add_trace_commands(app, context);
+  add_record_commands(app, context);
+  add_export_command(app, context);
+  add_plan_commands(app, context);
   add_list_command(app, context);
-  add_techniques_command(app, context);
   add_profile_commands(app, context);
   add_prices_commands(app, context);
   add_calibrate_commands(app, context);
-  add_record_commands(app, context);
+  add_techniques_command(app, context);
+  add_memory_commands(app, context);
   add_validate_commands(app, context);
   add_schema_command(app);
-  add_gui_command(app);
   add_manual_commands(app, context);
+  app.group_commands({{"Start", {"fit", "run", "explain", "import", "gui"}},
+                      {"Ask more", {"compare", "capacity", "sweep", "merge", "report"}},
+                      {"Bring in", {"new", "trace", "record"}},
+                      {"Take away", {"export", "plan"}},
+                      {"Machines", {"list", "profile", "prices", "calibrate"}},
+                      {"For experts", {"techniques", "memory", "validate", "schema"}}});
   return run_guarded(app, static_cast<int>(words.size()), words.data(), context);
 }
 

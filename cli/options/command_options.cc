@@ -173,6 +173,11 @@ Command* Command::hide() {
   return this;
 }
 
+void Command::group_commands(const std::vector<Group>& groups) {
+  for (const Group& group : groups)
+    for (const std::string& name : group.commands) app_->get_subcommand(name)->group(group.heading);
+}
+
 template <OptionValue T>
 Option* Command::add_option(const std::string& names, T& value, const std::string& about) {
   CLI::Option* const option = app_->add_option(names, value, about);

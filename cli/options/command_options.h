@@ -100,6 +100,12 @@ class Command {
 
   Command* add_subcommand(const std::string& name, const std::string& about);
   Command* hide();  // from --help, manual and completions
+  // Under which headings --help lists the commands below it, each where its first command was added.
+  struct Group {
+    std::string heading;
+    std::vector<std::string> commands;
+  };
+  void group_commands(const std::vector<Group>& groups);
   // A name without dashes is a positional argument; "--a,--b" are two names of one option.
   template <OptionValue T>
   Option* add_option(const std::string& names, T& value, const std::string& about);

@@ -15,18 +15,22 @@ def spillway(*arguments):
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=True).stdout
 
 
+# Of lists of commands.
+HEADINGS = r"\n(?:Subcommands|Start|Ask more|Bring in|Take away|Machines|For experts):\n"
+
+
 def commands(*path):
     """Every command below `path`, as tuples of words, by what --help lists."""
     text = spillway(*path, "--help")
-    listed = re.search(r"\nSubcommands:\n(.*)", text, re.S)
-    for name in re.findall(r"^  (\S+)", listed[1], re.M) if listed else []:
+    listed = re.findall(HEADINGS + r"((?:  .*\n)*)", text)
+    for name in re.findall(r"^  (\S+)", "".join(listed), re.M):
         yield (*path, name)
         yield from commands(*path, name)
 
 
 def options(path):
     """Long options of a command; those with a list of values come with it."""
-    text = spillway(*path, "--help").split("\nSubcommands:")[0]
+    text = re.split(HEADINGS, spillway(*path, "--help"))[0]
     return re.findall(r"^  (?:-\w,)?(--[\w-]+)", text, re.M)
 
 
