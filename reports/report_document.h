@@ -54,7 +54,8 @@ struct ReportSection {
   std::vector<ReportChart> charts;
   std::vector<ReportTable> tables;
   std::vector<ReportTornado> tornados = {};
-  bool new_page = false;  // in PDF and in print
+  bool new_page = false;   // in PDF and in print
+  bool is_detail = false;  // what stands behind the answer: not for who asks in a terminal
 };
 
 struct ReportDocument {

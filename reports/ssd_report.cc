@@ -74,6 +74,7 @@ class SsdReport {
     document_.answer = answer_.is_yes() ? Verdict::fits : Verdict::does_not_fit;
     document_.verdict = verdict();
     verdicts();
+    step_on_drives();
     traffic();
     if (!answer_.drives.empty() && load_.written() > Bytes(0)) {
       rates();
@@ -144,8 +145,9 @@ class SsdReport {
     return words + ".";
   }
 
-  ReportSection& section(std::string heading) {
+  ReportSection& section(std::string heading, bool is_detail = false) {
     document_.sections.push_back({std::move(heading), {}, {}, {}, {}});
+    document_.sections.back().is_detail = is_detail;
     return document_.sections.back();
   }
 
@@ -159,8 +161,13 @@ class SsdReport {
       if (drive.cannot_tell.empty())
         add_tests(drive.tests(question_.life_years), {text_cell(drive_name(drive))}, judged);
     if (!judged.rows.empty()) part.tables.push_back(std::move(judged));
-    if (std::none_of(answer_.drives.begin(), answer_.drives.end(), [](const auto& drive) { return drive.step; }))
+  }
+
+  void step_on_drives() {
+    if (load_.written() == Bytes(0) ||
+        std::none_of(answer_.drives.begin(), answer_.drives.end(), [](const auto& drive) { return drive.step; }))
       return;
+    ReportSection& part = section("The step on each set", true);
     ReportTable table{"The step replayed with each set",
                       {"drives per set", "technique", "memory", "short of GiB", "step s", "80 % within",
                        "written GB per GPU", "read back GB per GPU"},
@@ -183,7 +190,7 @@ class SsdReport {
   }
 
   void traffic() {
-    ReportSection& part = section("What a step writes");
+    ReportSection& part = section("What a step writes", true);
     part.paragraphs.push_back(answer_.traffic.basis);
     if (load_.written() == Bytes(0)) return;
     std::string where =
@@ -210,7 +217,7 @@ class SsdReport {
   }
 
   void rates() {
-    ReportSection& part = section("Rate");
+    ReportSection& part = section("Rate", true);
     part.paragraphs.emplace_back(
         "Required: what the step makes, when it makes it. Available: what the drives and the "
         "links to them give all GPUs at once, with empty caches and after the cache no longer "
@@ -276,7 +283,7 @@ class SsdReport {
   }
 
   void lives() {
-    ReportSection& part = section("Life and cost");
+    ReportSection& part = section("Life and cost", true);
     part.paragraphs.push_back(fmt::format(
         "Years of training without pause until the rated bytes are written, at the pace the drives allow. Low: the "
         "rating as it stands. High: the sequential figure, 15 % above the model's where it "
@@ -331,7 +338,7 @@ class SsdReport {
 
   // SSDTrain's closed forms for the same step, and what they take for granted.
   void left_out() {
-    ReportSection& part = section("What a projection from rates and ratings leaves out");
+    ReportSection& part = section("What a projection from rates and ratings leaves out", true);
     const TrainingSetup& setup = loaded_.setup;
     if (!loaded_.scenario.model.empty() && setup.recompute == Recompute::none && setup.pipeline_parallel == 1) {
       const ModelSpec model = with_layers(loaded_.scenario, find_model(loaded_.scenario.model));
