@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/log.h"
 #include "base/output_file.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
@@ -41,6 +42,7 @@ struct MemoryCall {
   std::int64_t capacity_bytes = 0;      // 0: unlimited
   int device = -1;                      // -1: the first with memory events
   bool explain = false;
+  bool is_page = false;   // the answer first, the rest behind --verbose
   PictureFiles pictures;  // of the first allocator
   [[nodiscard]] bool diagnoses() const { return explain || !stacks.empty() || !treemap.empty(); }
 };
@@ -384,6 +386,23 @@ Table table_of(const Context& context, const std::vector<Replayed>& results) {
   return table;
 }
 
+std::string agreement_words(const AllocationStreamResult& result) {
+  return fmt::format("Recorded and replayed agree in {} of {} addresses, {} of {} segments.", result.addresses.matched,
+                     result.addresses.total, result.segments.matched, result.segments.total);
+}
+
+void print_text(const Context& context, const MemoryCall& request, const Answer& answer) {
+  const bool is_page = request.is_page && answer.diagnosis && !context.rows_only();
+  if (is_page) print(snapshot_page(*answer.diagnosis, agreement_words(answer.results.front().result)));
+  if (is_page && !is_verbose()) return print("next: --verbose for all figures and what each setting would save\n");
+  print(context, table_of(context, answer.results));
+  if (answer.explanation && !context.rows_only())
+    print(owners_text("at the peak, by what it is", answer.owners.owners, 12) +
+          owners_text("by phase", answer.owners.owners_by_phase, 8) +
+          owners_text("by layer", answer.owners.owners_by_layer, 8) +
+          (is_page ? "" : diagnosis_text(*answer.diagnosis)) + explanation_text(*answer.explanation));
+}
+
 void run_memory(Context& context, const MemoryCall& request) {
   const Answer answer = replay(context, request);
   const std::vector<Replayed>& results = answer.results;
@@ -393,12 +412,7 @@ void run_memory(Context& context, const MemoryCall& request) {
   if (context.json())
     print_json(document_of(answer, request));
   else
-    print(context, table_of(context, results));
-  if (answer.explanation && !context.json() && !context.rows_only())
-    print(owners_text("at the peak, by what it is", answer.owners.owners, 12) +
-          owners_text("by phase", answer.owners.owners_by_phase, 8) +
-          owners_text("by layer", answer.owners.owners_by_layer, 8) + diagnosis_text(*answer.diagnosis) +
-          explanation_text(*answer.explanation));
+    print_text(context, request, answer);
   const Verdict verdict = replayed_verdict(results.front(), request);
   if (verdict == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
   if (verdict == Verdict::unknown && request.capacity_bytes > 0) context.exit_code = exit_not_known;
@@ -409,7 +423,7 @@ void run_memory(Context& context, const MemoryCall& request) {
 void explain_snapshot(const std::string& file, Context& context) {
   MemoryCall request;
   request.file = file;
-  request.explain = true;
+  request.explain = request.is_page = true;
   run_memory(context, request);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/log.h"
 #include "base/number_text.h"
 #include "base/output_file.h"
 #include "cli/commands/memory_command.h"
@@ -24,7 +25,9 @@
 #include "cli/output/diagnosis_report.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/result_report.h"
+#include "cli/output/run_page.h"
 #include "cli/output/stretch_report.h"
+#include "cli/output/text_page.h"
 #include "cli/output/training_run_report.h"
 #include "reports/pictures/timeline_svg.h"
 #include "scenario/recompute_gain.h"
@@ -113,8 +116,16 @@ void write_snapshot(const LoadedScenario& loaded, const ScenarioRun& run, const 
   out.commit();
 }
 
+// The page has what every modelled step rests on.
 void print_warnings(const Context& context, const Result& result) {
-  for (const std::string& warning : result.warnings) warn(context, warning);
+  for (const std::string& warning : result.warnings)
+    if (context.rows_only() || !is_of_modelled_times(warning)) warn(context, warning);
+}
+
+void print_result_page(const Result& result, const std::string& parts) {
+  constexpr std::size_t indent = 17;
+  print(run_page(result) +
+        paragraphs(parts + (is_verbose() ? "\n" + result_details(result) : ""), page_width(), indent));
 }
 
 // Whether the run is asked for more than its figures: for what goes op by op.
@@ -187,11 +198,12 @@ void run_scenario(const RunArguments& arguments, Context& context) {
         document["training_run"] = training ? training_run_json(*training) : nlohmann::ordered_json();
       print_json(document);
     } else {
-      print(result_text(result) + (diagnosis ? diagnosis_text(*diagnosis) : "") +
-            (stretch ? stretch_text(*stretch) : "") +
-            (training                        ? training_run_text(*training, result)
-             : wants_training_run(arguments) ? "\n  training run   none: the step does not fit\n"
-                                             : ""));
+      print_result_page(result,
+                        (diagnosis ? diagnosis_text(*diagnosis) : "") + (stretch ? stretch_text(*stretch) : "") +
+                            (training                        ? training_run_text(*training, result)
+                             : wants_training_run(arguments) ? "\n  training run   none: the step does not fit\n"
+                                                             : ""));
+      print("\n" + next_command(result, arguments.first));
     }
   }
   const bool is_worn = training && training->wears_out();
@@ -209,8 +221,9 @@ void compare_scenarios(const RunArguments& arguments, Context& context) {
   }
   if (context.json()) return print_json(comparison_json(a, b));
   if (!context.rows_only())
-    print(fmt::format("A: {}: {}\nB: {}: {}\n\n", a.title, verdict_sentence(a), b.title, verdict_sentence(b)));
-  print(context, comparison(a, b));
+    print(paragraph(fmt::format("A: {}: {}", a.title, verdict_sentence(a)), page_width(), 3) +
+          paragraph(fmt::format("B: {}: {}", b.title, verdict_sentence(b)), page_width(), 3) + "\n");
+  print(context, comparison(a, b, context.rows_only() || is_verbose()));
 }
 
 nlohmann::ordered_json roofline_json(const Roofline& roofline) {
@@ -241,10 +254,24 @@ void write_stacks(const LoadedScenario& loaded, const std::string& path) {
 }
 
 // Where a resource has most of the path, twice of it may gain little: another chain then ends the step.
-constexpr const char* what_would_help =
-    "\n  what would help: on the critical path is what the step waits for now; the gain is how much shorter it gets "
-    "when\n"
-    "  that alone is faster, until something else is waited for\n\n";
+std::string help_text(const std::vector<Relaxation>& relaxations, const Result& result) {
+  constexpr double least_gain = 0.005;
+  std::string text = fmt::format("\n  {:<26}{:>10}{:>8}{:>14}\n", "twice as fast", "step", "gain", "of the path");
+  std::vector<std::string> none;
+  for (const Relaxation& r : relaxations) {
+    const std::string name = r.resource.substr(0, r.resource.rfind(" x2"));
+    if (r.gain < least_gain) {
+      none.push_back(name);
+      continue;
+    }
+    text += fmt::format("  {:<26}{:>10}{:>8}{:>14}\n", name, short_duration(to_seconds(r.step_time)),
+                        percent_text(r.gain, r.gain < 0.0995 ? 1 : 0),
+                        percent_text(path_share_of_relaxation(r.resource, result), 0));
+  }
+  if (!none.empty())
+    text += paragraph(fmt::format("  no gain from a faster {}", fmt::join(none, ", ")), page_width(), 4);
+  return text;
+}
 
 void explain_scenario(const RunArguments& arguments, Context& context) {
   if (is_snapshot(arguments.first)) return explain_snapshot(arguments.first, context);
@@ -280,11 +307,9 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   for (const Relaxation& r : relaxations)
     table.add({r.resource, percent_text(path_share_of_relaxation(r.resource, result)),
                fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
-  if (!context.rows_only()) {
-    print(result_text(result) + (memory ? explanation_text(*memory) : "") +
-          (diagnosis ? diagnosis_text(*diagnosis) : "") + what_would_help);
-  }
-  print(context, table);
+  if (context.rows_only()) return print(context, table);
+  print_result_page(result, help_text(relaxations, result) + (memory ? explanation_text(*memory) : "") +
+                                (diagnosis ? diagnosis_text(*diagnosis) : ""));
 }
 
 void add_run_options(Command& command, RunArguments& arguments) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/log.h"
 #include "base/number_text.h"
 #include "base/output_file.h"
 #include "cli/options/interrupt.h"
@@ -17,6 +18,7 @@
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/row_report.h"
+#include "cli/output/run_page.h"
 #include "cli/output/table.h"
 #include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
@@ -71,27 +73,70 @@ std::string gigabytes(Bytes bytes) {
   return bytes == Bytes(0) ? "-" : fmt::format("{:.1f}", static_cast<double>(bytes.count()) / 1e9);
 }
 
-void add_row(Table& table, const TechniqueRow& each) {
-  const Row& row = each.row;
-  const Result& result = row.result;
-  if (!row.ran()) {
-    std::vector<std::string> cells(16, "-");
-    cells[0] = row.candidate.name;
-    cells[1] = row_verdict(row);
-    table.add(cells);
-    return;
+// Of people in a terminal the figures that decide; else all.
+struct Column {
+  const char* name;
+  const char* shortly;                            // null: a detail
+  std::string (*cell)(const TechniqueRow& each);  // of one that ran
+};
+std::string gib_cell(const Row& row, Bytes MemoryResult::*figure) {
+  return row.result.memory.known ? gib(row.result.memory.*figure) : "-";
+}
+const std::vector<Column>& columns() {
+  static const std::vector<Column> all = {
+      {"short of", "short of",
+       [](const TechniqueRow& each) { return each.row.shortage().empty() ? std::string("-") : each.row.shortage(); }},
+      {"step (ms)", "step (ms)",
+       [](const TechniqueRow& each) { return fmt::format("{:.1f}", to_seconds(each.row.result.step_time) * 1e3); }},
+      {"80 % within", nullptr,
+       [](const TechniqueRow& each) {
+         return range_cell(each.row.result.step_time_range, to_seconds(each.row.result.step_time) * 1e3);
+       }},
+      {"/ plain", "/ plain",
+       [](const TechniqueRow& each) {
+         return each.against_plain > 0 ? fmt::format("{:.2f}", each.against_plain) : std::string("-");
+       }},
+      {"tokens/s", nullptr,
+       [](const TechniqueRow& each) {
+         const double rate = each.row.result.tokens_per_second;
+         return rate > 0 ? fmt::format("{:.0f}", rate) : std::string("-");
+       }},
+      {"MFU (%)", nullptr,
+       [](const TechniqueRow& each) {
+         return each.row.result.mfu > 0 ? fmt::format("{:.1f}", each.row.result.mfu * 100) : std::string("-");
+       }},
+      {"allocated (GiB)", nullptr,
+       [](const TechniqueRow& each) { return gib_cell(each.row, &MemoryResult::peak_allocated); }},
+      {"reserved (GiB)", "reserved",
+       [](const TechniqueRow& each) { return gib_cell(each.row, &MemoryResult::peak_reserved); }},
+      {"efficiency (%)", nullptr,
+       [](const TechniqueRow& each) {
+         return each.row.result.memory.known ? fmt::format("{:.1f}", each.row.allocator_efficiency() * 100)
+                                             : std::string("-");
+       }},
+      {"host (GB/GPU)", "host GB",
+       [](const TechniqueRow& each) { return gigabytes(each.row.moved.to_host + each.row.moved.from_host); }},
+      {"drives (GB/GPU)", "drives GB",
+       [](const TechniqueRow& each) { return gigabytes(each.row.moved.to_drives + each.row.moved.from_drives); }},
+      {"life (years)", "life (y)", [](const TechniqueRow& each) { return life_cell(each.row.result); }},
+      {"binds", nullptr, [](const TechniqueRow& each) { return std::string(to_string(each.row.result.binding)); }},
+      {"planning (s)", nullptr,
+       [](const TechniqueRow& each) { return fmt::format("{:.1f}", each.row.planning_seconds); }}};
+  return all;
+}
+
+Table technique_table(const TechniqueComparison& comparison, bool whole) {
+  std::vector<std::string> headings = {"technique", "fits"};
+  for (const Column& column : columns())
+    if (whole || column.shortly != nullptr) headings.emplace_back(whole ? column.name : column.shortly);
+  Table table(headings);
+  for (const TechniqueRow& each : comparison.rows) {
+    std::vector<std::string> cells = {each.row.candidate.name, row_verdict(each.row)};
+    for (const Column& column : columns())
+      if (whole || column.shortly != nullptr) cells.push_back(each.row.ran() ? column.cell(each) : "-");
+    table.add(std::move(cells));
   }
-  const bool known = result.memory.known;
-  table.add({row.candidate.name, row_verdict(row), row.shortage().empty() ? "-" : row.shortage(),
-             fmt::format("{:.1f}", to_seconds(result.step_time) * 1e3),
-             range_cell(result.step_time_range, to_seconds(result.step_time) * 1e3),
-             each.against_plain > 0 ? fmt::format("{:.2f}", each.against_plain) : "-",
-             result.tokens_per_second > 0 ? fmt::format("{:.0f}", result.tokens_per_second) : "-",
-             result.mfu > 0 ? fmt::format("{:.1f}", result.mfu * 100) : "-",
-             known ? gib(result.memory.peak_allocated) : "-", known ? gib(result.memory.peak_reserved) : "-",
-             known ? fmt::format("{:.1f}", row.allocator_efficiency() * 100) : "-",
-             gigabytes(row.moved.to_host + row.moved.from_host), gigabytes(row.moved.to_drives + row.moved.from_drives),
-             life_cell(result), std::string(to_string(result.binding)), fmt::format("{:.1f}", row.planning_seconds)});
+  return table;
 }
 
 std::string picture(const TechniqueComparison& comparison, const std::string& title) {
@@ -148,18 +193,14 @@ void run_techniques(Context& context, const TechniquesCall& call) {
   if (context.json()) {
     print_rows_json(comparison, call.scenario);
   } else {
-    Table table({"technique", "fits", "short of", "step (ms)", "80 % within", "/ plain", "tokens/s", "MFU (%)",
-                 "allocated (GiB)", "reserved (GiB)", "efficiency (%)", "host (GB/GPU)", "drives (GB/GPU)",
-                 "life (years)", "binds", "planning (s)"});
-    for (const TechniqueRow& each : comparison.rows) add_row(table, each);
-    print(context, table);
+    print(context, technique_table(comparison, context.rows_only() || is_verbose()));
     if (const Result& plain = comparison.rows.front().row.result;
         comparison.rows.front().row.ran() && plain.verdict() == Verdict::unknown)
       warn_of_verdict(context, plain);
     for (const TechniqueRow& each : comparison.rows) {
       if (!each.row.error.empty()) warn(context, each.row.candidate.name + ": " + each.row.error);
       for (const std::string& warning : each.row.result.warnings)
-        if (&each == &comparison.rows.front() || !is_of_plain(comparison, warning))
+        if (!is_of_modelled_times(warning) && (&each == &comparison.rows.front() || !is_of_plain(comparison, warning)))
           warn(context, each.row.candidate.name + ": " + warning);
     }
   }

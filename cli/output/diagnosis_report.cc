@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/number_text.h"
 #include "cli/output/table.h"
+#include "cli/output/text_page.h"
 #include "reports/pictures/treemap_svg.h"
 
 namespace spillway::cli {
@@ -17,18 +19,24 @@ constexpr std::size_t shown_rows = 8;  // rows of a table for people
 
 std::string bare_milliseconds(Picos time) { return fmt::format("{:.3f}", to_seconds(time) * 1e3); }
 double share_of_time(Picos part, Picos whole) { return whole > Picos(0) ? to_seconds(part) / to_seconds(whole) : 0; }
-std::string short_name(const std::string& name) { return name.size() <= 90 ? name : name.substr(0, 87) + "..."; }
+// In what is left of a line behind `used` characters: of a line of Python its end, of a kernel its beginning.
+std::string short_name(const std::string& name, std::size_t used) {
+  constexpr std::size_t least = 20;
+  const std::size_t room = std::max(page_width() - std::min(page_width(), used), least);
+  if (shown_width(name) <= room) return name;
+  return name.find(".py") != std::string::npos ? "..." + name.substr(name.size() - (room - 3))
+                                               : name.substr(0, room - 3) + "...";
+}
 
 std::string recorded_text(const StepDiagnosis& d) {
   const std::string steps = d.steps == 0 ? "" : fmt::format(" of {} step{}", d.steps, d.steps == 1 ? "" : "s");
-  std::string text = fmt::format("\n  recorded     {} ms{}: host calls or GPU work in {}, GPU work in {} ({})\n",
+  std::string text = fmt::format("  recorded    {} ms{}: host calls or GPU work in {}, GPU work in {} ({})",
                                  bare_milliseconds(d.recorded), steps, bare_milliseconds(d.active),
                                  bare_milliseconds(d.gpu_busy), percent_text(share_of_time(d.gpu_busy, d.recorded)));
   if (d.recorded_reserved > Bytes(0))
-    text +=
-        fmt::format("               {} reserved at most, replayed {}: what was cached before is not in the capture\n",
-                    gib_text(d.recorded_reserved), gib_text(d.replayed_reserved));
-  return text;
+    text += fmt::format("; {} reserved at most, replayed {}: what was cached before is not in the capture",
+                        gib_text(d.recorded_reserved), gib_text(d.replayed_reserved));
+  return "\n" + paragraph(text, page_width(), 14);
 }
 
 // The rows that matter, without the columns of the long form.
@@ -36,9 +44,10 @@ std::string short_text(const StepDiagnosis& d) {
   std::string text = recorded_text(d);
   const auto add = [&](const char* heading, Picos time, const std::string& name, Picos gpu_idle) {
     const std::string idle =
-        gpu_idle > Picos(0) ? fmt::format(", the GPU idle in {} of it", bare_milliseconds(gpu_idle)) : std::string();
-    text += fmt::format("    {:<12} {:>12} ms {:>7}  {}{}\n", heading, bare_milliseconds(time),
-                        percent_text(share_of_time(time, d.recorded)), short_name(name), idle);
+        gpu_idle > Picos(0) ? fmt::format(", GPU idle {}", bare_milliseconds(gpu_idle)) : std::string();
+    const std::string first = fmt::format("    {:<12} {:>12} ms {:>7}  ", heading, bare_milliseconds(time),
+                                          percent_text(share_of_time(time, d.recorded)));
+    text += first + short_name(name, first.size() + idle.size()) + idle + "\n";
   };
   for (const DiagnosisRow& row : d.host)
     if (row.gpu_idle > Picos(0)) add("host", row.time, row.name, row.gpu_idle);
@@ -55,11 +64,12 @@ std::string rows_text(const char* heading, const std::vector<DiagnosisRow>& rows
   if (rows.empty()) return "";
   std::string text = fmt::format("\n  {}\n    {:>12} {:>7} {}{:>7}\n", heading, "ms", "share",
                                  on_host ? fmt::format("{:>12} ", "GPU idle ms") : "", "times");
-  for (std::size_t i = 0; i < std::min(rows.size(), shown_rows); ++i)
-    text += fmt::format("    {:>12} {:>7} {}{:>7}  {}\n", bare_milliseconds(rows[i].time),
-                        percent_text(share_of_time(rows[i].time, whole)),
-                        on_host ? fmt::format("{:>12} ", bare_milliseconds(rows[i].gpu_idle)) : "", rows[i].count,
-                        short_name(rows[i].name));
+  for (std::size_t i = 0; i < std::min(rows.size(), shown_rows); ++i) {
+    const std::string first = fmt::format(
+        "    {:>12} {:>7} {}{:>7}  ", bare_milliseconds(rows[i].time), percent_text(share_of_time(rows[i].time, whole)),
+        on_host ? fmt::format("{:>12} ", bare_milliseconds(rows[i].gpu_idle)) : "", rows[i].count);
+    text += first + short_name(rows[i].name, first.size()) + "\n";
+  }
   return text;
 }
 
@@ -72,13 +82,16 @@ Json rows_json(const std::vector<DiagnosisRow>& rows, bool on_host) {
   return list;
 }
 
+double share_of(Bytes part, Bytes whole) {
+  return whole > Bytes(0) ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
+}
+
 std::string holders_text(const char* heading, const std::vector<MemoryHolder>& holders, Bytes whole) {
   std::string text = fmt::format("\n  {}\n", heading);
   for (std::size_t i = 0; i < std::min(holders.size(), shown_rows); ++i) {
-    const double part =
-        whole > Bytes(0) ? static_cast<double>(holders[i].bytes.count()) / static_cast<double>(whole.count()) : 0;
+    const double part = share_of(holders[i].bytes, whole);
     text += fmt::format("    {:>12} {:>7}  {} ({} block{})\n", bytes_text(holders[i].bytes), percent_text(part),
-                        short_name(holders[i].name), holders[i].blocks, holders[i].blocks == 1 ? "" : "s");
+                        short_name(holders[i].name, 40), holders[i].blocks, holders[i].blocks == 1 ? "" : "s");
   }
   return text;
 }
@@ -115,10 +128,11 @@ std::string ran_out_text(const RanOut& ran_out) {
       fmt::format("\n  what made it run out\n    asked        {} at {}\n", bytes_text(ran_out.asked), ran_out.place);
   if (ran_out.device_free >= Bytes(0))
     text += fmt::format("    free         {} on the device\n", bytes_text(ran_out.device_free));
-  text += fmt::format("    allocated    {} of {} reserved; {} cached, the largest piece it may use {}\n",
-                      bytes_text(ran_out.allocated), bytes_text(ran_out.reserved), bytes_text(ran_out.cached),
-                      bytes_text(ran_out.largest_free));
-  text += "    why          " + ran_out.why + "\n\n  what would have got by\n";
+  text += paragraph(fmt::format("    allocated    {} of {} reserved; {} cached, the largest piece it may use {}",
+                                bytes_text(ran_out.allocated), bytes_text(ran_out.reserved), bytes_text(ran_out.cached),
+                                bytes_text(ran_out.largest_free)),
+                    page_width(), 17);
+  text += paragraph("    why          " + ran_out.why, page_width(), 17) + "\n  what would have got by\n";
   for (const OtherAllocator& other : ran_out.others)
     text += fmt::format("    {:<4} {:>12}  {}\n", other.serves ? "yes" : "no", bytes_text(other.reserved), other.name);
   return text;
@@ -138,18 +152,20 @@ std::string diagnosis_text(const StepDiagnosis& d) {
   for (std::size_t i = 0; i < std::min(d.collectives.size(), shown_rows); ++i)
     text += fmt::format("    {:>12} ms, {:>10} of it waiting  {} ({} times)\n",
                         bare_milliseconds(d.collectives[i].time), bare_milliseconds(d.collectives[i].wait),
-                        short_name(d.collectives[i].name), d.collectives[i].count);
+                        short_name(d.collectives[i].name, 60), d.collectives[i].count);
   if (d.launch_bound > Picos(0))
     text += fmt::format("\n  launch-bound {} ms ({}): works that begin as soon as the host launches them\n",
                         bare_milliseconds(d.launch_bound), percent_text(share_of_time(d.launch_bound, d.recorded)));
   for (std::size_t i = 0; i < std::min<std::size_t>(d.stretches.size(), 3); ++i)
-    text += fmt::format("    {:>12} ms at {} ms, {} works, GPU work in {}, from {}\n",
-                        bare_milliseconds(d.stretches[i].length), bare_milliseconds(d.stretches[i].begin),
-                        d.stretches[i].works, bare_milliseconds(d.stretches[i].busy), short_name(d.stretches[i].where));
+    text += paragraph(
+        fmt::format("    {:>12} ms at {} ms, {} works, GPU work in {}, from {}",
+                    bare_milliseconds(d.stretches[i].length), bare_milliseconds(d.stretches[i].begin),
+                    d.stretches[i].works, bare_milliseconds(d.stretches[i].busy), short_name(d.stretches[i].where, 30)),
+        page_width(), 20);
   if (!d.reliefs.empty()) text += fmt::format("\n  what each would give\n    {:>12} {:>7}\n", "step ms", "gain");
   for (std::size_t i = 0; i < std::min(d.reliefs.size(), shown_rows); ++i)
     text += fmt::format("    {:>12} {:>7}  {}\n", bare_milliseconds(d.reliefs[i].step_time),
-                        percent_text(d.reliefs[i].gain), short_name(d.reliefs[i].what));
+                        percent_text(d.reliefs[i].gain), short_name(d.reliefs[i].what, 26));
   return text;
 }
 
@@ -208,6 +224,55 @@ Json diagnosis_json(const MemoryDiagnosis& d) {
           {"by_module", holders_json(d.modules)},
           {"by_phase", holders_json(d.phases)},
           {"ran_out", d.ran_out ? ran_out_json(*d.ran_out) : Json()}};
+}
+
+std::string snapshot_page(const MemoryDiagnosis& d, const std::string& agreement) {
+  const std::size_t width = page_width();
+  std::string text;
+  const auto line = [&](const std::string& words, std::size_t indent) { text += paragraph(words, width, indent); };
+  if (d.ran_out) {
+    const RanOut& out = *d.ran_out;
+    line(fmt::format("✖ Ran out: {} asked for {}{}", out.place, bytes_text(out.asked),
+                     out.device_free >= Bytes(0) ? ", " + bytes_text(out.device_free) + " were free" : ""),
+         2);
+    line(fmt::format("  {} were allocated of {} reserved; the largest cached piece it may use is {}.",
+                     bytes_text(out.allocated), bytes_text(out.reserved), bytes_text(out.largest_free)),
+         2);
+  } else {
+    line(fmt::format("Nothing failed; alive when most was: {}", bytes_text(d.alive)), 2);
+  }
+  if (!d.places.empty() && d.has_stacks)
+    line(fmt::format("  {} holds the most: {}, {}.", d.places.front().name, bytes_text(d.places.front().bytes),
+                     percent_text(share_of(d.places.front().bytes, d.alive), 0)),
+         2);
+  if (d.has_stacks) {
+    text += holders_text("who held it, by the program's own line", d.places, d.alive);
+    text += holders_text("by forward() of a module", d.modules, d.alive);
+    text += holders_text("by phase", d.phases, d.alive);
+  } else {
+    line("  no call stacks were recorded: torch.cuda.memory._record_memory_history() does", 4);
+  }
+  if (d.ran_out) {
+    text += "\n";
+    for (const bool serves : {true, false}) {
+      bool is_first = true;
+      for (const OtherAllocator& other : d.ran_out->others) {
+        if (other.serves != serves) continue;
+        const std::string amount =
+            serves ? fmt::format(", {} of {}", bytes_text(other.reserved), bytes_text(d.ran_out->limit)) : "";
+        line(fmt::format("  {:<20}{}{}",
+                         !is_first ? ""
+                         : serves  ? "would have fitted"
+                                   : "would not",
+                         other.name, amount),
+             22);
+        if (serves && !other.settings.empty())
+          line(fmt::format("  {:<20}PYTORCH_CUDA_ALLOC_CONF={}", "", other.settings), 22);
+        is_first = false;
+      }
+    }
+  }
+  return text + "\n" + paragraph(agreement, width);
 }
 
 std::string memory_treemap(const MemoryDiagnosis& d, const std::string& title) {

@@ -11,6 +11,7 @@
 #include "base/number_text.h"
 #include "base/output_file.h"
 #include "cli/options/command_options.h"
+#include "cli/output/text_page.h"
 #include "reports/pictures/memory_svg.h"
 #include "sim/pictures/memory_picture.h"
 #include "sim/replay/peak_owners.h"
@@ -58,20 +59,24 @@ MemoryExplanation explain_memory(const Trace& trace, const AllocationStreamOptio
 
 std::string explanation_text(const MemoryExplanation& explanation) {
   const ReservedParts& parts = explanation.parts;
+  constexpr double least = 0.0005;  // of what is reserved: not worth a row
   std::string text = fmt::format("\n  when most is reserved, {}\n", bytes_text(parts.reserved()));
   for (const Part& part : parts_of(parts))
-    if (part.bytes > Bytes(0))
-      text += fmt::format("    {:>12} {:>7}  {}\n", bytes_text(part.bytes), share_text(part.bytes, parts.reserved()),
-                          part.words);
-  text += "\n  what would save some\n";
-  for (const MemoryKnob& knob : explanation.knobs)
-    text += fmt::format("    {:>12} {:>12}  {}\n", bytes_text(knob.peak_reserved),
-                        (knob.gain < Bytes(0)   ? "+"
-                         : knob.gain > Bytes(0) ? "-"
-                                                : "") +
-                            bytes_text(knob.gain < Bytes(0) ? Bytes(0) - knob.gain : knob.gain),
-                        knob.name);
-  return text;
+    if (static_cast<double>(part.bytes.count()) > least * static_cast<double>(parts.reserved().count()))
+      text += paragraph(fmt::format("    {:>12} {:>7}  {}", bytes_text(part.bytes),
+                                    share_text(part.bytes, parts.reserved()), part.words),
+                        page_width(), 26);
+  text += "\n  what would save some of it\n";
+  std::size_t saving = 0, costly = 0;
+  for (const MemoryKnob& knob : explanation.knobs) {
+    (knob.gain > Bytes(0) ? saving : costly) += 1;
+    if (knob.gain > Bytes(0))
+      text += fmt::format("    {:>12}  {}{}\n", bytes_text(knob.gain), knob.name,
+                          knob.is_bound ? ": a bound, no setting" : "");
+  }
+  return text + paragraph(fmt::format("    {} of {} settings and allocators that were tried",
+                                      saving == 0 ? "none" : "no other", saving + costly),
+                          page_width(), 4);
 }
 
 Json explanation_json(const MemoryExplanation& explanation) {

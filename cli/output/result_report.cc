@@ -161,19 +161,6 @@ Json kept_idle_json(const Result& result) {
   return rows;
 }
 
-std::string fidelity_text(const Result& result) {
-  if (!result.fidelity) return "";
-  const double share =
-      result.replayed > Picos(0) ? to_seconds(result.unexplained()) / to_seconds(result.replayed) : 0.0;
-  const Fidelity& found = *result.fidelity;
-  const std::string unprofiled = found.unprofiled > Picos(0)
-                                     ? fmt::format("  unprofiled     {:.3f} ms measured, {:+.1f} % as replayed\n",
-                                                   to_seconds(found.unprofiled) * 1e3, found.unprofiled_error * 100)
-                                     : "";
-  return fmt::format("{}  fidelity       {:+.2f} % against the recorded step; {} rests on idle time nothing explains\n",
-                     unprofiled, found.error * 100, percent_text(share));
-}
-
 std::string kept_idle_text(const Result& result) {
   constexpr std::size_t most = 8;
   std::string text;
@@ -187,17 +174,9 @@ std::string kept_idle_text(const Result& result) {
   return text.empty() ? "" : "\n  kept as recorded\n" + text;
 }
 
-std::string offload_text(const Result& result) {
-  const OffloadResult& offload = *result.offload;
-  std::string text =
-      fmt::format("\n  offload        {}: {} stored, {} read back, {} forwarded, {} kept{}\n", offload.technique,
-                  gib_text(offload.stored), gib_text(offload.loaded), gib_text(offload.forwarded),
-                  gib_text(offload.kept), result.ranks.size() > 1 ? ", by all of the ranks below" : "");
-  if (!offload.settled) text += "  note           decisions about loads did not settle; the last replay is shown\n";
-  return text;
-}
+}  // namespace
 
-std::string drives_text(const Result& result) {
+std::vector<std::string> drive_words(const Result& result) {
   // Sets that do alike are one line, with the first one's name.
   struct Line {
     std::string name, words;
@@ -226,13 +205,15 @@ std::string drives_text(const Result& result) {
       life = fmt::format("unknown: {} is not rated", drive.model.empty() ? drive.set : drive.model);
     if (!life.empty() && std::find(lives.begin(), lives.end(), life) == lives.end()) lives.push_back(std::move(life));
   }
-  std::string text;
+  std::vector<std::string> all;
   for (const Line& line : traffic)
-    text += fmt::format("  drives         {}{}: {}\n", line.name,
-                        line.alike > 0 ? fmt::format(" and {} alike, each", line.alike) : "", line.words);
-  for (const std::string& life : lives) text += "  drive life     " + life + "\n";
-  return text;
+    all.push_back(line.name + (line.alike > 0 ? fmt::format(" and {} alike, each", line.alike) : "") + ": " +
+                  line.words);
+  for (const std::string& life : lives) all.push_back("life " + life);
+  return all;
 }
+
+namespace {
 
 std::string ranks_text(const Result& result) {
   std::string text = "\n  peak reserved   idle\n";
@@ -343,40 +324,18 @@ Json result_json(const Result& result) {
   return document;
 }
 
-std::string result_text(const Result& result) {
-  std::string text = result.title + "\n\n";
-  text += fmt::format("  verdict        {}\n", verdict_sentence(result));
-  if (!result.machine.empty())
-    text += fmt::format("  machine        {}; assumed: {}\n", result.machine, fmt::join(result.machine_assumed, ", "));
-  text += fmt::format("  step time      {}{}{}\n", milliseconds_text(result.step_time),
-                      result.steps.size() > 2 ? fmt::format(", median of {} steps", result.steps.size() - 1) : "",
-                      result.may_fit() ? "" : " (if it fitted)");
-  text += fmt::format("  80 % range     {}\n", step_range_words(result));
-  text += fidelity_text(result);
-  text += fmt::format("  binds          {} ({} of the critical path)\n", describe(result.binding),
-                      percent_text(binding_share(result, result.binding)));
-  if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);
-  if (result.mfu > 0) text += fmt::format("  MFU            {}\n", percent_text(result.mfu));
-  if (result.evaluation)
+std::string result_details(const Result& result) {
+  std::string text = fmt::format("  fingerprint    {:016x}\n  step time      {}\n  80 % range     {}\n",
+                                 result.fingerprint, milliseconds_text(result.step_time), step_range_words(result));
+  if (result.fidelity)
     text += fmt::format(
-        "  evaluation     {} every {} steps, {} of the time: {:.0f} tokens/s trained with it; {} beside the model\n",
-        milliseconds_text(result.evaluation->time), result.evaluation->every_steps,
-        percent_text(result.evaluation->time_share), result.evaluation->tokens_per_second,
-        gib_text(result.evaluation->peak));
-  if (result.power)
-    text += fmt::format("  GPU power      {:.0f} of {:.0f} W, clock at {} of its highest, {:.0f} J a step\n",
-                        result.power->watts, result.power->limit_watts, percent_text(result.power->clock_share),
-                        result.power->joules);
-  text += fmt::format("  GPU idle       {}\n",
-                      result.bubble ? percent_text(*result.bubble) : "not known: no work of a GPU");
+        "  replayed       {} of it rests on idle time nothing explains\n",
+        percent_text(result.replayed > Picos(0) ? to_seconds(result.unexplained()) / to_seconds(result.replayed)
+                                                : 0.0));
+  if (result.evaluation)
+    text += fmt::format("  evaluation     holds {} beside the model\n", gib_text(result.evaluation->peak));
+  if (result.power) text += fmt::format("  GPU energy     {:.0f} J a step\n", result.power->joules);
   if (result.memory.known) {
-    text += fmt::format("  peak allocated {}{}\n", gib_text(result.memory.peak_allocated),
-                        result.memory.on_host ? " of host memory" : "");
-    if (!result.memory.on_host)
-      text += fmt::format("  peak reserved  {} ({} allocator)\n", gib_text(result.memory.peak_reserved),
-                          result.memory.allocator);
-    if (result.memory.capacity > Bytes(0))
-      text += fmt::format("  capacity       {}\n", gib_text(result.memory.capacity));
     text += reserve_text(result.reserve);
     if (result.memory.driver_time > Picos(0))
       text += fmt::format("  in the driver  {} a step for memory\n", for_people(result.memory.driver_time));
@@ -385,11 +344,6 @@ std::string result_text(const Result& result) {
     text += owners_text("by phase", result.memory.owners_by_phase, 8);
     text += owners_text("by layer", result.memory.owners_by_layer, 4);
   }
-  if (result.host_memory.known)
-    text += fmt::format("  host memory    {} of {} held for the GPUs of a machine\n", gib_text(result.host_memory.peak),
-                        gib_text(result.host_memory.capacity));
-  if (result.offload) text += offload_text(result);
-  text += drives_text(result);
   if (!result.ranks.empty()) text += ranks_text(result);
   text += "\n  critical path\n";
   for (int i = 0; i < binding_count; ++i) {
@@ -412,7 +366,7 @@ std::string result_text(const Result& result) {
       text += fmt::format(", recorded {} ({:+.3f} %)", milliseconds_text(step.recorded_span),
                           (to_seconds(step.span()) / to_seconds(step.recorded_span) - 1) * 100);
   }
-  return text + fmt::format("\n\n  fingerprint {:016x}\n", result.fingerprint);
+  return text + "\n";
 }
 
 void warn_of_verdict(const Context& context, const Result& result) {
@@ -456,11 +410,15 @@ Table result_row(const Result& result) {
   return table;
 }
 
-Table comparison(const Result& a, const Result& b) {
+Table comparison(const Result& a, const Result& b, bool whole) {
+  constexpr double nothing = 0.05;  // of a per cent
   Table table({"figure", "A", "B", "unit", "change"});
-  for (const ComparedFigure& figure : compared_figures(a, b))
+  for (const ComparedFigure& figure : compared_figures(a, b)) {
+    const bool is_nothing = figure.unit == "%" && figure.a.value_or(1) < nothing && figure.b.value_or(1) < nothing;
+    if (is_nothing && !whole) continue;
     table.add(
         {figure.name, ComparedFigure::text(figure.a), ComparedFigure::text(figure.b), figure.unit, figure.change()});
+  }
   return table;
 }
 

@@ -18,8 +18,10 @@ nlohmann::ordered_json range_json(const FigureRange& range);
 // The document of `run --format json`; keys are a contract (docs/guide.md).
 nlohmann::ordered_json result_json(const Result& result);
 nlohmann::ordered_json reserve_json(const Reserve& reserve);
-// What a person wants first: verdict, step time, what binds, memory and its owners.
-std::string result_text(const Result& result);
+// What run_page() leaves out, in full digits: memory by phase and layer, the critical path, every step.
+std::string result_details(const Result& result);
+// What each set of drives takes and gives in a step, alike ones once, and how long its drives live.
+std::vector<std::string> drive_words(const Result& result);
 // Where it is tight or unknown: a warning.
 void warn_of_verdict(const Context& context, const Result& result);
 // "fits", "verdict"; "why_unknown" where it is.
@@ -29,8 +31,8 @@ void put_verdict(nlohmann::ordered_json& document, const Result& result);
 ExitCode exit_code_of(const Result& result);
 // One row, the headline figures.
 Table result_row(const Result& result);
-// Figure by figure: A, B, change.
-Table comparison(const Result& a, const Result& b);
+// Figure by figure: A, B, change; those that are nothing in both if `whole`.
+Table comparison(const Result& a, const Result& b, bool whole);
 nlohmann::ordered_json comparison_json(const Result& a, const Result& b);
 
 }  // namespace spillway::cli

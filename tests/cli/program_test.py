@@ -4,17 +4,21 @@
 Usage: program_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
 """
 import csv
+import fcntl
 import gzip
 import json
 import os
 import pickle
+import pty
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
-PROGRAM, ROOT = sys.argv[1:3]
+PROGRAM, ROOT = (os.path.abspath(path) for path in sys.argv[1:3])
 CAPTURE = os.path.join(ROOT, "traces/data/gpt2-tiny-cpu/steps.json.gz")
 GRAPH = os.path.join(ROOT, "traces/data/gpt2-tiny-cpu/graph.json.gz")
 PROFILE = os.path.join(ROOT, "hwprofiles/data/gpus/a10.json")
@@ -83,7 +87,8 @@ class WordsTest(ProgramTest):
             self.assertEqual(answer["reserve"]["bytes"], whole)
             self.assertEqual("warning: tight" in result.stderr, verdict == "tight", result.stderr)
             table = spillway("run", self.scenario, "--set", f"memory.capacity_bytes={capacity}", "--reserve", "2GiB")
-            self.assertIn(f"  verdict        {verdict}", table.stdout)
+            shape = {"fits": "✔ Fits", "tight": "▲ Tight", "does not fit": "✖ Does not fit"}[verdict]
+            self.assertEqual(table.stdout.splitlines()[2].split(":")[0].split(" with")[0], shape)
             rows = spillway("run", self.scenario, "--set", f"memory.capacity_bytes={capacity}", "--reserve", "2GiB",
                             "--format", "csv").stdout.splitlines()
             row = next(csv.DictReader(rows))
@@ -209,7 +214,7 @@ class VerdictTest(ProgramTest):
         self.assertIsNone(document["fits"])
         self.assertEqual(document["verdict"], "unknown")
         self.assertIn("warning: ", result.stderr + spillway("run", captured).stderr)
-        self.assertIn("unknown: it ran on the host", spillway("run", captured).stdout)
+        self.assertIn("▲ Unknown: it ran on the host", spillway("run", captured).stdout)
 
     def test_memory_without_places_is_unknown_everywhere(self):
         """Totals of a GPU without addresses say nothing of what an allocator makes; nor does a trace without any."""
@@ -288,7 +293,7 @@ class VerdictTest(ProgramTest):
             self.assertIn('class="verdict unknown"', html.read())
         text = spillway("run", trace)
         self.assertEqual(text.returncode, 4)
-        self.assertIn("verdict        unknown: its record of memory is in doubt: memory_without_bytes (1)", text.stdout)
+        self.assertIn("▲ Unknown: its record of memory is in doubt: memory_without_bytes (1)", text.stdout)
         self.assertNotIn("to spare", text.stdout)
         self.assertIn(",unknown,", spillway("run", trace, "--format", "csv").stdout)
         explained = json.loads(spillway("explain", trace, "--format", "json").stdout)
@@ -347,8 +352,8 @@ class VerdictTest(ProgramTest):
         self.assertTrue(all(0 <= share <= 1 for share in shares.values()), shares)
         self.assertAlmostEqual(shares["whole GPU x2"], shares["GPU arithmetic x2"] + shares["GPU memory bandwidth x2"], 9)
         text = spillway("explain", CAPTURE).stdout
-        self.assertIn("of the critical path)", text)
-        self.assertRegex(text, r"relaxed +of the critical path +step time \(ms\) +gain")
+        self.assertRegex(text, r"twice as fast +step +gain +of the path")
+        self.assertIn("no gain from a faster", text)
 
     def test_offloading_pipelines_keep_their_step(self):
         step = {"schema": "spillway-scenario", "version": 1,
@@ -706,7 +711,7 @@ class OffloadTest(ProgramTest):
             self.assertIn(says, found["ssd"]["verdict"])
             text = spillway("run", self.scenario(offload={**self.ALL_OUT, key: value}))
             self.assertEqual(text.returncode, 1)
-            self.assertIn("verdict        no: ", text.stdout)
+            self.assertIn("✖ No: ", text.stdout)
             # The mix takes host memory instead, and says no where it may not.
             self.assertNotIn("no: ", self.verdict_of_plan(0, **{key: value}))
             self.assertIn("\nno: ", self.verdict_of_plan(1, "--no-host", **{key: value}))
@@ -723,7 +728,7 @@ class OffloadTest(ProgramTest):
         self.assertTrue(few["drives_last"])
         last = few["drives"][0]["steps_they_take"]
         self.assertNotIn("worn out", self.run_of_steps(0, "--steps", str(last)))
-        self.assertIn("worn out by step", self.run_of_steps(1, "--steps", str(last + 1)))
+        self.assertIn("worn out by step", " ".join(self.run_of_steps(1, "--steps", str(last + 1)).split()))
         tokens = json.loads(self.run_of_steps(0, "--tokens", str(few["tokens"]), "--format", "json"))["training_run"]
         self.assertEqual(tokens, few)
         for wrong in (["--steps", "0"], ["--steps", "5", "--tokens", "5"], ["--steps", "5", "--format", "csv"]):
@@ -734,7 +739,7 @@ class OffloadTest(ProgramTest):
         drives = {**self.ALL_OUT, "drives": "crucial-t705-2tb"}
         path = self.scenario(offload=drives)
         text = spillway("run", path, "--steps", "10")
-        self.assertIn("not rated, so how far that wears them is unknown", text.stdout)
+        self.assertIn("not rated, so how far that wears them is unknown", " ".join(text.stdout.split()))
         found = json.loads(spillway("run", path, "--steps", "10", "--format", "json").stdout)
         self.assertIsNone(found["ssd"]["life_years"])
         self.assertIsNone(found["training_run"]["drives_last"])
@@ -767,7 +772,7 @@ class OffloadTest(ProgramTest):
         self.assertGreater(found["step_time_ns"], 2 * keep["step_time_ns"])
         report = spillway("report", "ssd", self.scenario(), "--drives", "samsung-980-pro-1tb", "--drives-per-machine", "1")
         self.assertEqual(report.returncode, 1, report.stderr)
-        self.assertRegex(report.stdout, r"No: 1 x Samsung 980 PRO 1 TB per GPU fail by (saving; )?bandwidth, caches (empty|full)[;:] ")
+        self.assertRegex(" ".join(report.stdout.split()), r"No: 1 x Samsung 980 PRO 1 TB per GPU fail by (saving; )?bandwidth, caches (empty|full)[;:] ")
 
     def test_no_drives_at_all(self):
         bare = {"hardware": {"profile": "h100-sxm5-80gb"}}
@@ -926,6 +931,56 @@ class CapacityTest(ProgramTest):
         self.refused("capacity", path, "--technique", "ful", says=["did you mean full"])
         self.refused("capacity", says=["SCENARIO"])
         self.refused("capacity", self.scenario(capacity={"axes": "layers"}), says=["/capacity/axes", "axis"])
+
+
+class TerminalTest(ProgramTest):
+    """Answers as people see them: no line wider than the terminal, nor than 100 characters."""
+    SCENARIOS = os.path.join(ROOT, "cli/scenarios")
+    CASES = (
+        ("run", "llama3-8b-8k-h100.json"), ("run", "gpt3-175b-128xa100.json"), ("run", "--verbose", "gpt2-xl-32-h100.json"),
+        ("explain", "gpt2-xl-32-h100.json"), ("explain", CAPTURE),
+        ("explain", os.path.join(ROOT, "traces/data/ran-out/snapshot.pickle")),
+        ("run", CAPTURE), ("report", "ssd", "ssdtrain-gpt-h12288.json"), ("report", "pcie", "ssdtrain-gpt-h12288.json"),
+        ("report", "ssd", "--verbose", "ssdtrain-gpt-h12288.json"),
+        ("techniques", "gpt2-xl-1k-h100.json", "--technique", "full", "--technique", "ssdtrain"),
+        ("compare", "gpt2-xl-1k-h100.json", "--set", "model.recompute=full"),
+    )
+
+    def shown(self, columns, *arguments):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        with subprocess.Popen([PROGRAM, *arguments], cwd=self.SCENARIOS, stdin=subprocess.DEVNULL, stdout=theirs,
+                              stderr=subprocess.DEVNULL) as running:
+            os.close(theirs)
+            text = b""
+            while True:
+                try:
+                    more = os.read(ours, 65536)
+                except OSError:
+                    break
+                if not more:
+                    break
+                text += more
+            running.wait(60)
+        os.close(ours)
+        return text.decode().replace("\r", "")
+
+    def test_no_line_is_wider_than_the_terminal(self):
+        for case in self.CASES:
+            for columns, most in ((80, 80), (200, 100)):
+                text = self.shown(columns, *case)
+                self.assertTrue(text, case)
+                for line in text.splitlines():
+                    self.assertLessEqual(len(line), most, (case, line))
+
+    def test_the_answer_stands_first(self):
+        for case, says in (("llama3-8b-8k-h100.json", "✖ Does not fit"), ("gpt3-175b-128xa100.json", "✔ Fits with")):
+            self.assertTrue(self.shown(80, "run", case).splitlines()[2].startswith(says), case)
+        snapshot = self.shown(80, "explain", os.path.join(ROOT, "traces/data/ran-out/snapshot.pickle"))
+        self.assertTrue(snapshot.startswith("✖ Ran out: loss.py:9"), snapshot)
+        drives = self.shown(80, "report", "ssd", "ssdtrain-gpt-h12288.json")
+        self.assertIn("\nYes: 2 of 2 sets", drives)
+        self.assertNotIn("Years of training without pause", drives)
 
 
 class FitTest(ProgramTest):
@@ -1188,7 +1243,7 @@ class ReportTest(ProgramTest):
         document = json.loads(good.stdout)
         self.assertEqual([drive["answer"] for drive in document["drives"]], [True, False])
         self.assertFalse(document["drives"][1]["holds_steady"])
-        bad = spillway("report", "ssd", self.SCENARIO, *self.SLOW, "--drives", "samsung-980-pro-1tb")
+        bad = spillway("report", "ssd", self.SCENARIO, *self.SLOW, "--drives", "samsung-980-pro-1tb", "--verbose")
         self.assertEqual(bad.returncode, 1, bad.stderr)
         self.assertIn("6 GB/s once full", bad.stdout)
         self.assertNotIn("retention relaxed from", bad.stdout)
@@ -1443,8 +1498,10 @@ class SweepTest(ProgramTest):
         axes = self.SWEEP["axes"] + [{"name": "z", "key": "model.zero_stage", "values": [0, 7]}]
         result = spillway("sweep", self.sweep(axes=axes, objectives=["cost_per_token", "gpu_time_per_token"]))
         self.assertEqual(result.returncode, 0, result.stderr)
+        rows = spillway("sweep", self.sweep(axes=axes, objectives=["cost_per_token", "gpu_time_per_token"]), "--format",
+                        "csv").stdout
         for column in ("USD per 1e6 tokens", "GPU hours per 1e6 tokens"):
-            self.assertIn(column, result.stdout.split("\n")[0])
+            self.assertIn(column, rows.split("\n")[0])
         self.assertRegex(result.stdout, r"invalid, \d+ of them: .*zero_stage.*\(first: .*7")
 
     def test_a_store_is_of_one_sweep(self):
@@ -1545,7 +1602,7 @@ class MemoryTest(ProgramTest):
             self.assertEqual(stats["allocation.all.allocated"] - stats["allocation.all.freed"],
                              stats["allocation.all.current"])
         table = spillway("memory", self.snapshot(), *arguments).stdout
-        self.assertIn("torch:roundup_power2_divisions:4", table.splitlines()[0])
+        self.assertIn("torch:roundup_power2_divisions:4", table)
 
     def test_a_layout_is_followed(self):
         snapshot, requests, layout = self.snapshot(), self.path("requests.csv"), self.path("layout.csv")
