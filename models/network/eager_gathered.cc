@@ -9,9 +9,12 @@ namespace spillway::models {
 
 struct EagerOps::Gathered {
   AttentionShape shape;     // of this rank's queries, with as many key heads
-  std::vector<Tensor> qkv;  // three
+  std::vector<Tensor> qkv;  // one packed or three
   Tensor out, statistics;
   std::int64_t turns = 1;
+  [[nodiscard]] std::vector<Tensor> keys_and_values() const {
+    return {qkv.begin() + (qkv.size() == 3 ? 1 : 0), qkv.end()};
+  }
 };
 
 namespace {
@@ -24,10 +27,12 @@ constexpr std::int64_t merge_bytes = 72, merge_backward_bytes = 54;
 }  // namespace
 
 Tensor EagerOps::gathered_attention(const std::string& name, std::vector<Tensor> qkv, AttentionShape shape) {
-  SPILLWAY_ASSERT(communication_ != nullptr && qkv.size() == 3);
-  qkv[1] = repeat_heads(name + ".k", qkv[1], shape);
-  qkv[2] = repeat_heads(name + ".v", qkv[2], shape);
-  shape.kv_heads = shape.heads;
+  SPILLWAY_ASSERT(communication_ != nullptr);
+  if (qkv.size() == 3) {
+    qkv[1] = repeat_heads(name + ".k", qkv[1], shape);
+    qkv[2] = repeat_heads(name + ".v", qkv[2], shape);
+    shape.kv_heads = shape.heads;
+  }
   Gathered all{.shape = shape, .qkv = qkv, .turns = communication_->shape(CommGroup::context).ranks};
   all.out = kept_result();
   all.statistics = kept_result();
@@ -36,7 +41,7 @@ Tensor EagerOps::gathered_attention(const std::string& name, std::vector<Tensor>
     all.statistics = session_.empty(name + ".log_sum_exp", DataType::fp32, shape.batch * shape.heads * shape.sequence,
                                     TensorRole::activation);
     Tensor pairs = make(name + ".kv.all", 2 * all.turns * key_elements(shape), TensorRole::temporary);
-    communication_->gather_into(CommGroup::context, "all_gather", {qkv[1], qkv[2]}, {pairs}, pairs.bytes());
+    communication_->gather_into(CommGroup::context, "all_gather", all.keys_and_values(), {pairs}, pairs.bytes());
     for (std::int64_t turn = 0; turn < all.turns; ++turn) {
       const std::vector<Tensor> reads = turn == 0 ? qkv : std::vector<Tensor>{qkv[0], pairs, all.out, all.statistics};
       const AttentionShape part = shape_of_turn(all.shape, turn);
@@ -69,7 +74,7 @@ std::vector<Tensor> EagerOps::gathered_backward(const std::string& name, const G
   const Tensor q_gradient = make(name + ".q.grad", query_elements(shape), TensorRole::temporary);
   const Tensor sums = temporary(name + ".q.grad_fp32", DataType::fp32, query_elements(shape));
   const Tensor pairs = make(name + ".kv.all", 2 * all.turns * key_elements(shape), TensorRole::temporary);
-  communication_->gather_into(CommGroup::context, "all_gather", {all.qkv[1], all.qkv[2]}, {pairs}, pairs.bytes());
+  communication_->gather_into(CommGroup::context, "all_gather", all.keys_and_values(), {pairs}, pairs.bytes());
   Tensor pair_gradient = temporary(name + ".kv.grad_fp32", DataType::fp32, 2 * key_elements(shape));
   for (std::int64_t turn = 0; turn < all.turns; ++turn) {
     const AttentionShape part = shape_of_turn(all.shape, turn);
@@ -97,7 +102,7 @@ std::vector<Tensor> EagerOps::gathered_backward(const std::string& name, const G
   const Tensor k_gradient = make(name + ".k.grad", key_elements(shape), TensorRole::temporary);
   const Tensor v_gradient = make(name + ".v.grad", key_elements(shape), TensorRole::temporary);
   session_.kernel({.name = "cast", .reads = {pair_gradient}, .writes = {k_gradient, v_gradient}});
-  return {q_gradient, k_gradient, v_gradient};
+  return join_gradients(name, all.qkv, {q_gradient, k_gradient, v_gradient});
 }
 
 }  // namespace spillway::models

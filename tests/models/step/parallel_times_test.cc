@@ -250,6 +250,20 @@ TEST(GatheredKeys, DoTheWorkOfARing) {
   EXPECT_THROW(generate(llama(), setup), InputError);
 }
 
+// One projection of queries, keys and values, as GPT-2 has it, is gathered by its parts.
+TEST(GatheredKeys, OfAPackedProjectionAreTheSame) {
+  ModelSpec model = find_model("gpt2-small");
+  model.layers = 1, model.hidden = h, model.heads = model.kv_heads = 8, model.head_dim = 32;
+  model.vocabulary = 1024, model.feed_forward = 512;
+  TrainingSetup setup{.context_parallel = 4};
+  const std::int64_t ring = flops_of(generate(model, setup), Phase::forward);
+  setup.context_exchange = ContextExchange::all_gather;
+  const Trace trace = generate(model, setup);
+  trace.check_invariants();
+  EXPECT_EQ(flops_of(trace, Phase::forward), ring);
+  EXPECT_EQ(count_of(trace, "flash_attention_backward"), 4);
+}
+
 // Cut up, a collective takes no longer than whole, and a part of it stays to be seen. Pieces of so small a product take
 // as long as the whole one, so that a gather gains nothing.
 TEST(TensorOverlap, HidesWhatProductsHide) {
