@@ -93,6 +93,7 @@ Json exported_json(const studies::Exported& one) {
 struct FitAnswer {
   FitOutcome outcome;
   std::vector<OtherTraining> others;
+  std::optional<studies::OtherMachine> machine;  // where nothing that trains alike fits
   std::vector<studies::ShownWay> shown;
   std::vector<studies::Launchers> launched_by;  // of each shown
   std::size_t chosen = 0;                       // of `shown`
@@ -130,6 +131,11 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitAnswe
   for (const FitAblation& each : outcome.worth) document["without"].push_back({{"name", each.name}, {"way", each.way}});
   document["other_trainings"] = Json::array();
   for (const OtherTraining& other : answer.others) document["other_trainings"].push_back(other_json(other));
+  document["other_machine"] = Json();
+  if (answer.machine) {
+    document["other_machine"] = {{"machine", answer.machine->machine}, {"gpus", answer.machine->gpus}};
+    document["other_machine"].update(fit_way_json(answer.machine->best));
+  }
   document["exports"] = Json::array();
   for (const studies::Exported& one : answer.exports) document["exports"].push_back(exported_json(one));
   document["layouts_estimated"] = outcome.screened;
@@ -155,12 +161,18 @@ void write_chosen(const FitSubject& subject, const Row& chosen, const std::strin
 void find_launchers(const FitSubject& subject, FitAnswer& answer) {
   for (const studies::ShownWay& shown : answer.shown) {
     const FitWay& way = answer.outcome.ways[shown.way];
+    const bool is_chosen = answer.launched_by.size() == answer.chosen;
     studies::Launchers& launchers = answer.launched_by.emplace_back();
     if (!answer.outcome.any() || !subject.model || answer.outcome.stopped ||
         way.carrier != studies::Carrier::frameworks)
       continue;
+    const std::vector<std::string>& edits = way.row.candidate.edits;
+    if (is_chosen && !answer.exports.empty()) {
+      launchers = studies::launched_by(answer.exports, edits);
+      continue;
+    }
     try {
-      launchers = studies::launched_by(scenario_of(subject.scenario, way.row.candidate.edits), way.row.candidate.edits);
+      launchers = studies::launched_by(scenario_of(subject.scenario, edits), edits);
     } catch (const Cancelled&) {
       answer.outcome.stopped = true;
     }
@@ -187,6 +199,7 @@ void print_page(Context& context, const FitCall& call, const FitSubject& subject
                      .shown = answer.shown,
                      .launched_by = answer.launched_by,
                      .others = answer.others,
+                     .machine = answer.machine,
                      .exports = answer.exports,
                      .goal = call.goal,
                      .framework = call.framework,
@@ -220,8 +233,13 @@ void run_fit(Context& context, FitCall& call) {
       return progress.show(fmt::format("{} ({} replays)", what, replays)) && !deadline.is_reached();
     };
     outcome = find_fit(call.question, subject, {.store = store.get(), .progress = show});
-    if (!outcome.stopped)
+    if (!outcome.stopped && !(outcome.any() && subject.gpus > studies::most_gpus_for_adapters))
       answer.others = other_trainings(call.question, subject, {.store = store.get(), .progress = show});
+    const auto trains_alike = [](const FitWay& way) {
+      return group_of(way) <= studies::FitGroup::planner && does_fit(way.row);
+    };
+    if (!outcome.stopped && std::none_of(outcome.ways.begin(), outcome.ways.end(), trains_alike))
+      answer.machine = on_more_gpus(call.question, subject, {.store = store.get(), .progress = show});
     if (!call.framework.empty() && outcome.any())
       outcome = as_launched(call.question, subject, outcome, call.framework, {.store = store.get()});
     answer.shown = shown_ways(outcome);
@@ -229,8 +247,8 @@ void run_fit(Context& context, FitCall& call) {
       throw InputError("--way", std::to_string(call.way), fmt::format("shown are 1 to {}", answer.shown.size()),
                        "name one of them");
     answer.chosen = call.way - 1;
-    find_launchers(subject, answer);
     if (!outcome.stopped) answer.exports = chosen_exported(subject, answer);
+    find_launchers(subject, answer);
   }
   if (outcome.stopped)
     note(context, is_interrupted() ? "interrupted: the best so far"

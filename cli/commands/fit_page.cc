@@ -179,7 +179,17 @@ class Page {
         add(page_.shown[i].way, std::to_string(i + 1),
             runs_in(outcome_.ways[page_.shown[i].way], page_.launched_by[i]));
     others();
+    more_gpus();
     text_ += "\n";
+  }
+
+  void more_gpus() {
+    if (!page_.machine) return;
+    line("  On more of the same GPUs");
+    Row row = page_.machine->best.row;
+    row.candidate.name =
+        fmt::format("{} GPUs (--on {}): {}", page_.machine->gpus, page_.machine->machine, lowered(row.candidate.name));
+    this->row("", row, "");
   }
 
   void others() {

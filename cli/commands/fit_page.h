@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,12 @@ struct FitPage {
   const std::vector<studies::ShownWay>& shown;
   const std::vector<studies::Launchers>& launched_by;  // of each shown
   const std::vector<studies::OtherTraining>& others;
-  const std::vector<studies::Exported>& exports;  // of the chosen way
-  std::string goal;                               // "speed"
-  std::string framework;                          // as which ways are launched; empty: as they are
-  std::size_t chosen = 0;                         // of `shown`
-  bool all = false;                               // every way that was tried
+  const std::optional<studies::OtherMachine>& machine;  // where nothing that trains alike fits
+  const std::vector<studies::Exported>& exports;        // of the chosen way
+  std::string goal;                                     // "speed"
+  std::string framework;                                // as which ways are launched; empty: as they are
+  std::size_t chosen = 0;                               // of `shown`
+  bool all = false;                                     // every way that was tried
 };
 
 std::string fit_page(const FitPage& page);

@@ -91,27 +91,69 @@ Exported exported(const Scenario& scenario, std::string_view target) {
   return one;
 }
 
+namespace {
+
+// Of a long step, what few of its micro-batches come to tells it where much is left, or where they are too much
+// already.
+bool does_launch(const Scenario& scenario) {
+  constexpr double clearly = 0.02;  // of the limit
+  if (const std::optional<Scenario> brief = brief_step(scenario)) {
+    const Result result = run_briefly(*brief, Detail::times).run.result;
+    const MemoryResult& memory = result.memory;
+    const Bytes left = memory.limit - memory.peak_reserved;
+    if (!result.may_fit()) return false;
+    if (static_cast<double>(left.count()) > clearly * static_cast<double>(memory.limit.count()))
+      return is_yes(result.as_replayed());
+  }
+  return is_yes(run_briefly(scenario, Detail::times).run.result.as_replayed());
+}
+
+struct Needs {
+  bool is_said = true, code = false;  // each edit by the file, or by a line of the program; some by such a line
+};
+Needs needs_of(const launch::LaunchExport& made, const std::vector<std::string>& edits) {
+  Needs needs;
+  for (const launch::UnsaidKey& unsaid : made.unsaid) {
+    const bool is_edit = std::any_of(edits.begin(), edits.end(),
+                                     [&](const std::string& one) { return one.starts_with(unsaid.key + "="); });
+    needs.code |= is_edit;
+    needs.is_said &= !is_edit || recipe_of(unsaid) != nullptr;
+  }
+  return needs;
+}
+
+void files_first(std::vector<std::string>& targets) {
+  std::stable_sort(targets.begin(), targets.end(),
+                   [](const std::string& a, const std::string& b) { return a.ends_with('*') < b.ends_with('*'); });
+}
+
+}  // namespace
+
+std::vector<std::string> launched_by(const std::vector<Exported>& exports, const std::vector<std::string>& edits) {
+  std::vector<std::string> targets;
+  for (const Exported& one : exports) {
+    const Needs needs = needs_of(one.launch, edits);
+    const std::optional<Result>& result = needs.code ? one.with_code : one.alone;
+    if (needs.is_said && result && is_yes(result->as_replayed()))
+      targets.push_back(one.target + (needs.code ? "*" : ""));
+  }
+  files_first(targets);
+  return targets;
+}
+
 std::vector<std::string> launched_by(const Scenario& scenario, const std::vector<std::string>& edits) {
   std::vector<std::string> targets;
   for (const Word& target : launch::export_target_words()) {
     try {
       const launch::LaunchExport made = launch::export_launch(scenario, target.name);
-      bool is_said = true, needs_code = false;
-      for (const launch::UnsaidKey& unsaid : made.unsaid) {
-        const bool is_edit = std::any_of(edits.begin(), edits.end(),
-                                         [&](const std::string& one) { return one.starts_with(unsaid.key + "="); });
-        needs_code |= is_edit;
-        is_said &= !is_edit || recipe_of(unsaid) != nullptr;
-      }
-      if (!is_said) continue;
-      const Result result = run_briefly(as_said(scenario, made, needs_code), Detail::times).run.result;
-      if (is_yes(result.as_replayed())) targets.push_back(std::string(target.name) + (needs_code ? "*" : ""));
+      const Needs needs = needs_of(made, edits);
+      if (needs.is_said && does_launch(as_said(scenario, made, needs.code)))
+        targets.push_back(std::string(target.name) + (needs.code ? "*" : ""));
     } catch (const InputError&) {
       // it has no such set-up
     }
   }
-  std::stable_sort(targets.begin(), targets.end(),
-                   [](const std::string& a, const std::string& b) { return a.ends_with('*') < b.ends_with('*'); });
+  files_first(targets);
   return targets;
 }
 

@@ -26,11 +26,12 @@ struct Exported {
 
 // Throws InputError as export_launch() does.
 Exported exported(const Scenario& scenario, std::string_view target);
-// The targets that say each of the edits and fit as replayed, as they run it: "torchtitan" whose file says all of it,
-// "deepspeed*" whose program needs lines besides; files alone first. None of a set-up that no launch
-// has.
 using Launchers = std::optional<std::vector<std::string>>;  // none: nobody looked, as of captures
+// The targets that say each of the edits and fit as replayed, as they run it: "torchtitan" whose file says all of it,
+// "deepspeed*" whose program needs lines besides; files alone first. None of a set-up that no launch has.
 std::vector<std::string> launched_by(const Scenario& scenario, const std::vector<std::string>& edits);
+// The same of what was exported already.
+std::vector<std::string> launched_by(const std::vector<Exported>& exports, const std::vector<std::string>& edits);
 // Of all targets, in the order of their words.
 std::vector<Exported> exported(const Scenario& scenario);
 

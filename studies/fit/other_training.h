@@ -3,6 +3,7 @@
 // its own name, as somebody whose model is too large may have a use for it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,9 +20,23 @@ struct OtherTraining {
   bool ended_early = false;  // more was to be tried: with no way found that is no no
 };
 
+// Who has more GPUs trains all weights, where that fits.
+inline constexpr std::int64_t most_gpus_for_adapters = 64;
+
 // The best that few replays find of each. None of a capture, of a question that has adapters itself or keeps its maths;
 // those for which the thread's StopScope leaves no time are left out. Preconditions as of find_fit().
 std::vector<OtherTraining> other_trainings(const FitQuestion& question, const FitSubject& subject,
                                            const FitOptions& options = {});
+
+// The same training on more of the same GPUs, where none that train alike fit on those there are.
+struct OtherMachine {
+  std::string machine;  // as --on takes it: "8xh100-sxm5-80gb"
+  std::int64_t gpus = 0;
+  FitWay best;  // edits of the same question on that machine
+};
+// The least power of two times as many, up to 64 times, on which a short search finds a way. Of a model and machines by
+// the name of a GPU; none of a capture, where there is no such machine, or where none was found, which is no no.
+std::optional<OtherMachine> on_more_gpus(const FitQuestion& question, const FitSubject& subject,
+                                         const FitOptions& options = {});
 
 }  // namespace spillway::studies

@@ -1047,6 +1047,18 @@ class FitTest(ProgramTest):
         self.refused(*self.QUESTION, "--way", "99", says=["--way", "99"])
         self.refused(*self.QUESTION, "--for", "deepsped", says=["--for", "deepspeed"])
 
+    def test_where_nothing_fits_more_gpus_are_looked_at(self):
+        question = ("llama-2-13b", "--sequence", "1024", "--keep-numerics", "--replays", "12", "--format", "json")
+        small = json.loads(spillway("fit", *question, "--on", "1xrtx3090").stdout)
+        self.assertEqual(small["fitting"], 0)
+        other = small["other_machine"]
+        self.assertTrue(other["fits"])
+        self.assertGreater(other["gpus"], 1)
+        batch = str(small["ways"][0]["tokens_per_step"] // 1024) if "tokens_per_step" in small["ways"][0] else "16"
+        asked = json.loads(spillway("fit", *question, "--on", other["machine"], "--global-batch", batch).stdout)
+        self.assertGreater(asked["fitting"], 0)
+        self.assertIsNone(asked["other_machine"])
+
     def test_mistakes_are_exit_code_2(self):
         early = spillway("fit", "llama-3-70b", "--on", "2xh100", "--same-maths", "--replays", "1")
         self.assertEqual(early.returncode, 4, early.stderr)  # a search that ended early is never a no
