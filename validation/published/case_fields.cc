@@ -33,7 +33,7 @@ const Words& role_words() {
   static const Words words = {
       {"validation"},
       {"fit", "a constant of the program was fitted to it; never counted as validation"},
-      {"derived", "the formula was read off what gave the figure; never counted as validation"}};
+      {"derived", "the formula, or the set-up, was read off what gave the figure; never counted as validation"}};
   return words;
 }
 
@@ -83,6 +83,10 @@ void describe(CaseDocument& one, FieldVisitor& visitor) {
   fields::text(visitor,
                {.key = "skip", .about = "Why the case can't be simulated. It is listed, not run; it needs no figure."},
                one.skip);
+  visitor.texts({.key = "against",
+                 .about = "Of trainable_ratio and throughput_ratio: settings over the case's own, as --set takes them, "
+                          "of what it is compared with."},
+                one.against);
   visitor.rest({.about = "A scenario's key as --set takes it (scenario.schema.json), or a closed form's input.",
                 .pattern = "^(model|hardware|what_if|memory|offload|replay|projection)\\.|^trace$|^execution_trace$",
                 .or_null = true},

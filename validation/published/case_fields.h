@@ -16,6 +16,7 @@ struct CaseDocument {
   std::string id, source, metric, unit, confidence, role = "validation", note, skip;
   std::optional<std::int64_t> stage;
   std::optional<double> value, value_to;
+  std::vector<std::string> against;                      // settings
   std::vector<std::pair<std::string, Scalar>> settings;  // of a scenario or a projection; the last of a key counts
 };
 

@@ -184,13 +184,26 @@ class CaseReader {
       one.settings.push_back(key + "=" + text);
       one.setup += one.settings.back() + ";";
     }
+    one.scenario = scenario_of(one.settings, place);
+    one.scenario.title = one.id;
+    if (has_against(one.metric) != !own.against.empty())
+      fail(place + "/against", has_against(one.metric) ? "nothing to compare with" : "not of " + own.metric,
+           has_against(one.metric) ? "give settings" : "leave it out");
+    if (own.against.empty()) return;
+    std::vector<std::string> all = one.settings;
+    for (const std::string& setting : own.against) {
+      all.push_back(setting);
+      one.setup += "against " + setting + ";";
+    }
+    one.against = scenario_of(all, place + "/against");
+  }
+
+  [[nodiscard]] Scenario scenario_of(const std::vector<std::string>& settings, const std::string& place) const {
     try {
-      one.scenario = parse_scenario(R"({"schema": "spillway-scenario", "version": 1})", file_ + " " + place, folder_,
-                                    one.settings);
+      return parse_scenario(R"({"schema": "spillway-scenario", "version": 1})", file_ + " " + place, folder_, settings);
     } catch (const InputError& error) {
       fail(place + error.place(), error.cause(), error.remedy());
     }
-    one.scenario.title = one.id;
   }
 
   [[nodiscard]] std::string need(const std::string& value, const char* key, const std::string& place) const {

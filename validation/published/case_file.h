@@ -24,7 +24,9 @@
 //   value_to    the upper end, where a range was published; what lies within it has no error
 //   confidence  how sure the reading is: "exact", "text", "read-off-figure", ...
 //   role        "validation" (default), "fit" for a case that any constant of the program was fitted to, or "derived"
-//               for one whose formula was read off what gave the figure
+//               for one whose formula, or whose set-up, was read off what gave the figure
+//   against     of trainable_ratio and throughput_ratio: settings over the case's own, as --set takes them, of what it
+//               is compared with
 //   note        for people
 //   projection.*  instead of a scenario: a closed form's inputs (validation/published/projection_case.h)
 //   skip        why the case can't be simulated; it is listed, not run
@@ -57,6 +59,7 @@ struct Case {
   std::string setup;                  // the scenario's settings in one line: cases with the same one share a replay
   std::vector<std::string> settings;  // the same, each as --set takes it
   Scenario scenario;                  // of cases that are run
+  std::optional<Scenario> against;    // of metrics that have one (has_against())
   std::optional<ProjectionCase> projection;  // then there is no scenario
 };
 

@@ -12,11 +12,12 @@
 #include "scenario/brief_run.h"
 #include "scenario/shared_machines.h"
 #include "validation/published/case_work.h"
+#include "validation/published/several_steps.h"
 
 namespace spillway::validation {
 namespace {
 
-// A set-up and the outcomes that wait for its replay.
+// A set-up and the outcomes that wait for its replay, or for the replays of one metric.
 struct Group {
   const CaseFile* file = nullptr;
   std::vector<CaseOutcome*> outcomes;
@@ -51,7 +52,23 @@ FigureRange range_of(Metric metric, const Result& result) {
   return {};
 }
 
+// The figure of a metric that takes several steps.
+void run_several(const Group& group, SharedMachines& machines) {
+  const auto model = [&group](const std::string& name) {
+    const auto own = group.file->models.find(name);
+    return own == group.file->models.end() ? find_model(name) : own->second;
+  };
+  for (CaseOutcome* outcome : group.outcomes) {
+    try {
+      outcome->predicted = predict_of_several(*outcome->measured, model, machines);
+    } catch (const InputError& error) {
+      outcome->skipped = reason(error);
+    }
+  }
+}
+
 void run_group(const Group& group, SharedMachines& machines) {
+  if (is_of_several(group.outcomes.front()->measured->metric)) return run_several(group, machines);
   try {
     const Scenario& scenario = group.outcomes.front()->measured->scenario;
     const BriefRun ran = run_case(*group.file, scenario, machines);
@@ -96,7 +113,9 @@ std::vector<Group> group_by_setup(const std::vector<CaseFile>& files, std::vecto
     std::map<std::string, std::size_t> known;
     for (std::size_t i = 0; i < file.cases.size(); ++i, ++at) {
       if (!outcomes[at].skipped.empty() || file.cases[i].projection) continue;
-      const auto [group, is_new] = known.emplace(file.cases[i].setup, groups.size());
+      const Case& one = file.cases[i];
+      const std::string apart = is_of_several(one.metric) ? std::string(to_string(one.metric)) : "";
+      const auto [group, is_new] = known.emplace(one.setup + apart, groups.size());
       if (is_new) groups.push_back({&file, {}, work_of(file, file.cases[i])});
       groups[group->second].outcomes.push_back(&outcomes[at]);
     }

@@ -29,6 +29,7 @@ constexpr std::array<Unit, 1> day_units = {{{"day", 86400}}};
 constexpr std::array<Unit, 1> year_units = {{{"year", 1}}};
 constexpr std::array<Unit, 2> traffic_units = {{{"GB", 1e9}, {"M", 1}}};
 constexpr std::array<Unit, 1> factor_units = {{{"x", 1}}};
+constexpr std::array<Unit, 1> layer_units = {{{"layers", 1}}};
 
 constexpr std::array<std::string_view, metric_count> names = {
     "iteration_time",      "throughput",          "mfu",
@@ -36,6 +37,7 @@ constexpr std::array<std::string_view, metric_count> names = {
     "activation_memory",   "layer_state_memory",  "layer_kept_memory",
     "layer_forward_time",  "layer_backward_time", "layer_time",
     "drive_traffic",       "activation_saving",   "relative_step_time",
+    "trainable_layers",    "trainable_ratio",     "throughput_ratio",
     "activation_volume",   "write_bandwidth",     "forward_time",
     "bytes_written",       "training_time",       "drive_life",
     "write_amplification", "drive_fill_rate",     "link_rate"};
@@ -48,7 +50,11 @@ std::span<const Unit> units(Metric metric) {
     case Metric::activation_saving:
       return share_units;
     case Metric::relative_step_time:
+    case Metric::trainable_ratio:
+    case Metric::throughput_ratio:
       return factor_units;
+    case Metric::trainable_layers:
+      return layer_units;
     case Metric::peak_allocated:
     case Metric::peak_reserved:
     case Metric::state_memory:
@@ -212,6 +218,9 @@ double predict(Metric metric, std::string_view unit, const LoadedScenario& loade
       return in_unit(drive_traffic(unit, loaded, result));
     case Metric::activation_saving:
     case Metric::relative_step_time:
+    case Metric::trainable_layers:
+    case Metric::trainable_ratio:
+    case Metric::throughput_ratio:
       cannot_tell(metric, "it takes a second step to compare with");
     case Metric::activation_volume:
     case Metric::write_bandwidth:
@@ -226,6 +235,10 @@ double predict(Metric metric, std::string_view unit, const LoadedScenario& loade
   }
   cannot_tell(metric, "it is a closed form's; give projection.* instead of a scenario");
 }
+
+bool is_of_several(Metric metric) { return metric == Metric::trainable_layers || has_against(metric); }
+
+bool has_against(Metric metric) { return metric == Metric::trainable_ratio || metric == Metric::throughput_ratio; }
 
 bool is_comparison(Metric metric) {
   return metric == Metric::activation_saving || metric == Metric::relative_step_time;

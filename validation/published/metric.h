@@ -19,6 +19,11 @@
 //   activation_saving    1 - activation_memory / that of keeping                  fraction, %
 //   relative_step_time   iteration_time / that of keeping                         x
 //
+// Of several steps (validation/published/several_steps.h):
+//   trainable_layers     most layers of the model's width that fit                layers
+//   trainable_ratio      the same over that of the case's `against`               x
+//   throughput_ratio     tokens a second over those of the case's `against`       x
+//
 // And of closed forms, which no replay gives (validation/published/projection_case.h):
 //   activation_volume    a GPU's activations of one pass of a micro-batch         B, MiB, GB, GiB
 //   write_bandwidth      a GPU's drives must take                                 GB/s, GiB/s
@@ -60,6 +65,9 @@ enum class Metric : std::uint8_t {
   drive_traffic,
   activation_saving,
   relative_step_time,
+  trainable_layers,
+  trainable_ratio,
+  throughput_ratio,
   activation_volume,
   write_bandwidth,
   forward_time,
@@ -85,6 +93,11 @@ double unit_scale(Metric metric, std::string_view unit);
 // `stage`: of a peak, see Case.
 double predict(Metric metric, std::string_view unit, const LoadedScenario& loaded, const Result& result,
                std::optional<std::int64_t> stage = {});
+
+// trainable_layers, trainable_ratio and throughput_ratio: no one replay gives them.
+bool is_of_several(Metric metric);
+// The last two of them.
+bool has_against(Metric metric);
 
 // activation_saving and relative_step_time.
 bool is_comparison(Metric metric);

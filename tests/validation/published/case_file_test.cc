@@ -109,6 +109,13 @@ TEST(CaseFile, MistakesNameThePlaceAndTheNearestName) {
   EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": 1, "metric": "iteration_tme"})")),
               HasSubstr("did you mean iteration_time?"));
   EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": 1, "unit": "GB"})")), HasSubstr("'GB' is no unit"));
+  EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": 1, "against": ["model.sequence=64"]})")),
+              HasSubstr("not of iteration_time"));
+  EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": 1, "metric": "trainable_ratio", "unit": "x"})")),
+              HasSubstr("nothing to compare with"));
+  EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": 1, "metric": "trainable_ratio", "unit": "x",
+                                     "against": ["model.sequnce=64"]})")),
+              HasSubstr("did you mean"));
   EXPECT_THAT(message(tiny_cases(R"({"id": "a"})")), HasSubstr("no positive \"value\""));
   EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": -1})")),
               HasSubstr("/cases/0/value: expected a number above 0"));

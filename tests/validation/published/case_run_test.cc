@@ -75,6 +75,36 @@ TEST(CaseRun, WhatCantBeSimulatedIsListedWithItsReason) {
   EXPECT_EQ(summaries[0].errors.n, 1U);
 }
 
+// Layers: the last number that fits, on a GPU with so little memory that a few do; a ratio is of two of these.
+TEST(CaseRun, SeveralStepsMakeOneFigure) {
+  const auto of = [](const std::string& id, const std::string& keys) {
+    return R"({"id": ")" + id + R"(", "value": 1, "model.micro_batch": 8, "memory.capacity_bytes": 3000000000, )" +
+           keys + "}";
+  };
+  const std::string layers = R"("metric": "trainable_layers", "unit": "layers")", full = R"("model.recompute": "full")";
+  const auto files = files_of(
+      of("kept", layers) + "," + of("recomputed", layers + "," + full) + "," +
+      of("ratio", full + R"(, "metric": "trainable_ratio", "unit": "x", "against": ["model.recompute=none"])") + "," +
+      of("speed", R"("metric": "throughput_ratio", "unit": "x", "against": ["model.micro_batch=4"])") + "," +
+      of("time", R"("unit": "s")"));
+  const auto outcomes = run_cases(files);
+  ASSERT_EQ(outcomes.size(), 5U);
+  for (const CaseOutcome& outcome : outcomes) EXPECT_EQ(outcome.skipped, "") << outcome.measured->id;
+  const double kept = outcomes[0].predicted, recomputed = outcomes[1].predicted;
+  EXPECT_GT(kept, 2);
+  EXPECT_GT(recomputed, kept);
+  EXPECT_DOUBLE_EQ(outcomes[2].predicted, recomputed / kept);
+  EXPECT_GT(outcomes[3].predicted, 1);
+  EXPECT_LT(outcomes[3].predicted, 2);
+  // It is the edge: one more does not fit.
+  for (const int more : {0, 1}) {
+    Scenario scenario = files[0].cases[0].scenario;
+    scenario.layers = static_cast<std::int64_t>(kept) + more;
+    const ModelSpec& model = files[0].models.at("tiny");
+    EXPECT_EQ(run(load(scenario, model)).verdict() == Verdict::fits, more == 0);
+  }
+}
+
 TEST(CaseRun, StopsWhenToldTo) {
   const auto files = files_of(R"({"id": "a", "value": 1}, {"id": "b", "value": 1, "model.micro_batch": 2})");
   EXPECT_THROW(run_cases(files, [](std::size_t, std::size_t) { return false; }), Cancelled);
