@@ -55,6 +55,10 @@ std::string_view to_string(CommGroup group) {
       return "expert";
     case CommGroup::expert_gradient:
       return "expert data";
+    case CommGroup::updated_weights:
+      return "updated weights";
+    case CommGroup::updated_experts:
+      return "updated experts";
   }
   return "";
 }
@@ -68,12 +72,14 @@ GroupShape Communication::shape(CommGroup group) const {
     case CommGroup::gradient:
       return layout_.gradient_group();
     case CommGroup::shard:
+    case CommGroup::updated_weights:
       return layout_.shard_group();
     case CommGroup::copies:
       return layout_.copy_group();
     case CommGroup::expert:
       return layout_.expert_group();
     case CommGroup::expert_gradient:
+    case CommGroup::updated_experts:
       return layout_.expert_gradient_group();
   }
   return {};

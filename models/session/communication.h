@@ -22,8 +22,19 @@ namespace spillway::models {
 using CollectiveTimer = std::function<Picos(NetworkCollective kind, Bytes bytes, const GroupShape& group)>;
 
 // gradient: all ranks with the same weights; shard, copies: ParallelLayout's, shard being gradient where there is one
-// copy.
-enum class CommGroup : std::uint8_t { tensor, context, gradient, shard, copies, expert, expert_gradient };
+// copy. updated_weights, updated_experts: those of shard and of expert_gradient, on a communicator beside the one of
+// the gradients, so that what waits for an update on the host holds no reduction back.
+enum class CommGroup : std::uint8_t {
+  tensor,
+  context,
+  gradient,
+  shard,
+  copies,
+  expert,
+  expert_gradient,
+  updated_weights,
+  updated_experts
+};
 std::string_view to_string(CommGroup group);
 
 // The lane of CommGroup::gradient where shards have the usual one.

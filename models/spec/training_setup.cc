@@ -273,9 +273,13 @@ void check_offloaded_states(const TrainingSetup& setup) {
   if (setup.optimizer_device == StateDevice::drives || setup.delayed_update)
     refuse("states go to host memory, and come back within a step's time",
            "set optimizer_device to gpu or cpu and delayed_update to false");
-  if (setup.zero_stage > 0 || !setup.overlap_gradients)
-    refuse("a chunk's gradients leave when its last backward is done, whole",
-           "set zero_stage to 0 and overlap_gradients to true");
+  if (setup.zero_stage == 3)
+    refuse("the weights of ZeRO stage 3 are gathered for each pass, not once behind an update",
+           "set zero_stage to 0, 1 or 2");
+  if (setup.zero_stage > 0 && setup.has_flat_states())
+    refuse("DeepSpeed's ZeRO keeps the states of all chunks in one buffer", "set zero_stage to 0");
+  if (!setup.overlap_gradients)
+    refuse("a chunk's gradients leave when its last backward is done", "set overlap_gradients to true");
 }
 
 void check_state_devices(const TrainingSetup& setup) {

@@ -8,14 +8,14 @@
 
 namespace spillway::models {
 
-ChunkStates::ChunkStates(const TrainingSetup& setup, EagerSession& session,
+ChunkStates::ChunkStates(const TrainingSetup& setup, EagerSession& session, Communication& communication,
                          const std::vector<TrainedParameter*>& parameters, std::int64_t sharers)
-    : setup_(setup), session_(session), sharers_(sharers) {
+    : setup_(setup), session_(session), communication_(communication), sharers_(sharers) {
   for (auto each = parameters.rbegin(); each != parameters.rend(); ++each) {
     TrainedParameter& parameter = **each;
     session.set_layer(parameter.shape.layer);
     if (parameter.share == 0) parameter.share = parameter.shape.elements();
-    allocate_main_gradient(setup, session, parameter, false);
+    allocate_main_gradient(setup, session, parameter, setup.zero_stage >= 2);
     if (layers_.empty() || layers_.back().index != parameter.shape.layer)
       layers_.emplace_back().index = parameter.shape.layer;
     layers_.back().parameters.push_back(&parameter);
@@ -72,6 +72,7 @@ void ChunkStates::update() {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     session_.set_layer(layers_[i].index);
     is_on_host() ? update_on_host(layers_[i]) : update_on_device(layers_[i], i % buffers_.size());
+    if (setup_.zero_stage > 0) gather_weights(layers_[i]);
   }
   session_.set_beside_step(false);
   session_.set_layer(-1);
@@ -111,6 +112,21 @@ void ChunkStates::update_on_device(Layer& layer, std::size_t buffer) {
   BufferUse& use = buffer_use_[buffer];
   if (use.first_in == OpId::none) use.first_in = in;
   use.last_out = transfer(OpKind::copy_device_to_host, "states_to_host", on_device, layer.states, bytes);
+}
+
+void ChunkStates::gather_weights(const Layer& layer) {
+  for (const CommGroup group : {CommGroup::updated_weights, CommGroup::updated_experts}) {
+    std::vector<Tensor> values;
+    Bytes bytes{};
+    for (const TrainedParameter* parameter : layer.parameters) {
+      if (parameter->is_expert != (group == CommGroup::updated_experts)) continue;
+      values.push_back(parameter->value);
+      bytes += parameter->value.bytes();
+    }
+    if (values.empty() || communication_.shape(group).ranks == 1) continue;
+    communication_.gather_into(group, "all_gather_weights", values, values, bytes);
+    new_weights_.push_back(session_.last_collective(to_string(group)));
+  }
 }
 
 void ChunkStates::end_step() {

@@ -12,6 +12,9 @@
 // the window makes the step longer (sim/replay/step_pace.h). Kernels of the two streams are timed as if alone: Adam
 // moves 28 bytes a parameter that the links bring at a fiftieth of the memory's rate.
 //
+// Under ZeRO stages 1 and 2 a rank moves and updates its share: gradients leave behind their reduce-scatter, and the
+// weights that came back are gathered layer by layer, on a communicator of their own (CommGroup::updated_weights).
+//
 // Held on the GPU all the time: weights and, with main gradients, gradients. Parameters outside the layers (an
 // embedding, a head, final norms) stay on the GPU with their states, as gradients of copies are summed after the
 // backward; so do norms whose gradients are sums over the tensor group (sequence parallelism). No norm of all gradients
@@ -24,6 +27,7 @@
 #include <vector>
 
 #include "models/session/autograd.h"
+#include "models/session/communication.h"
 #include "models/session/eager_session.h"
 #include "models/spec/training_setup.h"
 
@@ -33,8 +37,8 @@ class ChunkStates {
  public:
   // Of one chunk's parameters inside layers. Allocates states in host memory, and gradient buffers on the GPU where
   // they live all the time. sharers: GPUs of the machine whose updates share its cores.
-  ChunkStates(const TrainingSetup& setup, EagerSession& session, const std::vector<TrainedParameter*>& parameters,
-              std::int64_t sharers);
+  ChunkStates(const TrainingSetup& setup, EagerSession& session, Communication& communication,
+              const std::vector<TrainedParameter*>& parameters, std::int64_t sharers);
 
   // The chunk's gradients are complete, up to reductions that are under way: they leave, or states come, are updated
   // and go.
@@ -64,11 +68,13 @@ class ChunkStates {
   [[nodiscard]] bool is_on_host() const { return setup_.optimizer_device == StateDevice::cpu; }
   void update_on_host(Layer& layer);
   void update_on_device(Layer& layer, std::size_t buffer);
+  void gather_weights(const Layer& layer);
   [[nodiscard]] std::int64_t state_bytes() const;
   OpId transfer(OpKind kind, const char* name, std::vector<Tensor> reads, std::vector<Tensor> writes, Bytes bytes);
 
   const TrainingSetup& setup_;
   EagerSession& session_;
+  Communication& communication_;
   std::int64_t sharers_;
   std::vector<Layer> layers_;  // in the order in which backwards finish
   std::array<std::vector<Tensor>, 2> buffers_;

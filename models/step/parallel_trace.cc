@@ -43,12 +43,14 @@ class RankGrid {
     for (std::int64_t stage = 0; stage < stages_; ++stage) {
       groups(assembly, stage, to_string(CommGroup::tensor), 1, tensor_);
       groups(assembly, stage, to_string(CommGroup::context), tensor_, context_);
-      groups(assembly, stage, to_string(CommGroup::shard), tensor_, peers_ / tensor_ / copies_);
+      for (const CommGroup group : {CommGroup::shard, CommGroup::updated_weights})
+        groups(assembly, stage, to_string(group), tensor_, peers_ / tensor_ / copies_);
       groups(assembly, stage, to_string(CommGroup::copies), peers_ / copies_, copies_);
       if (copies_ > 1) groups(assembly, stage, all_data_lane, tensor_, peers_ / tensor_);
       groups(assembly, stage, to_string(CommGroup::expert), expert_stride_, expert_);
-      groups(assembly, stage, to_string(CommGroup::expert_gradient), expert_stride_ * expert_,
-             peers_ / expert_stride_ / expert_ / copies_);
+      for (const CommGroup group : {CommGroup::expert_gradient, CommGroup::updated_experts})
+        groups(assembly, stage, to_string(group), expert_stride_ * expert_,
+               peers_ / expert_stride_ / expert_ / copies_);
     }
   }
 

@@ -309,7 +309,7 @@ class StageRecorder {
       for (TrainedParameter& parameter : chunk.transformer->parameters())
         if (parameter.shape.layer >= 0 && !parameter.is_partial_sum) inside.push_back(&parameter);
       if (inside.empty()) continue;
-      chunk.states.emplace(setup_, session_, inside, std::min(setup_.gpus(), layout_.gpus_per_host()));
+      chunk.states.emplace(setup_, session_, communication_, inside, std::min(setup_.gpus(), layout_.gpus_per_host()));
       moved.insert(moved.end(), inside.begin(), inside.end());
     }
     std::vector<TrainedParameter*> rest;

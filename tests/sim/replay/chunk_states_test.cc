@@ -131,6 +131,48 @@ TEST(ChunkStates, WhatDoesNotFitTheWindowShows) {
   EXPECT_GT(step(1, StateDevice::gpu, 64), narrow);  // twelve bytes each way instead of four and two
 }
 
+// Of each rank's share: half of the gradients leave and half of the weights come back, and the other half is gathered.
+TEST(ChunkStates, UnderZeroSharesMove) {
+  for (const std::int64_t stage : {1, 2}) {
+    TrainingSetup setup = chronos(1, StateDevice::cpu);
+    setup.data_parallel = 2;
+    setup.zero_stage = stage;
+    const Trace host = generate(setup);
+    setup.offloaded_states = 0;
+    setup.optimizer_device = StateDevice::gpu;
+    const Trace kept = generate(setup);
+    for (std::int64_t rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ(bytes_of(host, "gradients_to_host", rank), layer * 4) << stage;
+      EXPECT_EQ(bytes_of(host, "weights_to_device", rank), layer * 2);
+      EXPECT_EQ(bytes_of(host, "all_gather_weights", rank), bytes_of(kept, "all_gather_weights", rank));
+    }
+    EXPECT_EQ(host.carried.size(), 4u * 2u * 2u);  // what arrives and what is gathered
+    const HardwareProfile hardware = slower_machine(1);
+    const Result without = replay(kept, hardware, {}), with = replay(host, hardware, {});
+    for (std::size_t rank = 0; rank < 4; ++rank)
+      EXPECT_NEAR(static_cast<double>((without.ranks[rank].peak_allocated - with.ranks[rank].peak_allocated).count()),
+                  static_cast<double>(layer * 12), 0.03 * static_cast<double>(layer * 12));
+    EXPECT_NEAR(to_seconds(with.step_time) / to_seconds(without.step_time), 1, 0.03);
+  }
+}
+
+// The next step's chunk waits for weights that are gathered late.
+TEST(ChunkStates, GatheringIsPartOfTheStep) {
+  TrainingSetup setup = chronos(1, StateDevice::cpu);
+  setup.data_parallel = 2;
+  setup.zero_stage = 1;
+  const auto step = [&](Picos gathering) {
+    const Cluster cluster = {8, [gathering](NetworkCollective kind, Bytes, const GroupShape& group) {
+                               return kind == NetworkCollective::all_gather && group.ranks == 2 ? gathering : Picos(1);
+                             }};
+    const Trace trace = generate_parallel_trace(chunked_gpt(16), setup, CostModel(slower_machine(1)), cluster);
+    return replay(trace, slower_machine(1), {}).step_time;
+  };
+  const Picos quick = step(Picos(1)), second = Picos(1'000'000'000'000);
+  EXPECT_GE(step(second), 2 * second);  // of the chunk's two layers, one after the other
+  EXPECT_LT(quick, second);
+}
+
 TEST(ChunkStates, WhatCannotMove) {
   const auto place = [](const TrainingSetup& setup) -> std::string {
     try {
@@ -150,6 +192,11 @@ TEST(ChunkStates, WhatCannotMove) {
   setup.zero_stage = 1;
   EXPECT_EQ(place(setup), "");  // over one rank it is none
   setup.data_parallel = 2;
+  EXPECT_EQ(place(setup), "");
+  setup.zero_stage = 3;
+  EXPECT_EQ(place(setup), "offloaded_states");
+  setup = chronos(1, StateDevice::cpu);
+  setup.overlap_gradients = false;
   EXPECT_EQ(place(setup), "offloaded_states");
   setup = chronos(1, StateDevice::cpu);
   setup.optimizer = OptimizerKind::sgd;
