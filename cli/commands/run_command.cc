@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "base/output_file.h"
+#include "cli/commands/explain_technique.h"
 #include "cli/commands/memory_command.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
@@ -22,6 +23,7 @@
 #include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
 #include "cli/options/setting_options.h"
+#include "cli/options/store_option.h"
 #include "cli/output/diagnosis_report.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/result_report.h"
@@ -55,6 +57,7 @@ struct RunArguments {
   std::optional<std::int64_t> steps;
   std::optional<double> tokens;
   PictureFiles pictures;
+  ExplainTechniqueCall technique;
 };
 
 std::vector<std::string> run_settings(const RunArguments& arguments, const std::vector<std::string>& what_if) {
@@ -274,6 +277,11 @@ std::string help_text(const std::vector<Relaxation>& relaxations, const Result& 
 }
 
 void explain_scenario(const RunArguments& arguments, Context& context) {
+  if (!arguments.technique.question.technique.empty())
+    return explain_technique(context, arguments.first, run_settings(arguments, arguments.settings),
+                             arguments.technique);
+  if (!arguments.technique.output.empty())
+    throw InputError("", "--output", "without --technique there is no map", "name a technique");
   if (is_snapshot(arguments.first)) return explain_snapshot(arguments.first, context);
   const LoadedScenario loaded = load_with(arguments.first, arguments);
   const ScenarioRun ran = run_traced(loaded);
@@ -370,6 +378,32 @@ void add_run_commands(Command& app, Context& context) {
                    "graphs")
       ->to_write()
       ->type_name("FILE");
+  ExplainTechniqueCall& technique = arguments->technique;
+  explain_app
+      ->add_option("--technique", technique.question.technique,
+                   "where would it pay: the least change of machine or step at which it saves memory for little time")
+      ->type_name("NAME[+NAME...]");
+  explain_app
+      ->add_option("--saves", technique.saves_percent,
+                   "of --technique: least share of the plain step's reserved memory, percent (10)")
+      ->check(positive_number())
+      ->type_name("PERCENT");
+  explain_app
+      ->add_option("--slower", technique.slower_percent,
+                   "of --technique: most of the plain step's time on top, percent (2)")
+      ->type_name("PERCENT");
+  explain_app
+      ->add_option("--axis", technique.question.axes,
+                   "of --technique: change this alone: " + studies::payoff_axis_words().listed() + "; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("AXIS");
+  explain_app->add_option("--effort", technique.effort, "of --technique: times the search's usual work (1)")
+      ->check(positive_number())
+      ->type_name("TIMES");
+  explain_app->add_option("--output", technique.output, "of --technique: write a map of what was tried (.svg)")
+      ->to_write()
+      ->type_name("FILE");
+  add_store_option(*explain_app, technique.store);
   add_run_options(*explain_app, *arguments);
   explain_app->callback([arguments, &context] { run_stoppable([&] { explain_scenario(*arguments, context); }); });
 }

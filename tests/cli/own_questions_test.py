@@ -162,6 +162,31 @@ class Techniques(OwnQuestions):
         rows = self.ask("techniques", scenario, "--technique", "full+ssdtrain-host+layout")["rows"]
         self.assertEqual(len(rows), 2)
 
+    # What `explain --technique` finds, `techniques` says of the scenario with its edits.
+    def test_where_a_technique_pays(self):
+        scenario = self.scenario("small.json", model={"name": "gpt2-small", "layers": 2, "sequence": 256},
+                                 hardware={"profile": "h100-80gb-1gpu"})
+        picture = os.path.join(os.path.dirname(scenario), "where.svg")
+        question = ("explain", scenario, "--technique", "full", "--slower", "60", "--saves", "3", "--axis", "micro-batch")
+        answer = self.ask(*question, "--output", picture)
+        self.assertFalse(answer["here"]["pays"])
+        least = answer["axes"][0]["least"]
+        self.assertEqual(list(least["edits"]), ["model.micro_batch"])
+        edit = f"model.micro_batch={least['edits']['model.micro_batch']}"
+        plain, full = self.ask("techniques", scenario, "--set", edit, "--technique", "full")["rows"]
+        self.assertEqual(least["plain"]["peak_reserved_bytes"], plain["peak_reserved_bytes"])
+        self.assertEqual(least["with"]["step_time_ns"], full["step_time_ns"])
+        self.assertGreaterEqual(1 - full["peak_reserved_bytes"] / plain["peak_reserved_bytes"], 0.03)
+        with open(picture, encoding="utf-8") as file:
+            self.assertIn("micro-batch", file.read())
+        never = self.call("explain", scenario, "--technique", "full", "--saves", "99", "--axis", "layers")
+        self.assertEqual(never.returncode, 1, never.stderr)
+        early = self.call("explain", scenario, "--technique", "full", "--saves", "99", "--axis", "layers", "--effort", "0.001")
+        self.assertEqual(early.returncode, 4, early.stderr)
+        self.assertIn("not known", early.stdout)
+        self.refused("explain", scenario, "--output", picture, says=["--technique"])
+        self.refused("explain", scenario, "--technique", "full", "--axis", "width", says=["--axis"])
+
     def test_the_plain_row_has_a_name(self):
         scenario = self.scenario("small.json", model={"name": "gpt2-small", "layers": 2, "sequence": 256},
                                  hardware={"profile": "h100-80gb-1gpu"})
