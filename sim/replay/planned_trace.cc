@@ -422,7 +422,8 @@ class Rewriter {
           add_edge_into(old, group, clone, from == clones.end() ? nullptr : &from->second);
       if (from != clones.end())
         for (const auto& [group, clone] : from->second)
-          if (index_of(old.to) >= index_of(plan_.recomputations[group].before)) {
+          if (rank_of(old.to) == rank_of(old.from) &&
+              index_of(old.to) >= index_of(plan_.recomputations[group].before)) {
             copy.from = clone;
             copy.to = mapped(old.to);
             out_.trace.edges.push_back(copy);
@@ -434,6 +435,9 @@ class Rewriter {
       edge.to = mapped(edge.to);
     }
   }
+
+  // Other ranks get what the first run made, whatever their place in the trace.
+  [[nodiscard]] std::int32_t rank_of(OpId op) const { return old_.lanes[index_of(old_.ops.lane[index_of(op)])].rank; }
 
   void add_edge_into(const Edge& old, std::size_t group, OpId clone,
                      const std::vector<std::pair<std::size_t, OpId>>* sources) {

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
 #include "planners/offload/ssdtrain.h"
@@ -43,6 +46,94 @@ TEST(CompareTechniques, RowsAreRuns) {
   // The plain step is that: what the scenario itself says of techniques is out.
   EXPECT_FALSE(comparison.rows.front().row.result.offload);
   EXPECT_EQ(comparison.rows.front().row.result.memory.allocator, "torch");
+}
+
+// Every technique on every kind of step: it runs, and then as `run` does, or it is refused with a reason. A plan that
+// can't run, or one told unsound, is neither.
+struct Kind {
+  const char* name;
+  const char* model;
+  const char* schedule = "";  // set on top of every way that has none of its own
+};
+
+class EveryTechnique : public testing::TestWithParam<Kind> {};
+
+TEST_P(EveryTechnique, RunsOrSaysWhyNot) {
+  const Kind& kind = GetParam();
+  const BaseScenario step{std::string(R"({"schema": "spillway-scenario", "version": 1, "model": )") + kind.model +
+                              R"(, "hardware": {"profile": "dgx-a100-40gb"},
+                                 "offload": {"least_elements": 10000, "drives": "samsung-990-pro-2tb"}})",
+                          "step.json", ""};
+  std::vector<Candidate> ways = technique_candidates(step);
+  if (*kind.schedule != 0) {
+    std::erase_if(ways, [](const Candidate& way) {
+      return std::any_of(way.edits.begin(), way.edits.end(), [](const std::string& edit) {
+        return edit.starts_with(schedule_key) && !edit.ends_with("=null");
+      });
+    });
+    for (Candidate& way : ways) way.edits.push_back(setting(schedule_key, kind.schedule));
+  }
+  std::size_t ran = 0;
+  for (const Row& row : evaluate(step, ways)) {
+    SCOPED_TRACE(row.candidate.name);
+    ASSERT_TRUE(row.is_done);
+    if (!row.ran()) {
+      EXPECT_THAT(row.error, testing::Not(testing::HasSubstr("wait for each other")));
+      EXPECT_THAT(row.error, testing::HasSubstr(": ")) << "no place";
+      continue;
+    }
+    ++ran;
+    const Result result = run(load(scenario_of(step, row.candidate.edits)));
+    EXPECT_EQ(row.result.fingerprint, result.fingerprint);
+    EXPECT_EQ(row.result.step_time, result.step_time);
+    EXPECT_EQ(row.result.memory.peak_reserved, result.memory.peak_reserved);
+  }
+  EXPECT_GE(ran, ways.size() * 3 / 4) << "of " << ways.size();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, EveryTechnique,
+    testing::Values(Kind{"dense", R"({"name": "gpt2-small", "layers": 3, "sequence": 128, "micro_batch": 1,
+                          "gradient_accumulation": 2})"},
+                    Kind{"experts", R"({"name": "olmoe-1b-7b", "layers": 2, "sequence": 128, "micro_batch": 1,
+                            "data_parallel": 4, "expert_parallel": 4, "framework": "megatron_2022"})"},
+                    Kind{"uneven_experts", R"({"name": "olmoe-1b-7b", "layers": 2, "sequence": 128, "micro_batch": 1,
+                                   "data_parallel": 4, "expert_parallel": 4, "framework": "megatron_2022",
+                                   "expert_load": "lognormal"})"},
+                    Kind{"stages", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 4, "pipeline_parallel": 2, "framework": "megatron_2022"})"},
+                    Kind{"gpipe", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
+                          "gradient_accumulation": 4, "pipeline_parallel": 2, "framework": "megatron_2022"})",
+                         "gpipe"},
+                    Kind{"zb_h1", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
+                          "gradient_accumulation": 4, "pipeline_parallel": 4, "framework": "megatron_2022"})",
+                         "zb-h1"},
+                    Kind{"zero1", R"({"name": "gpt2-small", "layers": 3, "sequence": 128, "micro_batch": 1,
+                          "gradient_accumulation": 2, "data_parallel": 4, "zero_stage": 1})"},
+                    Kind{"zero3", R"({"name": "gpt2-small", "layers": 3, "sequence": 128, "micro_batch": 1,
+                          "gradient_accumulation": 2, "data_parallel": 4, "zero_stage": 3})"},
+                    Kind{"zero1_stages", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
+                                 "gradient_accumulation": 4, "pipeline_parallel": 2, "data_parallel": 2,
+                                 "zero_stage": 1, "framework": "megatron_2022"})"}),
+    [](const testing::TestParamInfo<Kind>& each) { return std::string(each.param.name); });
+
+// The same of a recorded step, whose schedule and recomputation are as they are.
+TEST(CompareTechniques, ARecordedStepToo) {
+  const char* const root = std::getenv("SPILLWAY_SOURCE_ROOT");
+  const BaseScenario step =
+      base_scenario(std::string(root == nullptr ? "." : root) + "/cli/scenarios/gpt2-tiny-captured-cpu.json");
+  const std::vector<Candidate> ways = technique_candidates(step);
+  EXPECT_GT(ways.size(), 5U);
+  std::size_t ran = 0;
+  for (const Row& row : evaluate(step, ways)) {
+    SCOPED_TRACE(row.candidate.name);
+    ASSERT_TRUE(row.is_done);
+    EXPECT_THAT(row.error, testing::Not(testing::HasSubstr("wait for each other")));
+    if (!row.ran()) continue;
+    ++ran;
+    EXPECT_EQ(row.result.fingerprint, run(load(scenario_of(step, row.candidate.edits))).fingerprint);
+  }
+  EXPECT_GE(ran, 2U);
 }
 
 TEST(CompareTechniques, WaysAreOfUseToTheScenario) {
