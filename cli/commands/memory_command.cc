@@ -13,6 +13,7 @@
 #include "base/input_error.h"
 #include "base/log.h"
 #include "base/output_file.h"
+#include "base/read_file.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/memory_device.h"
@@ -22,6 +23,7 @@
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "hwprofiles/profile_library.h"
+#include "planners/stalloc/stalloc_plan.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/memory_plan.h"
 #include "sim/devices/memory/request_lives.h"
@@ -135,11 +137,18 @@ MemoryDiagnosis diagnose(const Trace& trace, std::int16_t device, const MemoryCa
   return diagnosis;
 }
 
+// Of a trace, or of STAlloc's log, which `plan stalloc` reads too.
+Trace stream_in(const MemoryCall& request, const Progress& progress) {
+  const auto callback = progress.callback("reading " + request.file);
+  if (is_memory_log(request.file))
+    return stream_of(read_memory_log(read_file(request.file, largest_memory_log, callback), request.file));
+  return read_trace(request.file, {.progress = callback, .keep_stacks = request.diagnoses()});
+}
+
 Answer replay(const Context& context, const MemoryCall& request) {
   const std::vector<MemoryPoolOptions> pools = pools_of(request);
   const Progress progress(context);
-  const Trace trace = read_trace(
-      request.file, {.progress = progress.callback("reading " + request.file), .keep_stacks = request.diagnoses()});
+  const Trace trace = stream_in(request, progress);
   const std::int16_t device = memory_device(trace, request.file, request.device);
   require_addresses(trace, request.file);
   if (!request.requests.empty()) {
@@ -430,7 +439,7 @@ void explain_snapshot(const std::string& file, Context& context) {
 void add_memory_commands(Command& app, Context& context) {
   Command* command = app.add_subcommand("memory", "Replay a recorded stream of allocations through an allocator");
   const auto request = std::make_shared<MemoryCall>();
-  command->add_option("FILE", request->file, "memory snapshot or trace with memory events")->required();
+  command->add_option("FILE", request->file, "memory snapshot, trace with memory events, or STAlloc's mem_log")->required();
   command
       ->add_option("--allocator", request->allocators,
                    "what serves the allocations; torch if not given. Several are compared side by side. Settings of "

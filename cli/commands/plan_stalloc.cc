@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/number_text.h"
 #include "base/output_file.h"
@@ -33,8 +32,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t largest_log = 4'000'000'000;
-
 const std::map<std::string, StallocAlgorithm> algorithms{{"best", StallocAlgorithm::best},
                                                          {"group", StallocAlgorithm::group},
                                                          {"split-and-fuse", StallocAlgorithm::split_and_fuse}};
@@ -53,21 +50,12 @@ struct Profiled {
   std::int16_t device = 0;
 };
 
-// STAlloc's log begins with an allocation, a free or a marker of its own; no trace does.
-bool is_memory_log(const std::string& path) {
-  ByteSource source = ByteSource::open(path, largest_log);
-  const auto bytes = source.peek(16);
-  std::string begin;
-  for (const std::byte byte : bytes) begin += static_cast<char>(byte);
-  return begin.starts_with("1 ") || begin.starts_with("0 ") || begin.starts_with("Iteration Index");
-}
-
 Profiled profiled(const Context& context, const StallocRequest& request) {
   const Progress progress(context);
   const auto callback = progress.callback("reading " + request.file);
   Profiled result;
   if (is_memory_log(request.file)) {
-    const std::string text = read_file(request.file, largest_log, callback);
+    const std::string text = read_file(request.file, largest_memory_log, callback);
     result.profile = read_memory_log(text, request.file);
     result.stream = stream_of(result.profile);
     return result;

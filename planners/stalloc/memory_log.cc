@@ -2,6 +2,7 @@
 #include <charconv>
 #include <map>
 
+#include "base/byte_source.h"
 #include "base/input_error.h"
 #include "planners/stalloc/memory_profile.h"
 
@@ -158,5 +159,12 @@ class LogReader {
 }  // namespace
 
 MemoryProfile read_memory_log(std::string_view text, const std::string& file) { return LogReader(text, file).read(); }
+
+bool is_memory_log(const std::string& path) {
+  ByteSource source = ByteSource::open(path, largest_memory_log);
+  std::string begin;
+  for (const std::byte byte : source.peek(16)) begin += static_cast<char>(byte);
+  return begin.starts_with("1 ") || begin.starts_with("0 ") || begin.starts_with("Iteration Index");
+}
 
 }  // namespace spillway::planners

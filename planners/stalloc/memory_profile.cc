@@ -114,12 +114,12 @@ RequestClass MemoryProfile::class_of(const ProfiledRequest& request) const {
   if (request.bytes <= largest_small) return RequestClass::small;
   if (request.lower >= period_end()) return RequestClass::repeated;
   if (request.dynamic()) return RequestClass::dynamic;
-  const bool is_held = !request.freed || (!iterations.empty() && request.upper >= iterations.back());
-  if (iterations.size() >= 3 && request.lower < iterations.front()) {
+  const bool is_held = !request.freed || (repeats() && request.upper >= iterations.back());
+  if (repeats() && request.lower < iterations.front()) {
     if (is_held) return RequestClass::persistent;
     return request.upper < iterations.front() ? RequestClass::initial : RequestClass::unreleased;
   }
-  if (is_held && (iterations.empty() || request.lower < period_begin())) return RequestClass::persistent;
+  if (is_held && (!repeats() || request.lower < period_begin())) return RequestClass::persistent;
   return request.phase_allocated != request.phase_freed ? RequestClass::scoped : RequestClass::transient;
 }
 

@@ -55,9 +55,10 @@ struct MemoryProfile {
   std::vector<std::int64_t> iterations;  // first ticks of the iterations and of the tail; empty: a single step
   std::int64_t end = 0;                  // behind the last tick
 
-  // The planned part: [0, period_begin()) once, [period_begin(), period_end()) for ever.
-  [[nodiscard]] std::int64_t period_begin() const { return iterations.size() < 3 ? 0 : iterations[1]; }
-  [[nodiscard]] std::int64_t period_end() const { return iterations.size() < 3 ? end : iterations[2]; }
+  // The planned part: [0, period_begin()) once, [period_begin(), period_end()) for ever; of fewer iterations all, once.
+  [[nodiscard]] bool repeats() const { return iterations.size() >= 3; }
+  [[nodiscard]] std::int64_t period_begin() const { return repeats() ? iterations[1] : 0; }
+  [[nodiscard]] std::int64_t period_end() const { return repeats() ? iterations[2] : end; }
   [[nodiscard]] RequestClass class_of(const ProfiledRequest& request) const;
 };
 
@@ -75,5 +76,9 @@ MemoryProfile profile_of(const Trace& trace, std::int16_t device);
 // Requests within a layer whose name begins with mlp- or moe- are dynamic, unless a layer of another name inside it is
 // open. Throws InputError with the line of whatever is wrong. O(n log live).
 MemoryProfile read_memory_log(std::string_view text, const std::string& file);
+// Whether the file begins as one: with an allocation, a free or a marker of its own; no trace does. Throws InputError
+// where it can't be read.
+bool is_memory_log(const std::string& path);
+inline constexpr std::uint64_t largest_memory_log = 4'000'000'000;  // bytes
 
 }  // namespace spillway::planners

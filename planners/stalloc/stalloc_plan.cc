@@ -85,7 +85,7 @@ class Planner {
   // What the plan has to keep free for it.
   [[nodiscard]] LayoutBuffer life_of(const ProfiledRequest& request) const {
     LayoutBuffer life{.lower = request.lower, .upper = request.upper, .size = rounded(request.bytes).count()};
-    const bool comes_back = !profile_.iterations.empty() && request.lower >= profile_.period_begin();
+    const bool comes_back = profile_.repeats() && request.lower >= profile_.period_begin();
     if (comes_back && (request.upper > profile_.period_end() || !request.freed)) life.lower = profile_.period_begin();
     life.upper = std::min(life.upper, profile_.period_end());
     return life;

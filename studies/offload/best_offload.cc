@@ -159,10 +159,14 @@ std::vector<Candidate> step_variants(const LoadedScenario& loaded, const Variant
     else if (row.moves_state && limits.host && loaded.setup.optimizer_device == StateDevice::gpu)
       places.push_back(&row.ways.front());
   }
-  for (const TechniqueWay* way : recomputes) add(variants, way->name, {way});
+  // The scenario's own step with nothing moved is the one called keep.
+  const auto name_of = [](const TechniqueWay* way) {
+    return way->name == recompute_way(Recompute::none) ? std::string("no recomputation") : way->name;
+  };
+  for (const TechniqueWay* way : recomputes) add(variants, name_of(way), {way});
   for (const TechniqueWay* place : places) {
     add(variants, place->name, {place});
-    for (const TechniqueWay* way : recomputes) add(variants, way->name + "+" + place->name, {way, place});
+    for (const TechniqueWay* way : recomputes) add(variants, name_of(way) + "+" + place->name, {way, place});
   }
   return variants;
 }

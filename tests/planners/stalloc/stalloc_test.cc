@@ -196,6 +196,38 @@ TEST(Stalloc, PlanOfALoggedRun) {
   EXPECT_EQ(result.plan->unplanned, 1U);  // the unreleased one
 }
 
+// One or two iterations are planned whole, as the same stream without marks: nothing comes back.
+TEST(Stalloc, FewIterationsAreASingleStep) {
+  std::string head, body;
+  const auto line = [](int action, int pointer, std::int64_t bytes) {
+    return std::to_string(action) + " " + std::to_string(pointer) + " " + std::to_string(bytes) + " 0\n";
+  };
+  for (int i = 0; i < 40; ++i) head += line(1, i, 1'000'000 + 4096 * i);
+  for (int i = 0; i < 40; i += 2) head += line(0, i, 0);
+  for (int layer = 0; layer < 30; ++layer) body += line(1, 100 + layer, 3'000'000);
+  for (int layer = 30; layer-- > 0;) {
+    body += line(1, 200 + layer, 2'500'000) + line(0, 100 + layer, 0);  // gradients stay
+  }
+  const MemoryProfile plain = read_memory_log(head + body, "plain.txt");
+  const MemoryProfile marked = read_memory_log(head + "Iteration Index : 0\n" + body, "marked.txt");
+  const MemoryProfile ended =
+      read_memory_log(head + "Iteration Index : 0\n" + body + "Iteration Index : end\n", "ended");
+  EXPECT_FALSE(marked.repeats());
+  for (const StallocAlgorithm algorithm : algorithms) {
+    const StallocPlan wanted = plan_stalloc(plain, {.algorithm = algorithm});
+    for (const MemoryProfile* few : {&marked, &ended}) {
+      const StallocPlan made = plan_stalloc(*few, {.algorithm = algorithm});
+      EXPECT_EQ(made.lower_bound, wanted.lower_bound);
+      if (algorithm == StallocAlgorithm::best) {
+        EXPECT_EQ(made.plan.pool, wanted.plan.pool);
+        EXPECT_EQ(made.plan.pool, made.lower_bound);
+      }
+      EXPECT_EQ(made.requests[static_cast<std::size_t>(RequestClass::persistent)],
+                wanted.requests[static_cast<std::size_t>(RequestClass::persistent)]);
+    }
+  }
+}
+
 TEST(Stalloc, PlansAreWrittenAndReadAsStallocWritesThem) {
   const MemoryProfile profile = read_memory_log(small_log, "log");
   StallocOptions options;
