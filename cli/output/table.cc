@@ -218,9 +218,4 @@ nlohmann::ordered_json number_or_null(std::optional<double> value) {
   return value ? number_or_null(*value) : nlohmann::ordered_json();
 }
 
-std::int64_t whole_nanoseconds(Picos time) {
-  const std::int64_t count = time.count();
-  return (count + (count < 0 ? -500 : 500)) / 1000;
-}
-
 }  // namespace spillway::cli

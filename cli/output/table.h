@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/short_text.h"
 #include "base/units.h"
 #include "cli/options/context.h"
 #include "sim/replay/verdict.h"
@@ -54,7 +55,5 @@ std::string gib(Bytes bytes, int decimals = 2);
 // A number for JSON; null for what is infinite or unknown.
 nlohmann::ordered_json number_or_null(double value);
 nlohmann::ordered_json number_or_null(std::optional<double> value);
-// Nanoseconds, rounded to nearest.
-std::int64_t whole_nanoseconds(Picos time);
 
 }  // namespace spillway::cli

@@ -73,15 +73,4 @@ std::string paragraphs(std::string_view text, std::size_t width, std::size_t ind
   return all;
 }
 
-std::string three_digits(double value) {
-  const double size = std::abs(value);
-  if (size < 1e-9) return "0";
-  if (size >= 99.95) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.{}f}", value, size >= 9.995 ? 1 : size >= 0.995 ? 2 : 3);
-}
-
-std::string short_duration(double seconds) {
-  return seconds >= 0.9995 ? three_digits(seconds) + " s" : three_digits(seconds * 1e3) + " ms";
-}
-
 }  // namespace spillway::cli

@@ -1,4 +1,4 @@
-// Text for people in a terminal: lines no wider than it, three significant digits.
+// Text for people in a terminal: lines no wider than it.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,6 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::
 std::string paragraph(std::string_view text, std::size_t width, std::size_t indent = 0);
 // Each line of a text so.
 std::string paragraphs(std::string_view text, std::size_t width, std::size_t indent = 0);
-
-// "2.09", "17.6", "667", "0.25": three significant digits, none behind a point that say nothing.
-std::string three_digits(double value);
-// "2.09 s", "667 ms".
-std::string short_duration(double seconds);
 
 // How many characters a terminal shows of it.
 std::size_t shown_width(std::string_view text);

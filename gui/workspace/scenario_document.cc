@@ -1,7 +1,5 @@
 #include "gui/workspace/scenario_document.h"
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/read_file.h"
+#include "base/shell_word.h"
 #include "scenario/scenario.h"
 
 namespace spillway::gui {
@@ -26,16 +25,6 @@ std::string trace_scenario(const std::string& path) {
 }
 
 }  // namespace
-
-std::string shell_word(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string("_-./=:,+%@").find(c) != std::string::npos;
-  });
-  if (plain) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 ScenarioDocument ScenarioDocument::open(const std::string& path) {
   if (!is_scenario_file(path)) return {trace_scenario(path), "", fs::absolute(path).parent_path().string()};

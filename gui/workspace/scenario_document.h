@@ -55,7 +55,4 @@ class ScenarioDocument {
   std::string dragged_;  // key of the drag that goes on
 };
 
-// 'quoted' where a shell would take it apart.
-std::string shell_word(const std::string& word);
-
 }  // namespace spillway::gui

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -35,16 +36,22 @@ class Axis {
   bool timed_ = false;
 };
 
-// What blocks are, numbered as they are met: by their tensor's role, else by the phase that they are allocated in.
+// What blocks are, numbered as they are met: in the caller's words, else by their tensor's role, else by the phase that
+// they are allocated in.
 class Kinds {
  public:
-  explicit Kinds(const Trace& trace) : trace_(trace) {
+  explicit Kinds(const Trace& trace, const OwnerOf& owner) : trace_(trace), owner_(owner) {
     by_role_.fill(none);
     by_phase_.fill(none);
   }
   // Of what the memory event allocates; no_tag: held before.
   std::size_t of(std::uint32_t tag) {
     if (tag == no_tag) return numbered(held_before_, [] { return std::string(held_before); });
+    if (owner_) {
+      std::string name = owner_(tag);
+      const auto [found, is_first] = by_name_.try_emplace(name, none);
+      return numbered(found->second, [&name] { return std::move(name); });
+    }
     const MemoryEvent& event = trace_.memory_events[tag];
     const TensorRole role =
         event.tensor == TensorId::none ? TensorRole::unknown : trace_.tensors.role[index_of(event.tensor)];
@@ -68,6 +75,8 @@ class Kinds {
 
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
   const Trace& trace_;
+  const OwnerOf& owner_;
+  std::map<std::string, std::size_t> by_name_;
   std::size_t held_before_ = none;
   std::array<std::size_t, static_cast<std::size_t>(TensorRole::input) + 1> by_role_{};
   std::array<std::size_t, phase_count> by_phase_{};
@@ -203,16 +212,18 @@ class Holders {
   std::size_t rest_;
 };
 
-MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, const Axis& axis, bool with_changes) {
+MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, const Axis& axis, bool with_changes,
+                         const OwnerOf& owner = {}) {
   MemoryPicture picture;
   picture.timed = axis.timed();
   picture.begin = run.held.empty() ? 0 : axis.of(run.held.front().event);
   picture.end = run.held.empty() ? 1 : std::max(axis.of(run.held.back().event), picture.begin) + 1;
   picture.curve.reserve(run.held.size() + 1);
   picture.curve.push_back({picture.begin, run.initial.allocated, run.initial.reserved});
-  for (const HeldMemory& held : run.held) picture.curve.push_back({axis.of(held.event), held.allocated, held.reserved});
+  for (const HeldMemory& held : run.held)
+    picture.curve.push_back({axis.of(held.event), held.allocated, held.reserved, held.event});
   const Frees frees(trace, run);
-  Kinds kinds(trace);
+  Kinds kinds(trace, owner);
   picture.blocks.reserve(run.rows.size());
   for (const AllocationRow& row : run.rows) {
     check_stop();
@@ -253,9 +264,10 @@ MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& r
 }
 
 MemoryPicture memory_picture_on(const Trace& trace, const AllocationStreamResult& run,
-                                std::span<const std::int64_t> places, bool timed, std::int64_t end) {
-  if (places.empty()) return picture_on(trace, run, Axis(trace, run), true);
-  MemoryPicture picture = picture_on(trace, run, Axis(places, timed), true);
+                                std::span<const std::int64_t> places, bool timed, std::int64_t end,
+                                const OwnerOf& owner) {
+  if (places.empty()) return picture_on(trace, run, Axis(trace, run), true, owner);
+  MemoryPicture picture = picture_on(trace, run, Axis(places, timed), true, owner);
   picture.begin = std::min<std::int64_t>(picture.begin, 0);
   picture.curve.front().at = picture.begin;
   picture.end = std::max({picture.begin + 1, picture.end - 1, end});

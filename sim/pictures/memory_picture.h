@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct MemoryPicture {
   struct Point {
     std::int64_t at = 0;
     Bytes allocated{}, reserved{};
+    std::int64_t event = -1;  // behind which it is so, in Trace::memory_events; -1: what was there before
   };
   struct Block {
     std::int64_t begin = 0, end = 0;  // half-open
@@ -44,10 +46,15 @@ struct MemoryPicture {
 // O(events log events).
 MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& run);
 
+// Who holds what a memory event allocates, in words of the caller's.
+using OwnerOf = std::function<std::string(std::uint32_t event)>;
+
 // With `changes`, on a clock of the caller's own, to `end` at least. places: by memory event, ascending
 // (memory_clock.h); none: as the record has them. What nobody is known to hold is a kind of its own, "held before".
+// owner: of the kinds; none: by role, else phase.
 MemoryPicture memory_picture_on(const Trace& trace, const AllocationStreamResult& run,
-                                std::span<const std::int64_t> places, bool timed, std::int64_t end);
+                                std::span<const std::int64_t> places, bool timed, std::int64_t end,
+                                const OwnerOf& owner = {});
 
 // By kind, when the most is held. Of a picture with `changes`.
 std::vector<std::int64_t> owners_at_peak(const MemoryPicture& picture);

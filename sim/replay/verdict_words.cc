@@ -116,6 +116,15 @@ std::string verdict_mark(const Result& result) {
   return verdict_shape(result.answer()) + " " + (refuses ? "drives refuse" : std::string(to_string(result.verdict())));
 }
 
+std::string ran_out_heading(const std::string& place, Bytes asked, Bytes free) {
+  return "✖ Ran out: " + place + " asked for " + bytes_text(asked) +
+         (free < Bytes(0) ? "" : ", " + bytes_text(free) + " were free");
+}
+
+std::string recorded_heading(Bytes most) {
+  return "▲ Nothing ran out while it was recorded: at most " + bytes_text(most);
+}
+
 std::string search_heading(const FoundWays& found) {
   const auto ways = [](std::size_t count) { return std::to_string(count) + (count == 1 ? " way" : " ways"); };
   const std::string how = found.how.empty() ? "" : " " + found.how;

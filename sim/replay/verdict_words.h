@@ -27,6 +27,11 @@ std::string to_spare(const Result& result);
 // What a no lacks: "87.1 GiB", "20 GiB of host memory", "memory of stage 3", or why the drives refuse. Empty: no no.
 std::string lacking(const Result& result);
 
+// Of a memory snapshot, with its shape: "✖ Ran out: loss.py:9 cross_entropy asked for 1.00 GiB, 900.0 MiB were free",
+// where an allocation failed; else "▲ Nothing ran out while it was recorded: at most 5.96 GiB". free: -1 unknown.
+std::string ran_out_heading(const std::string& place, Bytes asked, Bytes free);
+std::string recorded_heading(Bytes most);
+
 // What a search for ways to fit came to.
 struct FoundWays {
   // That keep the reserve, as replayed: of the same training, of other numerics, of what nobody runs today.

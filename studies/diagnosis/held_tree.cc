@@ -116,25 +116,28 @@ HeldNode held_by_module(const MemoryDiagnosis& diagnosis) {
   return builder.made("all that is alive");
 }
 
+HeldName held_name(const Trace& trace, const MemoryPicture& picture, const MemoryPicture::Block& block) {
+  HeldName held{picture.kinds[block.kind], "no layer", "held before the step"};
+  std::replace(held.owner.begin(), held.owner.end(), '_', ' ');
+  if (block.event < 0) return held;
+  const MemoryEvent& event = trace.memory_events[static_cast<std::size_t>(block.event)];
+  held.layer = layer_of(trace, event);
+  held.tensor.clear();
+  if (event.tensor != TensorId::none) held.tensor = trace.strings.text(trace.tensors.name[index_of(event.tensor)]);
+  if (held.tensor.empty() && event.anchor != OpId::none)
+    held.tensor = "for " + std::string(trace.strings.text(trace.ops.name[index_of(event.anchor)]));
+  if (held.tensor.empty()) held.tensor = "no name";
+  if (std::string own = layer_of_name(held.tensor); !own.empty()) held.layer = std::move(own);
+  return held;
+}
+
 HeldNode held_by_owner(const Trace& trace, const MemoryPicture& picture, std::int64_t at) {
   Builder builder;
   for (std::size_t i = 0; i < picture.blocks.size(); ++i) {
     const MemoryPicture::Block& block = picture.blocks[i];
     if (block.begin > at || block.end <= at) continue;
-    std::string kind = picture.kinds[block.kind];
-    std::replace(kind.begin(), kind.end(), '_', ' ');
-    std::string layer = "no layer", name = "held before the step";
-    if (block.event >= 0) {
-      const MemoryEvent& event = trace.memory_events[static_cast<std::size_t>(block.event)];
-      layer = layer_of(trace, event);
-      name.clear();
-      if (event.tensor != TensorId::none) name = trace.strings.text(trace.tensors.name[index_of(event.tensor)]);
-      if (name.empty() && event.anchor != OpId::none)
-        name = "for " + std::string(trace.strings.text(trace.ops.name[index_of(event.anchor)]));
-      if (name.empty()) name = "no name";
-      if (std::string own = layer_of_name(name); !own.empty()) layer = std::move(own);
-    }
-    builder.add({kind, layer, name}, {block.size, 1, static_cast<std::int64_t>(i), block.size});
+    const HeldName held = held_name(trace, picture, block);
+    builder.add({held.owner, held.layer, held.tensor}, {block.size, 1, static_cast<std::int64_t>(i), block.size});
   }
   return builder.made("all that is alive");
 }

@@ -23,6 +23,32 @@ struct Live {
   std::uint32_t stack = no_stack;
 };
 
+std::vector<std::string_view> places_of(const Trace& trace, std::uint32_t stack) {
+  std::vector<std::string_view> places;  // innermost first
+  for (; stack != no_stack; stack = trace.stack_frames[stack].caller)
+    places.push_back(trace.strings.text(trace.stack_frames[stack].place));
+  return places;
+}
+
+std::string_view between(std::string_view text, std::string_view before, std::string_view behind) {
+  const std::size_t begin = text.find(before);
+  if (begin == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(begin + before.size());
+  return rest.substr(0, rest.find(behind));
+}
+
+std::string own_place_of(const std::vector<std::string_view>& places) {
+  if (places.empty()) return std::string(no_stack_text);
+  const auto own = std::find_if_not(places.begin(), places.end(), is_library);
+  if (own != places.end()) return std::string(*own);
+  // A backward pass runs on a thread of its own, without Python: the node, or the operator, says most.
+  for (const auto [before, behind, what] : {std::array{"autograd::generated::", "::apply(", "in C++, backward: "},
+                                            std::array{"at::_ops::", "::", "in C++: at::"}})
+    for (const std::string_view place : places)
+      if (const std::string_view name = between(place, before, behind); !name.empty()) return what + std::string(name);
+  return std::string(places.front());
+}
+
 class MemoryDiagnosisMaker {
  public:
   MemoryDiagnosisMaker(const Trace& trace, std::int16_t device) : trace_(trace), device_(device) {
@@ -105,32 +131,6 @@ class MemoryDiagnosisMaker {
     if (failed_) out_.event = static_cast<std::uint32_t>(*failed_);
   }
 
-  [[nodiscard]] std::vector<std::string_view> places_of(std::uint32_t stack) const {
-    std::vector<std::string_view> places;  // innermost first
-    for (; stack != no_stack; stack = trace_.stack_frames[stack].caller)
-      places.push_back(trace_.strings.text(trace_.stack_frames[stack].place));
-    return places;
-  }
-
-  [[nodiscard]] static std::string own_place(const std::vector<std::string_view>& places) {
-    if (places.empty()) return std::string(no_stack_text);
-    const auto own = std::find_if_not(places.begin(), places.end(), is_library);
-    if (own != places.end()) return std::string(*own);
-    // A backward pass runs on a thread of its own, without Python: the node, or the operator, says most.
-    for (const auto [before, behind, what] : {std::array{"autograd::generated::", "::apply(", "in C++, backward: "},
-                                              std::array{"at::_ops::", "::", "in C++: at::"}})
-      for (const std::string_view place : places)
-        if (const std::string_view name = between(place, before, behind); !name.empty())
-          return what + std::string(name);
-    return std::string(places.front());
-  }
-  [[nodiscard]] static std::string_view between(std::string_view text, std::string_view before,
-                                                std::string_view behind) {
-    const std::size_t begin = text.find(before);
-    if (begin == std::string_view::npos) return {};
-    const std::string_view rest = text.substr(begin + before.size());
-    return rest.substr(0, rest.find(behind));
-  }
   [[nodiscard]] static std::string module_of(const std::vector<std::string_view>& places) {
     for (const std::string_view place : places)
       if (place.ends_with(" forward") && !is_library(place)) return std::string(place);
@@ -170,8 +170,9 @@ class MemoryDiagnosisMaker {
     }
     std::map<std::string, MemoryHolder> places, modules, phases;
     for (const auto& [stack, holder] : by_stack) {
-      const std::vector<std::string_view> frames = places_of(stack);
-      for (MemoryHolder* row : {&places[own_place(frames)], &modules[module_of(frames)], &phases[phase_of(frames)]}) {
+      const std::vector<std::string_view> frames = places_of(trace_, stack);
+      for (MemoryHolder* row :
+           {&places[own_place_of(frames)], &modules[module_of(frames)], &phases[phase_of(frames)]}) {
         row->bytes += holder.bytes;
         row->blocks += holder.blocks;
       }
@@ -198,7 +199,7 @@ class MemoryDiagnosisMaker {
     const MemoryEvent& event = trace_.memory_events[*failed_];
     RanOut ran_out;
     ran_out.asked = event.bytes;
-    ran_out.place = own_place(places_of(event.stack));
+    ran_out.place = own_place(trace_, event.stack);
     ran_out.device_free =
         event.address == Addr(0) ? Bytes(-1) : Bytes(static_cast<std::int64_t>(event.address.count()));
     const Trace again = asked_again();
@@ -260,6 +261,8 @@ bool is_library(std::string_view place) {
            return file.ends_with(ending) || has(place, std::string(ending) + ":");
          });
 }
+
+std::string own_place(const Trace& trace, std::uint32_t stack) { return own_place_of(places_of(trace, stack)); }
 
 MemoryDiagnosis diagnose_memory(const Trace& trace, std::int16_t device) {
   return MemoryDiagnosisMaker(trace, device).run();

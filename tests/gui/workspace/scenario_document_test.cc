@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/input_error.h"
+#include "base/shell_word.h"
 #include "gui/workspace/file_kind.h"
 #include "scenario/scenario.h"
 
