@@ -13,6 +13,7 @@
 #include "scenario/module_plan.h"
 #include "scenario/scenario_fields.h"
 #include "sim/replay/plan_fields.h"
+#include "studies/answer/answer_json.h"
 #include "studies/sweep/sweep_fields.h"
 #include "traces/formats/trace_schema.h"
 #include "validation/published/case_fields.h"
@@ -33,7 +34,8 @@ constexpr Document documents[] = {{"scenario", scenario_schema},
                                   {"cases", cases_schema},
                                   {"trace", trace_schema},
                                   {"module-plan", module_plan_schema},
-                                  {"operators", models::operator_list_schema}};
+                                  {"operators", models::operator_list_schema},
+                                  {"answer", studies::answer_schema}};
 
 struct SchemaCall {
   std::string name;

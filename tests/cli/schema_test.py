@@ -11,7 +11,7 @@ import sys
 
 FILES = {"scenario": "scenario", "sweep": "sweep", "profile": "hardware-profile", "model": "model", "prices": "prices",
          "plan": "plan", "module-plan": "module-plan", "cases": "cases", "trace": "trace",
-         "operators": "operators"}
+         "operators": "operators", "answer": "answer"}
 TABLES = {"docs/scenarios.md": ("schema", "scenario", "--table"),
           "docs/launch-files.md": ("list", "flags", "--format", "markdown")}
 END = "<!-- end -->\n"

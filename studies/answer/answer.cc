@@ -1,0 +1,173 @@
+#include "studies/answer/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/number_text.h"
+#include "base/short_text.h"
+#include "planners/offload/drive_life.h"
+#include "scenario/scenario_memory.h"
+#include "sim/replay/verdict_words.h"
+#include "studies/offload/result_figures.h"
+
+namespace spillway::studies {
+namespace {
+
+constexpr std::size_t all_bins = 9'600, fewest_bins = 300, most_bins = 1'200;  // over all stages; of each
+constexpr double least_gain = 0.005;
+
+std::string gib_number(Bytes bytes) { return three_digits(in_gib(bytes)); }
+
+Bytes held_by(const Result& result, TensorRole role) {
+  for (const PeakOwner& owner : result.memory.owners)
+    if (owner.name == to_string(role)) return owner.bytes;
+  return Bytes(0);
+}
+
+std::string binds_of(const Result& result, std::vector<AnswerShare>& shares) {
+  for (int i = 0; i < binding_count; ++i) {
+    const auto binding = static_cast<Binding>(i);
+    const double share = binding_share(result, binding);
+    if (share >= least_gain) shares.push_back({std::string(describe(binding)), share});
+  }
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const AnswerShare& a, const AnswerShare& b) { return a.fraction > b.fraction; });
+  std::string sentence;
+  for (const AnswerShare& share : shares)
+    sentence += fmt::format("{}{} {}", sentence.empty() ? "" : ", ", share.name,
+                            percent_text(share.fraction, share.fraction < 0.0995 ? 1 : 0));
+  return sentence.empty() ? "" : "Of the critical path: " + sentence + ".";
+}
+
+}  // namespace
+
+// The kinds and their order are a closed list: states, activations, elsewhere, the largest owner.
+AnswerWhy why_of(const Result& result) {
+  const MemoryResult& memory = result.memory;
+  if (!result.drives_refuse.empty()) return {"elsewhere", result.drives_refuse + "."};
+  if (result.host_memory.verdict() == Verdict::does_not_fit)
+    return {"elsewhere", fmt::format("Host memory lacks: the step holds {} of {} GiB there for the GPUs of a machine.",
+                                     gib_number(result.host_memory.peak), gib_number(result.host_memory.capacity))};
+  if (!memory.known || memory.owners.empty()) return {};
+  const Bytes states = held_by(result, TensorRole::weight) + held_by(result, TensorRole::optimizer_state);
+  if (memory.verdict() == Verdict::does_not_fit && memory.limit > Bytes(0) && states > memory.limit)
+    return {"states",
+            fmt::format("Weights and the optimizer's states alone take {} GiB, and the allocator may have {}: "
+                        "recomputing or offloading activations cannot help by itself.",
+                        gib_number(states), gib_number(memory.limit))};
+  const PeakOwner& first = memory.owners.front();
+  std::string name = owner_words(first.name);
+  name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
+  std::string sentence =
+      fmt::format("{}: {} of {} at the peak", name, short_size(first.bytes), short_size(memory.peak_allocated));
+  if (memory.owners.size() > 1 && memory.owners[1].bytes > Bytes(0))
+    sentence += fmt::format(", then {}: {}", owner_words(memory.owners[1].name), short_size(memory.owners[1].bytes));
+  const bool activations = first.name == to_string(TensorRole::activation);
+  return {activations ? "activations" : "owners", sentence + "."};
+}
+
+std::string room_left(const Result& result) {
+  const MemoryResult& memory = result.memory;
+  if (!memory.known || memory.limit <= Bytes(0)) return "-";
+  if (result.host_memory.known && result.host_memory.verdict() == Verdict::does_not_fit) return "host full";
+  if (!result.drives_refuse.empty()) return "SSDs";
+  if (!result.may_fit()) return memory.short_of > Bytes(0) ? "-" + gib_number(memory.short_of) : "too large";
+  const std::string left = gib_number(memory.limit - memory.peak_reserved);
+  return result.as_replayed() == Verdict::tight ? left + " ▲" : left;
+}
+
+AnswerFigures figures_of(const Result& result, const Result* given) {
+  AnswerFigures figures{.answer = result.answer(),
+                        .step_time = result.step_time,
+                        .step_time_range = result.step_time_range,
+                        .tokens_per_second = result.tokens_per_second,
+                        .mfu = result.mfu,
+                        .fingerprint = result.fingerprint,
+                        .verdict = verdict_cell(result),
+                        .step = result.step_time > Picos(0) ? short_duration(to_seconds(result.step_time)) : "-",
+                        .tokens = "-",
+                        .left = room_left(result),
+                        .binds = std::string(describe_shortly(result.binding)),
+                        .mfu_text = result.mfu > 0 ? percent_text(result.mfu) : ""};
+  if (result.memory.known) {
+    figures.peak_allocated = result.memory.peak_allocated;
+    figures.peak_reserved = result.memory.peak_reserved;
+    figures.limit = result.memory.limit;
+    figures.short_of = result.memory.short_of;
+  }
+  if (result.host_memory.known) figures.host = result.host_memory.peak;
+  if (const double life = planners::shortest_life_years(result); std::isfinite(life)) figures.life_years = life;
+  if (result.tokens_per_second > 0) {
+    figures.tokens = grouped_text(std::llround(result.tokens_per_second));
+    if (given != nullptr && given->tokens_per_second > 0) {
+      const double change = result.tokens_per_second / given->tokens_per_second - 1;
+      figures.tokens =
+          std::abs(change) < least_gain ? "0 %" : signed_percent_text(change, std::abs(change) < 0.095 ? 1 : 0);
+    }
+  }
+  return figures;
+}
+
+Answer run_answer(const LoadedScenario& loaded, const Result& result, std::string command) {
+  Answer answer;
+  answer.title = result.title;
+  if (!result.memory.on_host) answer.machine = result.machine.empty() ? loaded.hardware.title : result.machine;
+  answer.assumed = result.machine_assumed;
+  answer.answer = result.answer();
+  answer.verdict = to_string(result.verdict());
+  answer.heading = verdict_shape(result.answer()) + " " + verdict_heading(result);
+  answer.hangs_on = result.hangs_on;
+  answer.why = why_of(result);
+  answer.now = figures_of(result, nullptr);
+  answer.binds = binds_of(result, answer.shares);
+  answer.inputs = result.provenance;
+  answer.warnings = result.warnings;
+  answer.command = std::move(command);
+  answer.fingerprint = result.fingerprint;
+  return answer;
+}
+
+void add_helps(const std::vector<Relaxation>& relaxations, Answer& answer) {
+  for (const Relaxation& one : relaxations) {
+    constexpr std::string_view twice = " x2";
+    std::string name = one.resource;
+    if (name.ends_with(twice)) name.replace(name.size() - twice.size(), twice.size(), " twice as fast");
+    if (one.gain >= least_gain)
+      answer.helps.push_back({std::move(name), one.gain});
+    else
+      answer.no_help.push_back(std::move(name));
+  }
+  std::stable_sort(answer.helps.begin(), answer.helps.end(),
+                   [](const AnswerShare& a, const AnswerShare& b) { return a.fraction > b.fraction; });
+}
+
+void add_pictures(const LoadedScenario& loaded, ScenarioRun run, Answer& answer) {
+  take_replayed_order(loaded, run);
+  const std::size_t ranks = std::max<std::size_t>(1, run.result.ranks.size());
+  answer.stages = stage_memories(loaded, run, std::clamp(all_bins / ranks, fewest_bins, most_bins));
+  answer.held = "at the peak";
+  answer.lanes = step_lanes(run.trace(loaded), run.result);
+  if (answer.stages.empty()) return;
+  const auto fullest =
+      std::max_element(answer.stages.begin(), answer.stages.end(),
+                       [](const StageMemory& a, const StageMemory& b) { return a.peak_allocated < b.peak_allocated; });
+  answer.when = fmt::format("Peak: {} allocated", short_size(fullest->peak_allocated));
+  if (answer.stages.size() > 1) answer.when += " on " + fullest->name;
+  const std::int64_t drawn = std::accumulate(fullest->at_peak.begin(), fullest->at_peak.end(), std::int64_t{0});
+  if (drawn < fullest->peak_allocated.count()) {
+    answer.when += ", before the step that is drawn";
+  } else {
+    if (!fullest->peak_words.empty()) answer.when += ", " + fullest->peak_words;
+    if (fullest->timed)
+      answer.when +=
+          fmt::format(", {} into the step", short_duration(to_seconds(Picos(fullest->peak_at - fullest->begin))));
+  }
+  answer.when += ".";
+}
+
+}  // namespace spillway::studies

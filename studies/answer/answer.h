@@ -1,0 +1,128 @@
+// Answer: the document that a person gets of a run, of a search for ways to fit, or of a memory snapshot. It is made
+// once; the terminal, the page (reports/answer_html.h) and whoever reads its JSON (answer_json.h) lay it out.
+//
+//   verdict -> when and why -> now -> ways -> search -> binds, helps -> stages, timeline -> rests on -> reproduce
+//
+// Verdicts are told in words of sim/replay/verdict_words alone. Sizes are bytes, times picoseconds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "studies/answer/stage_memory.h"
+#include "studies/answer/step_lanes.h"
+
+namespace spillway::studies {
+
+// What a step came to; texts are those that every face prints.
+struct AnswerFigures {
+  Verdict answer = Verdict::unknown;
+  Picos step_time{};
+  FigureRange step_time_range;
+  double tokens_per_second = 0, mfu = 0;        // 0: unknown
+  Bytes peak_allocated{-1}, peak_reserved{-1};  // -1: unknown
+  Bytes limit{}, short_of{};                    // 0: none
+  std::optional<Bytes> host;
+  std::optional<double> usd_per_million_tokens, life_years;
+  std::uint64_t fingerprint = 0;
+  std::string verdict;                              // verdict_cell()
+  std::string step, tokens, left, binds, mfu_text;  // "2.09 s", "-47 %" or "3,919", "17.6", "GPU arithmetic", "38.2 %"
+};
+
+struct AnswerChange {
+  std::string key, from, to;
+  std::string worth;  // "needed: else short of 70.9 GiB"; empty: not asked
+};
+
+// A way as a framework launches it (studies/fit/fit_exports.h).
+enum class LaunchState : std::uint8_t { runs, with_code, no };
+struct AnswerLaunch {
+  std::string framework;
+  LaunchState state = LaunchState::no;
+  std::string figures;            // "✔ 2.11 s, 7.84 GiB to spare": of the file alone; else why it can't be had
+  std::string with_code_figures;  // empty: there is no such program
+  std::vector<std::string> lines, code, cannot_say;
+};
+
+// One figure over time, for an outline over another step's memory.
+struct WayOutline {
+  std::string stage;
+  std::int64_t begin = 0, end = 1;
+  std::vector<std::int64_t> allocated;  // bytes by bin, the most of each
+  std::vector<Pass> passes;
+};
+
+struct AnswerFolded {
+  std::string name, reason;
+  AnswerFigures figures;
+};
+
+struct AnswerWay {
+  std::string name, group;
+  std::size_t number = 0;          // as people call it: --way; 0: it has none
+  std::vector<std::string> edits;  // as --set takes them
+  std::vector<AnswerChange> changes;
+  std::string runs_in;  // "torchtitan +1"
+  AnswerFigures figures;
+  std::vector<std::string> sentences;
+  std::vector<AnswerLaunch> launches;  // none: not asked
+  std::vector<AnswerFolded> folded;
+  std::vector<WayOutline> outlines;  // by stage; none: its step was not drawn
+};
+
+struct AnswerShare {
+  std::string name;
+  double fraction = 0;
+};
+
+struct AnswerWhy {
+  std::string kind;  // "states", "activations", "elsewhere", ...; empty: not known
+  std::string sentence;
+};
+
+struct Answer {
+  std::string title, machine;
+  std::string verdict, heading;  // "does not fit"; with its shape
+  std::string best;              // of a search: "best for speed: Adam on the CPU", "nearest: ..."
+  Verdict answer = Verdict::unknown;
+  std::vector<std::string> hangs_on;  // clauses
+  std::string as_given;               // of a search: the scenario's own verdict, with its shape
+  std::string advice;                 // a sentence; what would turn a no without another way
+  std::string when;
+  AnswerWhy why;
+  std::optional<AnswerFigures> now;
+  bool is_search = false;
+  std::vector<AnswerWay> ways;
+  std::string ways_heading;
+  std::string search;        // what was searched, in a sentence
+  std::string search_state;  // "finished", "stopped"
+  std::string binds;
+  std::vector<AnswerShare> shares, helps;
+  std::vector<std::string> no_help;
+  std::string held;   // when the stages' tensors are held: "at the peak"
+  std::string drawn;  // whose step the stages are: "as given", or a way's name
+  std::vector<StageMemory> stages;
+  StepLanes lanes;
+  std::vector<InputProvenance> inputs;
+  std::vector<std::string> assumed, warnings;
+  std::string command;
+  std::uint64_t fingerprint = 0;
+};
+
+// "12.3", "-78.8" for what is short, "-" where nobody knows.
+std::string room_left(const Result& result);
+// Of a result's memory, or of what else it lacks.
+AnswerWhy why_of(const Result& result);
+// `given`: what tokens are compared with; null: nothing.
+AnswerFigures figures_of(const Result& result, const Result* given);
+
+// Of a run: all but what needs further replays (helps) and what a picture shows (stages, timeline).
+Answer run_answer(const LoadedScenario& loaded, const Result& result, std::string command);
+// `explain`'s: what each relaxation gains.
+void add_helps(const std::vector<Relaxation>& relaxations, Answer& answer);
+// Memory over time and what runs when, of a run with its ops. What it costs: a replay of each GPU's allocations.
+void add_pictures(const LoadedScenario& loaded, ScenarioRun run, Answer& answer);
+
+}  // namespace spillway::studies

@@ -1,0 +1,378 @@
+#include "studies/answer/fit_answer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/input_error.h"
+#include "base/number_text.h"
+#include "base/short_text.h"
+#include "models/spec/training_setup_fields.h"
+#include "planners/offload/drive_life.h"
+#include "scenario/scenario_memory.h"
+#include "sim/replay/verdict_words.h"
+#include "studies/offload/result_figures.h"
+
+namespace spillway::studies {
+namespace {
+
+constexpr std::size_t outline_bins = 300;
+constexpr std::string_view other_training = "Changes the training";
+
+// "Recompute ..." within a sentence; names stay.
+std::string lowered(std::string name) {
+  constexpr std::array<std::string_view, 6> names = {"ZeRO", "Adam", "Adafactor", "Muon", "SGD", "8-bit"};
+  if (std::none_of(names.begin(), names.end(), [&](std::string_view one) { return name.starts_with(one); }))
+    name.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(name.front())));
+  return name;
+}
+
+// "torchtitan +1": who launches it as it is; "deepspeed*": with a line in the program; "own code": neither.
+std::string told_carrier(const FitWay& way, const std::vector<std::string>& launched_by) {
+  if (way.carrier != Carrier::frameworks) return std::string(to_string(way.carrier));
+  if (launched_by.empty()) return "own code";
+  return launched_by.size() == 1 ? launched_by.front()
+                                 : fmt::format("{} +{}", launched_by.front(), launched_by.size() - 1);
+}
+
+bool is_taken_back(const std::string& key, const std::vector<std::string>& from, const std::vector<std::string>& to) {
+  const auto has = [&](const std::vector<std::string>& settings) {
+    const auto found = std::find_if(settings.begin(), settings.end(),
+                                    [&](const std::string& one) { return one.starts_with(key + "="); });
+    return found == settings.end() ? std::string() : *found;
+  };
+  return has(from) != has(to);
+}
+
+class FitAnswerMaker {
+ public:
+  explicit FitAnswerMaker(const FitFindings& findings)
+      : findings_(findings), outcome_(findings.outcome), given_(given_step(findings)) {}
+
+  Answer made(std::string command) {
+    answer_.is_search = true;
+    answer_.command = std::move(command);
+    title();
+    verdict();
+    for (std::size_t i = 0; i < findings_.shown.size(); ++i) answer_.ways.push_back(shown_way(i));
+    for (const OtherTraining& other : findings_.others)
+      if (other.best) answer_.ways.push_back(other_way(other));
+    if (outcome_.any() && !answer_.ways.empty())
+      if (std::string words = smallest_change(); !words.empty()) answer_.ways.front().sentences.push_back(words);
+    ends();
+    return std::move(answer_);
+  }
+
+ private:
+  void title() {
+    const FitSubject& subject = findings_.subject;
+    answer_.title = subject.model ? subject.model->title : subject.parsed.title;
+    if (subject.model) {
+      const TrainingSetup& setup = subject.parsed.training;
+      answer_.title +=
+          fmt::format(", {} x {} tokens a step", grouped_text(setup.step_sequences()), grouped_text(setup.sequence));
+    }
+    if (subject.gpus > subject.hardware.gpu_count) answer_.machine = fmt::format("{} GPUs", subject.gpus);
+    if (!subject.hardware.title.empty())
+      answer_.machine += (answer_.machine.empty() ? "" : "; ") + subject.hardware.title;
+  }
+
+  void verdict() {
+    if (given_ != nullptr) {
+      answer_.as_given = verdict_shape(given_->answer()) + " As given: " + verdict_sentence(*given_);
+      answer_.now = figures_of(*given_, nullptr);
+    }
+    FoundWays found{.tight = outcome_.fitting, .tried = outcome_.replayed, .ended_early = ended_early(outcome_)};
+    for (const ShownWay& way : findings_.shown)
+      if (const FitWay& one = outcome_.ways[way.way]; one.row.works())
+        ++(group_of(one) <= WayGroup::planner ? found.same : found.numerics);
+    if (const Result* unknown = outcome_.unknown()) found.unknown = unknown->why_unknown();
+    if (!findings_.framework.empty()) found.how = "as " + findings_.framework + " launches it";
+    answer_.answer = found.same + found.numerics > 0               ? Verdict::fits
+                     : found.tight > 0                             ? Verdict::tight
+                     : !found.unknown.empty() || found.ended_early ? Verdict::unknown
+                                                                   : Verdict::does_not_fit;
+    answer_.verdict = to_string(answer_.answer);
+    const std::string& best = outcome_.ways.front().row.candidate.name;
+    answer_.heading = search_heading(found);
+    answer_.best = (outcome_.any() ? "best for " + findings_.goal + ": " : "nearest: ") + best;
+    lacks_host_memory();
+  }
+
+  // Where nothing that trains alike fits, and some lack memory of a host that nobody spoke of.
+  void lacks_host_memory() {
+    const FitWay* least = nullptr;
+    for (const FitWay& way : outcome_.ways) {
+      if (group_of(way) > WayGroup::planner || !way.row.ran()) continue;
+      if (way.row.is_yes()) return;
+      const Result& result = way.row.result;
+      if (!result.host_memory.known || result.host_memory.verdict() != Verdict::does_not_fit ||
+          !is_yes(result.memory.verdict()))
+        continue;
+      if (least == nullptr || result.host_memory.peak < least->row.result.host_memory.peak) least = &way;
+    }
+    if (least == nullptr) return;
+    const HostMemoryResult& host = least->row.result.host_memory;
+    const bool is_assumed = findings_.subject.hardware.host.dram.origin.provenance == hwprofiles::OriginKind::assumed;
+    answer_.advice =
+        fmt::format("With {} GiB of host memory ({} are {}) it fits: {}", std::ceil(in_gib(host.peak)),
+                    three_digits(in_gib(host.capacity)),
+                    is_assumed ? "assumed; +ram=256GiB behind the machine" : "there", least->row.candidate.name);
+  }
+
+  [[nodiscard]] AnswerFigures figures(const Row& row) const { return way_figures(findings_, row); }
+
+  AnswerWay shown_way(std::size_t index) {
+    const ShownWay& shown = findings_.shown[index];
+    const FitWay& way = outcome_.ways[shown.way];
+    AnswerWay to{.name = way.row.ran() ? way.row.candidate.name : way.row.candidate.name + ": " + way.row.error,
+                 .group = std::string(title_of(group_of(way))),
+                 .number = index + 1,
+                 .edits = way.row.candidate.edits,
+                 .changes = changes(way.row, shown.way == 0),
+                 .runs_in = told_carrier(way, findings_.launched_by[index]),
+                 .figures = figures(way.row)};
+    if (way.row.ran()) to.sentences = sentences(way.row);
+    for (const FoldedWay& one : shown.folded) {
+      const Row& row = outcome_.ways[one.way].row;
+      to.folded.push_back({row.candidate.name, std::string(one.reason), figures(row)});
+    }
+    return to;
+  }
+
+  [[nodiscard]] AnswerWay other_way(const OtherTraining& other) const {
+    const Row& row = other.best->row;
+    AnswerWay to{.name = fmt::format("Train adapters only ({}){}", other.name,
+                                     row.candidate.name == "As given" ? "" : ", " + lowered(row.candidate.name)),
+                 .group = std::string(other_training),
+                 .edits = row.candidate.edits,
+                 .changes = changes(row, false),
+                 .figures = figures(row)};
+    if (row.ran()) to.sentences = sentences(row);
+    return to;
+  }
+
+  [[nodiscard]] std::vector<AnswerChange> changes(const Row& row, bool is_best) const {
+    std::vector<AnswerChange> changes;
+    std::set<std::size_t> told;
+    for (const std::string& setting : row.candidate.edits) {
+      const std::size_t equals = setting.find('=');
+      AnswerChange change{setting.substr(0, equals), value_now(setting.substr(0, equals)), setting.substr(equals + 1),
+                          ""};
+      if (change.from == change.to) continue;  // keeps the sequences of a step
+      if (is_best) change.worth = worth_of(change.key, told);
+      changes.push_back(std::move(change));
+    }
+    return changes;
+  }
+
+  [[nodiscard]] std::string value_now(const std::string& key) const {
+    constexpr std::string_view model = "model.";
+    const FitSubject& subject = findings_.subject;
+    if (subject.model && key.starts_with(model))
+      return field_text(subject.parsed.training, std::string_view(key).substr(model.size()));
+    return setting_of(subject.scenario.text, key).value_or("not set");
+  }
+
+  // What the step would be without the edit, of those that take this key back; each is told once.
+  std::string worth_of(const std::string& key, std::set<std::size_t>& told) const {
+    const Row& best = outcome_.ways.front().row;
+    for (std::size_t i = 0; i < outcome_.worth.size(); ++i) {
+      const Row& row = outcome_.ways[outcome_.worth[i].way].row;
+      if (told.contains(i) || !is_taken_back(key, best.candidate.edits, row.candidate.edits)) continue;
+      told.insert(i);
+      if (!row.ran()) return "needed: " + row.error;
+      if (!row.result.may_fit()) return "needed: else short of " + lacking(row.result);
+      const double slower = to_seconds(row.result.step_time) / to_seconds(best.result.step_time) - 1;
+      const double less = in_gib(row.result.memory.peak_reserved - best.result.memory.peak_reserved);
+      const std::string time = std::abs(slower) < 0.005 ? "no faster"
+                               : slower > 0             ? percent_text(slower, slower < 0.095 ? 1 : 0) + " faster"
+                                                        : percent_text(-slower, -slower < 0.095 ? 1 : 0) + " slower";
+      return std::abs(less) < 0.05
+                 ? time
+                 : fmt::format("{}, {} GiB {}", time, three_digits(std::abs(less)), less > 0 ? "less" : "more");
+    }
+    return "";
+  }
+
+  [[nodiscard]] static std::vector<std::string> sentences(const Row& row) {
+    const Result& result = row.result;
+    std::vector<std::string> lines = {fmt::format("binds: {}; 80 % of steps like it: {}",
+                                                  describe_shortly(result.binding), step_range_words(result))};
+    if (const auto cost = row.cost_per_million_tokens())
+      lines.push_back(fmt::format("{} USD per million tokens", three_digits(*cost)));
+    if (result.host_memory.known)
+      lines.push_back(fmt::format("host memory: {} of {} GiB", three_digits(in_gib(result.host_memory.peak)),
+                                  three_digits(in_gib(result.host_memory.capacity))));
+    if (const std::string life = planners::life_cell(result); life != "-")
+      lines.push_back("the SSDs last " + life + " years");
+    return lines;
+  }
+
+  // The way with fewest edits, where it isn't among those shown.
+  [[nodiscard]] std::string smallest_change() const {
+    const FitWay* least = nullptr;
+    for (std::size_t i = 0; i < outcome_.fitting; ++i) {
+      const FitWay& way = outcome_.ways[i];
+      if (way.row.works() && group_of(way) == WayGroup::same &&
+          (least == nullptr || way.row.candidate.edits.size() < least->row.candidate.edits.size()))
+        least = &way;
+    }
+    const bool is_shown = std::any_of(findings_.shown.begin(), findings_.shown.end(),
+                                      [&](const ShownWay& one) { return &outcome_.ways[one.way] == least; });
+    if (least == nullptr || is_shown) return "";
+    const std::vector<std::string>& edits = least->row.candidate.edits;
+    return fmt::format("smallest change that fits: {}, {}, {} GiB left ({})", lowered(least->row.candidate.name),
+                       short_duration(to_seconds(least->row.result.step_time)), room_left(least->row.result),
+                       edits.empty() ? "-" : fmt::format("{}", fmt::join(edits, " ")));
+  }
+
+  void ends() {
+    answer_.assumed = findings_.subject.assumptions;
+    std::size_t folded = 0;
+    for (const ShownWay& way : findings_.shown) folded += way.folded.size();
+    answer_.search_state = ended_early(outcome_) ? "stopped" : "finished";
+    const char* const state = outcome_.stopped     ? "stopped before the search had ended"
+                              : outcome_.exhausted ? "more would be tried with --effort"
+                              : outcome_.any()     ? "no single edit of the best that was tried is better"
+                                                   : "search finished";
+    answer_.search = fmt::format("{} layouts estimated, {} ways replayed, {} fit; {}{}", outcome_.screened,
+                                 outcome_.replayed, outcome_.fitting, state,
+                                 folded > 0 ? fmt::format("; {} alike or no better folded (--all)", folded) : "");
+    if (!outcome_.any()) return;
+    const Result& best = outcome_.ways.front().row.result;
+    answer_.fingerprint = best.fingerprint;
+    answer_.inputs = best.provenance;
+    answer_.warnings = best.warnings;
+  }
+
+  const FitFindings& findings_;
+  const FitOutcome& outcome_;
+  const Result* given_;
+  Answer answer_;
+};
+
+struct DrawnRun {
+  LoadedScenario loaded;
+  ScenarioRun run;
+};
+
+// None: it can't be run.
+std::optional<DrawnRun> drawn_run(const FitSubject& subject, const std::vector<std::string>& edits) {
+  try {
+    LoadedScenario loaded = load(scenario_of(subject.scenario, edits));
+    ScenarioRun run = run_traced(loaded);
+    return DrawnRun{std::move(loaded), std::move(run)};
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<WayOutline> outlines_of(DrawnRun drawn) {
+  take_replayed_order(drawn.loaded, drawn.run);
+  std::vector<WayOutline> outlines;
+  for (StageMemory& stage : stage_memories(drawn.loaded, drawn.run, outline_bins)) {
+    WayOutline& outline = outlines.emplace_back();
+    outline.stage = stage.name;
+    outline.begin = stage.begin;
+    outline.end = stage.end;
+    for (const std::vector<std::int64_t>& bin : stage.bins) {
+      std::int64_t sum = 0;
+      for (const std::int64_t bytes : bin) sum += bytes;
+      outline.allocated.push_back(sum);
+    }
+    outline.passes = std::move(stage.passes);
+  }
+  return outlines;
+}
+
+}  // namespace
+
+Answer fit_answer(const FitFindings& findings, std::string command) {
+  return FitAnswerMaker(findings).made(std::move(command));
+}
+
+AnswerFigures way_figures(const FitFindings& findings, const Row& row) {
+  if (!row.ran()) return {.verdict = row.error, .step = "-", .tokens = "-", .left = "-"};
+  AnswerFigures figures = figures_of(row.result, given_step(findings));
+  figures.usd_per_million_tokens = row.cost_per_million_tokens();
+  return figures;
+}
+
+const Result* given_step(const FitFindings& findings) {
+  if (!findings.question.machine.empty()) return nullptr;
+  const Result* given = nullptr;
+  for (const FitWay& way : findings.outcome.ways)
+    if (way.row.candidate.edits.empty() && way.row.ran()) given = &way.row.result;
+  return given;
+}
+
+bool ended_early(const FitOutcome& outcome) { return outcome.stopped || outcome.exhausted; }
+
+AnswerLaunch launch_of(const Exported& exported, const std::vector<std::string>& edits) {
+  AnswerLaunch to{.framework = exported.target};
+  const auto runs = [](const std::optional<Result>& result) { return result && is_yes(result->answer()); };
+  const auto figures = [](const Result& result) {
+    return fmt::format("{} {}, {}", verdict_shape(result.answer()), short_duration(to_seconds(result.step_time)),
+                       lacking(result).empty() ? to_spare(result) : "short of " + lacking(result));
+  };
+  to.state = runs(exported.alone)       ? LaunchState::runs
+             : runs(exported.with_code) ? LaunchState::with_code
+                                        : LaunchState::no;
+  to.figures = exported.alone ? figures(*exported.alone) : "✖ " + exported.refusal;
+  for (const launch::UnsaidKey& each : exported.launch.unsaid)
+    to.cannot_say.push_back(each.key.substr(each.key.find('.') + 1));
+  if (to.state != LaunchState::no)
+    for (const std::string& setting : edits)
+      for (const launch::SaidKey& said : exported.launch.said)
+        if (setting.starts_with(said.key + "="))
+          to.lines.push_back(said.as.empty() ? said.flag : said.flag + " " + said.as);
+  if (exported.with_code) {
+    to.with_code_figures = figures(*exported.with_code);
+    to.code = exported.code;
+  }
+  return to;
+}
+
+void add_launches(const FitFindings& findings, Answer& answer) {
+  if (!findings.subject.model) return;
+  for (AnswerWay& way : answer.ways) {
+    if (way.number == 0 || way.number > findings.shown.size()) continue;
+    const FitWay& found = findings.outcome.ways[findings.shown[way.number - 1].way];
+    if (found.carrier != Carrier::frameworks || !found.row.is_yes()) continue;
+    try {
+      way.launches.clear();
+      for (const Exported& one : exported(scenario_of(findings.subject.scenario, way.edits)))
+        way.launches.push_back(launch_of(one, way.edits));
+    } catch (const InputError&) {
+      // no launch has such a set-up
+    }
+  }
+}
+
+void add_fit_pictures(const FitFindings& findings, Answer& answer) {
+  const bool has_given = given_step(findings) != nullptr;
+  const std::size_t first = has_given ? answer.ways.size() : 0;
+  if (std::optional<DrawnRun> drawn =
+          drawn_run(findings.subject, has_given ? std::vector<std::string>() : answer.ways.front().edits)) {
+    answer.drawn = has_given ? "as given" : answer.ways.front().name;
+    answer.why = why_of(drawn->run.result);
+    add_pictures(drawn->loaded, std::move(drawn->run), answer);
+    if (!has_given)
+      for (std::string* sentence : {&answer.why.sentence, &answer.when})
+        if (!sentence->empty()) *sentence = "Way 1: " + lowered(*sentence);
+  }
+  for (std::size_t i = 0; i < answer.ways.size(); ++i)
+    if (i != first)
+      if (std::optional<DrawnRun> drawn = drawn_run(findings.subject, answer.ways[i].edits))
+        answer.ways[i].outlines = outlines_of(std::move(*drawn));
+}
+
+}  // namespace spillway::studies
