@@ -25,15 +25,13 @@
 #include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
 #include "cli/options/store_option.h"
+#include "cli/output/answer_output.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/row_report.h"
 #include "cli/output/table.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/machine_power.h"
-#include "studies/fit/fit_exports.h"
-#include "studies/fit/fit_search.h"
-#include "studies/fit/other_training.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::cli {
@@ -45,6 +43,7 @@ struct FitCall {
   std::string store;  // of replays
   FitQuestion question;
   std::string goal, output, reserve, framework;
+  std::vector<std::string> settings;  // as given
   std::size_t jobs = 0;
   double seconds = 0;  // 0: no limit
   double effort = 1;
@@ -133,8 +132,10 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitAnswe
   for (const OtherTraining& other : answer.others) document["other_trainings"].push_back(other_json(other));
   document["other_machine"] = Json();
   if (answer.machine) {
-    document["other_machine"] = {{"machine", answer.machine->machine}, {"gpus", answer.machine->gpus}};
-    document["other_machine"].update(fit_way_json(answer.machine->best));
+    Json on_it = fit_way_json(answer.machine->best);
+    on_it["machine"] = answer.machine->machine;
+    on_it["gpus"] = answer.machine->gpus;
+    document["other_machine"] = std::move(on_it);
   }
   document["exports"] = Json::array();
   for (const studies::Exported& one : answer.exports) document["exports"].push_back(exported_json(one));
@@ -192,19 +193,51 @@ std::vector<studies::Exported> chosen_exported(const FitSubject& subject, FitAns
   return {};
 }
 
+FitFindings findings_of(const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
+  return {.question = call.question,
+          .subject = subject,
+          .outcome = answer.outcome,
+          .shown = answer.shown,
+          .launched_by = answer.launched_by,
+          .others = answer.others,
+          .machine = answer.machine,
+          .goal = call.goal,
+          .framework = call.framework};
+}
+
+std::string command_of(const FitCall& call) {
+  const FitQuestion& question = call.question;
+  std::vector<std::string> words = {"fit", question.what};
+  const auto add = [&words](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  add("--on", question.machine);
+  if (question.goal != FitGoal::speed) add("--goal", call.goal);
+  add("--for", call.framework);
+  add("--reserve", call.reserve);
+  if (question.sequence > 0) add("--sequence", std::to_string(question.sequence));
+  if (question.global_batch > 0) add("--global-batch", std::to_string(question.global_batch));
+  if (question.same_maths) words.emplace_back("--keep-numerics");
+  if (question.any_numerics) words.emplace_back("--any-numerics");
+  if (question.research) words.emplace_back("--research");
+  if (call.effort != 1) add("--effort", fmt::format("{:g}", call.effort));
+  return told_command(std::move(words), call.settings);
+}
+
+// With what only a page shows: each way as frameworks launch it, and memory over time.
+void write_page(const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
+  const FitFindings found = findings_of(call, subject, answer);
+  studies::Answer document = fit_answer(found, command_of(call));
+  if (!answer.outcome.stopped) add_launches(found, document);
+  add_fit_pictures(found, document);
+  write_answer(document, call.output);
+}
+
 void print_page(Context& context, const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
-  const FitPage page{.question = call.question,
-                     .subject = subject,
-                     .outcome = answer.outcome,
-                     .shown = answer.shown,
-                     .launched_by = answer.launched_by,
-                     .others = answer.others,
-                     .machine = answer.machine,
-                     .exports = answer.exports,
-                     .goal = call.goal,
-                     .framework = call.framework,
-                     .chosen = answer.chosen,
-                     .all = call.all};
+  const FitFindings found = findings_of(call, subject, answer);
+  const studies::Answer document = fit_answer(found, command_of(call));
+  const FitPage page{
+      .found = found, .answer = document, .exports = answer.exports, .chosen = answer.chosen, .all = call.all};
   if (context.rows_only())
     print(context, fit_table(page));
   else
@@ -215,6 +248,7 @@ void run_fit(Context& context, FitCall& call) {
   call.question.goal = static_cast<FitGoal>(*fit_goal_words().find(call.goal));
   std::optional<oneapi::tbb::global_control> jobs;
   if (call.jobs > 0) jobs.emplace(oneapi::tbb::global_control::max_allowed_parallelism, call.jobs);
+  call.settings = call.question.settings;
   call.question.settings = with_reserve(call.question.settings, call.reserve);
   StoreInUse store(context, call.store);
   const Deadline deadline(call.seconds);
@@ -264,8 +298,11 @@ void run_fit(Context& context, FitCall& call) {
   const Result* const unknown = outcome.unknown();
   if (outcome.any() || unknown != nullptr)
     warn_of_verdict(context, unknown != nullptr ? *unknown : outcome.ways.front().row.result);
-  if (!call.output.empty() && outcome.any()) write_chosen(subject, answer.chosen_row(), call.output);
-  if (!call.output.empty() && !outcome.any()) note(context, "nothing fits: " + call.output + " is not written");
+  const bool wants_page = call.output.ends_with(".html");
+  if (wants_page) write_page(call, subject, answer);
+  if (!call.output.empty() && !wants_page && outcome.any()) write_chosen(subject, answer.chosen_row(), call.output);
+  if (!call.output.empty() && !wants_page && !outcome.any())
+    note(context, "nothing fits: " + call.output + " is not written");
   const bool in_doubt = unknown != nullptr && unknown->is_in_doubt();
   if (outcome.any() && outcome.ways.front().row.result.is_in_doubt()) context.exit_code = exit_not_known;
   if (!outcome.any()) context.exit_code = in_doubt || ended_early(outcome) ? exit_not_known : exit_answer_is_no;
@@ -310,7 +347,11 @@ void add_fit_command(Command& app, Context& context) {
       ->check(positive_number())
       ->type_name("N");
   add_reserve_option(*command, call->reserve);
-  command->add_option("--output", call->output, "write the best way as a scenario")->to_write()->type_name("FILE");
+  command
+      ->add_option("--output", call->output,
+                   "write the best way as a scenario; or the whole answer as one interactive page (.html)")
+      ->to_write()
+      ->type_name("FILE");
   add_store_option(*command, call->store);
   command->add_option("--jobs", call->jobs, "threads (default: one per core)")->range(1, 1024)->type_name("N");
   command

@@ -18,6 +18,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/memory_device.h"
 #include "cli/options/number_check.h"
+#include "cli/output/answer_output.h"
 #include "cli/output/diagnosis_report.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/progress.h"
@@ -29,6 +30,7 @@
 #include "sim/devices/memory/request_lives.h"
 #include "sim/replay/driver_times.h"
 #include "sim/replay/memory_replay.h"
+#include "studies/answer/snapshot_answer.h"
 #include "studies/diagnosis/memory_diagnosis.h"
 #include "traces/formats/read.h"
 #include "traces/memory_doubt.h"
@@ -39,7 +41,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct MemoryCall {
-  std::string file, config, plan, requests, stacks, treemap;
+  std::string file, config, plan, requests, stacks, treemap, output;
   std::vector<std::string> allocators;  // NAME or NAME:SETTINGS; empty: torch
   std::int64_t capacity_bytes = 0;      // 0: unlimited
   int device = -1;                      // -1: the first with memory events
@@ -126,13 +128,15 @@ void write_file(const std::string& path, const std::string& text) {
   out.commit();
 }
 
+std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
 MemoryDiagnosis diagnose(const Trace& trace, std::int16_t device, const MemoryCall& request) {
   MemoryDiagnosis diagnosis = diagnose_memory(trace, device);
   if (!request.stacks.empty()) write_file(request.stacks, folded_memory_stacks(diagnosis));
   if (!request.treemap.empty()) {
     if (!request.treemap.ends_with(".svg"))
       throw InputError(request.treemap, "--treemap", "a picture's name does not end in .svg", "name it something.svg");
-    write_file(request.treemap, memory_treemap(diagnosis, request.file.substr(request.file.find_last_of('/') + 1)));
+    write_file(request.treemap, memory_treemap(diagnosis, file_name(request.file)));
   }
   return diagnosis;
 }
@@ -168,6 +172,10 @@ Answer replay(const Context& context, const MemoryCall& request) {
       write_pictures(request.pictures, trace, options, request.file, Bytes(request.capacity_bytes));
       if (request.explain) answer.explanation = explain_memory(trace, options);
       if (request.explain) answer.owners = owners_of(trace, options);
+      if (!request.output.empty())
+        write_answer(snapshot_answer(trace, device, *answer.diagnosis, answer.explanation->knobs,
+                                     file_name(request.file), told_command({"explain", request.file}, {})),
+                     request.output);
     }
     Replayed& replayed = answer.results.emplace_back();
     replayed.settings = pools[i].settings;
@@ -429,9 +437,10 @@ void run_memory(Context& context, const MemoryCall& request) {
 
 }  // namespace
 
-void explain_snapshot(const std::string& file, Context& context) {
+void explain_snapshot(const std::string& file, const std::string& output, Context& context) {
   MemoryCall request;
   request.file = file;
+  request.output = output;
   request.explain = request.is_page = true;
   run_memory(context, request);
 }
@@ -439,7 +448,8 @@ void explain_snapshot(const std::string& file, Context& context) {
 void add_memory_commands(Command& app, Context& context) {
   Command* command = app.add_subcommand("memory", "Replay a recorded stream of allocations through an allocator");
   const auto request = std::make_shared<MemoryCall>();
-  command->add_option("FILE", request->file, "memory snapshot, trace with memory events, or STAlloc's mem_log")->required();
+  command->add_option("FILE", request->file, "memory snapshot, trace with memory events, or STAlloc's mem_log")
+      ->required();
   command
       ->add_option("--allocator", request->allocators,
                    "what serves the allocations; torch if not given. Several are compared side by side. Settings of "

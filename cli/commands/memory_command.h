@@ -13,6 +13,6 @@ class Command;
 void add_memory_commands(Command& app, Context& context);
 
 // Who holds what in a memory snapshot, and what made it run out: `memory FILE --explain`.
-void explain_snapshot(const std::string& file, Context& context);
+void explain_snapshot(const std::string& file, const std::string& output, Context& context);
 
 }  // namespace spillway::cli

@@ -14,6 +14,7 @@
 #include "base/input_error.h"
 #include "base/log.h"
 #include "base/number_text.h"
+#include "base/short_text.h"
 #include "base/output_file.h"
 #include "cli/commands/explain_technique.h"
 #include "cli/commands/memory_command.h"
@@ -24,6 +25,7 @@
 #include "cli/options/scenario_argument.h"
 #include "cli/options/setting_options.h"
 #include "cli/options/store_option.h"
+#include "cli/output/answer_output.h"
 #include "cli/output/diagnosis_report.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/result_report.h"
@@ -53,7 +55,7 @@ namespace {
 struct RunArguments {
   std::string first, second;
   std::vector<std::string> settings;
-  std::string tie_order, reserve, timeline, memory_snapshot, plan_output, stacks, range;
+  std::string tie_order, reserve, timeline, memory_snapshot, plan_output, stacks, range, output;
   std::optional<std::int64_t> steps;
   std::optional<double> tokens;
   PictureFiles pictures;
@@ -131,10 +133,21 @@ void print_result_page(const Result& result, const std::string& parts) {
         paragraphs(parts + (is_verbose() ? "\n" + result_details(result) : ""), page_width(), indent));
 }
 
+// The answer without what further replays would find.
+studies::Answer run_document(const char* command, const RunArguments& arguments, const LoadedScenario& loaded,
+                             const ScenarioRun& run) {
+  std::vector<std::string> words = {command, arguments.first};
+  if (!arguments.reserve.empty()) words.insert(words.end(), {"--reserve", arguments.reserve});
+  if (!arguments.tie_order.empty()) words.insert(words.end(), {"--tie-order", arguments.tie_order});
+  studies::Answer answer = studies::run_answer(loaded, run.result, told_command(std::move(words), arguments.settings));
+  studies::add_pictures(loaded, run, answer);
+  return answer;
+}
+
 // Whether the run is asked for more than its figures: for what goes op by op.
 bool wants_trace(const RunArguments& arguments) {
-  return !arguments.range.empty() || !arguments.timeline.empty() || !arguments.plan_output.empty() ||
-         !arguments.memory_snapshot.empty() || arguments.pictures.wanted();
+  return !arguments.output.empty() || !arguments.range.empty() || !arguments.timeline.empty() ||
+         !arguments.plan_output.empty() || !arguments.memory_snapshot.empty() || arguments.pictures.wanted();
 }
 
 BriefRun run_argument(const RunArguments& arguments) {
@@ -162,6 +175,7 @@ std::optional<TrainingRun> asked_training_run(const RunArguments& arguments, con
 
 void run_scenario(const RunArguments& arguments, Context& context) {
   if (!arguments.timeline.empty()) check_timeline_name(arguments.timeline);
+  if (!arguments.output.empty()) check_answer_path(arguments.output);
   if (arguments.steps && arguments.tokens)
     throw InputError("", "--steps", "given beside --tokens", "give one of the two");
   if (wants_training_run(arguments) && context.rows_only())
@@ -175,6 +189,7 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   std::optional<StretchReport> stretch;
   if (!arguments.range.empty()) stretch = stretch_report(run.trace(loaded), result, arguments.range);
   if (!arguments.timeline.empty()) write_timeline(loaded, run, arguments.timeline);
+  if (!arguments.output.empty()) write_answer(run_document("run", arguments, loaded, run), arguments.output);
   if (!arguments.plan_output.empty()) write_text(arguments.plan_output, plan_json(whole_plan(loaded, run)));
   if (!arguments.memory_snapshot.empty()) write_snapshot(loaded, run, arguments.memory_snapshot);
   if (arguments.pictures.wanted()) {
@@ -276,13 +291,18 @@ std::string help_text(const std::vector<Relaxation>& relaxations, const Result& 
   return text;
 }
 
+ExplainTechniqueCall technique_call(const RunArguments& arguments) {
+  ExplainTechniqueCall call = arguments.technique;
+  call.output = arguments.output;
+  return call;
+}
+
 void explain_scenario(const RunArguments& arguments, Context& context) {
   if (!arguments.technique.question.technique.empty())
     return explain_technique(context, arguments.first, run_settings(arguments, arguments.settings),
-                             arguments.technique);
-  if (!arguments.technique.output.empty())
-    throw InputError("", "--output", "without --technique there is no map", "name a technique");
-  if (is_snapshot(arguments.first)) return explain_snapshot(arguments.first, context);
+                             technique_call(arguments));
+  if (!arguments.output.empty()) check_answer_path(arguments.output);
+  if (is_snapshot(arguments.first)) return explain_snapshot(arguments.first, arguments.output, context);
   const LoadedScenario loaded = load_with(arguments.first, arguments);
   const ScenarioRun ran = run_traced(loaded);
   const Result& result = ran.result;
@@ -295,6 +315,11 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   const bool stays = !loaded.offloads();
   if (result.memory.known && !result.memory.on_host && stays)
     memory = explain_memory(ran.trace(loaded), allocations_of(loaded, ran));
+  if (!arguments.output.empty()) {
+    studies::Answer answer = run_document("explain", arguments, loaded, ran);
+    add_helps(relaxations, answer);
+    write_answer(answer, arguments.output);
+  }
   if (context.json()) {
     nlohmann::ordered_json document = result_json(result);
     document["schema"] = "spillway-explanation";
@@ -318,6 +343,12 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   if (context.rows_only()) return print(context, table);
   print_result_page(result, help_text(relaxations, result) + (memory ? explanation_text(*memory) : "") +
                                 (diagnosis ? diagnosis_text(*diagnosis) : ""));
+}
+
+constexpr const char* written_answer = "write the answer as one interactive page (.html), or what it holds (.json)";
+
+void add_output_option(Command& command, RunArguments& arguments, const std::string& about) {
+  command.add_option("--output", arguments.output, about)->to_write()->type_name("FILE");
 }
 
 void add_run_options(Command& command, RunArguments& arguments) {
@@ -358,6 +389,7 @@ void add_run_commands(Command& app, Context& context) {
   run_app->add_option("--tokens", arguments->tokens, "the same, of the steps that train so many tokens, e.g. 1e12")
       ->check(positive_number())
       ->type_name("N");
+  add_output_option(*run_app, *arguments, written_answer);
   add_picture_options(*run_app, arguments->pictures);
   add_run_options(*run_app, *arguments);
   run_app->callback([arguments, &context] { run_stoppable([&] { run_scenario(*arguments, context); }); });
@@ -400,10 +432,9 @@ void add_run_commands(Command& app, Context& context) {
   explain_app->add_option("--effort", technique.effort, "of --technique: times the search's usual work (1)")
       ->check(positive_number())
       ->type_name("TIMES");
-  explain_app->add_option("--output", technique.output, "of --technique: write a map of what was tried (.svg)")
-      ->to_write()
-      ->type_name("FILE");
   add_store_option(*explain_app, technique.store);
+  add_output_option(*explain_app, *arguments,
+                    std::string(written_answer) + "; of --technique a map of what was tried (.svg)");
   add_run_options(*explain_app, *arguments);
   explain_app->callback([arguments, &context] { run_stoppable([&] { explain_scenario(*arguments, context); }); });
 }

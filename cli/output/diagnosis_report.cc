@@ -9,6 +9,7 @@
 #include "cli/output/table.h"
 #include "cli/output/text_page.h"
 #include "reports/pictures/treemap_svg.h"
+#include "sim/replay/verdict_words.h"
 
 namespace spillway::cli {
 namespace {
@@ -232,14 +233,12 @@ std::string snapshot_page(const MemoryDiagnosis& d, const std::string& agreement
   const auto line = [&](const std::string& words, std::size_t indent) { text += paragraph(words, width, indent); };
   if (d.ran_out) {
     const RanOut& out = *d.ran_out;
-    line(fmt::format("✖ Ran out: {} asked for {}{}", out.place, bytes_text(out.asked),
-                     out.device_free >= Bytes(0) ? ", " + bytes_text(out.device_free) + " were free" : ""),
-         2);
+    line(ran_out_heading(out.place, out.asked, out.device_free), 2);
     line(fmt::format("  {} were allocated of {} reserved; the largest cached piece it may use is {}.",
                      bytes_text(out.allocated), bytes_text(out.reserved), bytes_text(out.largest_free)),
          2);
   } else {
-    line(fmt::format("Nothing failed; alive when most was: {}", bytes_text(d.alive)), 2);
+    line(recorded_heading(d.alive), 2);
   }
   if (!d.places.empty() && d.has_stacks)
     line(fmt::format("  {} holds the most: {}, {}.", d.places.front().name, bytes_text(d.places.front().bytes),

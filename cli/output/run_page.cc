@@ -10,11 +10,13 @@
 
 #include "base/log.h"
 #include "base/number_text.h"
+#include "base/short_text.h"
 #include "cli/output/result_report.h"
 #include "cli/output/text_page.h"
 #include "sim/replay/fidelity.h"
 #include "sim/replay/peak_owners.h"
 #include "sim/replay/verdict_words.h"
+#include "studies/answer/answer.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::cli {
@@ -45,7 +47,7 @@ class Page {
     line(result_.title);
     text_ += "\n";
     line(verdict_shape(result_.answer()) + " " + verdict_heading(result_), 2);
-    if (const std::string why = why_sentence(result_); !why.empty()) line("  " + why, 2);
+    if (!result_.may_fit()) line("  " + studies::why_of(result_).sentence, 2);
     text_ += "\n";
     figures();
     moved();

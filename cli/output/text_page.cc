@@ -1,11 +1,9 @@
 #include "cli/output/text_page.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace spillway::cli {
 namespace {

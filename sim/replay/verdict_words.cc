@@ -1,11 +1,6 @@
 #include "sim/replay/verdict_words.h"
 
-#include <algorithm>
-#include <string_view>
-#include <vector>
-
 #include "base/number_text.h"
-#include "sim/replay/peak_owners.h"
 
 namespace spillway::sim {
 namespace {
@@ -80,25 +75,6 @@ std::string verdict_sentence(const Result& result) {
 }
 
 std::string verdict_heading(const Result& result) { return capitalised(verdict_sentence(result)); }
-
-std::string why_sentence(const Result& result) {
-  const MemoryResult& memory = result.memory;
-  const auto bytes_of = [](const std::vector<PeakOwner>& owners, std::string_view name) {
-    const auto found =
-        std::find_if(owners.begin(), owners.end(), [&](const PeakOwner& one) { return one.name == name; });
-    return found == owners.end() ? Bytes(0) : found->bytes;
-  };
-  if (memory.verdict() != Verdict::does_not_fit || memory.limit <= Bytes(0)) return "";
-  const Bytes before = bytes_of(memory.owners_by_phase, "before the step"), held = sum_of(memory.owners);
-  if (before > memory.limit)
-    return "What stays over the whole step, weights and the optimizer's states before all, takes " + gib_text(before) +
-           " of " + gib_text(memory.limit) + ": recomputing or offloading activations can't help by itself.";
-  const Bytes activations = bytes_of(memory.owners, to_string(TensorRole::activation));
-  if (2 * activations > held)
-    return "Activations take " + gib_text(activations) + " of " + gib_text(held) +
-           " at the peak: fewer sequences at a time, recomputing or offloading lowers that.";
-  return "";
-}
 
 std::string verdict_cell(const Result& result) {
   if (!result.may_fit()) return "Short of " + lacking(result);

@@ -13,9 +13,6 @@ namespace spillway::sim {
 std::string verdict_sentence(const Result& result);
 // The same with its first letter large.
 std::string verdict_heading(const Result& result);
-// Why it doesn't fit, in a sentence: what stays over the whole step is too much, or what the forward leaves is. Empty:
-// it fits, or the verdict has said it.
-std::string why_sentence(const Result& result);
 // For a cell: "Fits, 12.3 GiB to spare", "Tight, 0.4 GiB to spare", "Short of 87.1 GiB", "Unknown", "Drives refuse".
 std::string verdict_cell(const Result& result);
 // Shape and word, never colour alone: "✔ fits", "▲ tight", "▲ unknown", "✖ does not fit", "✖ drives refuse".

@@ -68,6 +68,8 @@ AnswerWhy why_of(const Result& result) {
   if (memory.owners.size() > 1 && memory.owners[1].bytes > Bytes(0))
     sentence += fmt::format(", then {}: {}", owner_words(memory.owners[1].name), short_size(memory.owners[1].bytes));
   const bool activations = first.name == to_string(TensorRole::activation);
+  if (activations && memory.verdict() == Verdict::does_not_fit)
+    sentence += "; fewer sequences at a time, recomputing or offloading lowers that";
   return {activations ? "activations" : "owners", sentence + "."};
 }
 

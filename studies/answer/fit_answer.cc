@@ -24,7 +24,7 @@ namespace spillway::studies {
 namespace {
 
 constexpr std::size_t outline_bins = 300;
-constexpr std::string_view other_training = "Changes the training";
+constexpr std::string_view other_training = "Changes the training", more_gpus = "On more of the same GPUs";
 
 // "Recompute ..." within a sentence; names stay.
 std::string lowered(std::string name) {
@@ -35,11 +35,12 @@ std::string lowered(std::string name) {
 }
 
 // "torchtitan +1": who launches it as it is; "deepspeed*": with a line in the program; "own code": neither.
-std::string told_carrier(const FitWay& way, const std::vector<std::string>& launched_by) {
+std::string told_carrier(const FitWay& way, const Launchers& launched_by) {
   if (way.carrier != Carrier::frameworks) return std::string(to_string(way.carrier));
-  if (launched_by.empty()) return "own code";
-  return launched_by.size() == 1 ? launched_by.front()
-                                 : fmt::format("{} +{}", launched_by.front(), launched_by.size() - 1);
+  if (!launched_by) return "-";
+  if (launched_by->empty()) return "own code";
+  return launched_by->size() == 1 ? launched_by->front()
+                                  : fmt::format("{} +{}", launched_by->front(), launched_by->size() - 1);
 }
 
 bool is_taken_back(const std::string& key, const std::vector<std::string>& from, const std::vector<std::string>& to) {
@@ -64,6 +65,7 @@ class FitAnswerMaker {
     for (std::size_t i = 0; i < findings_.shown.size(); ++i) answer_.ways.push_back(shown_way(i));
     for (const OtherTraining& other : findings_.others)
       if (other.best) answer_.ways.push_back(other_way(other));
+    if (findings_.machine) answer_.ways.push_back(on_machine(*findings_.machine));
     if (outcome_.any() && !answer_.ways.empty())
       if (std::string words = smallest_change(); !words.empty()) answer_.ways.front().sentences.push_back(words);
     ends();
@@ -76,8 +78,9 @@ class FitAnswerMaker {
     answer_.title = subject.model ? subject.model->title : subject.parsed.title;
     if (subject.model) {
       const TrainingSetup& setup = subject.parsed.training;
-      answer_.title +=
-          fmt::format(", {} x {} tokens a step", grouped_text(setup.step_sequences()), grouped_text(setup.sequence));
+      answer_.title += setup.sequence > 0 ? fmt::format(", {} x {} tokens a step", grouped_text(setup.step_sequences()),
+                                                        grouped_text(setup.sequence))
+                                          : fmt::format(", {} sequences a step", grouped_text(setup.step_sequences()));
     }
     if (subject.gpus > subject.hardware.gpu_count) answer_.machine = fmt::format("{} GPUs", subject.gpus);
     if (!subject.hardware.title.empty())
@@ -91,14 +94,20 @@ class FitAnswerMaker {
     }
     FoundWays found{.tight = outcome_.fitting, .tried = outcome_.replayed, .ended_early = ended_early(outcome_)};
     for (const ShownWay& way : findings_.shown)
-      if (const FitWay& one = outcome_.ways[way.way]; one.row.works())
-        ++(group_of(one) <= WayGroup::planner ? found.same : found.numerics);
-    if (const Result* unknown = outcome_.unknown()) found.unknown = unknown->why_unknown();
+      if (const FitWay& one = outcome_.ways[way.way]; does_work(one.row))
+        ++(group_of(one) <= FitGroup::planner    ? found.same
+           : group_of(one) == FitGroup::numerics ? found.numerics
+                                                 : found.research);
+    const Result* const unknown = outcome_.any() && outcome_.ways.front().row.result.is_in_doubt()
+                                      ? &outcome_.ways.front().row.result
+                                      : outcome_.unknown();
+    if (unknown != nullptr) found.unknown = unknown->why_unknown();
     if (!findings_.framework.empty()) found.how = "as " + findings_.framework + " launches it";
-    answer_.answer = found.same + found.numerics > 0               ? Verdict::fits
-                     : found.tight > 0                             ? Verdict::tight
-                     : !found.unknown.empty() || found.ended_early ? Verdict::unknown
-                                                                   : Verdict::does_not_fit;
+    answer_.answer = !found.unknown.empty()                             ? Verdict::unknown
+                     : found.same + found.numerics + found.research > 0 ? Verdict::fits
+                     : found.tight > 0                                  ? Verdict::tight
+                     : found.ended_early                                ? Verdict::unknown
+                                                                        : Verdict::does_not_fit;
     answer_.verdict = to_string(answer_.answer);
     const std::string& best = outcome_.ways.front().row.candidate.name;
     answer_.heading = search_heading(found);
@@ -110,8 +119,8 @@ class FitAnswerMaker {
   void lacks_host_memory() {
     const FitWay* least = nullptr;
     for (const FitWay& way : outcome_.ways) {
-      if (group_of(way) > WayGroup::planner || !way.row.ran()) continue;
-      if (way.row.is_yes()) return;
+      if (group_of(way) > FitGroup::planner || !way.row.ran()) continue;
+      if (does_fit(way.row)) return;
       const Result& result = way.row.result;
       if (!result.host_memory.known || result.host_memory.verdict() != Verdict::does_not_fit ||
           !is_yes(result.memory.verdict()))
@@ -157,6 +166,15 @@ class FitAnswerMaker {
                  .figures = figures(row)};
     if (row.ran()) to.sentences = sentences(row);
     return to;
+  }
+
+  // Its edits are of the question on that machine.
+  [[nodiscard]] AnswerWay on_machine(const OtherMachine& machine) const {
+    const Row& row = machine.best.row;
+    return {.name = fmt::format("{} GPUs (--on {}): {}", machine.gpus, machine.machine, lowered(row.candidate.name)),
+            .group = std::string(more_gpus),
+            .figures = figures(row),
+            .sentences = sentences(row)};
   }
 
   [[nodiscard]] std::vector<AnswerChange> changes(const Row& row, bool is_best) const {
@@ -221,8 +239,8 @@ class FitAnswerMaker {
     const FitWay* least = nullptr;
     for (std::size_t i = 0; i < outcome_.fitting; ++i) {
       const FitWay& way = outcome_.ways[i];
-      if (way.row.works() && group_of(way) == WayGroup::same &&
-          (least == nullptr || way.row.candidate.edits.size() < least->row.candidate.edits.size()))
+      if (does_work(way.row) && group_of(way) == FitGroup::same &&
+          (least == nullptr || changes_of(way.row) < changes_of(least->row)))
         least = &way;
     }
     const bool is_shown = std::any_of(findings_.shown.begin(), findings_.shown.end(),
@@ -307,7 +325,7 @@ AnswerFigures way_figures(const FitFindings& findings, const Row& row) {
 }
 
 const Result* given_step(const FitFindings& findings) {
-  if (!findings.question.machine.empty()) return nullptr;
+  if (findings.subject.is_model_alone) return nullptr;
   const Result* given = nullptr;
   for (const FitWay& way : findings.outcome.ways)
     if (way.row.candidate.edits.empty() && way.row.ran()) given = &way.row.result;
@@ -346,7 +364,7 @@ void add_launches(const FitFindings& findings, Answer& answer) {
   for (AnswerWay& way : answer.ways) {
     if (way.number == 0 || way.number > findings.shown.size()) continue;
     const FitWay& found = findings.outcome.ways[findings.shown[way.number - 1].way];
-    if (found.carrier != Carrier::frameworks || !found.row.is_yes()) continue;
+    if (found.carrier != Carrier::frameworks || !does_fit(found.row)) continue;
     try {
       way.launches.clear();
       for (const Exported& one : exported(scenario_of(findings.subject.scenario, way.edits)))
@@ -370,7 +388,7 @@ void add_fit_pictures(const FitFindings& findings, Answer& answer) {
         if (!sentence->empty()) *sentence = "Way 1: " + lowered(*sentence);
   }
   for (std::size_t i = 0; i < answer.ways.size(); ++i)
-    if (i != first)
+    if (i != first && answer.ways[i].group != more_gpus)
       if (std::optional<DrawnRun> drawn = drawn_run(findings.subject, answer.ways[i].edits))
         answer.ways[i].outlines = outlines_of(std::move(*drawn));
 }

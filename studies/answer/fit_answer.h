@@ -1,6 +1,7 @@
 // The answer of `spillway fit`: the ways that differ, what each changes, what it is worth and who runs it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,15 @@ struct FitFindings {
   const FitSubject& subject;
   const FitOutcome& outcome;
   const std::vector<ShownWay>& shown;
-  const std::vector<std::vector<std::string>>& launched_by;  // of each shown: launched_by()
+  const std::vector<Launchers>& launched_by;  // of each shown
   const std::vector<OtherTraining>& others;
+  const std::optional<OtherMachine>& machine;  // where nothing that trains alike fits
   std::string goal;       // "speed"
   std::string framework;  // as which ways are launched; empty: as they are
 };
 
-// Its ways: those shown, numbered from 1, and behind them what other trainings come to, which have no number.
+// Its ways: those shown, numbered from 1, and behind them what other trainings and more GPUs come to, which have no
+// number.
 Answer fit_answer(const FitFindings& findings, std::string command);
 
 // Of any way that was tried.
