@@ -19,6 +19,11 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, none);
 }
 
+std::string file_title(const std::string& path) {
+  const std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
 std::string name_seen_from(const std::string& folder, const std::string& name) {
   if (!names_file(name) || name.front() == '/') return name;
   const std::filesystem::path seen = (std::filesystem::path(folder) / name).lexically_normal();

@@ -197,7 +197,7 @@ Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::
   root["trace"] = std::filesystem::absolute(trace_path).string();
   Scenario scenario = build(root, trace_path, "", settings);
   scenario.trace = trace_path;
-  if (scenario.title.empty()) scenario.title = std::filesystem::path(trace_path).filename().string();
+  if (scenario.title.empty()) scenario.title = file_title(trace_path);
   tell_settings(settings, scenario.title);
   return scenario;
 }

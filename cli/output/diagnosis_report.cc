@@ -9,6 +9,7 @@
 #include "cli/output/table.h"
 #include "cli/output/text_page.h"
 #include "reports/pictures/treemap_svg.h"
+#include "sim/devices/memory/memory_policies.h"
 #include "sim/replay/verdict_words.h"
 
 namespace spillway::cli {
@@ -265,6 +266,8 @@ std::string snapshot_page(const MemoryDiagnosis& d, const std::string& agreement
                                    : "would not",
                          other.name, amount),
              22);
+        if (serves && other.policy == expandable_policy)
+          line(fmt::format("  {:<20}PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ""), 22);
         if (serves && !other.settings.empty())
           line(fmt::format("  {:<20}PYTORCH_CUDA_ALLOC_CONF={}", "", other.settings), 22);
         is_first = false;

@@ -74,9 +74,8 @@ std::string explanation_text(const MemoryExplanation& explanation) {
       text += fmt::format("    {:>12}  {}{}\n", bytes_text(knob.gain), knob.name,
                           knob.is_bound ? ": a bound, no setting" : "");
   }
-  return text + paragraph(fmt::format("    {} of {} settings and allocators that were tried",
-                                      saving == 0 ? "none" : "no other", saving + costly),
-                          page_width(), 4);
+  return text + fmt::format("    {} of the {} settings and allocators that were tried does\n",
+                            saving == 0 ? "none" : "no other", saving + costly);
 }
 
 Json explanation_json(const MemoryExplanation& explanation) {

@@ -14,6 +14,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/named_file.h"
 #include "base/parallel.h"
 #include "base/stop.h"
 #include "scenario/shared_machines.h"
@@ -196,7 +197,7 @@ BaseScenario base_scenario(const std::string& path) {
   if (is_scenario_file(path)) return {scenario_text(path), path, fs::path(path).parent_path().string()};
   const nlohmann::ordered_json text = {{"schema", "spillway-scenario"},
                                        {"version", scenario_version},
-                                       {"title", fs::path(path).filename().string()},
+                                       {"title", file_title(path)},
                                        {"trace", fs::absolute(path).string()}};
   return {text.dump(), path, ""};
 }
