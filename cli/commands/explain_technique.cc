@@ -61,7 +61,7 @@ std::string end_words(const PayoffAnswer& answer) {
     case PayoffAnswer::End::indifferent:
       return "makes no difference";
     case PayoffAnswer::End::impossible:
-      return "can't be changed";
+      return "can't be run there";
     case PayoffAnswer::End::unfinished:
       return answer.trials.empty() ? "not known" : "not known beyond " + tried(answer);
   }
@@ -78,7 +78,7 @@ Json payoff_trial_json(const PayoffTrial& trial) {
           {"with", row_json(trial.with)}};
 }
 
-constexpr const char* end_names[] = {"found", "no", "no difference", "can't be changed", "not known"};
+constexpr const char* end_names[] = {"found", "no", "no difference", "can't be run", "not known"};
 
 void print_payoff_json(const PayoffOutcome& outcome, const studies::PayoffQuestion& question,
                        const std::string& scenario) {
@@ -91,7 +91,7 @@ void print_payoff_json(const PayoffOutcome& outcome, const studies::PayoffQuesti
   document["finished"] = outcome.finished();
   document["work"] = outcome.work;
   document["pairs"] = outcome.pairs;
-  document["here"] = payoff_trial_json(outcome.here);
+  document["here"] = outcome.times_work > 1 ? Json() : payoff_trial_json(outcome.here);
   document["axes"] = Json::array();
   for (const PayoffAnswer& answer : outcome.answers) {
     Json one = {{"axis", answer.axis.name},
@@ -190,7 +190,13 @@ void explain_technique(Context& context, const std::string& scenario, const std:
       {.detail = Detail::times, .store = store.get(), .progress = [&](const studies::Row& row, std::size_t done, auto) {
          return progress.show(fmt::format("replay {}: {}", done, row.candidate.name)) && !is_interrupted();
        }});
-  if (outcome.here.plain.is_done && outcome.here.with.is_done) {
+  const std::string too_much = fmt::format(
+      "not known: the plain step and this technique alone take {:.1f} times the search's work; --effort {:.0f}",
+      outcome.times_work, std::ceil(10 * outcome.times_work));
+  if (outcome.times_work > 1) {
+    if (context.json()) print_payoff_json(outcome, question, scenario);
+    warn(context, too_much);
+  } else if (outcome.here.plain.is_done && outcome.here.with.is_done) {
     if (!call.output.empty()) {
       OutputFile output(call.output);
       output.write(payoff_map(outcome, question));

@@ -140,6 +140,7 @@ class Search {
     for (const std::string& setting : ways_.back().edits) {
       if (setting.ends_with("=null")) continue;
       orders_ = orders_ || setting.starts_with(order_key);
+      if (setting.starts_with(allocator_key)) ++planning_;
       if (!setting.starts_with(offload_key)) continue;
       planning_ += planned_fates;
       moves_ = true;
@@ -157,6 +158,12 @@ class Search {
       const bool is_idle = axis.is_of_transfers && !moves_;
       walks.emplace_back(std::move(axis));
       if (is_idle) walks.back().end(PayoffAnswer::End::indifferent);
+    }
+    outcome_.times_work =
+        static_cast<double>(work_of({})) / static_cast<double>(std::max<std::int64_t>(1, question_.work));
+    if (outcome_.times_work > 1) {
+      for (Walk& walk : walks) outcome_.answers.push_back(walk.finish());
+      return std::move(outcome_);
     }
     std::vector<PayoffTrial*> first = {&outcome_.here};
     evaluate_pairs(first);
@@ -270,7 +277,8 @@ bool PayoffOutcome::found() const {
 }
 
 bool PayoffOutcome::finished() const {
-  return here.pays || (!stopped && std::none_of(answers.begin(), answers.end(), [](const PayoffAnswer& answer) {
+  return here.pays ||
+         (!stopped && times_work <= 1 && std::none_of(answers.begin(), answers.end(), [](const PayoffAnswer& answer) {
            return answer.end == PayoffAnswer::End::unfinished;
          }));
 }

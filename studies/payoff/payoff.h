@@ -69,7 +69,7 @@ struct PayoffAnswer {
     found,        // `least` is the least change that was found
     no,           // at no value that was tried, and all were
     indifferent,  // of a machine: neither the saving nor the time on top changes along it
-    impossible,   // no other value can be run
+    impossible,   // at no value that was tried both steps can be run
     unfinished    // the work was used up
   };
   PayoffAxis axis;
@@ -82,7 +82,8 @@ struct PayoffOutcome {
   PayoffTrial here;  // without any change
   std::vector<PayoffAnswer> answers;
   std::int64_t work = 0, pairs = 0;
-  bool stopped = false;  // by the caller: axes that had no end are unfinished
+  bool stopped = false;   // by the caller: axes that had no end are unfinished
+  double times_work = 0;  // above 1: the pair as it stands would take so many times the work; nothing was replayed
 
   [[nodiscard]] bool found() const;     // it pays here, or somewhere
   [[nodiscard]] bool finished() const;  // no axis is unfinished

@@ -50,7 +50,7 @@ TEST(Payoff, IsWhatTechniquesSay) {
     EXPECT_LE(*answer.least->slower(), question.slower);
     // Nothing nearer that was tried does.
     for (const PayoffTrial& trial : answer.trials)
-      if (trial.factor > 1 && trial.factor < answer.least->factor) EXPECT_FALSE(trial.pays) << trial.value;
+      EXPECT_FALSE(trial.pays && trial.factor > 1 && trial.factor < answer.least->factor) << trial.value;
   }
 }
 
@@ -73,6 +73,13 @@ TEST(Payoff, AnEarlyEndIsNoNo) {
   EXPECT_EQ(answer_of(outcome, "layers").end, PayoffAnswer::End::unfinished);
   EXPECT_FALSE(outcome.finished());
   EXPECT_LE(outcome.work, 100);
+  question.work = 10;  // less than the pair as it stands
+  outcome = find_payoff(small, question);
+  EXPECT_GT(outcome.times_work, 1);
+  EXPECT_FALSE(outcome.here.plain.is_done);
+  EXPECT_FALSE(outcome.finished());
+  EXPECT_EQ(answer_of(outcome, "layers").end, PayoffAnswer::End::unfinished);
+  question.work = PayoffQuestion().work;
   bool is_first = true;
   outcome =
       find_payoff(small, question,
