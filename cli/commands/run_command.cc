@@ -429,6 +429,8 @@ void add_run_commands(Command& app, Context& context) {
                    "of --technique: change this alone: " + studies::payoff_axis_words().listed() + "; may be repeated")
       ->allow_extra_args(false)
       ->type_name("AXIS");
+  explain_app->add_flag("--together", technique.question.together,
+                        "of --technique: change the two axes named both at once, too");
   explain_app->add_option("--effort", technique.effort, "of --technique: times the search's usual work (1)")
       ->check(positive_number())
       ->type_name("TIMES");

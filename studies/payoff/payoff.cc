@@ -137,6 +137,8 @@ class Search {
     if (ways_.size() != 2)
       throw InputError(scenario.path, "--technique", "the plain step is what a technique is compared with",
                        "name a technique: ssdtrain");
+    if (question.together && question.axes.size() != 2)
+      throw InputError("", "--together", "not two axes", "name two: --axis micro-batch --axis sequence");
     for (const std::string& setting : ways_.back().edits) {
       if (setting.ends_with("=null")) continue;
       orders_ = orders_ || setting.starts_with(order_key);
@@ -173,10 +175,49 @@ class Search {
     for (bool goes_on = !outcome_.here.pays; goes_on && !outcome_.stopped;) goes_on = round(walks);
     if (outcome_.here.pays) return std::move(outcome_);
     for (Walk& walk : walks) outcome_.answers.push_back(walk.finish());
+    if (question_.together) outcome_.answers.push_back(both(outcome_.answers[0].axis, outcome_.answers[1].axis));
     return std::move(outcome_);
   }
 
  private:
+  // Both axes upwards, in one change.
+  PayoffAnswer both(const PayoffAxis& one, const PayoffAxis& other) {
+    PayoffAnswer answer;
+    answer.axis = one;
+    answer.axis.name = one.name + " x " + other.name;
+    answer.axis.key = one.key + ", " + other.key;
+    answer.axis.unit = fmt::format("{} x {:.4g}{}", one.unit, other.shown, other.unit);
+    for (int doublings = 2; doublings <= 2 * outward_up && !outcome_.stopped; ++doublings) {
+      std::vector<PayoffTrial> trials;
+      for (int first = std::max(1, doublings - outward_up); first <= std::min(outward_up, doublings - 1); ++first) {
+        const std::optional<double> a = value_at(one, std::ldexp(1.0, first));
+        const std::optional<double> b = value_at(other, std::ldexp(1.0, doublings - first));
+        if (!a || !b) continue;
+        PayoffTrial trial = trial_at(one, *a);
+        const PayoffTrial second = trial_at(other, *b);
+        trial.factor *= second.factor;
+        trial.value += " x " + second.value;
+        trial.edits.insert(trial.edits.end(), second.edits.begin(), second.edits.end());
+        const std::int64_t work = work_of(trial.edits);
+        if (outcome_.work + work > question_.work) return answer;
+        outcome_.work += work;
+        trials.push_back(std::move(trial));
+      }
+      std::vector<PayoffTrial*> all;
+      for (PayoffTrial& trial : trials) all.push_back(&trial);
+      evaluate_pairs(all);
+      if (outcome_.stopped) return answer;
+      for (PayoffTrial& trial : trials) {
+        if (trial.pays && (!answer.least || trial.saving() > answer.least->saving())) answer.least = trial;
+        answer.trials.push_back(std::move(trial));
+      }
+      answer.end = answer.least ? PayoffAnswer::End::found : PayoffAnswer::End::unfinished;
+      if (answer.least) return answer;
+    }
+    answer.end = PayoffAnswer::End::no;
+    return answer;
+  }
+
   // One value of every axis that has no end yet. False: all have.
   bool round(std::vector<Walk>& walks) {
     std::vector<PayoffTrial> trials;

@@ -9,7 +9,7 @@
 // pays where the technique's step runs, reserves less by the share asked, takes no longer than asked, and fits, if the
 // plain step as it stands does. All axes take a step outward before any takes the next; a value whose pair would take
 // more than is left of the work ends its axis unfinished, which is never a no. What lies between two values tried is
-// not looked at.
+// not looked at. Two axes together: by how many doublings both take, 1 and 1, 1 and 2, 2 and 1, ..., the fewest first.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ namespace spillway::studies {
 struct PayoffQuestion {
   std::string technique;          // "roam+layout", as `techniques` takes it
   std::vector<std::string> axes;  // by name; empty: all that the scenario has
+  bool together = false;          // the two axes named are also changed both at once
   double saves = 0.10;            // least share of what the plain step reserves
   double slower = 0.02;           // most of its time on top
   // Layers run forward and backward in all replays, a plan counting as several: what the search may take, whatever the

@@ -88,6 +88,31 @@ TEST(Payoff, AnEarlyEndIsNoNo) {
   EXPECT_FALSE(outcome.finished());
 }
 
+// The four that spillway began with: a trial is the pair of rows of the scenario with its edits, whatever it came to.
+TEST(Payoff, TrialsAreRowsOfTechniques) {
+  for (const char* const technique : {"ssdtrain", "roam+layout", "chronos", "stalloc"}) {
+    SCOPED_TRACE(technique);
+    const PayoffOutcome outcome = find_payoff(
+        small, {.technique = technique, .axes = {"micro-batch", "sequence"}, .together = true, .saves = 0.99});
+    ASSERT_EQ(outcome.answers.size(), 3U);
+    for (const PayoffAnswer& answer : outcome.answers) {
+      ASSERT_FALSE(answer.trials.empty()) << answer.axis.name;
+      const PayoffTrial& trial = answer.trials.front();
+      BaseScenario changed = small;
+      for (const std::string& edit : trial.edits) changed.text = with_setting(changed.text, edit);
+      const std::vector<std::string> named = {technique};
+      const TechniqueComparison rows = compare_techniques(changed, technique_candidates(changed, named));
+      ASSERT_EQ(rows.rows.size(), 2U);
+      EXPECT_EQ(rows.rows[0].row.result.fingerprint, trial.plain.result.fingerprint) << answer.axis.name;
+      EXPECT_EQ(rows.rows[1].row.result.fingerprint, trial.with.result.fingerprint);
+      EXPECT_EQ(rows.rows[1].row.result.memory.peak_reserved, trial.with.result.memory.peak_reserved);
+    }
+    EXPECT_EQ(outcome.answers.back().axis.name, "micro-batch x sequence");
+    EXPECT_EQ(outcome.answers.back().trials.front().edits.size(), 2U);
+  }
+  EXPECT_THROW(find_payoff(small, {.technique = "full", .axes = {"sequence"}, .together = true}), InputError);
+}
+
 // What carries nothing makes no difference, and takes no replay.
 TEST(Payoff, LinksMatterToWhatLeaves) {
   const PayoffOutcome stays = find_payoff(small, {.technique = "full", .axes = {"drives", "pcie"}, .saves = 0.9});
