@@ -173,6 +173,21 @@ TEST(ChunkStates, GatheringIsPartOfTheStep) {
   EXPECT_LT(quick, second);
 }
 
+// One rank of each group stands for all of them.
+TEST(ChunkStates, UnderZeroOneReplicaIsLikeAnother) {
+  TrainingSetup setup = chronos(1, StateDevice::cpu);
+  setup.data_parallel = 2;
+  setup.zero_stage = 1;
+  const Cluster cluster = {8, [](NetworkCollective, Bytes, const GroupShape&) { return Picos(50'000'000); }};
+  const auto step = [&](RankScope scope) {
+    const CostModel cost(slower_machine(1));
+    return replay(generate_parallel_trace(chunked_gpt(16), setup, cost, cluster, scope), slower_machine(1), {});
+  };
+  const Result one = step(RankScope::representative), all = step(RankScope::all);
+  EXPECT_EQ(all.ranks.size(), 8U);
+  EXPECT_EQ(one.step_time, all.step_time);
+}
+
 TEST(ChunkStates, WhatCannotMove) {
   const auto place = [](const TrainingSetup& setup) -> std::string {
     try {
