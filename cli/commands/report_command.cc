@@ -19,6 +19,7 @@
 #include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
 #include "cli/options/setting_options.h"
+#include "cli/output/answer_output.h"
 #include "cli/output/diagnosis_report.h"
 #include "cli/output/report_output.h"
 #include "cli/output/result_report.h"
@@ -220,6 +221,18 @@ void report_pcie(Context& context, const ReportArguments& arguments) {
   finish(context, arguments, loaded, json, pcie_report(loaded, answer, question));
 }
 
+bool is_page(const std::string& path) { return path.ends_with(".html"); }
+
+studies::Answer step_answer(const ReportArguments& arguments, const LoadedScenario& loaded, const ScenarioRun& ran,
+                            const std::optional<StepDiagnosis>& diagnosis) {
+  std::vector<std::string> words = {"run", arguments.scenario};
+  if (!arguments.reserve.empty()) words.insert(words.end(), {"--reserve", arguments.reserve});
+  studies::Answer answer = studies::run_answer(loaded, ran.result, told_command(std::move(words), arguments.settings));
+  if (diagnosis) add_diagnosis(*diagnosis, answer);
+  studies::add_pictures(loaded, ran, answer);
+  return answer;
+}
+
 void report_step(Context& context, const ReportArguments& arguments) {
   check_report_paths(arguments.outputs);
   const LoadedScenario loaded = load_argument(arguments.scenario, with_reserve(arguments.settings, arguments.reserve));
@@ -232,11 +245,19 @@ void report_step(Context& context, const ReportArguments& arguments) {
   warn_of_verdict(context, result);
   Json json = baseline ? comparison_json(*baseline, result) : result_json(result);
   ReportDocument document = step_report(result_on_gpu_clock(loaded, ran), baseline ? &*baseline : nullptr);
-  if (const std::optional<StepDiagnosis> diagnosis = diagnose_capture(loaded, ran)) {
+  const std::optional<StepDiagnosis> diagnosis = diagnose_capture(loaded, ran);
+  if (diagnosis) {
     document.sections.insert(document.sections.begin() + 1, diagnosis_section(*diagnosis));
     json["diagnosis"] = diagnosis_json(*diagnosis);
   }
-  finish(context, arguments, loaded, json, document);
+  // By itself a step's page is its answer's; beside a baseline, a document.
+  ReportArguments documents = arguments;
+  if (!baseline)
+    documents.outputs.erase(std::remove_if(documents.outputs.begin(), documents.outputs.end(), is_page),
+                            documents.outputs.end());
+  for (const std::string& output : arguments.outputs)
+    if (!baseline && is_page(output)) write_answer(step_answer(arguments, loaded, ran, diagnosis), output);
+  finish(context, documents, loaded, json, document);
   context.exit_code = exit_code_of(result);
 }
 

@@ -135,11 +135,12 @@ void print_result_page(const Result& result, const std::string& parts) {
 
 // The answer without what further replays would find.
 studies::Answer run_document(const char* command, const RunArguments& arguments, const LoadedScenario& loaded,
-                             const ScenarioRun& run) {
+                             const ScenarioRun& run, const std::optional<StepDiagnosis>& diagnosis) {
   std::vector<std::string> words = {command, arguments.first};
   if (!arguments.reserve.empty()) words.insert(words.end(), {"--reserve", arguments.reserve});
   if (!arguments.tie_order.empty()) words.insert(words.end(), {"--tie-order", arguments.tie_order});
   studies::Answer answer = studies::run_answer(loaded, run.result, told_command(std::move(words), arguments.settings));
+  if (diagnosis) add_diagnosis(*diagnosis, answer);
   studies::add_pictures(loaded, run, answer);
   return answer;
 }
@@ -189,7 +190,9 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   std::optional<StretchReport> stretch;
   if (!arguments.range.empty()) stretch = stretch_report(run.trace(loaded), result, arguments.range);
   if (!arguments.timeline.empty()) write_timeline(loaded, run, arguments.timeline);
-  if (!arguments.output.empty()) write_answer(run_document("run", arguments, loaded, run), arguments.output);
+  if (!arguments.output.empty())
+    write_answer(run_document("run", arguments, loaded, run, diagnose_capture(loaded, run, DiagnosisDepth::short_form)),
+                 arguments.output);
   if (!arguments.plan_output.empty()) write_text(arguments.plan_output, plan_json(whole_plan(loaded, run)));
   if (!arguments.memory_snapshot.empty()) write_snapshot(loaded, run, arguments.memory_snapshot);
   if (arguments.pictures.wanted()) {
@@ -316,7 +319,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   if (result.memory.known && !result.memory.on_host && stays)
     memory = explain_memory(ran.trace(loaded), allocations_of(loaded, ran));
   if (!arguments.output.empty()) {
-    studies::Answer answer = run_document("explain", arguments, loaded, ran);
+    studies::Answer answer = run_document("explain", arguments, loaded, ran, diagnosis);
     add_helps(relaxations, answer);
     write_answer(answer, arguments.output);
   }

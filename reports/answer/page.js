@@ -261,7 +261,7 @@ const choose = i => {
 };
 
 // ---- picture ----
-const margin = {left: 82, right: 12, top: 12, axis: 22};
+const margin = {left: 58, right: 12, top: 12, axis: 22};
 let geometry = null;
 const outlineOf = index => {
   if (index < 0 || !answer.ways[index].outlines.length) return null;
@@ -331,6 +331,8 @@ const paint = () => {
   const s = answer.stages[stage], index = shownWay(), outline = outlineOf(index);
   const {context: c, width, height} = sized($("base"));
   const lanes = lanesOf(s), lanesHeight = lanes.reduce((sum, lane) => sum + lane.height + 4, 0);
+  c.font = fontOf(11);
+  margin.left = Math.max(58, Math.min(120, Math.max(0, ...lanes.map(lane => c.measureText(lane.name).width)) + 10));
   const x0 = margin.left, x1 = width - margin.right, y0 = margin.top, y1 = Math.max(y0 + 60, height - margin.axis - lanesHeight - 4);
   const whole = [s.begin, Math.max(s.end, outline && s.axis === "ns" ? outline.end_ns : s.end)];
   const [t0, t1] = view || whole;
@@ -675,6 +677,20 @@ const bindsCard = () => {
   if (answer.no_help.length) box.append(el("p", {class: "muted"}, "No gain from: " + answer.no_help.join(", ") + "."));
   return box;
 };
+const workCard = () => {
+  if (!answer.work.length) return null;
+  const box = card("Where the recorded time went");
+  for (const work of answer.work) {
+    const idle = work.rows.some(row => row.gpu_idle_ns > 0);
+    const table = el("table", {}, el("tr", {}, el("th", {}, work.kind), el("th", {class: "n"}, "times"), el("th", {class: "n"}, "time"),
+      idle ? el("th", {class: "n"}, "GPU idle") : null));
+    for (const row of work.rows) table.append(el("tr", {}, el("td", {class: "mono"}, row.name), el("td", {class: "n"}, String(row.count)),
+      el("td", {class: "n"}, time(row.time_ns)), idle ? el("td", {class: "n"}, row.gpu_idle_ns > 0 ? time(row.gpu_idle_ns) : "") : null));
+    box.append(table);
+  }
+  box.classList.add("wide");
+  return box;
+};
 const marks = {measured: "●", datasheet: "◐", fitted: "◐", assumed: "◌"};
 const restsCard = () => {
   const rests = answer.rests_on;
@@ -785,6 +801,8 @@ const makeCards = () => {
   const side = answer.ways.length ? cards : $("ways");
   for (const one of [binds, side === cards ? rests : null, again]) if (one) side.append(one);
   if (side !== cards && rests) { rests.classList.add("wide"); cards.append(rests); }
+  const work = workCard();
+  if (work) cards.append(work);
   if (answer.stages.some(s => s.tensors.length)) {
     tensorsBox = el("section", {class: "card wide", "aria-label": "Tensors"});
     cards.append(tensorsBox);
@@ -871,9 +889,17 @@ window.addEventListener("beforeprint", () => {
   document.documentElement.dataset.theme = "light";
   readTokens();
   $("plot").style.height = "";
-  if (answer.stages.length) paint();
+  if (!answer.stages.length) return;
+  paint();
+  // A canvas may be printed empty; an image of it isn't.
+  $("plot").append(el("img", {id: "still", alt: $("base").getAttribute("aria-label"), src: $("base").toDataURL()}));
 });
-window.addEventListener("afterprint", () => { printing = false; setTheme(before); place(); });
+window.addEventListener("afterprint", () => {
+  printing = false;
+  if ($("still")) $("still").remove();
+  setTheme(before);
+  place();
+});
 window.addEventListener("resize", () => { place(); if (answer.stages.length) makeTensors(); });
 place();
 ready = true;

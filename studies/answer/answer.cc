@@ -12,6 +12,7 @@
 #include "base/short_text.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/scenario_memory.h"
+#include "sim/replay/fidelity.h"
 #include "sim/replay/verdict_words.h"
 #include "studies/offload/result_figures.h"
 
@@ -29,14 +30,18 @@ Bytes held_by(const Result& result, TensorRole role) {
   return Bytes(0);
 }
 
+void sort_by_share(std::vector<AnswerShare>& shares) {
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const AnswerShare& a, const AnswerShare& b) { return a.fraction > b.fraction; });
+}
+
 std::string binds_of(const Result& result, std::vector<AnswerShare>& shares) {
   for (int i = 0; i < binding_count; ++i) {
     const auto binding = static_cast<Binding>(i);
     const double share = binding_share(result, binding);
     if (share >= least_gain) shares.push_back({std::string(describe(binding)), share});
   }
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const AnswerShare& a, const AnswerShare& b) { return a.fraction > b.fraction; });
+  sort_by_share(shares);
   std::string sentence;
   for (const AnswerShare& share : shares)
     sentence += fmt::format("{}{} {}", sentence.empty() ? "" : ", ", share.name,
@@ -128,7 +133,12 @@ Answer run_answer(const LoadedScenario& loaded, const Result& result, std::strin
   answer.now = figures_of(result, nullptr);
   answer.binds = binds_of(result, answer.shares);
   answer.inputs = result.provenance;
-  answer.warnings = result.warnings;
+  answer.warnings = fidelity_warnings(result);
+  answer.warnings.insert(answer.warnings.end(), result.warnings.begin(), result.warnings.end());
+  AnswerWork kept{"kept as recorded: nothing in the capture explains it", {}};
+  for (const KeptIdle& row : result.kept_idle)
+    if (row.on_path > Picos(0)) kept.rows.push_back({.name = row.name, .count = row.count, .time = row.total});
+  if (!kept.rows.empty()) answer.work.push_back(std::move(kept));
   answer.command = std::move(command);
   answer.fingerprint = result.fingerprint;
   return answer;
@@ -144,8 +154,21 @@ void add_helps(const std::vector<Relaxation>& relaxations, Answer& answer) {
     else
       answer.no_help.push_back(std::move(name));
   }
-  std::stable_sort(answer.helps.begin(), answer.helps.end(),
-                   [](const AnswerShare& a, const AnswerShare& b) { return a.fraction > b.fraction; });
+  sort_by_share(answer.helps);
+}
+
+void add_diagnosis(const StepDiagnosis& diagnosis, Answer& answer) {
+  const auto add = [&answer](const char* kind, const std::vector<DiagnosisRow>& rows) {
+    if (!rows.empty()) answer.work.push_back({kind, rows});
+  };
+  add("host calls", diagnosis.host);
+  add("kernels", diagnosis.kernels);
+  add("operators", diagnosis.operators);
+  add("Python's own time", diagnosis.frames);
+  add("modules", diagnosis.modules);
+  for (const Relief& relief : diagnosis.reliefs)
+    if (relief.gain >= least_gain) answer.helps.push_back({relief.what, relief.gain});
+  sort_by_share(answer.helps);
 }
 
 void add_pictures(const LoadedScenario& loaded, ScenarioRun run, Answer& answer) {

@@ -13,6 +13,7 @@
 
 #include "studies/answer/stage_memory.h"
 #include "studies/answer/step_lanes.h"
+#include "studies/diagnosis/step_diagnosis.h"
 
 namespace spillway::studies {
 
@@ -77,6 +78,12 @@ struct AnswerShare {
   double fraction = 0;
 };
 
+// Of a recorded step: where its time went, rows of one kind, most time first.
+struct AnswerWork {
+  std::string kind;  // "kernels", "host calls", ...
+  std::vector<DiagnosisRow> rows;
+};
+
 struct AnswerWhy {
   std::string kind;  // "states", "activations", "elsewhere", ...; empty: not known
   std::string sentence;
@@ -101,6 +108,7 @@ struct Answer {
   std::string binds;
   std::vector<AnswerShare> shares, helps;
   std::vector<std::string> no_help;
+  std::vector<AnswerWork> work;
   std::string held;   // when the stages' tensors are held: "at the peak"
   std::string drawn;  // whose step the stages are: "as given", or a way's name
   std::vector<StageMemory> stages;
@@ -122,6 +130,8 @@ AnswerFigures figures_of(const Result& result, const Result* given);
 Answer run_answer(const LoadedScenario& loaded, const Result& result, std::string command);
 // `explain`'s: what each relaxation gains.
 void add_helps(const std::vector<Relaxation>& relaxations, Answer& answer);
+// Of a recorded step: its kernels, operators and host calls; and what each would give, where that was asked.
+void add_diagnosis(const StepDiagnosis& diagnosis, Answer& answer);
 // Memory over time and what runs when, of a run with its ops. What it costs: a replay of each GPU's allocations.
 void add_pictures(const LoadedScenario& loaded, ScenarioRun run, Answer& answer);
 

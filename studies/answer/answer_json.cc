@@ -270,6 +270,20 @@ Json shares_json(const std::vector<AnswerShare>& shares) {
   return list;
 }
 
+Json work_json(const std::vector<AnswerWork>& work) {
+  Json list = Json::array();
+  for (const AnswerWork& one : work) {
+    Json rows = Json::array();
+    for (const DiagnosisRow& row : one.rows)
+      rows.push_back({{"name", visible_name(row.name)},
+                      {"count", row.count},
+                      {"time_ns", whole_nanoseconds(row.time)},
+                      {"gpu_idle_ns", whole_nanoseconds(row.gpu_idle)}});
+    list.push_back({{"kind", one.kind}, {"rows", std::move(rows)}});
+  }
+  return list;
+}
+
 struct Cut {
   std::size_t fold = 1;
   bool with_lanes = true, with_outlines = true;
@@ -296,6 +310,7 @@ Json document_json(const Answer& answer, const Cut& cut) {
   json["binds"] = {{"sentence", visible_text(answer.binds)}, {"shares", shares_json(answer.shares)}};
   json["helps"] = shares_json(answer.helps);
   json["no_help"] = texts_json(answer.no_help);
+  json["work"] = work_json(answer.work);
   json["held"] = answer.held;
   json["drawn"] = visible_text(answer.drawn);
   json["stages"] = Json::array();

@@ -161,6 +161,7 @@ std::string answer_schema() {
        "What a run, a search for ways to fit or a memory snapshot came to; the page carries it. Sizes "
        "are whole bytes, times whole nanoseconds, null is not known."}};
   OrderedJson input = object({{"name", text()}, {"value", text()}, {"provenance", text()}, {"source", text()}});
+  OrderedJson row = object({{"name", text()}, {"count", count()}, {"time_ns", count()}, {"gpu_idle_ns", count()}});
   OrderedJson now = figures(), search = object({{"state", one_of({"finished", "stopped"})}, {"sentence", text()}});
   now["type"] = search["type"] = OrderedJson::array({"object", "null"});
   schema.update(
@@ -184,6 +185,8 @@ std::string answer_schema() {
               {"binds", object({{"sentence", text()}, {"shares", shares()}})},
               {"helps", shares()},
               {"no_help", list(text())},
+              {"work", told(list(object({{"kind", text()}, {"rows", list(std::move(row))}})),
+                            "Of a recorded step: where its time went, most first.")},
               {"held", told(text(), "When the stages' tensors are held.")},
               {"drawn", told(text(), "Whose step stages and timeline are of.")},
               {"stages", list(stage())},

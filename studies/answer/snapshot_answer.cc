@@ -133,7 +133,7 @@ Answer snapshot_answer(const Trace& trace, std::int16_t device, const MemoryDiag
   for (const MemoryHolder& phase : diagnosis.phases)
     if (diagnosis.alive > Bytes(0))
       answer.shares.push_back({phase.name, in_gib(phase.bytes) / in_gib(diagnosis.alive)});
-  if (!answer.shares.empty()) answer.binds = "What was alive, by the phase that asked for it.";
+  if (!answer.shares.empty()) answer.binds = "By the phase that asked for it.";
   add_ways(diagnosis, knobs, answer);
   answer.stages.push_back(std::move(stage));
   return answer;

@@ -61,13 +61,31 @@ class Stack {
   std::int64_t peak_ = 0;
 };
 
+std::string_view told_phase(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "in the forward";
+    case Phase::backward:
+      return "in the backward";
+    case Phase::optimizer:
+      return "in the optimizer";
+    case Phase::communication:
+      return "in communication";
+    case Phase::recompute:
+      return "in the recomputation";
+    case Phase::unknown:
+      break;
+  }
+  return "";
+}
+
 std::string words_at(const Trace& trace, std::int64_t event) {
   if (event < 0) return "";
   const OpId op = trace.memory_events[static_cast<std::size_t>(event)].anchor;
   if (op == OpId::none) return "before the first layer runs";
   const Phase phase = trace.ops.phase[index_of(op)];
-  std::string words = phase == Phase::unknown ? "at " + std::string(trace.strings.text(trace.ops.name[index_of(op)]))
-                                              : "in the " + std::string(to_string(phase));
+  std::string words(told_phase(phase));
+  if (words.empty()) words = "at " + std::string(trace.strings.text(trace.ops.name[index_of(op)]));
   if (const std::uint16_t layer = trace.ops.layer[index_of(op)]; layer != no_index16)
     words += fmt::format(" of layer {}", layer);
   else if (const TensorId tensor = trace.memory_events[static_cast<std::size_t>(event)].tensor;

@@ -70,7 +70,7 @@ class Maker:
 SCENARIO_COMMANDS = ["run BAD", "explain BAD", "compare GOOD/step.json BAD", "fit BAD --output OUT", "techniques BAD",
                      "report step BAD --output OUT.html", "report ssd BAD --output OUT.csv", "run BAD --timeline OUT.svg",
                      "plan recompute BAD --output OUT.json", "export BAD --for megatron --output OUT",
-                     "run BAD --memory-snapshot OUT.pickle", "plan offload BAD --output OUT.json", "plan rok BAD"]
+                     "run BAD --memory-snapshot OUT.pickle", "run BAD --output OUT.html", "plan offload BAD --output OUT.json", "plan rok BAD"]
 
 
 def add_documents(maker):
@@ -194,7 +194,7 @@ def add_foreign(maker):
 
 TRACE_COMMANDS = ["trace info BAD", "trace check BAD", "trace convert BAD OUT.json", "memory BAD", "run BAD",
                   "trace convert BAD OUT.spillway", "plan order BAD --output OUT", "explain BAD",
-                  "memory BAD --save-requests OUT", "report step BAD --output OUT.html"]
+                  "memory BAD --save-requests OUT", "report step BAD --output OUT.html", "explain BAD --output OUT.html"]
 
 
 def add_traces(maker):

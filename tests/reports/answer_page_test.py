@@ -260,8 +260,10 @@ class PageTest(unittest.TestCase):
 
     def test_it_prints(self):
         self.open("fit", "#way=1&theme=dark")
+        self.script("addEventListener('beforeprint', () => { window.still = document.getElementById('still'); })")
         printed = self.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
         self.assertGreater(len(printed["data"]), 20_000)
+        self.assertGreater(self.script("return window.still.naturalWidth"), 1000)  # at twice the size of the screen's
         self.assertEqual(self.script("return document.documentElement.dataset.theme"), "dark")
 
 
