@@ -61,6 +61,12 @@ const readTokens = () => {
   token = new Proxy({}, {get: (kept, name) => kept[name] || (kept[name] = style.getPropertyValue("--" + name).trim())});
 };
 
+// Without any memory, what runs when is drawn by itself.
+const timesAlone = !answer.stages.length && answer.timeline.lanes.length > 0;
+if (timesAlone) answer.stages.push({name: "GPU", verdict: "unknown", capacity_bytes: null, limit_bytes: null, peak_reserved_bytes: 0,
+  peak_allocated_bytes: 0, idle_fraction: null, axis: "ns", begin: 0, end: answer.timeline.end_ns, peak_at: 0, peak_words: "", owners: ["other"],
+  at_peak_bytes: [0], bin_unit_bytes: 1, bins: [new Array(answer.timeline.columns).fill(0)], tensors: [], passes: []});
+
 // ---- state ----
 let stage = answer.stages.reduce((best, s, i, all) => s.peak_allocated_bytes > all[best].peak_allocated_bytes ? i : best, 0);
 let kept = -1, pointed = -1, view = null, cursor = null;
@@ -85,8 +91,8 @@ const figure = (name, value, small) => value ? $("figures").append(el("div", {},
 const top1 = answer.now || (answer.ways.length ? answer.ways[0].figures : null);
 const first = answer.stages[stage];
 if (top1 && top1.step_time_ns !== null) {
-  const short = top1.verdict === "does not fit", range = top1.step_time_range;
-  figure(answer.now ? "step" + (short ? ", if it fitted" : "") : "step, best way", top1.shown.step, range.low === null ? "" :
+  const short = top1.short_of_bytes !== null, range = top1.step_time_range;
+  figure(answer.now ? "step" + (short ? ", if it fitted" : "") : (answer.verdict.fits ? "step, best way" : "step, nearest way"), top1.shown.step, range.low === null ? "" :
     time(top1.step_time_ns * range.low) + " to " + time(top1.step_time_ns * range.high) + " (80 %)");
   if (top1.tokens_per_second) figure("tokens/s", Math.round(top1.tokens_per_second).toLocaleString("en-US"),
     top1.shown.mfu ? "MFU " + top1.shown.mfu : "");
@@ -96,7 +102,7 @@ const keptFree = s => s && s.capacity_bytes ? "of " + size(s.capacity_bytes) + (
 const onHost = first && first.name === "host memory";
 if (top1 && !onHost && top1.peak_reserved_bytes !== null && top1.step_time_ns !== null)
   figure("peak reserved", size(top1.peak_reserved_bytes), keptFree(first) || (top1.limit_bytes ? "of " + size(top1.limit_bytes) : ""));
-else if (first)
+else if (first && !timesAlone)
   figure("peak allocated", size(first.peak_allocated_bytes), onHost ? "" : size(first.peak_reserved_bytes) + " reserved");
 
 // ---- ways ----
@@ -221,6 +227,9 @@ const tellPreview = () => {
   add("binds", shown.binds);
 };
 
+// "train.py:64 build" of "/root/src/train.py:64 build".
+const bareLine = name => name.replace(/^[^\s]*\/(?=[^/\s]*:\d+ )/, "");
+
 // ---- stages ----
 const makeStages = () => {
   const strip = $("stages");
@@ -248,11 +257,11 @@ const choose = i => {
   [...$("stages").children].forEach((button, k) => button.setAttribute("aria-pressed", String(k === i)));
   const s = answer.stages[i], of = answer.stages.length > 1 ? s.name + " of " + answer.stages.length + ", " : "";
   const recorded = answer.drawn === "as recorded", clock = recorded || s.name === "host memory" ? "" : ", on the GPU's clock";
-  $("subtitle").textContent = of + (recorded ? "by the program's own lines" : "by owner") + (s.axis === "ns" ? clock : ", request by request") +
+  $("subtitle").textContent = timesAlone ? "streams, copies and the host, as replayed" : of + (recorded ? "by the program's own lines" : "by owner") + (s.axis === "ns" ? clock : ", request by request") +
     (answer.drawn ? "; " + answer.drawn : "");
   $("legend").replaceChildren(...s.owners.map((owner, k) => s.bins[k].some(v => v * s.bin_unit_bytes > s.peak_allocated_bytes / 400)
-    ? el("li", {}, el("i", {class: "f-" + colorOf(owner)}), owner) : ""));
-  $("base").setAttribute("aria-label", "Memory of " + s.name + " over time: " + size(s.peak_allocated_bytes) +
+    ? el("li", {title: owner}, el("i", {class: "f-" + colorOf(owner)}), bareLine(owner)) : ""));
+  $("base").setAttribute("aria-label", timesAlone ? "What runs when, lane by lane; the tables below hold the same facts." : "Memory of " + s.name + " over time: " + size(s.peak_allocated_bytes) +
     " allocated at the peak" + (s.peak_words ? ", " + s.peak_words : "") + ". The tables below hold the same facts.");
   $("readout").textContent = "";
   makeTensors();
@@ -269,6 +278,10 @@ const outlineOf = index => {
   return outlines.find(one => one.stage === name) ||
     outlines.reduce((best, one) => one.peak_allocated_bytes > best.peak_allocated_bytes ? one : best);
 };
+if (timesAlone) {
+  document.querySelector("#picture h2").textContent = "What runs when";
+  $("picture").setAttribute("aria-label", "What runs when");
+}
 const sums = s => {
   if (!columnSums.has(s)) columnSums.set(s, s.bins[0].map((_, b) => s.bins.reduce((sum, row) => sum + row[b], 0) * s.bin_unit_bytes));
   return columnSums.get(s);
@@ -277,6 +290,7 @@ const niceStep = rough => {
   const power = 10 ** Math.floor(Math.log10(rough)), part = rough / power;
   return (part <= 1 ? 1 : part <= 2 ? 2 : part <= 5 ? 5 : 10) * power;
 };
+const laneHeight = timesAlone ? 26 : 15;
 const lanesOf = s => {
   const lanes = [];
   if (answer.stages.length > 1) {
@@ -284,9 +298,9 @@ const lanesOf = s => {
   } else if (s.passes.length) lanes.push({name: "phase", height: 16, kind: "passes", passes: s.passes});
   const rank = answer.stages.length > 1 ? stage : 0;
   const mine = answer.timeline.lanes.filter(lane => lane.rank === rank);
-  for (const lane of mine.slice(0, answer.stages.length > 1 ? 3 : 5))
+  for (const lane of mine.slice(0, answer.stages.length > 1 ? 3 : timesAlone ? 8 : 5))
     lanes.push({name: mine.filter(one => one.kind === lane.kind).length === 1 && lane.kind !== "communication" ? lane.kind
-      : lane.name.replace(/^rank \d+ /, ""), height: 15, kind: "lane", lane});
+      : lane.name.replace(/^rank \d+ /, ""), height: laneHeight, kind: "lane", lane});
   if (outlineOf(shownWay()) && outlineOf(shownWay()).passes.length)
     lanes.push({name: "way", height: 15, kind: "passes", passes: outlineOf(shownWay()).passes, dashed: true});
   return lanes;
@@ -333,7 +347,7 @@ const paint = () => {
   const lanes = lanesOf(s), lanesHeight = lanes.reduce((sum, lane) => sum + lane.height + 4, 0);
   c.font = fontOf(11);
   margin.left = Math.max(58, Math.min(120, Math.max(0, ...lanes.map(lane => c.measureText(lane.name).width)) + 10));
-  const x0 = margin.left, x1 = width - margin.right, y0 = margin.top, y1 = Math.max(y0 + 60, height - margin.axis - lanesHeight - 4);
+  const x0 = margin.left, x1 = width - margin.right, y0 = margin.top, y1 = timesAlone ? y0 : Math.max(y0 + 60, height - margin.axis - lanesHeight - 4);
   const whole = [s.begin, Math.max(s.end, outline && s.axis === "ns" ? outline.end_ns : s.end)];
   const [t0, t1] = view || whole;
   const level = index >= 0 && !outline ? answer.ways[index].figures.peak_reserved_bytes : null;
@@ -346,7 +360,7 @@ const paint = () => {
   const step = niceStep(most / unit[1] / Math.max(2, (y1 - y0) / 60));
   c.lineWidth = 1;
   c.textAlign = "right";
-  for (let v = 0; v * unit[1] <= most; v += step) {
+  for (let v = 0; !timesAlone && v * unit[1] <= most; v += step) {
     c.strokeStyle = token.grid;
     c.beginPath();
     c.moveTo(x0, Math.round(Y(v * unit[1])) + 0.5);
@@ -372,7 +386,7 @@ const paint = () => {
   c.translate(12, (y0 + y1) / 2);
   c.rotate(-Math.PI / 2);
   c.fillStyle = token.muted;
-  c.fillText(unit[0] + " on " + s.name, 0, 0);
+  if (!timesAlone) c.fillText(unit[0] + " on " + s.name, 0, 0);
   c.restore();
   // The stack.
   const bins = s.bins[0].length, edge = b => X(s.begin + (s.end - s.begin) * b / bins);
@@ -594,6 +608,7 @@ const tellCursor = () => {
       if (lane.blocks[i] <= column && column < lane.blocks[i] + lane.blocks[i + 1]) { names.push(answer.timeline.names[lane.blocks[i + 3]]); break; }
   }
   const at = s.axis === "ns" ? time(cursor - s.begin) : "request " + Math.floor(cursor);
+  if (timesAlone) { $("readout").replaceChildren(el("b", {}, at), what + (names.length ? ": " + names.join(", ") : "")); return; }
   $("readout").replaceChildren(el("b", {}, at + ": " + size(sums(s)[b])), " = " + parts.join(", ") + what + (names.length ? "; " + names.join(", ") : ""));
 };
 const zoom = (factor, around) => {
@@ -662,7 +677,7 @@ const card = (title, ...inside) => el("section", {class: "card", "aria-label": t
 const bar = (name, share, words) => {
   const fill = el("i");
   fill.style.width = Math.max(0, Math.min(1, share)) * 100 + "%";
-  return el("div", {class: "gain"}, el("span", {}, name), fill, el("span", {}, words));
+  return el("div", {class: "gain"}, el("span", {title: name}, name), fill, el("span", {}, words));
 };
 const bindsCard = () => {
   const box = card(answer.held === "at the peak" || !answer.held ? "What binds" + (answer.helps.length ? ", what would help" : "") : "What was alive");
@@ -671,7 +686,7 @@ const bindsCard = () => {
   box.append(el("p", {class: "muted"}, title));
   for (const share of answer.binds.shares) box.append(bar(share.name, share.fraction, percent(share.fraction)));
   if (answer.helps.length) {
-    box.append(el("h3", {}, "The step gets shorter with"));
+    box.append(el("h3", {}, "What would make the step shorter"));
     for (const help of answer.helps) box.append(bar(help.name, help.fraction, "−" + percent(help.fraction)));
   }
   if (answer.no_help.length) box.append(el("p", {class: "muted"}, "No gain from: " + answer.no_help.join(", ") + "."));
@@ -797,7 +812,7 @@ const makeTensors = () => {
 const makeCards = () => {
   const cards = $("cards"), binds = bindsCard(), rests = restsCard(), again = reproduceCard();
   ownersBox = el("div");
-  if (answer.stages.length) again.append(ownersBox);
+  if (answer.stages.length && !timesAlone) again.append(ownersBox);
   const side = answer.ways.length ? cards : $("ways");
   for (const one of [binds, side === cards ? rests : null, again]) if (one) side.append(one);
   if (side !== cards && rests) { rests.classList.add("wide"); cards.append(rests); }
@@ -847,7 +862,7 @@ let chosenTheme = ["dark", "light"].includes(asked0.get("theme")) ? asked0.get("
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const place = () => {
   const plot = $("plot"), top = plot.getBoundingClientRect().top + scrollY;
-  plot.style.height = printing ? "" : Math.max(300, Math.min(720, innerHeight - top - 36)) + "px";
+  plot.style.height = printing ? "" : timesAlone ? lanesOf(answer.stages[0]).length * (laneHeight + 4) + 60 + "px" : Math.max(300, Math.min(720, innerHeight - top - 36)) + "px";
   draw();
 };
 

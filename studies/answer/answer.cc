@@ -54,7 +54,7 @@ std::string binds_of(const Result& result, std::vector<AnswerShare>& shares) {
 // The kinds and their order are a closed list: states, activations, elsewhere, the largest owner.
 AnswerWhy why_of(const Result& result) {
   const MemoryResult& memory = result.memory;
-  if (!result.drives_refuse.empty()) return {"elsewhere", result.drives_refuse + "."};
+  if (!result.drives_refuse.empty()) return {"elsewhere", ""};  // the verdict says it
   if (result.host_memory.verdict() == Verdict::does_not_fit)
     return {"elsewhere", fmt::format("Host memory lacks: the step holds {} of {} GiB there for the GPUs of a machine.",
                                      gib_number(result.host_memory.peak), gib_number(result.host_memory.capacity))};

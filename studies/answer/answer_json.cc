@@ -193,7 +193,10 @@ Json stage_json(const StageMemory& stage, std::size_t fold) {
 }
 
 Json lanes_json(const StepLanes& lanes) {
-  Json json = {{"columns", lanes.columns}, {"colors", lanes.colors}, {"names", names_json(lanes.names)}};
+  Json json = {{"columns", lanes.columns},
+               {"end_ns", whole_nanoseconds(lanes.end)},
+               {"colors", lanes.colors},
+               {"names", names_json(lanes.names)}};
   json["lanes"] = Json::array();
   for (const StepLane& lane : lanes.lanes)
     json["lanes"].push_back({{"name", visible_name(lane.name)},

@@ -145,6 +145,7 @@ OrderedJson timeline() {
        {"blocks", told(list(count()), "Four numbers each: begin and width in hundredths of a column, colour, name.")},
        {"runs", told(list(count()), "Four numbers each: first column, columns, colour, level of 4 less 1.")}});
   return object({{"columns", told(count(), "Of equal spans from the replay's begin to its end; 0: nothing is told.")},
+                 {"end_ns", count()},
                  {"colors", list(text())},
                  {"names", list(text())},
                  {"lanes", list(std::move(lane))}});

@@ -14,6 +14,7 @@
 namespace spillway::studies {
 namespace {
 
+constexpr std::string_view no_stack = "no stack recorded";  // MemoryHolder::name
 constexpr std::size_t snapshot_bins = 1'200, most_frames = 12;
 
 // As PyTorch takes it; empty: not PyTorch's.
@@ -26,7 +27,7 @@ std::string environment_of(const std::string& policy, const std::string& setting
 AnswerWay allocator_way(const std::string& name, std::string group, const std::string& policy,
                         const std::string& settings, std::size_t number) {
   AnswerWay way;
-  way.name = capitalized(name);
+  way.name = name;
   way.group = std::move(group);
   if (way.group.empty())
     way.group = policy.starts_with(torch_policy) ? "Set before the program starts" : "In simulation alone";
@@ -44,8 +45,8 @@ void add_ways(const MemoryDiagnosis& diagnosis, const std::vector<MemoryKnob>& k
     for (const bool serves : {true, false})
       for (const OtherAllocator& other : ran_out.others) {
         if (other.serves != serves) continue;
-        AnswerWay way = allocator_way(other.name, serves ? "" : "Would not have helped", other.policy, other.settings,
-                                      answer.ways.size() + 1);
+        AnswerWay way = allocator_way(capitalized(other.name), serves ? "" : "Would not have helped", other.policy,
+                                      other.settings, answer.ways.size() + 1);
         way.figures.answer = serves ? Verdict::fits : Verdict::does_not_fit;
         way.figures.peak_reserved = other.reserved;
         way.figures.limit = ran_out.limit;
@@ -56,14 +57,15 @@ void add_ways(const MemoryDiagnosis& diagnosis, const std::vector<MemoryKnob>& k
     answer.ways_heading = "What would have served the same requests";
     return;
   }
-  for (const MemoryKnob& knob : knobs) {
-    if (knob.is_bound || knob.gain <= Bytes(0)) continue;
-    AnswerWay way = allocator_way(knob.name, "", knob.policy, knob.settings, answer.ways.size() + 1);
-    way.figures.peak_reserved = knob.peak_reserved;
-    way.figures.verdict = fmt::format("{} reserved, {} less", short_size(knob.peak_reserved), short_size(knob.gain));
-    way.figures.left = "-";
-    answer.ways.push_back(std::move(way));
-  }
+  for (const bool torchs : {true, false})
+    for (const MemoryKnob& knob : knobs) {
+      if (knob.is_bound || knob.gain <= Bytes(0) || knob.policy.starts_with(torch_policy) != torchs) continue;
+      AnswerWay way = allocator_way(knob.name, "", knob.policy, knob.settings, answer.ways.size() + 1);
+      way.figures.peak_reserved = knob.peak_reserved;
+      way.figures.verdict = fmt::format("{} reserved, {} less", short_size(knob.peak_reserved), short_size(knob.gain));
+      way.figures.left = "-";
+      answer.ways.push_back(std::move(way));
+    }
   answer.ways_heading = "What would save some memory";
 }
 
@@ -71,7 +73,7 @@ std::vector<HeldTensor> holders_of(const MemoryDiagnosis& diagnosis) {
   std::vector<HeldTensor> holders;
   for (const MemoryStack& stack : diagnosis.stacks) {
     if (holders.size() == most_tensors) break;
-    HeldTensor holder{.name = "no stack recorded", .bytes = stack.bytes, .blocks = stack.blocks};
+    HeldTensor holder{.name = std::string(no_stack), .bytes = stack.bytes, .blocks = stack.blocks};
     const auto own = std::find_if_not(stack.places.rbegin(), stack.places.rend(),
                                       [](const std::string& place) { return is_library(place); });
     if (own != stack.places.rend())
@@ -127,8 +129,9 @@ Answer snapshot_answer(const Trace& trace, std::int16_t device, const MemoryDiag
   if (!diagnosis.places.empty()) {
     const MemoryHolder& most = diagnosis.places.front();
     const double share = diagnosis.alive > Bytes(0) ? in_gib(most.bytes) / in_gib(diagnosis.alive) : 0;
-    answer.why = {"line", fmt::format("{} holds the most: {}, {} of what was alive.", most.name, short_size(most.bytes),
-                                      percent_text(share))};
+    answer.why = {"line", fmt::format("{} holds the most: {}, {} of what was alive.",
+                                      most.name == no_stack ? "What has no recorded stack" : most.name,
+                                      short_size(most.bytes), percent_text(share))};
   }
   for (const MemoryHolder& phase : diagnosis.phases)
     if (diagnosis.alive > Bytes(0))

@@ -35,6 +35,7 @@ StepLanes step_lanes(const Trace& trace, const Result& result) {
   std::vector<sim::LaneRow> rows = sim::fold_lanes(trace, result, result.replayed, columns);
   if (rows.empty()) return lanes;
   lanes.columns = columns;
+  lanes.end = result.replayed;
   for (int i = 0; i < sim::work_color_count; ++i)
     lanes.colors.emplace_back(sim::describe(static_cast<sim::WorkColor>(i)));
   // Device work before the host's, busier before idle ones.

@@ -21,6 +21,7 @@ struct StepLane {
 
 struct StepLanes {
   std::int64_t columns = 0;
+  Picos end{};                             // of the last; the first begins at 0
   std::vector<std::string> names, colors;  // colors: by WorkColor, in words
   std::vector<StepLane> lanes;             // by rank
 };

@@ -84,6 +84,7 @@ class PageTest(unittest.TestCase):
             "hostile": cls.written("fit", cls.scenario("hostile", {**ONE, "model": {
                 **ONE["model"], "name": cls.hostile_model()}}, HOSTILE), "--replays", "30"),
             "snapshot": cls.written("explain", cls.hostile_snapshot()),
+            "times alone": cls.written("explain", cls.hostile_capture()),
         }
 
     @classmethod
@@ -116,6 +117,20 @@ class PageTest(unittest.TestCase):
         with open(cls.path("hostile.pickle"), "wb") as file:
             pickle.dump(snapshot, file)
         return cls.path("hostile.pickle")
+
+    @classmethod
+    def hostile_capture(cls):
+        """Kernels and their launches, without memory."""
+        events = []
+        for i in range(20):
+            events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 100 * i, "dur": 5,
+                        "args": {"correlation": i + 1}},
+                       {"ph": "X", "cat": "kernel", "name": f"kernel {i % 3} {HOSTILE}", "pid": 0, "tid": 7, "ts": 100 * i + 10,
+                        "dur": 80, "args": {"correlation": i + 1, "device": 0, "stream": 7}}]
+        with open(cls.path("hostile-capture.json"), "w", encoding="utf-8") as out:
+            json.dump({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}],
+                       "traceEvents": events}, out)
+        return cls.path("hostile-capture.json")
 
     @classmethod
     def written(cls, command, *arguments):
@@ -189,6 +204,9 @@ class PageTest(unittest.TestCase):
                 self.assertGreater(self.script(colours), 20)
                 label = self.script("return document.getElementById('base').getAttribute('aria-label')")
                 self.assertRegex(label, r"\d+(\.\d+)? [GM]iB allocated at the peak")
+        self.open("times alone")
+        self.assertGreater(self.script(colours), 2)
+        self.assertIn("What runs when", self.script("return document.querySelector('#picture h2').textContent"))
 
     def test_a_way_is_chosen_by_keys(self):
         self.open("fit")
