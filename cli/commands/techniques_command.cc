@@ -15,6 +15,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/setting_options.h"
 #include "cli/options/store_option.h"
+#include "cli/output/answer_output.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/row_report.h"
@@ -24,6 +25,7 @@
 #include "planners/technique/technique_table.h"
 #include "reports/pictures/bars_svg.h"
 #include "scenario/machine_power.h"
+#include "studies/answer/techniques_answer.h"
 #include "studies/candidates/compare_techniques.h"
 
 namespace spillway::cli {
@@ -165,8 +167,10 @@ bool is_of_plain(const TechniqueComparison& comparison, const std::string& warni
 }
 
 void run_techniques(Context& context, const TechniquesCall& call) {
-  if (!call.output.empty() && !call.output.ends_with(".svg"))
-    throw InputError(call.output, "--output", "not .svg", "name a picture: techniques.svg");
+  const bool wants_page = call.output.ends_with(".html");
+  if (!call.output.empty() && !wants_page && !call.output.ends_with(".svg"))
+    throw InputError(call.output, "--output", "neither .svg nor .html",
+                     "name a picture (techniques.svg) or a page (techniques.html)");
   BaseScenario scenario = base_scenario(call.scenario);
   for (const std::string& setting : call.settings) scenario.text = with_setting(scenario.text, setting);
   const std::vector<Candidate> candidates = technique_candidates(scenario, call.techniques);
@@ -185,7 +189,12 @@ void run_techniques(Context& context, const TechniquesCall& call) {
   if (comparison.is_whole && none_ran)
     throw InputError(call.scenario, "", comparison.rows.front().row.error, "see that `spillway run` takes it");
   const std::string title = scenario_of(scenario, candidates.front().edits).title;
-  if (!call.output.empty()) {
+  if (wants_page && comparison.rows.front().row.ran()) {
+    std::vector<std::string> words = {"techniques", call.scenario};
+    for (const std::string& name : call.techniques) words.insert(words.end(), {"--technique", name});
+    write_answer(techniques_answer(scenario, comparison, told_command(std::move(words), call.settings)), call.output);
+  }
+  if (!call.output.empty() && !wants_page) {
     OutputFile output(call.output);
     output.write(picture(comparison, title));
     output.commit();
@@ -219,7 +228,11 @@ void add_techniques_command(Command& app, Context& context) {
       ->type_name("NAME[+NAME...]")
       ->allow_extra_args(false);
   add_setting_options(*command, call->settings);
-  command->add_option("--output", call->output, "write a picture of the rows (.svg)")->to_write()->type_name("FILE");
+  command
+      ->add_option("--output", call->output,
+                   "write a picture of the rows (.svg), or the answer as one interactive page (.html)")
+      ->to_write()
+      ->type_name("FILE");
   add_store_option(*command, call->store);
   command->callback([&context, call] { run_stoppable([&] { run_techniques(context, *call); }); });
 }

@@ -128,7 +128,7 @@ const details = way => {
     if (launch.cannot_say.length) inside.append(el("p", {class: "muted"}, "its file can't say " + launch.cannot_say.join(", ")));
     box.append(inside);
   }
-  if (way.edits.length && answer.search) box.append(el("pre", {}, way.edits.map(edit => "--set " + edit).join(" ")));
+  if (way.edits.length) box.append(el("pre", {}, way.edits.map(edit => "--set " + edit).join(" ")));
   if (way.folded.length) {
     const table = el("table", {}, el("tr", {}, el("th", {}, "way"), el("th", {}, "folded as"), el("th", {class: "n"}, "step"),
       el("th", {class: "n"}, "GiB left")));
@@ -178,7 +178,7 @@ const wayRow = (way, index) => {
 const makeWays = () => {
   const host = $("ways");
   if (!answer.ways.length) return;
-  const comparing = answer.now !== null && answer.search !== null;
+  const comparing = answer.now !== null;
   host.append(el("div", {class: "head"}, el("h2", {}, answer.ways_heading || (answer.ways.length + " ways")),
     el("span", {class: "muted"}, comparing ? "step, and tokens/s against as given" : answer.search ? "step, tokens/s" : "")));
   let group = null;

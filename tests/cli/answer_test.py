@@ -145,6 +145,20 @@ class AnswerTest(folder_case.FolderCase):
         self.assertIn(answer["verdict"]["heading"], " ".join(terminal.split()))
         self.assertIn(answer["search"]["sentence"], " ".join(terminal.split()))
 
+    def test_techniques_are_told_alike(self):
+        scenario, page = self.scenario("techniques.json", RUNS["one GPU"]), self.path("techniques.html")
+        told = json.loads(self.ask("techniques", scenario, "--technique", "full", "--technique", "selective", "--format", "json",
+                                   "--output", page))
+        answer = embedded(page)
+        self.sound(answer)
+        self.assertEqual(answer["now"]["step_time_ns"], told["rows"][0]["step_time_ns"])
+        self.assertEqual(len(answer["ways"]), len(told["rows"]) - 1)
+        self.assertGreaterEqual(len(answer["ways"]), 2)
+        for way, row in zip(answer["ways"], told["rows"][1:]):
+            self.assertEqual(way["name"], "+".join(row["technique"]))
+            for figure in ("step_time_ns", "peak_reserved_bytes", "tokens_per_second"):
+                self.assertEqual(way["figures"][figure], row[figure], figure)
+
     def test_a_snapshot_is_told_alike(self):
         page = self.path("snapshot.html")
         told = json.loads(self.ask("explain", SNAPSHOT, "--format", "json", "--output", page))
