@@ -155,7 +155,7 @@ std::vector<std::vector<std::int64_t>> folded_bins(const std::vector<std::vector
   return folded;
 }
 
-Json stage_json(const StageMemory& stage, std::size_t fold) {
+Json stage_json(const StageMemory& stage, std::size_t fold, bool with_passes) {
   Json json = {{"name", visible_name(stage.name)},
                {"verdict", to_string(stage.verdict)},
                {"capacity_bytes", stage.capacity > Bytes(0) ? Json(stage.capacity.count()) : Json()},
@@ -188,7 +188,7 @@ Json stage_json(const StageMemory& stage, std::size_t fold) {
                                {"bytes", tensor.bytes.count()},
                                {"blocks", tensor.blocks},
                                {"frames", names_json(tensor.frames)}});
-  put_passes(json, stage.passes);
+  put_passes(json, with_passes ? stage.passes : std::vector<Pass>());
   return json;
 }
 
@@ -289,7 +289,7 @@ Json work_json(const std::vector<AnswerWork>& work) {
 
 struct Cut {
   std::size_t fold = 1;
-  bool with_lanes = true, with_outlines = true;
+  bool with_lanes = true, with_outlines = true, with_passes = true;
 };
 
 Json document_json(const Answer& answer, const Cut& cut) {
@@ -317,7 +317,7 @@ Json document_json(const Answer& answer, const Cut& cut) {
   json["held"] = answer.held;
   json["drawn"] = visible_text(answer.drawn);
   json["stages"] = Json::array();
-  for (const StageMemory& stage : answer.stages) json["stages"].push_back(stage_json(stage, cut.fold));
+  for (const StageMemory& stage : answer.stages) json["stages"].push_back(stage_json(stage, cut.fold, cut.with_passes));
   json["timeline"] = lanes_json(cut.with_lanes ? answer.lanes : StepLanes());
   Json inputs = Json::array();
   for (const InputProvenance& input : answer.inputs)
@@ -329,6 +329,8 @@ Json document_json(const Answer& answer, const Cut& cut) {
   if (cut.fold > 1) warnings.push_back(fmt::format("memory over time is told in {} times coarser bins", cut.fold));
   if (!cut.with_lanes) warnings.emplace_back("what runs when is left out: it would make the document too large");
   if (!cut.with_outlines) warnings.emplace_back("the ways' memory is left out: it would make the document too large");
+  if (!cut.with_passes)
+    warnings.emplace_back("the stages' passes are left out: they would make the document too large");
   json["rests_on"] = {
       {"inputs", std::move(inputs)}, {"assumed", texts_json(answer.assumed)}, {"warnings", texts_json(warnings)}};
   json["reproduce"] = {{"command", visible_text(answer.command)},
@@ -352,7 +354,7 @@ std::string visible_name(std::string_view name) {
 }
 
 Json answer_json(const Answer& answer, std::size_t most_bytes) {
-  constexpr Cut cuts[] = {{}, {2}, {4}, {4, false}, {4, false, false}, {16, false, false}};
+  constexpr Cut cuts[] = {{}, {2}, {4}, {4, false}, {4, false, false}, {16, false, false, false}};
   Json json;
   for (const Cut& cut : cuts) {
     json = document_json(answer, cut);

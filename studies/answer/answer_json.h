@@ -16,7 +16,7 @@ std::string visible_text(std::string_view text);
 std::string visible_name(std::string_view name);
 
 // Sizes whole bytes (bins: of `bin_unit_bytes`), times whole nanoseconds. Where the whole is larger than `most_bytes`,
-// first bins halve, then lanes and outlines go, which `warnings` then say.
+// first bins halve, then lanes, outlines and passes go, which `warnings` then say.
 nlohmann::ordered_json answer_json(const Answer& answer, std::size_t most_bytes = std::size_t{3'000'000});
 
 // JSON Schema of it.

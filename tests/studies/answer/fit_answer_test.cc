@@ -87,6 +87,8 @@ TEST_F(FitAnswerOf, WaysAreTheSearchs) {
   EXPECT_EQ(whole["rests_on"]["warnings"].size(), answer.warnings.size());
   EXPECT_GT(small["rests_on"]["warnings"].size(), answer.warnings.size());
   EXPECT_EQ(whole["ways"].size(), small["ways"].size());
+  EXPECT_FALSE(whole["stages"][0]["passes"].empty());
+  EXPECT_TRUE(answer_json(answer, 1)["stages"][0]["passes"].empty());
 }
 
 TEST_F(FitAnswerOf, ASearchThatEndedEarlyIsNoNo) {
