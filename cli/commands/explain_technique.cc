@@ -154,7 +154,7 @@ void print_payoff(const Context& context, const PayoffOutcome& outcome, const st
                                                      gib(here.plain.result.memory.peak_reserved), share(here.saving()),
                                                      share(here.slower(), true), here.pays ? "pays" : "doesn't pay")
                                        : fmt::format("{} here can't be run: {}\n", question.technique, here.with.error);
-    if (here.plain.ran() && !here.plain.is_yes() && here.plain.result.memory.known)
+    if (here.plain.ran() && here.plain.result.answer() == Verdict::does_not_fit)
       text += "the plain step doesn't fit here; whether others do isn't asked (spillway fit)\n";
     text += fmt::format("to pay is to save {:g} % for at most {:g} % of time (--saves, --slower)\n\n",
                         100 * question.saves, 100 * question.slower);
