@@ -32,6 +32,7 @@ class FitAnswerOf : public testing::Test {
             .shown = shown_,
             .launched_by = launched_by_,
             .others = others_,
+            .machine = machine_,
             .goal = "speed",
             .framework = ""};
   }
@@ -40,8 +41,9 @@ class FitAnswerOf : public testing::Test {
   FitSubject subject_;
   FitOutcome outcome_;
   std::vector<ShownWay> shown_;
-  std::vector<std::vector<std::string>> launched_by_;
+  std::vector<Launchers> launched_by_;
   std::vector<OtherTraining> others_;
+  std::optional<OtherMachine> machine_;
 };
 
 TEST_F(FitAnswerOf, WaysAreTheSearchs) {
