@@ -203,7 +203,8 @@ class Decomposer {
   [[nodiscard]] std::optional<std::string> adapter_modules() const {
     if (setup_.lora_targets == LoraTargets::all_linear) return std::string(facts::all_modules);
     const bool is_llama = spec_.positions == Positions::rotary && spec_.activation == Activation::silu_gated &&
-                          spec_.encoder_layers == 0 && spec_.latent.kv_rank == 0 && spec_.linear.key_heads == 0;
+                          spec_.encoder_layers == 0 && spec_.latent.kv_rank == 0 && spec_.linear.key_heads == 0 &&
+                          spec_.blocks.empty();
     if (!is_llama) return std::nullopt;
     if (setup_.lora_targets == LoraTargets::qkv) return std::string(facts::qkv_modules);
     if (setup_.lora_targets == LoraTargets::attention)

@@ -134,7 +134,7 @@ bool is_alike(const ModelSpec& bundled, const ModelSpec& wanted, const MegatronV
                      b.positions == w.positions && b.mask == w.mask && b.block_layout == w.block_layout &&
                      b.tied_embeddings == w.tied_embeddings && b.query_key_norm == w.query_key_norm &&
                      b.attention_window == w.attention_window && b.attention_softcap == 0 && b.logit_softcap == 0 &&
-                     b.global_every == 0 && !b.head_bias && !b.wide_query_key_norm;
+                     b.global_every == 0 && b.blocks.empty() && !b.head_bias && !b.wide_query_key_norm;
   const bool biases = b.qkv_bias == w.qkv_bias && b.output_bias == w.output_bias &&
                       b.feed_forward_bias == w.feed_forward_bias &&
                       (b.norm == NormKind::rms_norm || b.norm_bias == w.norm_bias);
@@ -221,7 +221,8 @@ class ModelWriter final : public FieldWriter {
     if (value && (*value != 0 || info.required)) FieldWriter::integer(info, value);
   }
   void flag(const FieldInfo& info, std::optional<bool>& value) override {
-    if (value && *value != (info.key == "norm_bias")) FieldWriter::flag(info, value);
+    const bool usual = info.key == "norm_bias" || info.key == "norm" || info.key == "convolution_bias";
+    if (value && *value != usual) FieldWriter::flag(info, value);
   }
   void number(const FieldInfo& info, std::optional<double>& value) override {
     if (value && (*value != 0 || wanted_.contains(info.key))) FieldWriter::number(info, value);
@@ -242,6 +243,8 @@ std::string model_text(const ModelSpec& spec) {
   if (spec.has_latent()) writer.want("latent_attention");
   if (spec.has_indexer()) writer.want("indexer");
   if (spec.has_linear()) writer.want("linear_attention");
+  if (spec.has_mamba()) writer.want("mamba");
+  if (spec.has_convolutions()) writer.want("short_convolution");
   if (spec.has_experts()) writer.want("experts");
   ModelSpec copy = spec;
   if (copy.has_latent()) copy.head_dim = 0;  // follows from its parts

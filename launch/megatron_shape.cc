@@ -235,6 +235,11 @@ void say_kinds(const ModelSpec& spec, ShapeFacts& said) {
     if (has) said.unsaid.emplace_back(what);
   };
   all[std::string(facts::positions)] = spec.positions == Positions::learned ? "learned" : "rotary";
+  lacks(!spec.blocks.empty(), "what each of its layers is made of");
+  lacks(spec.positions == Positions::none, "its lack of positions");
+  lacks(spec.activation == Activation::relu_squared || spec.activation == Activation::xielu, "its activation");
+  lacks(spec.head_gate, "its gates of heads");
+  lacks(spec.experts.latent_width > 0, "its experts' latent width");
   all[std::string(facts::norm)] = spec.norm == NormKind::layer_norm ? "layer_norm" : "rms_norm";
   if (spec.activation == Activation::silu_gated) all[std::string(facts::activation)] = "silu_gated";
   if (spec.activation == Activation::gelu_gated) all[std::string(facts::activation)] = "gelu_gated";

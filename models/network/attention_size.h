@@ -13,8 +13,9 @@ namespace spillway::models {
 inline Flops flash_flops(const AttentionShape& s, std::int64_t products) {
   const std::int64_t pairs = s.window > 0 && s.window < s.sequence ? s.window * (2 * s.sequence - s.window)
                                                                    : s.sequence * (2 * s.key_count() - s.sequence);
-  const std::int64_t one = 2 * s.batch * s.heads * pairs * s.head_dim;
-  return Flops(products * one / (s.causal ? 2 : 1));
+  const std::int64_t values = s.value_dim > 0 ? s.value_dim : s.head_dim, of_values = products / 2;
+  const std::int64_t width = (products - of_values) * s.head_dim + of_values * values;
+  return Flops(2 * s.batch * s.heads * pairs * width / (s.causal ? 2 : 1));
 }
 
 // Of a turn of context-parallel attention, `whole` that of a rank's own part. A rank has a chunk from the sequence's
@@ -34,6 +35,13 @@ inline AttentionShape shape_of_turn(const AttentionShape& whole, std::int64_t tu
 }
 
 inline std::int64_t query_elements(const AttentionShape& s) { return s.batch * s.sequence * s.heads * s.head_dim; }
+// Of values, and of what comes of them.
+inline std::int64_t value_elements(const AttentionShape& s) {
+  return s.batch * s.key_count() * s.kv_heads * (s.value_dim > 0 ? s.value_dim : s.head_dim);
+}
+inline std::int64_t result_elements(const AttentionShape& s) {
+  return s.batch * s.sequence * s.heads * (s.value_dim > 0 ? s.value_dim : s.head_dim);
+}
 // Of keys, or of values as wide as keys.
 inline std::int64_t key_elements(const AttentionShape& s) { return s.batch * s.key_count() * s.kv_heads * s.head_dim; }
 

@@ -32,7 +32,7 @@ Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tens
   std::vector<Tensor> inputs = qkv;
   if (bias) inputs.push_back(bias);
   if (!out) {
-    out = make(name + ".context", query_elements(shape));
+    out = make(name + ".context", result_elements(shape));
     statistics = session_.empty(name + ".log_sum_exp", DataType::fp32, shape.batch * shape.heads * shape.sequence,
                                 TensorRole::activation);
     session_.kernel({.name = "flash_attention",
@@ -50,7 +50,7 @@ Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tens
       std::move(out), inputs, false, [this, name, qkv, bias, saved, statistics, shape](const Tensor& gradient) {
         std::vector<Tensor> gradients = {make(name + ".q.grad", query_elements(shape), TensorRole::temporary),
                                          make(name + ".k.grad", key_elements(shape), TensorRole::temporary),
-                                         make(name + ".v.grad", key_elements(shape), TensorRole::temporary)};
+                                         make(name + ".v.grad", value_elements(shape), TensorRole::temporary)};
         // Workspace: the query gradient in fp32 and the row sums of gradient times result.
         const Tensor sums =
             session_.empty(name + ".q.grad_fp32", DataType::fp32, query_elements(shape), TensorRole::temporary);

@@ -114,8 +114,9 @@ Tensor EagerOps::norm_backward(const std::string& name, const Tensor& x, const T
 }
 
 Tensor EagerOps::pointwise(const std::string& name, const Tensor& x, Pointwise function) {
-  static constexpr const char* forward[] = {"gelu", "silu", "relu", "tanh"};
-  static constexpr const char* backward[] = {"gelu_backward", "silu_backward", "relu_backward", "tanh_backward"};
+  static constexpr const char* forward[] = {"gelu", "silu", "relu", "tanh", "relu_squared"};
+  static constexpr const char* backward[] = {"gelu_backward", "silu_backward", "relu_backward", "tanh_backward",
+                                             "relu_squared_backward"};
   const auto index = static_cast<std::size_t>(function);
   Tensor out = like(name + ".out", x);
   session_.kernel({.name = forward[index], .reads = {x}, .writes = {out}});

@@ -167,8 +167,8 @@ class EagerOps {
                     std::vector<Tensor> writes);
   // RMSNorm over rows of which each rank of the tensor group has a part, as it has of the weight.
   Tensor split_rms_norm(const std::string& name, const Tensor& x, TrainedParameter& weight);
-  // gelu, silu save x; relu, tanh save their result.
-  enum class Pointwise : std::uint8_t { gelu, silu, relu, tanh };
+  // gelu, silu, relu_squared save x; relu, tanh save their result.
+  enum class Pointwise : std::uint8_t { gelu, silu, relu, tanh, relu_squared };
   Tensor pointwise(const std::string& name, const Tensor& x, Pointwise function);
   // GELU's tanh form operator by operator: eight kernels forwards where pointwise has one
   // (models/network/eager_unfused.cc).

@@ -47,7 +47,7 @@ Tensor Transformer::cross_attention(const std::string& prefix, const Tensor& x, 
   std::vector<Tensor> qkv = ops_.column_linears({layer_of(name + ".q")}, x);
   for (Tensor& part : ops_.column_linears({layer_of(name + ".k"), layer_of(name + ".v")}, memory))
     qkv.push_back(std::move(part));
-  return attend(name + ".core", {.qkv = std::move(qkv), .bias = {}, .causal = false});
+  return attend(name + ".core", {.qkv = std::move(qkv), .bias = {}, .causal = false, .block = model_.block_of_all(0)});
 }
 
 }  // namespace spillway::models

@@ -20,6 +20,10 @@ std::int64_t LinearAttentionBlock::value_elements() const {
   return setup_.tokens() * value_heads() * model_.linear.value_dim;
 }
 
+std::int64_t LinearAttentionBlock::decay_elements() const {
+  return model_.linear.gate_rank > 0 ? key_elements() : setup_.tokens() * value_heads();
+}
+
 void LinearAttentionBlock::kernel(std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes,
                                   std::int64_t flops) {
   context_.session.kernel({.name = name,
@@ -42,10 +46,11 @@ void LinearAttentionBlock::make_operands(const std::string& name, Saved& saved) 
                            .reads = {saved.mixed, weight_(name + ".convolution").value},
                            .writes = {saved.convolved},
                            .bytes = saved.convolved.bytes() + saved.convolved.bytes()});
-  const Tensor decays = wide(name + ".decays", rows);
+  const Tensor decays = wide(name + ".decays", decay_elements());
   saved.strengths = make(name + ".strengths", rows, TensorRole::activation);
-  kernel("decay_gates", {saved.decay, vector_(name + ".time_bias").value, vector_(name + ".decay_log").value},
-         {decays, saved.strengths});
+  std::vector<Tensor> decaying = {saved.decay, vector_(name + ".time_bias").value, vector_(name + ".decay_log").value};
+  if (saved.channels) decaying.push_back(saved.channels);
+  kernel("decay_gates", std::move(decaying), {decays, saved.strengths});
   const bool repeats = heads > key_heads();
   const Tensor q = repeats ? make(name + ".q_repeated", key_elements()) : saved.convolved;
   const Tensor k = repeats ? make(name + ".k_repeated", key_elements()) : saved.convolved;
@@ -61,10 +66,11 @@ void LinearAttentionBlock::make_operands(const std::string& name, Saved& saved) 
                            .reads = repeats ? std::vector<Tensor>{q, k} : std::vector<Tensor>{q},
                            .writes = {saved.q, saved.k, saved.norms},
                            .bytes = saved.q.bytes() + saved.q.bytes() + saved.k.bytes() + saved.k.bytes()});
-  saved.gates = wide(name + ".gates", rows, TensorRole::activation);
+  saved.gates = wide(name + ".gates", decay_elements(), TensorRole::activation);
   kernel("chunk_cumulative_sum", {decays}, {saved.gates});
   const Tensor triangles = wide(name + ".triangles", rows * chunk);
-  kernel("chunk_keys_product", {saved.k, saved.strengths, saved.gates}, {triangles}, 2 * rows * chunk * linear.key_dim);
+  kernel("chunk_keys_product", {saved.k, saved.strengths, saved.gates}, {triangles},
+         (saved.channels ? 4 : 2) * rows * chunk * linear.key_dim);
   saved.inverses = make(name + ".inverses", rows * chunk, TensorRole::activation);
   kernel("invert_triangles", {triangles}, {saved.inverses});
 }
@@ -83,17 +89,18 @@ LinearAttentionBlock::States LinearAttentionBlock::make_states(const std::string
   return made;
 }
 
-// The gradient of `mixed`; `decay_gradient` gets that of the decays' projection.
-Tensor LinearAttentionBlock::backward(const std::string& name, const Saved& saved, const Tensor& gradient,
-                                      Tensor& decay_gradient) {
+// The gradients of the projections, as run() made them.
+std::vector<Tensor> LinearAttentionBlock::backward(const std::string& name, const Saved& saved,
+                                                   const Tensor& gradient) {
   const LinearAttention& linear = model_.linear;
   const std::int64_t rows = setup_.tokens() * value_heads(), k = linear.key_dim, v = linear.value_dim;
   TrainedParameter& norm = weight_(name + ".result_norm");
   Tensor result_back = make(name + ".result.grad", value_elements());
   Tensor gate_back = make(name + ".gate.grad", value_elements());
   Tensor norm_sum = make(norm.shape.name + ".grad", norm.shape.elements(), TensorRole::gradient);
-  kernel("gated_rms_norm_backward", {gradient, saved.result, saved.statistics, norm.value},
-         {result_back, gate_back, norm_sum});
+  std::vector<Tensor> normed = {gradient, saved.result, saved.statistics, norm.value};
+  if (saved.gate) normed.push_back(saved.gate);
+  kernel("gated_rms_norm_backward", std::move(normed), {result_back, gate_back, norm_sum});
   give(norm, std::move(norm_sum));
   States made = make_states(name + ".again", saved);
   Tensor values_back = make(name + ".values.grad", value_elements());
@@ -103,7 +110,7 @@ Tensor LinearAttentionBlock::backward(const std::string& name, const Saved& save
   kernel("chunk_states_backward", {saved.q, saved.k, made.w, saved.gates, result_back, values_back}, {states_back},
          6 * rows * k * v);
   Tensor q_back = make(name + ".q.grad", key_elements()), k_back = make(name + ".k.grad", key_elements());
-  Tensor w_back = make(name + ".w.grad", key_elements()), gates_back = wide(name + ".gates.grad", rows);
+  Tensor w_back = make(name + ".w.grad", key_elements()), gates_back = wide(name + ".gates.grad", decay_elements());
   kernel("chunk_operands_backward",
          {saved.q, saved.k, made.fresh, saved.gates, made.states, result_back, states_back, values_back},
          {q_back, k_back, w_back, gates_back}, rows * (8 * k * v + 6 * chunk * k + 2 * chunk * v));
@@ -117,11 +124,17 @@ Tensor LinearAttentionBlock::backward(const std::string& name, const Saved& save
   kernel("chunk_cumulative_sum", {gates_back}, {gates_back});
   kernel("l2_norm_backward", {q_back, k_back, saved.q, saved.k, saved.norms}, {q_back, k_back});
   TrainedParameter &bias = vector_(name + ".time_bias"), &log = vector_(name + ".decay_log");
-  decay_gradient = make(name + ".decay.out.grad", saved.decay.elements());
+  Tensor decay_gradient = make(name + ".decay.out.grad", saved.decay.elements()), channels_back;
   Tensor bias_sum = make(bias.shape.name + ".grad", bias.shape.elements(), TensorRole::gradient);
   Tensor log_sum = make(log.shape.name + ".grad", log.shape.elements(), TensorRole::gradient);
-  kernel("decay_gates_backward", {gates_back, strengths_back, saved.decay, bias.value, log.value},
-         {decay_gradient, bias_sum, log_sum});
+  std::vector<Tensor> decaying = {gates_back, strengths_back, saved.decay, bias.value, log.value};
+  std::vector<Tensor> decayed = {decay_gradient, bias_sum, log_sum};
+  if (saved.channels) {
+    channels_back = make(name + ".decay_up.out.grad", saved.channels.elements());
+    decaying.push_back(saved.channels);
+    decayed.push_back(channels_back);
+  }
+  kernel("decay_gates_backward", std::move(decaying), std::move(decayed));
   give(bias, std::move(bias_sum));
   give(log, std::move(log_sum));
   gates_back = strengths_back = {};
@@ -131,10 +144,14 @@ Tensor LinearAttentionBlock::backward(const std::string& name, const Saved& save
   TrainedParameter& filter = weight_(name + ".convolution");
   Tensor mixed_back = make(name + ".mixed.out.grad", saved.mixed.elements());
   Tensor filter_sum = make(filter.shape.name + ".grad", filter.shape.elements(), TensorRole::gradient);
-  kernel("causal_convolution_backward", {convolved_back, gate_back, saved.mixed, filter.value},
-         {mixed_back, filter_sum});
+  std::vector<Tensor> convolving = {convolved_back};
+  if (!saved.gate) convolving.push_back(gate_back);
+  convolving.insert(convolving.end(), {saved.mixed, filter.value});
+  kernel("causal_convolution_backward", std::move(convolving), {mixed_back, filter_sum});
   give(filter, std::move(filter_sum));
-  return mixed_back;
+  std::vector<Tensor> gradients = {std::move(mixed_back), std::move(decay_gradient)};
+  if (saved.gate) gradients.insert(gradients.end(), {std::move(channels_back), std::move(gate_back)});
+  return gradients;
 }
 
 Tensor LinearAttentionBlock::run(const std::string& prefix, const Tensor& x) {
@@ -145,6 +162,16 @@ Tensor LinearAttentionBlock::run(const std::string& prefix, const Tensor& x) {
   std::vector<Tensor> both = context_.ops.column_linears({layer(name + ".mixed"), layer(name + ".decay")}, x);
   const auto saved = std::make_shared<Saved>();
   saved->mixed = both[0], saved->decay = both[1];
+  if (linear.gate_rank > 0) {
+    const auto through = [&](const char* down, const char* up) {
+      EagerOps::Linear last = layer(name + up);
+      last.bias = bias_(name + up);
+      return context_.ops.column_linears({last}, context_.ops.linear(layer(name + down), x))[0];
+    };
+    saved->channels = through(".decay_down", ".decay_up");
+    saved->gate = through(".gate_down", ".gate_up");
+    both.insert(both.end(), {saved->channels, saved->gate});
+  }
   make_operands(name, *saved);
   States made = make_states(name, *saved);
   saved->result = make(name + ".result", value_elements(), TensorRole::activation);
@@ -153,16 +180,16 @@ Tensor LinearAttentionBlock::run(const std::string& prefix, const Tensor& x) {
   made = {};
   saved->statistics = wide(name + ".result_norm.statistics", rows, TensorRole::activation);
   Tensor out = make(name + ".result_norm.out", value_elements(), TensorRole::activation);
-  context_.session.kernel({.name = "gated_rms_norm",
-                           .reads = {saved->result, saved->mixed, weight_(name + ".result_norm").value},
-                           .writes = {out, saved->statistics},
-                           .bytes = out.bytes() + out.bytes() + out.bytes() + saved->statistics.bytes()});
+  context_.session.kernel(
+      {.name = "gated_rms_norm",
+       .reads = {saved->result, saved->gate ? saved->gate : saved->mixed, weight_(name + ".result_norm").value},
+       .writes = {out, saved->statistics},
+       .bytes = out.bytes() + out.bytes() + out.bytes() + saved->statistics.bytes()});
   const bool trains = weight_(name + ".convolution").trains;
   return context_.autograd.record(std::move(out), both, trains, [this, name, saved](const Tensor& gradient) {
-    Tensor decay;
-    Tensor mixed = backward(name, *saved, gradient, decay);
+    std::vector<Tensor> gradients = backward(name, *saved, gradient);
     *saved = {};
-    return std::vector<Tensor>{std::move(mixed), std::move(decay)};
+    return gradients;
   });
 }
 

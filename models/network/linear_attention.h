@@ -15,12 +15,17 @@
 // statistics), 2 t V (what the output projection reads). Flops forward, k and v of one head: a t (c (6 k + 4 v) + 6 k
 // v); the backward makes the states again.
 //
+// Kimi Delta Attention (arXiv:2510.26692, section 3): a decay for each channel of the keys, and the norm's gate from a
+// product of its own, both through a bottleneck r: 2 t (K + V) bytes of these and 4 t r of what lies before them more,
+// 4 t K of decays in place of 4 t a, 2 t V less of the first product, and one more product within chunks, 2 a t c k.
+//
 // Deviations: kernels have their traffic for a time; that states go from chunk to chunk one after the other, which
 // shows where batch times heads is small, is left out.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "models/network/block_context.h"
 #include "models/spec/model_spec.h"
@@ -33,12 +38,13 @@ class LinearAttentionBlock {
   static constexpr std::int64_t chunk = 64;  // tokens
 
   LinearAttentionBlock(const ModelSpec& model, const TrainingSetup& setup, const OpsOptions& options,
-                       const BlockContext& context, WeightLookup weight, WeightLookup vector)
+                       const BlockContext& context, WeightLookup weight, BiasLookup bias, WeightLookup vector)
       : model_(model),
         setup_(setup),
         options_(options),
         context_(context),
         weight_(std::move(weight)),
+        bias_(std::move(bias)),
         vector_(std::move(vector)) {}
 
   // x [t, h], normalised, to the heads' normed results [t, V].
@@ -47,7 +53,8 @@ class LinearAttentionBlock {
  private:
   // Of one layer, until its backward.
   struct Saved {
-    Tensor mixed, decay, convolved, q, k, norms, gates, strengths, inverses, result, statistics;
+    Tensor mixed, decay, channels, gate;  // products; the last two where gates are by channel
+    Tensor convolved, q, k, norms, gates, strengths, inverses, result, statistics;
   };
   struct States {
     Tensor w, u, states, fresh;  // operands of chunks, states at their borders, values less what the state knew
@@ -57,19 +64,22 @@ class LinearAttentionBlock {
   Tensor wide(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::temporary);
   [[nodiscard]] std::int64_t key_heads() const { return model_.linear.key_heads / setup_.tensor_parallel; }
   [[nodiscard]] std::int64_t value_heads() const { return model_.linear.value_heads / setup_.tensor_parallel; }
+  [[nodiscard]] std::int64_t decay_elements() const;
   [[nodiscard]] std::int64_t key_elements() const;    // of q, or of k, repeated for the heads of values
   [[nodiscard]] std::int64_t value_elements() const;  // of v
   void kernel(std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes, std::int64_t flops = 0);
   void make_operands(const std::string& name, Saved& saved);
   States make_states(const std::string& name, const Saved& saved);
-  Tensor backward(const std::string& name, const Saved& saved, const Tensor& gradient, Tensor& decay_gradient);
+  std::vector<Tensor> backward(const std::string& name, const Saved& saved, const Tensor& gradient);
   void give(TrainedParameter& parameter, Tensor gradient);
 
   const ModelSpec& model_;
   const TrainingSetup& setup_;
   const OpsOptions options_;
   const BlockContext context_;
-  const WeightLookup weight_, vector_;
+  const WeightLookup weight_;
+  const BiasLookup bias_;
+  const WeightLookup vector_;
 };
 
 }  // namespace spillway::models

@@ -103,7 +103,7 @@ Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows, bool comb
                    .combines = combines};
   const std::int64_t whole = std::max(elements, rows.elements()),
                      each = permutes_late() ? busiest((combines ? elements : rows.elements()) * experts.active)
-                            : load_         ? std::max(whole, rows_.fullest * model_.hidden)
+                            : load_         ? std::max(whole, rows_.fullest * row_width())
                                             : whole;
   const Bytes bytes(each * size_of(rows.type()));
   const bool is_hybrid = route.dispatcher == ExpertDispatcher::hybridep;
@@ -124,24 +124,24 @@ std::int64_t MoeBlock::loaded(std::int64_t elements) const {
   const double share =
       load_ ? static_cast<double>(rows_.own) / static_cast<double>(mean_rows_) : options_.expert_imbalance;
   if (share == 1 || expert_ranks() == 1) return elements;
-  const std::int64_t each = elements / model_.hidden;
+  const std::int64_t each = elements / row_width();
   const double rows = static_cast<double>(each) * share;
-  return std::max<std::int64_t>(1, std::llround(rows)) * model_.hidden;
+  return std::max<std::int64_t>(1, std::llround(rows)) * row_width();
 }
 
 std::int64_t MoeBlock::busiest(std::int64_t elements) const {
   if (!load_) return loaded(elements);
   const double share = static_cast<double>(rows_.fullest) / static_cast<double>(mean_rows_);
-  const std::int64_t rows = elements / model_.hidden;
-  return std::llround(static_cast<double>(rows) * share) * model_.hidden;
+  const std::int64_t rows = elements / row_width();
+  return std::llround(static_cast<double>(rows) * share) * row_width();
 }
 
 std::int64_t MoeBlock::sent_by(std::int64_t elements) const {
-  return load_ ? rows_.sent * model_.hidden : elements * model_.experts.active;
+  return load_ ? rows_.sent * row_width() : elements * model_.experts.active;
 }
 
 std::int64_t MoeBlock::arriving(std::int64_t sent) const {
-  return load_ && expert_ranks() > 1 ? rows_.own * model_.hidden : loaded(sent);
+  return load_ && expert_ranks() > 1 ? rows_.own * row_width() : loaded(sent);
 }
 
 double MoeBlock::crowding() const {
@@ -158,8 +158,8 @@ void MoeBlock::draw_rows(const Tensor& x) {
 std::int64_t MoeBlock::copies_of(std::int64_t elements) const {
   const double ranks =
       distinct_choices(static_cast<double>(expert_ranks()), static_cast<double>(model_.experts.active));
-  const std::int64_t rows = elements / model_.hidden;
-  return std::llround(static_cast<double>(rows) * ranks) * model_.hidden;
+  const std::int64_t rows = elements / row_width();
+  return std::llround(static_cast<double>(rows) * ranks) * row_width();
 }
 
 // Transformer Engine launches a kernel per expert from one operator, unless the GPU reads the shapes itself.
@@ -399,6 +399,9 @@ EagerOps::Pointwise MoeBlock::function() const {
       return EagerOps::Pointwise::relu;
     case Activation::silu_gated:
       return EagerOps::Pointwise::silu;
+    case Activation::relu_squared:
+      return EagerOps::Pointwise::relu_squared;
+    case Activation::xielu:
     case Activation::gelu:
     case Activation::gelu_gated:
       return EagerOps::Pointwise::gelu;
@@ -695,9 +698,12 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   const std::string router = prefix + "mlp.router";
   Routing routing =
       route(router, ops.linear({router, &weight_(router), bias_(router)}, x), x.elements() / model_.hidden);
-  Tensor entered = x;
+  const std::string into = prefix + "mlp.enter_latent", back = prefix + "mlp.leave_latent";
+  const bool is_latent = model_.experts.latent_width > 0;
+  Tensor entered = is_latent ? ops.linear({into, &weight_(into)}, x) : x;
+  const std::int64_t of_tokens = entered.elements();
   if (!gathers() && !is_apart()) {
-    entered = ops.enter_tensor_region(name, x, TensorRole::activation);
+    entered = ops.enter_tensor_region(name, entered, TensorRole::activation);
     routing.weights = ops.enter_tensor_region(router, routing.weights, TensorRole::activation);
   }
   Tensor rows = permute(name, entered, routing);
@@ -721,8 +727,9 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   crowd.reset();
   if (gathers()) results = ops.leave_tensor_region(name + ".down", results, true);
   results = exchange(name + ".down", results, true, sent);
-  Tensor routed = unpermute(name, results, routing, x.elements());
+  Tensor routed = unpermute(name, results, routing, of_tokens);
   if (!gathers() && !is_apart()) routed = ops.leave_tensor_region(name, routed, false);
+  if (is_latent) routed = ops.linear({back, &weight_(back)}, routed);
   if (model_.experts.shared_width == 0) return routed;
   return ops.add(name + ".add_shared", routed, shared(prefix, x));
 }

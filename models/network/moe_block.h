@@ -7,6 +7,8 @@
 //   unpermute  all-to-all back; the sum of a token's k rows, weighted: [t, h]
 //   shared     a plain feed-forward block over all tokens, perhaps weighed by a gate, added
 //
+// Where experts work in a latent width, one product leads there before they are permuted, another back from their sum.
+//
 // Tensor parallel: the experts' width is split. Ranks with whole sequences route and permute alike and sum the block's
 // result; with sequence parallelism (Megatron-Core's all-to-all dispatcher) each rank permutes and exchanges its part,
 // rows are gathered before the products and reduce-scattered after them. The router is whole on every rank.
@@ -72,6 +74,10 @@ class MoeBlock {
   [[nodiscard]] std::int64_t busiest(std::int64_t elements) const;  // of those, to the fullest rank
   // Of a micro-batch of so many elements, the rows that this rank sends; of those, what comes to this one.
   [[nodiscard]] std::int64_t sent_by(std::int64_t elements) const;
+  // Of what an expert reads.
+  [[nodiscard]] std::int64_t row_width() const {
+    return model_.experts.latent_width > 0 ? model_.experts.latent_width : model_.hidden;
+  }
   [[nodiscard]] std::int64_t arriving(std::int64_t sent) const;
   // Of a kernel on this rank's rows over the fullest rank's.
   [[nodiscard]] double crowding() const;

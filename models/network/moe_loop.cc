@@ -13,7 +13,8 @@
 namespace spillway::models {
 
 bool MoeBlock::loops() const {
-  return options_.loops_experts && model_.gated() && expert_ranks() == 1 && context_.ops.tensor_ranks() == 1;
+  return options_.loops_experts && model_.gated() && model_.experts.latent_width == 0 && expert_ranks() == 1 &&
+         context_.ops.tensor_ranks() == 1;
 }
 
 // One expert's rows of x; their gradient is written into a whole of zeros.

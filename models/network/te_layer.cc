@@ -60,34 +60,35 @@ Tensor Transformer::without_norm(const std::string& name, const Tensor& normed, 
 // A name holds the packed projections until the branch is there.
 Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
   const std::string prefix = model_.layer_prefix(index), name = prefix + "attention", core = name + ".core";
+  const Block block = model_.block_of_all(index);
   for (const Tensor& table : angles_) session_.touch(table);
+  if (block.mixer == Mixer::delta_rule) {
+    const Tensor normed = norm(name + ".norm", x);
+    return without_norm(name + ".norm", normed, x, engine_branch(name + ".out", linear_.run(prefix, normed)));
+  }
   if (model_.has_latent()) {
     const Tensor normed = norm(name + ".norm", x);
     const Tensor context = latent_.run(prefix, normed, angles_[slice_]);
     const bool keeps_input = setup_.recomputes_module("mla_up_proj");  // which attention keeps
     return without_norm(name + ".norm", normed, x, engine_branch(name + ".out", context, keeps_input));
   }
-  if (model_.is_linear(index)) {
-    const Tensor normed = norm(name + ".norm", x);
-    return without_norm(name + ".norm", normed, x, engine_branch(name + ".out", linear_.run(prefix, normed)));
-  }
   Tensor mixed = ops_.norm_linear(normed(name + ".norm", name + ".qkv", true), x);
-  if (setup_.shares_key_heads(model_.kv_heads)) mixed = ops_.gather_heads(name + ".qkv", mixed);
+  if (setup_.shares_key_heads(block.kv_heads)) mixed = ops_.gather_heads(name + ".qkv", mixed);
   const bool is_rotary = model_.positions == Positions::rotary, is_split = setup_.context_parallel > 1;
   const bool is_causal = model_.mask == AttentionMask::causal;
   if (!is_rotary || (is_split && setup_.context_exchange == ContextExchange::p2p)) {
-    if (is_rotary) mixed = rotary(name + ".rotary", mixed);
-    CoreInput input{.causal = is_causal, .window = model_.window_of(index)};
+    if (is_rotary) mixed = rotary(name + ".rotary", mixed, block.head_dim);
+    CoreInput input{.causal = is_causal, .block = block};
     input.qkv.push_back(std::move(mixed));
     return engine_branch(name + ".out", with_sinks(prefix, attend(core, std::move(input))));
   }
   const AttentionShape shape{.batch = setup_.micro_batch,
-                             .heads = model_.heads / setup_.tensor_parallel,
-                             .kv_heads = setup_.local_key_heads(model_.kv_heads),
+                             .heads = block.heads / setup_.tensor_parallel,
+                             .kv_heads = setup_.local_key_heads(block.kv_heads),
                              .sequence = setup_.local_sequence(),
-                             .head_dim = model_.head_dim,
+                             .head_dim = block.head_dim,
                              .causal = is_causal,
-                             .window = model_.window_of(index),
+                             .window = block.window,
                              .dropout = attention_dropout() > 0,
                              .kernel = setup_.attention_kernel};
   EagerOps::RotaryOptions options{.exchanges = is_split, .recomputes = setup_.recomputes_module("core_attn")};
@@ -103,10 +104,11 @@ Tensor Transformer::engine_feed_forward(const std::string& prefix, const Tensor&
   const std::string norm = prefix + "mlp.norm";
   if (has(prefix + "mlp.gate_up"))
     return ops_.swiglu(prefix + "mlp.swiglu", ops_.norm_linear(normed(norm, prefix + "mlp.gate_up", true), x));
-  const bool relu = model_.activation == Activation::relu;
-  TrainedParameter* late_bias = relu ? nullptr : bias(prefix + "mlp.up");
+  const bool relu = model_.activation == Activation::relu, squared = model_.activation == Activation::relu_squared;
+  TrainedParameter* late_bias = relu || squared ? nullptr : bias(prefix + "mlp.up");
   const Tensor inner = ops_.norm_linear(normed(norm, prefix + "mlp.up", late_bias == nullptr), x);
   if (late_bias != nullptr) return ops_.bias_gelu(prefix + "mlp.gelu", inner, *late_bias);
+  if (squared) return ops_.pointwise(prefix + "mlp.relu_squared", inner, EagerOps::Pointwise::relu_squared);
   return ops_.pointwise(prefix + (relu ? "mlp.relu" : "mlp.gelu"), inner,
                         relu ? EagerOps::Pointwise::relu : EagerOps::Pointwise::gelu);
 }

@@ -91,7 +91,16 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       linear_(
           model, setup, options_of(model, setup), {session, autograd, ops_, communication},
           [this](const std::string& name) -> TrainedParameter& { return weight(name); },
-          [this](const std::string& name) -> TrainedParameter& { return *by_name_.at(name); }) {
+          [this](const std::string& name) { return bias(name); },
+          [this](const std::string& name) -> TrainedParameter& { return *by_name_.at(name); }),
+      mamba_(
+          model, setup, options_of(model, setup), {session, autograd, ops_, communication},
+          [this](const std::string& name) -> TrainedParameter& { return weight(name); },
+          [this](const std::string& name) { return bias(name); }),
+      convolution_(
+          model, {session, autograd, ops_, communication},
+          [this](const std::string& name) -> TrainedParameter& { return weight(name); },
+          [this](const std::string& name) { return bias(name); }) {
   if (setup.traits().transformers)
     autograd.set_retention(setup.zero_stage == 3 && !setup.trains_all() && setup.traits().keeps_frozen_inputs
                                ? Autograd::Retention::inputs
@@ -151,6 +160,11 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
     if (counts)
       position_ids_.push_back(
           session.empty("positions.ids", DataType::int64, setup.slice_tokens(), TensorRole::buffer));
+  }
+  for (std::int64_t index = part.layers.first; rotates && index < part.layers.first + part.layers.count; ++index) {
+    const std::int64_t width = model.block_of_all(index).head_dim;
+    if (width == model.head_dim || other_angles_.contains(width)) continue;
+    other_angles_[width] = session.empty("rotary.angles", type_, 2 * setup.slice_tokens() * width, TensorRole::buffer);
   }
   if (setup.traits().core && model.has_latent())  // cosines, sines and both for keys, of each layer
     for (std::int64_t i = 0; i < 4 * part.layers.count; ++i)
@@ -219,8 +233,9 @@ Tensor Transformer::norm(const std::string& name, const Tensor& x) {
   return ops_.norm(name, x, weight(name), bias(name));
 }
 
-Tensor Transformer::rotary(const std::string& name, const Tensor& x) {
-  return setup_.fused_kernels ? ops_.rotary(name, x, angles_[slice_]) : ops_.unfused_rotary(name, x, angles_[slice_]);
+Tensor Transformer::rotary(const std::string& name, const Tensor& x, std::int64_t head_dim) {
+  const Tensor& angles = head_dim == model_.head_dim ? angles_[slice_] : other_angles_.at(head_dim);
+  return setup_.fused_kernels ? ops_.rotary(name, x, angles) : ops_.unfused_rotary(name, x, angles);
 }
 
 Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Tensor& memory) {
@@ -323,12 +338,17 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   if (has_engine_layers(model_, setup_)) return engine_layer(index, input.x);
   const std::string prefix = model_.layer_prefix(index);
   const bool before = model_.norms_inputs(), post = model_.norm_placement == NormPlacement::post;
+  const Block block = model_.block_of_all(index);
   std::optional<CapturedScope> scope(std::in_place, session_, setup_.captures("attn"));
-  Tensor branch = before ? norm(prefix + "attention.norm", input.x) : input.x;
+  Tensor branch = before && block.mixer != Mixer::none ? norm(prefix + "attention.norm", input.x) : input.x;
   if (model_.block_layout != BlockLayout::sequential) return parallel_blocks(index, branch, input.x);
   Tensor middle;
-  if (setup_.recomputes_module("attention")) {
-    middle = ops_.add(prefix + "attention.out.residual", input.x, attention_again(index, branch, input.bias));
+  if (block.mixer == Mixer::none) {
+    middle = input.x;
+  } else if (setup_.recomputes_module("attention")) {
+    middle = ops_.add(prefix + "attention.out.residual", input.x, mixed_again(index, branch, input.bias));
+  } else if (block.mixer != Mixer::attention && block.mixer != Mixer::delta_rule) {
+    middle = add_result(prefix + "attention.out", mixed(index, branch, input.bias), input.x);
   } else {
     branch = attention(index, branch, input.bias);
     middle = add_branch(prefix + "attention.out", branch, input.x);
@@ -336,15 +356,18 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   branch = {};
   if (post) middle = norm(prefix + "attention.norm", middle);
   scope.reset();
-  scope.emplace(session_, setup_.captures("mlp") && !model_.has_experts(index));
+  scope.emplace(session_, setup_.captures("mlp") && !block.has_experts());
   if (input.memory) {
     branch = cross_attention(prefix, norm(prefix + "cross_attention.norm", middle), input.memory);
     middle = add_branch(prefix + "cross_attention.out", branch, middle);
     branch = {};
   }
+  if (block.feed_forward == FeedForward::none) return middle;
   branch = before ? norm(prefix + "mlp.norm", middle) : middle;
   Tensor out;
-  if (model_.has_experts(index)) {
+  if (block.feed_forward == FeedForward::both) {
+    out = add_result(prefix + "mlp.down", dense_beside_experts(prefix, branch, middle), middle);
+  } else if (block.has_experts()) {
     const auto run = [this, prefix](const std::vector<Tensor>& again) { return experts_.run(prefix, again.front()); };
     branch = setup_.recomputes_module("moe") ? autograd_.checkpoint({branch}, run, true) : run({branch});
     out = add_result(prefix + "mlp.experts", branch, middle);
@@ -359,16 +382,53 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   return out;
 }
 
+Tensor Transformer::mixed(std::int64_t index, const Tensor& x, const Tensor& bias) {
+  const std::string prefix = model_.layer_prefix(index);
+  const Mixer mixer = model_.block_of_all(index).mixer;
+  if (mixer == Mixer::mamba) return mamba_.run(prefix, x);
+  if (mixer == Mixer::convolution)
+    return ops_.row_linear(layer_of(prefix + "convolution.out"), convolution_.run(prefix, x));
+  const Tensor beside = mixer == Mixer::beside ? mamba_.run(prefix, x) : Tensor();
+  const Tensor attended = ops_.row_linear(layer_of(prefix + "attention.out"), attention(index, x, bias));
+  return beside ? ops_.add(prefix + "mixers", beside, attended) : attended;
+}
+
 // The whole module, run again from its input in the backward.
-Tensor Transformer::attention_again(std::int64_t index, const Tensor& x, const Tensor& bias) {
+Tensor Transformer::mixed_again(std::int64_t index, const Tensor& x, const Tensor& bias) {
   std::vector<Tensor> inputs = {x};
   if (bias) inputs.push_back(bias);
   const auto run = [this, index](const std::vector<Tensor>& again) {
     const std::string name = model_.layer_prefix(index) + "attention.out";
-    const Tensor core = attention(index, again.front(), again.size() > 1 ? again.back() : Tensor());
-    return ops_.dropout(name + ".dropout", ops_.row_linear(layer_of(name), core), setup_.dropout);
+    return ops_.dropout(name + ".dropout", mixed(index, again.front(), again.size() > 1 ? again.back() : Tensor()),
+                        setup_.dropout);
   };
   return autograd_.checkpoint(inputs, run, true);
+}
+
+// Gemma 4: experts read the residual stream through a norm of their own, and both results are normed before their sum.
+// The router's scales are in its kernels, but for their own gradients.
+Tensor Transformer::dense_beside_experts(const std::string& prefix, const Tensor& normed, const Tensor& middle) {
+  const Tensor dense =
+      norm(prefix + "mlp.dense_norm", ops_.row_linear(layer_of(prefix + "mlp.down"), feed_forward(prefix, normed)));
+  const auto run = [this, prefix](const std::vector<Tensor>& again) { return experts_.run(prefix, again.front()); };
+  const Tensor read = norm(prefix + "mlp.experts_norm", middle);
+  Tensor routed = setup_.recomputes_module("moe") ? autograd_.checkpoint({read}, run, true) : run({read});
+  std::vector<TrainedParameter*> scales;
+  for (const char* name : {"mlp.router.scale", "mlp.router.expert_scales"}) {
+    TrainedParameter& each = weight(prefix + name);
+    if (each.trains) scales.push_back(&each);
+  }
+  const std::vector<Tensor> inputs = {routed};
+  routed = autograd_.record(std::move(routed), inputs, !scales.empty(), [this, scales](const Tensor& gradient) {
+    for (TrainedParameter* const each : scales) {
+      Tensor sum =
+          session_.empty(each->shape.name + ".grad", gradient.type(), each->shape.elements(), TensorRole::gradient);
+      session_.kernel({.name = "scale_gradient", .reads = {gradient}, .writes = {sum}});
+      ops_.accumulate(*each, std::move(sum));
+    }
+    return std::vector<Tensor>{gradient};
+  });
+  return ops_.add(prefix + "mlp.branches", dense, norm(prefix + "mlp.experts.post_norm", routed));
 }
 
 // x + attention(normed) + feed_forward(normed or normed otherwise).
@@ -406,17 +466,18 @@ Tensor Transformer::add_branch(const std::string& name, const Tensor& inner, con
   return ops_.add(name + ".residual", x, branch);
 }
 
-std::vector<Tensor> Transformer::projections(const std::string& prefix, const Tensor& x) {
+std::vector<Tensor> Transformer::projections(const std::string& prefix, const Tensor& x, const Block& block) {
   const bool rotates = model_.positions == Positions::rotary;
   if (has(prefix + "attention.qkv")) {
     std::vector<Tensor> packed = ops_.column_linears({layer_of(prefix + "attention.qkv")}, x);
-    if (rotates) packed[0] = rotary(prefix + "attention.rotary", packed[0]);
+    if (rotates) packed[0] = rotary(prefix + "attention.rotary", packed[0], block.head_dim);
     return packed;
   }
-  std::vector<EagerOps::Linear> layers = {layer_of(prefix + "attention.q"), layer_of(prefix + "attention.k"),
-                                          layer_of(prefix + "attention.v")};
-  if (model_.attention_gate) layers.push_back(layer_of(prefix + "attention.gate"));
+  std::vector<EagerOps::Linear> layers = {layer_of(prefix + "attention.q"), layer_of(prefix + "attention.k")};
+  if (!block.keys_as_values) layers.push_back(layer_of(prefix + "attention.v"));
+  if (model_.attention_gate || model_.head_gate) layers.push_back(layer_of(prefix + "attention.gate"));
   std::vector<Tensor> qkv = ops_.column_linears(layers, x);
+  if (block.keys_as_values) qkv.insert(qkv.begin() + 2, Tensor(qkv[1]));
   if (model_.wide_query_key_norm && model_.norm == NormKind::rms_norm && setup_.tensor_parallel > 1) {
     qkv[0] = ops_.split_rms_norm(prefix + "attention.q_norm", qkv[0], weight(prefix + "attention.q_norm"));
     qkv[1] = ops_.split_rms_norm(prefix + "attention.k_norm", qkv[1], weight(prefix + "attention.k_norm"));
@@ -426,8 +487,8 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
   }
   if (setup_.traits().regroups_heads) regroup(prefix + "attention", qkv);
   if (rotates) {
-    qkv[0] = rotary(prefix + "attention.q_rotary", qkv[0]);
-    qkv[1] = rotary(prefix + "attention.k_rotary", qkv[1]);
+    qkv[0] = rotary(prefix + "attention.q_rotary", qkv[0], block.head_dim);
+    qkv[1] = rotary(prefix + "attention.k_rotary", qkv[1], block.head_dim);
   }
   return qkv;
 }
@@ -444,11 +505,12 @@ void Transformer::regroup(const std::string& name, std::vector<Tensor>& qkv) {
 
 Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor& bias) {
   const std::string prefix = model_.layer_prefix(index);
+  const Block block = model_.block_of_all(index);
+  if (block.mixer == Mixer::delta_rule) return linear_.run(prefix, x);
   if (model_.has_latent()) return latent_.run(prefix, x, angles_[slice_]);
-  if (model_.is_linear(index)) return linear_.run(prefix, x);
-  std::vector<Tensor> qkv = projections(prefix, x);
+  std::vector<Tensor> qkv = projections(prefix, x, block);
   Tensor gate;
-  if (model_.attention_gate) {
+  if (model_.attention_gate || model_.head_gate) {
     gate = std::move(qkv.back());
     qkv.pop_back();
   }
@@ -457,7 +519,7 @@ Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor&
                                 {.qkv = std::move(qkv),
                                  .bias = bias,
                                  .causal = model_.mask == AttentionMask::causal && !model_.is_encoder_layer(index),
-                                 .window = model_.window_of(index)}));
+                                 .block = block}));
   return gate ? gated(prefix + "attention.gated", result, gate) : result;
 }
 
@@ -475,7 +537,7 @@ Tensor Transformer::gated(const std::string& name, const Tensor& result, const T
 
 // Learned numbers beside the scores of each row: in attention's kernels as they are, but for their own gradient.
 Tensor Transformer::with_sinks(const std::string& prefix, Tensor result) {
-  if (!model_.attention_sinks) return result;
+  if (!has(prefix + "attention.sinks")) return result;
   TrainedParameter& sinks = weight(prefix + "attention.sinks");
   const std::vector<Tensor> inputs = {result};
   return autograd_.record(std::move(result), inputs, sinks.trains, [this, &sinks](const Tensor& gradient) {
@@ -492,7 +554,7 @@ Tensor Transformer::attend(const std::string& name, const CoreInput& input) {
   if (!setup_.recomputes_module("core_attn")) return core(name, input);
   std::vector<Tensor> inputs = input.qkv;
   if (input.bias) inputs.push_back(input.bias);
-  const CoreInput rest{.causal = input.causal, .window = input.window};
+  const CoreInput rest{.causal = input.causal, .block = input.block};
   const auto run = [this, name, rest, parts = input.qkv.size()](const std::vector<Tensor>& again) {
     CoreInput now = rest;
     now.qkv.assign(again.begin(), again.begin() + static_cast<std::ptrdiff_t>(parts));
@@ -504,14 +566,16 @@ Tensor Transformer::attend(const std::string& name, const CoreInput& input) {
 
 Tensor Transformer::core(const std::string& name, const CoreInput& input) {
   const auto slice = static_cast<std::int64_t>(slice_);
+  const Block& block = input.block;
   const AttentionShape shape{.batch = setup_.micro_batch,
-                             .heads = model_.heads / setup_.tensor_parallel,
-                             .kv_heads = setup_.local_key_heads(model_.kv_heads),
+                             .heads = block.heads / setup_.tensor_parallel,
+                             .kv_heads = setup_.local_key_heads(block.kv_heads),
                              .sequence = setup_.slice_tokens(),
-                             .head_dim = model_.head_dim,
+                             .head_dim = block.head_dim,
                              .causal = input.causal,
                              .keys = setup_.sequence_slices > 1 ? (slice + 1) * setup_.slice_tokens() : 0,
-                             .window = input.window,
+                             .value_dim = block.value_dim == block.head_dim ? 0 : block.value_dim,
+                             .window = block.window,
                              .dropout = attention_dropout() > 0,
                              .kernel = setup_.attention_kernel};
   if (setup_.sequence_slices > 1) return ops_.flash_slice(name, input.qkv, shape, setup_.sequence, sliced_keys_[name]);
@@ -519,7 +583,7 @@ Tensor Transformer::core(const std::string& name, const CoreInput& input) {
     return setup_.context_exchange == ContextExchange::all_gather ? ops_.gathered_attention(name, input.qkv, shape)
                                                                   : ops_.ring_attention(name, input.qkv, shape);
   if (setup_.traits().repeats_shared_heads && setup_.flash_attention && setup_.fused_kernels && input.qkv.size() == 3 &&
-      shape.kv_heads < shape.heads && (input.window > 0 || model_.experts.count > 0))
+      shape.kv_heads < shape.heads && (block.window > 0 || model_.experts.count > 0))
     return ops_.repeating_flash_attention(name, input.qkv, shape);
   if (!setup_.flash_attention)
     return ops_.plain_attention(name, input.qkv, shape, attention_dropout(), input.bias, model_.attention_softcap > 0);
@@ -552,12 +616,29 @@ Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
   }
   const bool relu = model_.activation == Activation::relu;
   EagerOps::Linear up = layer_of(prefix + "mlp.up");
+  if (model_.activation == Activation::xielu) return sloped(prefix + "mlp.slopes", ops_.column_linears({up}, x)[0]);
+  if (model_.activation == Activation::relu_squared)
+    return ops_.pointwise(prefix + "mlp.relu_squared", ops_.column_linears({up}, x)[0],
+                          EagerOps::Pointwise::relu_squared);
   if (is_megatron() && !relu && up.bias != nullptr) {
     TrainedParameter& late_bias = *std::exchange(up.bias, nullptr);
     return ops_.bias_gelu(prefix + "mlp.gelu", ops_.column_linears({up}, x)[0], late_bias);
   }
   return activated(prefix + (relu ? "mlp.relu" : "mlp.gelu"), ops_.column_linears({up}, x)[0],
                    relu ? EagerOps::Pointwise::relu : EagerOps::Pointwise::gelu);
+}
+
+Tensor Transformer::sloped(const std::string& name, const Tensor& x) {
+  TrainedParameter& slopes = weight(name);
+  Tensor out = session_.empty(name + ".out", x.type(), x.elements(), TensorRole::activation);
+  session_.kernel({.name = "xielu", .reads = {x, slopes.value}, .writes = {out}});
+  return autograd_.record(std::move(out), {x}, slopes.trains, [this, name, x, &slopes](const Tensor& gradient) {
+    Tensor back = session_.empty(name + ".in.grad", x.type(), x.elements(), TensorRole::temporary);
+    Tensor sum = session_.empty(slopes.shape.name + ".grad", x.type(), slopes.shape.elements(), TensorRole::gradient);
+    session_.kernel({.name = "xielu_backward", .reads = {gradient, x, slopes.value}, .writes = {back, sum}});
+    if (slopes.trains) ops_.accumulate(slopes, std::move(sum));
+    return std::vector<Tensor>{std::move(back)};
+  });
 }
 
 Tensor Transformer::activated(const std::string& name, const Tensor& x, EagerOps::Pointwise function) {

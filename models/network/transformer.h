@@ -13,8 +13,10 @@
 #include "models/network/eager_ops.h"
 #include "models/network/fp8_scaling.h"
 #include "models/network/linear_attention.h"
+#include "models/network/mamba_block.h"
 #include "models/network/mla_attention.h"
 #include "models/network/moe_block.h"
+#include "models/network/short_convolution.h"
 #include "models/spec/model_part.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
@@ -93,7 +95,7 @@ class Transformer {
   [[nodiscard]] bool is_t5() const { return model_.has_encoder() && model_.positions == Positions::relative_bias; }
   [[nodiscard]] bool is_megatron() const { return setup_.traits().megatron; }
   Tensor norm(const std::string& name, const Tensor& x);
-  Tensor rotary(const std::string& name, const Tensor& x);
+  Tensor rotary(const std::string& name, const Tensor& x, std::int64_t head_dim);
 
   Tensor embed(const Tensor& ids);
   // A decoder that attends to an encoder (T5).
@@ -121,19 +123,24 @@ class Transformer {
   Tensor engine_feed_forward(const std::string& prefix, const Tensor& x);
   [[nodiscard]] EagerOps::NormedLinear normed(const std::string& norm, const std::string& layer, bool with_bias);
   Tensor attention(std::int64_t index, const Tensor& x, const Tensor& bias);  // without the output projection
+  // What the layer's mixer gives, with its output projection and without the residual.
+  Tensor mixed(std::int64_t index, const Tensor& x, const Tensor& bias);
+  Tensor dense_beside_experts(const std::string& prefix, const Tensor& normed, const Tensor& middle);
   void regroup(const std::string& name, std::vector<Tensor>& qkv);
-  std::vector<Tensor> projections(const std::string& prefix, const Tensor& x);
+  std::vector<Tensor> projections(const std::string& prefix, const Tensor& x, const Block& block);
   struct CoreInput {
     std::vector<Tensor> qkv;
     Tensor bias;
     bool causal = true;
-    std::int64_t window = 0;
+    Block block;
   };
   Tensor attend(const std::string& name, const CoreInput& input);  // recomputed later, if the set-up says so
   Tensor core(const std::string& name, const CoreInput& input);
   Tensor with_sinks(const std::string& prefix, Tensor result);
   Tensor gated(const std::string& name, const Tensor& result, const Tensor& gate);
-  Tensor attention_again(std::int64_t index, const Tensor& x, const Tensor& bias);
+  // The activation with slopes of its own (xIELU).
+  Tensor sloped(const std::string& name, const Tensor& x);
+  Tensor mixed_again(std::int64_t index, const Tensor& x, const Tensor& bias);
   Tensor feed_forward(const std::string& prefix, const Tensor& x);  // without the last projection
   Tensor activated(const std::string& name, const Tensor& x, EagerOps::Pointwise function);
   [[nodiscard]] double attention_dropout() const;
@@ -155,9 +162,12 @@ class Transformer {
   MoeBlock experts_;
   LatentAttentionBlock latent_;
   LinearAttentionBlock linear_;
+  MambaBlock mamba_;
+  ShortConvolutionBlock convolution_;
   std::deque<TrainedParameter> parameters_;  // stable addresses: autograd refers to them
   std::map<std::string, TrainedParameter*, std::less<>> by_name_;
   std::vector<Tensor> angles_;                               // by slice: cosines and sines of rotary positions
+  std::map<std::int64_t, Tensor> other_angles_;              // of heads of other widths, by these
   std::vector<Tensor> position_ids_;                         // by slice
   std::map<std::string, EagerOps::SlicedKeys> sliced_keys_;  // by the name of the attention
   std::size_t slice_ = 0;

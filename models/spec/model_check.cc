@@ -1,5 +1,7 @@
 #include "models/spec/model_check.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace spillway::models {
@@ -19,6 +21,9 @@ Fault attention_fault(const ModelSpec& spec) {
     return ShapeFault{"wide_query_key_norm", "given along with query_key_norm", "keep one of the two"};
   if (spec.fused_qkv && (spec.query_key_norm || spec.wide_query_key_norm))
     return ShapeFault{"fused_qkv", "norms of queries and keys need them apart", "set it to false"};
+  if (spec.head_gate && (spec.attention_gate || spec.fused_qkv || spec.has_latent() || spec.has_encoder()))
+    return ShapeFault{"head_gate", "given along with attention_gate, fused_qkv, latent_attention or an encoder",
+                      "set it to false"};
   if (spec.global_every > 0 && spec.attention_window == 0)
     return ShapeFault{"global_every", "no window to make an exception from", "add attention_window"};
   if (spec.attention_gate && (spec.fused_qkv || spec.has_latent() || spec.has_encoder()))
@@ -36,16 +41,76 @@ Fault attention_fault(const ModelSpec& spec) {
   return {};
 }
 
+// One causal stack of layers, normed before what they are made of, which stands one behind the other.
+bool is_plain_decoder(const ModelSpec& spec) {
+  return !spec.has_encoder() && !spec.reads_images() && spec.mask == AttentionMask::causal &&
+         spec.norm_placement == NormPlacement::pre && spec.block_layout == BlockLayout::sequential;
+}
+
 Fault linear_fault(const ModelSpec& spec) {
   const LinearAttention& linear = spec.linear;
   if (!spec.has_linear()) return {};
   if (linear.value_heads % linear.key_heads != 0)
     return ShapeFault{"linear_attention/value_heads",
                       fmt::format("no multiple of the {} heads of keys", linear.key_heads), "correct one of the two"};
-  if (spec.has_encoder() || spec.reads_images() || spec.has_latent() || spec.mask != AttentionMask::causal ||
-      spec.norm_placement != NormPlacement::pre || spec.block_layout != BlockLayout::sequential)
+  if (linear.gate_rank > 0 && linear.value_heads != linear.key_heads)
+    return ShapeFault{"linear_attention/gate_rank", "gates by channel need as many heads of values as of keys",
+                      "correct one of the two"};
+  if (!is_plain_decoder(spec))
     return ShapeFault{"linear_attention", "is modelled in causal decoders with norm_placement \"pre\" alone",
                       "see docs/models.md for what that is"};
+  return {};
+}
+
+// What a kind of block needs of the model.
+Fault block_fault(const ModelSpec& spec) {
+  if (spec.blocks.empty())
+    return spec.has_mamba() || spec.has_convolutions()
+               ? Fault(ShapeFault{"blocks", "missing, but there are sizes of mixers besides attention", "add them"})
+               : std::nullopt;
+  if (spec.has_encoder() || spec.reads_images()) return ShapeFault{"blocks", "are of decoders alone", "leave them out"};
+  const auto any = [&spec](bool (*is)(const Block&)) { return spec.any_block(is); };
+  if (any([](const Block& b) { return b.has_mamba(); }) != spec.has_mamba())
+    return ShapeFault{"mamba", spec.has_mamba() ? "no block has it" : "missing, but blocks have it", "correct it"};
+  if (any([](const Block& b) { return b.mixer == Mixer::convolution; }) != spec.has_convolutions())
+    return ShapeFault{"short_convolution", spec.has_convolutions() ? "no block has it" : "missing, but blocks have it",
+                      "correct it"};
+  if (any([](const Block& b) { return b.mixer == Mixer::delta_rule; }) != spec.has_linear())
+    return ShapeFault{"linear_attention", spec.has_linear() ? "no block has it" : "missing, but blocks have it",
+                      "correct it"};
+  if (any([](const Block& b) { return b.has_experts(); }) != spec.has_experts())
+    return ShapeFault{"experts", spec.has_experts() ? "no block has them" : "missing, but blocks have them",
+                      "correct it"};
+  if (any([](const Block& b) { return b.feed_forward == FeedForward::both; }) &&
+      spec.norm_placement != NormPlacement::sandwich)
+    return ShapeFault{"blocks", "a dense block beside experts needs norm_placement \"sandwich\"", "correct it"};
+  if (any([](const Block& b) { return b.mixer != Mixer::attention || b.feed_forward == FeedForward::none; }) &&
+      !is_plain_decoder(spec))
+    return ShapeFault{"blocks",
+                      "other mixers than attention, and layers of one part, are modelled in causal decoders with "
+                      "norm_placement \"pre\" alone",
+                      "see docs/models.md for what that is"};
+  if (any([](const Block& b) { return b.mixer == Mixer::none && b.feed_forward == FeedForward::none; }))
+    return ShapeFault{"blocks", "one has neither a mixer nor a feed-forward block", "leave it out"};
+  for (const Block& each : spec.blocks) {
+    const std::int64_t heads = each.heads > 0 ? each.heads : spec.heads,
+                       keys = each.kv_heads > 0 ? each.kv_heads : spec.kv_heads;
+    if (heads % keys != 0)
+      return ShapeFault{"blocks", fmt::format("{} query heads can't share {} key heads evenly", heads, keys),
+                        "correct one of the two"};
+    const bool own_sizes = each.heads + each.kv_heads + each.head_dim + each.value_dim > 0 || each.keys_as_values;
+    if (own_sizes && (spec.has_latent() || spec.fused_qkv))
+      return ShapeFault{"blocks", "heads of their own don't go with latent_attention or fused_qkv", "remove them"};
+    if (each.keys_as_values && each.value_dim > 0 && each.value_dim != each.head_dim)
+      return ShapeFault{"blocks", "values that are keys have their width", "leave value_dim out"};
+  }
+  if (spec.global_every > 0 || spec.attention_window > 0 || spec.linear.full_every > 0 ||
+      spec.experts.first_dense_layers > 0 || spec.experts.every > 1)
+    return ShapeFault{"blocks", "say what each layer has; a second rule for that is given beside them",
+                      "leave out attention_window, global_every, full_every, every and first_dense_layers"};
+  const Mamba& mamba = spec.mamba;
+  if (mamba.heads % std::max<std::int64_t>(1, mamba.groups) != 0)
+    return ShapeFault{"mamba/groups", fmt::format("does not divide the {} heads", mamba.heads), "give a divisor"};
   return {};
 }
 
@@ -74,6 +139,8 @@ Fault expert_fault(const ModelSpec& spec) {
   if (groups > 0 && (spec.experts.count % groups != 0 || spec.experts.chosen_groups > groups))
     return ShapeFault{"experts/groups", fmt::format("{} experts in {} groups", spec.experts.count, groups),
                       "give a divisor of count, and no more chosen_groups than groups"};
+  if (spec.activation == Activation::xielu)
+    return ShapeFault{"activation", "experts with slopes of their own are not modelled", "choose another"};
   if (spec.experts.shared_gate && spec.experts.shared_width == 0)
     return ShapeFault{"experts/shared_gate", "no shared experts to weigh", "add shared_width"};
   return {};
@@ -128,7 +195,7 @@ Fault size_fault(const ModelSpec& spec) {
 
 std::optional<ShapeFault> shape_fault(const ModelSpec& spec) {
   for (const auto& rule :
-       {attention_fault, linear_fault, position_fault, expert_fault, stack_fault, head_fault, size_fault})
+       {attention_fault, linear_fault, block_fault, position_fault, expert_fault, stack_fault, head_fault, size_fault})
     if (Fault fault = rule(spec)) return fault;
   return {};
 }

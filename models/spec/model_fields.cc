@@ -19,9 +19,20 @@ const Words placement_words = {{"pre", "x + f(norm(x))"},
 const Words block_words = {{"sequential"},
                            {"parallel", "attention and feed-forward both read x, through a norm each (GPT-NeoX)"},
                            {"parallel_one_norm", "through one (GPT-J)"}};
-const Words activation_words = {
-    {"gelu"}, {"relu"}, {"silu_gated", "function(gate) * up (SwiGLU)"}, {"gelu_gated", "the same with GELU (GeGLU)"}};
-const Words position_words = {{"learned"}, {"rotary"}, {"alibi"}, {"relative_bias"}};
+const Words activation_words = {{"gelu"},
+                                {"relu"},
+                                {"silu_gated", "function(gate) * up (SwiGLU)"},
+                                {"gelu_gated", "the same with GELU (GeGLU)"},
+                                {"relu_squared", "the square of ReLU (Nemotron)"},
+                                {"xielu", "with two slopes that each layer learns (Apertus)"}};
+const Words position_words = {{"learned"}, {"rotary"}, {"alibi"}, {"relative_bias"}, {"none"}};
+const Words mixer_words = {{"attention"},
+                           {"delta_rule", "linear_attention"},
+                           {"mamba", "Mamba-2"},
+                           {"beside", "Mamba-2 and attention, side by side (Falcon-H1)"},
+                           {"convolution", "a gated short convolution (LFM2)"},
+                           {"none"}};
+const Words feed_forward_words = {{"dense"}, {"experts"}, {"none"}, {"both", "a dense block beside experts (Gemma 4)"}};
 const Words basis_words = {{"checkpoint", "the published weights"},
                            {"publication", "a paper or documentation that prints it in full"},
                            {"config", "arithmetic on the configuration"}};
@@ -141,6 +152,54 @@ void describe(LinearAttention& linear, FieldVisitor& visitor) {
                    .max = 4096,
                    .about = "Layer i has softmax attention if (i + 1) is a multiple; 0: none has."},
                   linear.full_every);
+  fields::integer(
+      visitor,
+      {.key = "gate_rank",
+       .max = 65536,
+       .about = "Each channel has a decay, made through so narrow a bottleneck (Kimi Linear); 0: each head."},
+      linear.gate_rank);
+}
+
+void describe(Mamba& mamba, FieldVisitor& visitor) {
+  fields::integer(visitor, {.key = "heads", .min = 1, .max = 4096, .required = true}, mamba.heads);
+  fields::integer(visitor, {.key = "head_dim", .min = 1, .max = 65536, .required = true}, mamba.head_dim);
+  fields::integer(visitor, {.key = "state", .min = 1, .max = 65536, .about = "Its width.", .required = true},
+                  mamba.state);
+  fields::integer(
+      visitor,
+      {.key = "groups", .min = 1, .max = 4096, .about = "Of heads that share what goes into their states and out."},
+      mamba.groups);
+  fields::integer(visitor, {.key = "convolution", .min = 1, .max = 1024, .about = "Tokens that it sees."},
+                  mamba.convolution);
+  fields::integer(visitor, {.key = "chunk", .min = 1, .max = 65536, .about = "Tokens that are worked on at once."},
+                  mamba.chunk);
+  fields::flag(visitor, {.key = "convolution_bias"}, mamba.convolution_bias);
+  fields::flag(visitor, {.key = "bias", .about = "Of the products into it and out of it."}, mamba.bias);
+  fields::flag(visitor, {.key = "norm", .about = "A gated norm of its results; false: the gate alone."}, mamba.norm);
+}
+
+void describe(ShortConvolution& convolution, FieldVisitor& visitor) {
+  fields::integer(visitor, {.key = "tokens", .min = 1, .max = 1024, .about = "That it sees.", .required = true},
+                  convolution.tokens);
+  fields::flag(visitor, {.key = "bias"}, convolution.bias);
+}
+
+void describe(Block& block, FieldVisitor& visitor) {
+  fields::integer(visitor, {.key = "count", .min = 1, .max = 4096, .about = "So many layers behind each other."},
+                  block.count);
+  fields::word(visitor, {.key = "mixer"}, block.mixer, mixer_words);
+  fields::word(visitor, {.key = "feed_forward"}, block.feed_forward, feed_forward_words);
+  fields::integer(visitor, {.key = "window", .max = longest, .about = "Tokens attended to at most; 0: all."},
+                  block.window);
+  fields::integer_or_none(visitor, {.key = "heads", .min = 1, .max = 4096}, block.heads);
+  fields::integer_or_none(visitor, {.key = "kv_heads", .min = 1, .max = 4096}, block.kv_heads);
+  fields::integer_or_none(visitor, {.key = "head_dim", .min = 1, .max = 65536}, block.head_dim);
+  fields::integer_or_none(
+      visitor, {.key = "value_dim", .min = 1, .max = 65536, .about = "Per head. Default: head_dim."}, block.value_dim);
+  fields::integer_or_none(
+      visitor, {.key = "width", .min = 1, .max = widest, .about = "Of the dense feed-forward block."}, block.width);
+  fields::flag(visitor, {.key = "keys_as_values", .about = "One projection makes both."}, block.keys_as_values);
+  fields::flag(visitor, {.key = "sinks", .about = "A learned number per head in each softmax."}, block.sinks);
 }
 
 void describe(Experts& experts, FieldVisitor& visitor) {
@@ -172,6 +231,11 @@ void describe(Experts& experts, FieldVisitor& visitor) {
   fields::integer(visitor,
                   {.key = "chosen_groups", .max = 65536, .about = "So many of them; 0: experts are in no groups."},
                   experts.chosen_groups);
+  fields::integer(visitor,
+                  {.key = "latent_width",
+                   .max = widest,
+                   .about = "Routed experts work in so wide a space; 0: in the model's own (Nemotron 3 Ultra)."},
+                  experts.latent_width);
 }
 
 void describe(Patches& patches, FieldVisitor& visitor) {
@@ -206,6 +270,8 @@ void describe_kinds(ModelSpec& spec, FieldVisitor& visitor) {
   fields::flag(visitor,
                {.key = "attention_gate", .about = "A sigmoid of the token weighs attention's results (Qwen3-Next)."},
                spec.attention_gate);
+  fields::flag(visitor, {.key = "head_gate", .about = "A sigmoid of the token weighs each head's results (Step-3.5)."},
+               spec.head_gate);
   fields::flag(visitor, {.key = "wide_query_key_norm", .about = "The same over their whole width (OLMoE)."},
                spec.wide_query_key_norm);
   fields::flag(visitor, {.key = "tied_embeddings"}, spec.tied_embeddings);
@@ -259,6 +325,15 @@ void describe(ModelSpec& spec, FieldVisitor& visitor) {
                 {.key = "linear_attention",
                  .about = "A gated delta rule (arXiv:2412.06464) in place of softmax attention (Qwen3-Next)."},
                 [&] { describe(spec.linear, visitor); });
+  fields::group(visitor, {.key = "mamba", .about = "Mamba-2's mixer (arXiv:2405.21060), in the blocks that have it."},
+                [&] { describe(spec.mamba, visitor); });
+  fields::group(visitor, {.key = "short_convolution", .about = "In place of attention, in the blocks that have it."},
+                [&] { describe(spec.convolution, visitor); });
+  fields::list(visitor,
+               {.key = "blocks",
+                .about = "What the layers are made of, over and over where there are more than these count; sizes that "
+                         "are not given are the model's. Without them all layers are alike, but for the rules above."},
+               spec.blocks, [&](Block& block) { describe(block, visitor); });
   fields::group(visitor, {.key = "experts", .about = "Feed-forward blocks of which a token sees some."},
                 [&] { describe(spec.experts, visitor); });
   fields::group(visitor, {.key = "patches", .about = "Images in place of tokens (ViT)."},

@@ -38,6 +38,16 @@ Split split_of(std::string_view stem) {
                 "attention.time_bias",
                 "attention.decay_log",
                 "attention.sinks",
+                "attention.decay_up",
+                "attention.gate_up",
+                "mamba.in",
+                "mamba.convolution",
+                "mamba.time_bias",
+                "mamba.decay_log",
+                "mamba.skip",
+                "mamba.result_norm",
+                "convolution.in",
+                "convolution.filter",
                 "cross_attention.q",
                 "cross_attention.k",
                 "cross_attention.v",
@@ -52,8 +62,8 @@ Split split_of(std::string_view stem) {
                 "mlp.experts.gate_up"},
                stem))
     return Split::rows;
-  if (contains({"attention.out", "cross_attention.out", "attention.relative_bias", "mlp.down", "mlp.shared.down",
-                "mlp.experts.down"},
+  if (contains({"attention.out", "cross_attention.out", "mamba.out", "convolution.out", "attention.relative_bias",
+                "mlp.down", "mlp.shared.down", "mlp.experts.down"},
                stem))
     return Split::columns;
   if (contains({"embedding", "head", "mlm"}, stem)) return Split::vocabulary;
@@ -77,7 +87,9 @@ struct Merged {
 };
 Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::string_view stem) {
   if (!setup.traits().megatron) return {};
-  const bool packed_attention = !model.has_latent() && !model.wide_query_key_norm &&
+  const bool has_values = !model.any_block([](const Block& block) { return block.keys_as_values; });
+  const bool packed_attention = !model.has_latent() && !model.wide_query_key_norm && !model.attention_gate &&
+                                !model.head_gate && has_values &&
                                 (!model.query_key_norm || has_engine_layers(model, setup)) &&
                                 (setup.flash_attention || model.kv_heads == model.heads);
   if (packed_attention && contains({"attention.q", "attention.k", "attention.v"}, stem))
@@ -173,11 +185,26 @@ void add_adapters(std::vector<LocalParameter>& list, std::string_view stem, cons
 
 }  // namespace
 
+namespace {
+
+// Attention of the model's own sizes or a delta rule, then a feed-forward block, in every layer.
+bool has_alike_parts(const ModelSpec& model) {
+  return !model.any_block([](const Block& block) {
+    return (block.mixer != Mixer::attention && block.mixer != Mixer::delta_rule) || block.keys_as_values ||
+           block.feed_forward == FeedForward::none || block.feed_forward == FeedForward::both ||
+           block.value_dim != block.head_dim;
+  });
+}
+
+}  // namespace
+
 bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup) {
   const bool goes_round = setup.context_parallel > 1 && setup.context_exchange == ContextExchange::p2p;
   return setup.traits().core && setup.trains_all() && setup.flash_attention && setup.fused_kernels &&
          !model.has_encoder() && !model.reads_images() && model.norm_placement == NormPlacement::pre &&
          model.block_layout == BlockLayout::sequential && !model.wide_query_key_norm && !model.attention_gate &&
+         !model.head_gate && model.linear.gate_rank == 0 && model.experts.latent_width == 0 &&
+         model.activation != Activation::xielu && has_alike_parts(model) &&
          !(model.query_key_norm && (goes_round || model.positions != Positions::rotary)) &&
          setup.sequence_slices == 1 && setup.zero_stage < 3;
 }
@@ -192,7 +219,8 @@ LossForm loss_in_effect(const ModelSpec& model, const TrainingSetup& setup) {
 }
 
 bool has_merged_experts(const ModelSpec& model, const TrainingSetup& setup) {
-  return setup.traits().core && model.gated() && model.activation == Activation::silu_gated && setup.trains_all();
+  return setup.traits().core && model.gated() && model.activation == Activation::silu_gated && setup.trains_all() &&
+         model.experts.latent_width == 0;
 }
 
 std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup,
@@ -213,12 +241,15 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
     if (!trains && is_packed(local.shape, setup)) local.storage = setup.base_weights;
     const bool is_bias = local.shape.name.ends_with(".bias");
     const bool of_heads = is_query_key_norm(stem) || stem == "attention.result_norm";
-    const bool is_norm = stem.find("norm") != std::string::npos && !of_heads;
+    const bool of_slopes = stem.ends_with(".slopes");  // of split features
+    const bool is_norm = stem.find("norm") != std::string::npos && !of_heads && stem != "mamba.result_norm";
     const bool sees_part = contains({"attention.q_down", "attention.kv_down", "attention.index_q", "attention.index_k",
-                                     "attention.index_weights", "mlp.router", "mlp.shared_gate"},
+                                     "attention.index_weights", "attention.decay_down", "attention.gate_down",
+                                     "mlp.router", "mlp.shared_gate", "mlp.enter_latent", "mlp.leave_latent"},
                                     stem);
     local.is_partial_sum = sequence && (is_norm || sees_part || (is_bias && split_of(stem) == Split::columns));
     if (of_heads) local.is_partial_sum = setup.tensor_parallel > 1 && !model.wide_query_key_norm;
+    if (of_slopes) local.is_partial_sum = setup.tensor_parallel > 1;
     if (stem == "embedding" || stem == "positions") local.uses = embeddings_in(model, part);
     if (stem == "embedding" && model.tied_embeddings && part.has_head) ++local.uses;
     result.push_back(std::move(local));

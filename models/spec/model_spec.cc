@@ -48,6 +48,15 @@ class ParameterList {
   Component component_ = Component::embedding;
 };
 
+void add_gates_by_channel(ParameterList& list, const LinearAttention& linear, std::int64_t hidden) {
+  list.matrix("attention.mixed", linear.convolved(), hidden);
+  list.matrix("attention.decay", linear.value_heads, hidden);
+  list.matrix("attention.decay_down", linear.gate_rank, hidden);
+  list.matrix("attention.gate_down", linear.gate_rank, hidden);
+  list.matrix("attention.decay_up", linear.key_width(), linear.gate_rank);
+  list.linear("attention.gate_up", linear.value_width(), linear.gate_rank, true);
+}
+
 void add_latent_attention(ParameterList& list, const ModelSpec& spec) {
   const LatentAttention& latent = spec.latent;
   if (latent.query_rank > 0) {
@@ -72,47 +81,76 @@ void add_latent_attention(ParameterList& list, const ModelSpec& spec) {
 void add_linear_attention(ParameterList& list, const ModelSpec& spec) {
   const LinearAttention& linear = spec.linear;
   list.belongs_to(Component::attention);
-  list.matrix("attention.mixed", linear.convolved() + linear.value_width(), spec.hidden);
-  list.matrix("attention.decay", 2 * linear.value_heads, spec.hidden);
+  if (linear.gate_rank > 0) {
+    add_gates_by_channel(list, linear, spec.hidden);
+  } else {
+    list.matrix("attention.mixed", linear.convolved() + linear.value_width(), spec.hidden);
+    list.matrix("attention.decay", 2 * linear.value_heads, spec.hidden);
+  }
   list.matrix("attention.convolution", linear.convolved(), linear.convolution);
-  list.vector("attention.time_bias", linear.value_heads);
+  list.vector("attention.time_bias", linear.gate_rank > 0 ? linear.key_width() : linear.value_heads);
   list.vector("attention.decay_log", linear.value_heads);
   list.rms_norm("attention.result_norm", linear.value_dim);
   list.linear("attention.out", spec.hidden, linear.value_width(), spec.output_bias);
 }
 
-void add_query_key_norms(ParameterList& list, const ModelSpec& spec) {
+// One product makes gate, values, the inputs and outputs of the states, and each head's step of time.
+void add_mamba(ParameterList& list, const ModelSpec& spec) {
+  const Mamba& mamba = spec.mamba;
+  list.belongs_to(Component::attention);
+  list.linear("mamba.in", mamba.projected(), spec.hidden, mamba.bias);
+  list.matrix("mamba.convolution", mamba.convolved(), mamba.convolution);
+  if (mamba.convolution_bias) list.vector("mamba.convolution.bias", mamba.convolved());
+  list.matrix("mamba.time_bias", mamba.heads, 1);
+  list.matrix("mamba.decay_log", mamba.heads, 1);
+  list.matrix("mamba.skip", mamba.heads, 1);
+  if (mamba.norm) list.rms_norm("mamba.result_norm", mamba.width());
+  list.linear("mamba.out", spec.hidden, mamba.width(), mamba.bias);
+}
+
+void add_short_convolution(ParameterList& list, const ModelSpec& spec) {
+  const ShortConvolution& convolution = spec.convolution;
+  list.belongs_to(Component::attention);
+  list.linear("convolution.in", 3 * spec.hidden, spec.hidden, convolution.bias);
+  list.matrix("convolution.filter", spec.hidden, convolution.tokens);
+  if (convolution.bias) list.vector("convolution.filter.bias", spec.hidden);
+  list.linear("convolution.out", spec.hidden, spec.hidden, convolution.bias);
+}
+
+void add_query_key_norms(ParameterList& list, const ModelSpec& spec, const Block& block) {
   const bool wide = spec.wide_query_key_norm;
   if (!wide && !spec.query_key_norm) return;
-  list.norm("attention.q_norm", wide ? spec.query_width() : spec.head_dim, spec);
-  list.norm("attention.k_norm", wide ? spec.kv_width() : spec.head_dim, spec);
+  list.norm("attention.q_norm", wide ? block.query_width() : block.head_dim, spec);
+  list.norm("attention.k_norm", wide ? block.key_width() : block.head_dim, spec);
 }
 
-void add_projections(ParameterList& list, const ModelSpec& spec, const std::string& name) {
-  list.linear(name + ".q", spec.query_width(), spec.hidden, spec.qkv_bias);
-  list.linear(name + ".k", spec.kv_width(), spec.hidden, spec.qkv_bias);
-  list.linear(name + ".v", spec.kv_width(), spec.hidden, spec.qkv_bias);
+void add_projections(ParameterList& list, const ModelSpec& spec, const Block& block, const std::string& name) {
+  list.linear(name + ".q", block.query_width(), spec.hidden, spec.qkv_bias);
+  list.linear(name + ".k", block.key_width(), spec.hidden, spec.qkv_bias);
+  if (!block.keys_as_values) list.linear(name + ".v", block.value_width(), spec.hidden, spec.qkv_bias);
 }
 
-void add_attention(ParameterList& list, const ModelSpec& spec) {
+void add_attention(ParameterList& list, const ModelSpec& spec, const Block& block) {
   list.belongs_to(Component::attention);
   if (spec.has_latent()) {
     add_latent_attention(list, spec);
   } else if (spec.fused_qkv) {
     list.linear("attention.qkv", spec.query_width() + 2 * spec.kv_width(), spec.hidden, spec.qkv_bias);
   } else {
-    add_projections(list, spec, "attention");
-    if (spec.attention_gate) list.linear("attention.gate", spec.query_width(), spec.hidden, spec.qkv_bias);
+    add_projections(list, spec, block, "attention");
+    if (spec.attention_gate) list.linear("attention.gate", block.context_width(), spec.hidden, spec.qkv_bias);
+    if (spec.head_gate) list.linear("attention.gate", block.heads, spec.hidden, spec.qkv_bias);
   }
-  add_query_key_norms(list, spec);
-  if (spec.attention_sinks) list.matrix("attention.sinks", spec.heads, 1);
-  list.linear("attention.out", spec.hidden, spec.context_width(), spec.output_bias);
+  add_query_key_norms(list, spec, block);
+  if (block.sinks) list.matrix("attention.sinks", block.heads, 1);
+  list.linear("attention.out", spec.hidden, spec.has_latent() ? spec.context_width() : block.context_width(),
+              spec.output_bias);
 }
 
-void add_cross_attention(ParameterList& list, const ModelSpec& spec) {
+void add_cross_attention(ParameterList& list, const ModelSpec& spec, const Block& block) {
   list.norm("cross_attention.norm", spec.hidden, spec);
   list.belongs_to(Component::attention);
-  add_projections(list, spec, "cross_attention");
+  add_projections(list, spec, block, "cross_attention");
   list.linear("cross_attention.out", spec.hidden, spec.query_width(), spec.output_bias);
 }
 
@@ -120,6 +158,7 @@ void add_feed_forward(ParameterList& list, const ModelSpec& spec, const std::str
   list.belongs_to(Component::mlp);
   if (spec.gated()) list.linear(name + ".gate", width, spec.hidden, spec.feed_forward_bias);
   list.linear(name + ".up", width, spec.hidden, spec.feed_forward_bias);
+  if (spec.activation == Activation::xielu) list.matrix(name + ".slopes", 2, 1);
   list.linear(name + ".down", spec.hidden, width, spec.feed_forward_bias);
 }
 
@@ -128,30 +167,56 @@ void add_experts(ParameterList& list, const ModelSpec& spec) {
   list.belongs_to(Component::router);
   list.linear("mlp.router", experts.count, spec.hidden, experts.bias);
   if (experts.selection_bias) list.vector("mlp.router.selection_bias", experts.count);
-  if (spec.gated()) list.experts("mlp.experts.gate", experts.width, spec.hidden, experts);
-  list.experts("mlp.experts.up", experts.width, spec.hidden, experts);
-  list.experts("mlp.experts.down", spec.hidden, experts.width, experts);
+  const std::int64_t width = experts.latent_width > 0 ? experts.latent_width : spec.hidden;
+  list.belongs_to(Component::mlp);
+  if (experts.latent_width > 0) list.matrix("mlp.enter_latent", width, spec.hidden);
+  if (spec.gated()) list.experts("mlp.experts.gate", experts.width, width, experts);
+  list.experts("mlp.experts.up", experts.width, width, experts);
+  list.experts("mlp.experts.down", width, experts.width, experts);
+  if (experts.latent_width > 0) list.matrix("mlp.leave_latent", spec.hidden, width);
   if (experts.shared_width == 0) return;
   add_feed_forward(list, spec, "mlp.shared", experts.shared_width);
   if (experts.shared_gate) list.matrix("mlp.shared_gate", 1, spec.hidden);
 }
 
-void add_layer(ParameterList& list, const ModelSpec& spec, bool experts, bool cross, bool is_linear) {
+void add_mixer(ParameterList& list, const ModelSpec& spec, const Block& block) {
+  if (block.mixer == Mixer::delta_rule) add_linear_attention(list, spec);
+  if (block.mixer == Mixer::convolution) add_short_convolution(list, spec);
+  if (block.has_mamba()) add_mamba(list, spec);
+  if (block.attends()) add_attention(list, spec, block);
+}
+
+// Where both are, the dense block's result has a norm, and so has what the experts read and what they give; the router
+// scales what it reads and each expert's share.
+void add_dense_beside_experts(ParameterList& list, const ModelSpec& spec, const Block& block) {
+  add_feed_forward(list, spec, "mlp", block.width);
+  list.norm("mlp.dense_norm", spec.hidden, spec);
+  list.norm("mlp.experts_norm", spec.hidden, spec);
+  add_experts(list, spec);
+  list.belongs_to(Component::router);
+  list.matrix("mlp.router.scale", spec.hidden, 1);
+  list.matrix("mlp.router.expert_scales", spec.experts.count, 1);
+  list.norm("mlp.experts.post_norm", spec.hidden, spec);
+}
+
+void add_layer(ParameterList& list, const ModelSpec& spec, const Block& block, bool cross) {
   const bool before = spec.norm_placement == NormPlacement::pre || spec.norm_placement == NormPlacement::sandwich;
   const bool after = spec.norm_placement != NormPlacement::pre;
   const std::string after_name = before ? ".post_norm" : ".norm";
-  if (before) list.norm("attention.norm", spec.hidden, spec);
-  if (is_linear)
-    add_linear_attention(list, spec);
-  else
-    add_attention(list, spec);
-  if (after) list.norm("attention" + after_name, spec.hidden, spec);
-  if (cross) add_cross_attention(list, spec);
+  if (block.mixer != Mixer::none) {
+    if (before) list.norm("attention.norm", spec.hidden, spec);
+    add_mixer(list, spec, block);
+    if (after) list.norm("attention" + after_name, spec.hidden, spec);
+  }
+  if (cross) add_cross_attention(list, spec, block);
+  if (block.feed_forward == FeedForward::none) return;
   if (before && spec.block_layout != BlockLayout::parallel_one_norm) list.norm("mlp.norm", spec.hidden, spec);
-  if (experts) {
+  if (block.feed_forward == FeedForward::both) {
+    add_dense_beside_experts(list, spec, block);
+  } else if (block.feed_forward == FeedForward::experts) {
     add_experts(list, spec);
   } else {
-    add_feed_forward(list, spec, "mlp", spec.feed_forward);
+    add_feed_forward(list, spec, "mlp", block.width);
   }
   if (after) list.norm("mlp" + after_name, spec.hidden, spec);
 }
@@ -167,14 +232,14 @@ void add_stacks(ParameterList& list, const ModelSpec& spec) {
   for (std::int64_t layer = 0; layer < spec.encoder_layers; ++layer) {
     list.enter(layer, spec.layer_prefix(layer));
     if (layer == 0) add_relative_bias(list, spec);
-    add_layer(list, spec, false, false, false);
+    add_layer(list, spec, spec.block_of_all(layer), false);
   }
   list.enter(-1, "");
   if (spec.has_encoder()) list.norm("encoder.final_norm", spec.hidden, spec);
   for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
     list.enter(spec.encoder_layers + layer, spec.layer_prefix(spec.encoder_layers + layer));
     if (layer == 0) add_relative_bias(list, spec);
-    add_layer(list, spec, spec.has_experts(layer), spec.has_encoder(), spec.is_linear(layer));
+    add_layer(list, spec, spec.block(layer), spec.has_encoder());
   }
   list.enter(-1, "");
 }
@@ -213,12 +278,60 @@ bool multiplies_tokens(const Parameter& parameter) {
   const bool gathered = parameter.component == Component::embedding && !parameter.name.starts_with("patches");
   const bool of_one_token = parameter.name.starts_with("pooler") || parameter.name.starts_with("nsp") ||
                             parameter.name.starts_with("classifier");
-  const bool matrix = parameter.name.ends_with(".weight") && parameter.component != Component::norm;
-  return matrix && !gathered && !of_one_token && !parameter.name.ends_with("relative_bias.weight") &&
-         !parameter.name.ends_with("sinks.weight");
+  const bool matrix =
+      parameter.name.ends_with(".weight") && parameter.columns > 1 && parameter.component != Component::norm;
+  return matrix && !gathered && !of_one_token && !parameter.name.ends_with("relative_bias.weight");
+}
+
+// Of the model without a list of blocks.
+Block periodic_block(const ModelSpec& spec, std::int64_t layer) {
+  const LinearAttention& linear = spec.linear;
+  const Experts& experts = spec.experts;
+  Block block;
+  if (spec.has_linear() && (linear.full_every == 0 || (layer + 1) % linear.full_every != 0))
+    block.mixer = Mixer::delta_rule;
+  if (spec.has_experts() && layer >= experts.first_dense_layers && (layer + 1) % experts.every == 0)
+    block.feed_forward = FeedForward::experts;
+  block.window = spec.global_every > 0 && (layer + 1) % spec.global_every == 0 ? 0 : spec.attention_window;
+  block.sinks = spec.attention_sinks;
+  return block;
+}
+
+const Block& listed_block(const std::vector<Block>& blocks, std::int64_t layer) {
+  std::int64_t period = 0;
+  for (const Block& each : blocks) period += each.count;
+  layer %= period;
+  std::size_t at = 0;
+  while (layer >= blocks[at].count) layer -= blocks[at++].count;
+  return blocks[at];
+}
+
+Block with_sizes(Block block, const ModelSpec& spec) {
+  if (block.heads == 0) block.heads = spec.heads;
+  if (block.kv_heads == 0) block.kv_heads = spec.kv_heads;
+  if (block.head_dim == 0) block.head_dim = spec.head_dim;
+  if (block.value_dim == 0) block.value_dim = block.head_dim;
+  if (block.width == 0) block.width = spec.feed_forward;
+  return block;
 }
 
 }  // namespace
+
+Block ModelSpec::block(std::int64_t layer) const {
+  return with_sizes(blocks.empty() ? periodic_block(*this, layer) : listed_block(blocks, layer), *this);
+}
+
+Block ModelSpec::block_of_all(std::int64_t layer) const {
+  return is_encoder_layer(layer) ? with_sizes({}, *this) : block(layer - encoder_layers);
+}
+
+bool ModelSpec::any_block(bool (*is)(const Block&)) const {
+  for (const Block& each : blocks)
+    if (is(with_sizes(each, *this))) return true;
+  for (std::int64_t layer = 0; blocks.empty() && layer < layers; ++layer)
+    if (is(block(layer))) return true;
+  return false;
+}
 
 std::vector<Parameter> parameters(const ModelSpec& spec) {
   std::vector<Parameter> result;
@@ -252,8 +365,11 @@ std::int64_t matmul_parameter_count(const ModelSpec& spec) {
 std::int64_t half_squares_of_scores(const ModelSpec& spec) {
   const std::int64_t self = spec.mask == AttentionMask::causal ? 1 : 2;
   std::int64_t attending = 0;
-  for (std::int64_t layer = 0; layer < spec.layers; ++layer) attending += spec.is_linear(layer) ? 0 : 1;
-  return 2 * spec.encoder_layers + attending * self + (spec.has_encoder() ? 2 * spec.layers : 0);
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
+    const Block block = spec.block(layer);
+    attending += block.attends() ? block.query_width() : 0;
+  }
+  return attending * self + (2 * spec.encoder_layers + (spec.has_encoder() ? 2 * spec.layers : 0)) * spec.query_width();
 }
 
 ParameterCounts parameter_counts(const ModelSpec& spec) {

@@ -11,6 +11,11 @@
 //                      windows of the same length), DeepSeek-V3.2 (an indexer chooses the tokens attended to),
 //                      Qwen3-Next (a gated delta rule in place of softmax attention in three layers of four)
 //
+//   of several kinds   Nemotron-H, Granite 4, Falcon-H1, Bamba, Mamba-2 (state space layers), LFM2 (short
+//   convolutions),
+//                      Kimi Linear (a gate for each channel), Gemma 4, MiMo-V2, Step-3.5 (layers whose heads differ):
+//                      a list of blocks says what each layer has
+//
 //   encoders           BERT, RoBERTa; ViT (patches, class token, classifier)
 //
 //   encoder-decoders   T5 1.0 and 1.1, mT5 (relative position bias, cross attention), the same with learned positions
@@ -42,8 +47,14 @@ enum class BlockLayout : std::uint8_t {
   parallel_one_norm  // both read the same norm: GPT-J, Phi-2
 };
 // gated: function(gate) * up, three matrices (SwiGLU, GeGLU). gelu stands for its tanh approximation too.
-enum class Activation : std::uint8_t { gelu, relu, silu_gated, gelu_gated };
-enum class Positions : std::uint8_t { learned, rotary, alibi, relative_bias };
+// xielu: its two slopes are learned, layer by layer (Apertus, arXiv:2411.13010).
+enum class Activation : std::uint8_t { gelu, relu, silu_gated, gelu_gated, relu_squared, xielu };
+enum class Positions : std::uint8_t { learned, rotary, alibi, relative_bias, none };
+
+// What mixes a layer's tokens; beside: Mamba-2 and attention read the same norm, and their results are added.
+enum class Mixer : std::uint8_t { attention, delta_rule, mamba, beside, convolution, none };
+// What works on them one by one; both: a dense block and experts, each between norms of its own (Gemma 4).
+enum class FeedForward : std::uint8_t { dense, experts, none, both };
 
 // Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1): queries, and keys with values, pass
 // through low-rank bottlenecks; a rotary part of the key is shared by all heads.
@@ -71,10 +82,34 @@ struct LinearAttention {
   std::int64_t key_dim = 0, value_dim = 0;  // per head
   std::int64_t convolution = 0;             // tokens it sees
   std::int64_t full_every = 0;              // layer i has softmax attention if (i + 1) % full_every == 0; 0: none has
+  // Kimi Delta Attention (arXiv:2510.26692): each channel has a decay, and the result a gate, made through so narrow a
+  // bottleneck; 0: a head has one decay.
+  std::int64_t gate_rank = 0;
 
   [[nodiscard]] std::int64_t key_width() const { return key_heads * key_dim; }
   [[nodiscard]] std::int64_t value_width() const { return value_heads * value_dim; }
   [[nodiscard]] std::int64_t convolved() const { return 2 * key_width() + value_width(); }
+};
+
+// Mamba-2's mixer (Dao and Gu, arXiv:2405.21060): heads with a state [head_dim, state] each, whose inputs and outputs
+// are shared by groups of heads; a short convolution before it and a gated norm behind it.
+struct Mamba {
+  std::int64_t heads = 0;  // 0: the model has none
+  std::int64_t head_dim = 0, state = 0, groups = 1;
+  std::int64_t convolution = 4;                // tokens it sees
+  std::int64_t chunk = 256;                    // tokens that are worked on at once
+  bool convolution_bias = true, bias = false;  // bias: of both products
+  bool norm = true;                            // false: the gate alone
+
+  [[nodiscard]] std::int64_t width() const { return heads * head_dim; }
+  [[nodiscard]] std::int64_t convolved() const { return width() + 2 * groups * state; }
+  [[nodiscard]] std::int64_t projected() const { return width() + convolved() + heads; }
+};
+
+// A gated short convolution in place of attention (LFM2): three gates' width of the model, one convolved.
+struct ShortConvolution {
+  std::int64_t tokens = 0;  // it sees; 0: the model has none
+  bool bias = false;        // of both products and the convolution
 };
 
 // Mixture of experts: in the layers that have it, `active` of `count` routed experts see a token.
@@ -91,6 +126,32 @@ struct Experts {
   // The experts are in so many groups of neighbours, and a token chooses from so many of these (DeepSeek-V2 and V3: to
   // keep it on few machines); 0: from all.
   std::int64_t groups = 0, chosen_groups = 0;
+  // Routed experts work in so wide a space, into which one matrix leads and out of which another (Nemotron 3 Ultra); 0:
+  // in the model's own.
+  std::int64_t latent_width = 0;
+};
+
+// What a layer is made of, and where it differs from the model; sizes that are 0 are the model's.
+struct Block {
+  std::int64_t count = 1;  // so many layers, one behind the other
+  Mixer mixer = Mixer::attention;
+  FeedForward feed_forward = FeedForward::dense;
+  std::int64_t window = 0;  // tokens that one attends to at most; 0: all
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0, value_dim = 0;
+  std::int64_t width = 0;       // of the dense feed-forward block
+  bool keys_as_values = false;  // one projection is both
+  bool sinks = false;           // a learned number per head beside the scores of a row
+
+  // Of the concatenated heads.
+  [[nodiscard]] std::int64_t query_width() const { return heads * head_dim; }
+  [[nodiscard]] std::int64_t key_width() const { return kv_heads * head_dim; }
+  [[nodiscard]] std::int64_t value_width() const { return kv_heads * value_dim; }
+  [[nodiscard]] std::int64_t context_width() const { return heads * value_dim; }
+  [[nodiscard]] bool attends() const { return mixer == Mixer::attention || mixer == Mixer::beside; }
+  [[nodiscard]] bool has_mamba() const { return mixer == Mixer::mamba || mixer == Mixer::beside; }
+  [[nodiscard]] bool has_experts() const {
+    return feed_forward == FeedForward::experts || feed_forward == FeedForward::both;
+  }
 };
 
 // Images cut into squares (ViT, arXiv:2010.11929). The sequence is the patches and one class token.
@@ -132,7 +193,12 @@ struct ModelSpec {
   LatentAttention latent;
   Indexer indexer;
   LinearAttention linear;
+  Mamba mamba;
+  ShortConvolution convolution;
   Experts experts;
+  // Of the decoder's layers, one kind behind the other, over and over where there are more layers than they count;
+  // empty: what full_every, experts.every, first_dense_layers and global_every say.
+  std::vector<Block> blocks;
   Patches patches;
 
   AttentionMask mask = AttentionMask::causal;  // of the decoder when there is an encoder, which is bidirectional
@@ -153,6 +219,7 @@ struct ModelSpec {
   bool wide_query_key_norm = false;  // over their whole width (OLMoE); at most one of the two
   bool attention_sinks = false;      // a learned number per head beside the scores of a row (GPT-OSS)
   bool attention_gate = false;       // a sigmoid of the token weighs each value of attention's result (Qwen3-Next)
+  bool head_gate = false;            // or each head's (Step-3.5)
   bool tied_embeddings = false;      // the LM head shares the embedding matrix
   bool pretraining_heads = false;    // BERT: pooler, masked-LM transform, next-sentence classifier
   bool masked_lm_head = false;       // the masked-LM transform alone
@@ -194,20 +261,19 @@ struct ModelSpec {
   [[nodiscard]] bool has_latent() const { return latent.kv_rank > 0; }
   [[nodiscard]] bool has_indexer() const { return indexer.heads > 0; }
   [[nodiscard]] bool has_linear() const { return linear.key_heads > 0; }
-  // `layer` counts within the decoder.
-  [[nodiscard]] bool is_linear(std::int64_t layer) const {
-    return has_linear() && (linear.full_every == 0 || (layer + 1) % linear.full_every != 0);
-  }
+  [[nodiscard]] bool has_mamba() const { return mamba.heads > 0; }
+  [[nodiscard]] bool has_convolutions() const { return convolution.tokens > 0; }
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }
   [[nodiscard]] bool reads_images() const { return patches.image > 0; }
-  // `layer` counts within the decoder.
-  [[nodiscard]] bool has_experts(std::int64_t layer) const {
-    return has_experts() && layer >= experts.first_dense_layers && (layer + 1) % experts.every == 0;
-  }
+  // What a layer of the decoder, counted within it, is made of, sizes and all.
+  [[nodiscard]] Block block(std::int64_t layer) const;
+  // The same of all layers and encoder layers, as Parameter::layer counts.
+  [[nodiscard]] Block block_of_all(std::int64_t layer) const;
+  [[nodiscard]] bool has_experts(std::int64_t layer) const { return block(layer).has_experts(); }
   // Tokens that the layer's attention sees at most; 0: all.
-  [[nodiscard]] std::int64_t window_of(std::int64_t layer) const {
-    return global_every > 0 && (layer + 1) % global_every == 0 ? 0 : attention_window;
-  }
+  [[nodiscard]] std::int64_t window_of(std::int64_t layer) const { return block(layer).window; }
+  // Whether some layer is so; each kind of block is looked at once.
+  [[nodiscard]] bool any_block(bool (*is)(const Block&)) const;
 };
 
 // What a parameter belongs to. mlp: feed-forward blocks of dense layers and shared experts. embedding: positions,
@@ -237,8 +303,9 @@ std::int64_t matmul_parameter_count(const ModelSpec& spec);
 // What one parameter adds to that; a tied head adds the embedding's once more.
 std::int64_t matmul_elements(const ModelSpec& spec, const Parameter& parameter);
 
-// Halves of a square of scores [sequence, sequence] that a sequence attends over, all layers together: one for causal
-// attention, two for bidirectional and cross attention, none for linear. Windows are left out.
+// Halves of a square of scores [sequence, sequence] that a sequence attends over, times the width of its queries, all
+// layers together: one for causal attention, two for bidirectional and cross attention, none for linear. Windows are
+// left out.
 std::int64_t half_squares_of_scores(const ModelSpec& spec);
 
 struct ParameterCounts {

@@ -16,10 +16,13 @@ bool is_layer_matrix(const Parameter& parameter) {
   const std::string_view name = parameter.name;
   return parameter.layer >= 0 && parameter.columns > 1 && name.ends_with(".weight") &&
          !name.ends_with("relative_bias.weight") && !name.ends_with("convolution.weight") &&
-         parameter.component != Component::norm;
+         !name.ends_with("convolution.filter.weight") && parameter.component != Component::norm;
 }
 
-bool is_output_projection(std::string_view name) { return name.ends_with("attention.out.weight"); }
+bool is_output_projection(std::string_view name) {
+  return name.ends_with("attention.out.weight") || name.ends_with("mamba.out.weight") ||
+         name.ends_with("convolution.out.weight");
+}
 
 Parameter adapter(const Parameter& base, const char* suffix, std::int64_t rows, std::int64_t columns) {
   constexpr std::string_view weight = ".weight";

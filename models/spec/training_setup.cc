@@ -28,14 +28,23 @@ double most_matmul_parameters(const ModelSpec& model, double widest) {
          static_cast<double>(model.vocabulary * model.hidden);
 }
 
+// Of blocks with sizes of their own.
+std::int64_t widest_block(const ModelSpec& model) {
+  std::int64_t widest = 0;
+  for (const Block& block : model.blocks)
+    widest = std::max({widest, block.width, block.query_width() + 2 * block.key_width()});
+  return widest;
+}
+
 // Keeps every count of one kernel within 64 bits, a step within the clock's 106 days on the slowest GPU worth the name,
 // and a trace within a few gigabytes.
 void check_size(const TrainingSetup& setup, const ModelSpec& model) {
   constexpr double most_per_kernel = 4e18, most_per_step = 5e19;
   constexpr std::int64_t most_layer_runs = 200'000;
   const auto tokens = static_cast<double>(setup.tokens());
-  const auto widest = static_cast<double>(std::max({model.vocabulary, model.feed_forward, model.experts.width,
-                                                    model.query_width() + 2 * model.kv_width(), model.hidden}));
+  const auto widest =
+      static_cast<double>(std::max({model.vocabulary, model.feed_forward, model.experts.width, model.mamba.projected(),
+                                    widest_block(model), model.query_width() + 2 * model.kv_width(), model.hidden}));
   const double product = 2 * tokens * widest * static_cast<double>(std::max(model.hidden, model.query_width()));
   const double square = tokens * static_cast<double>(setup.sequence) * static_cast<double>(model.heads);
   const double attention = 10 * square * static_cast<double>(std::max<std::int64_t>(model.head_dim, 2));
@@ -120,7 +129,8 @@ void check_slices(const TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", place, cause, remedy);
   };
   if (model.mask != AttentionMask::causal || model.has_encoder() || model.reads_images() || model.has_latent() ||
-      model.has_linear() || model.attention_window > 0 || model.positions == Positions::relative_bias)
+      model.any_block([](const Block& b) { return b.mixer != Mixer::attention || b.window > 0; }) ||
+      model.positions == Positions::relative_bias)
     refuse("sequence_slices", model.title + " does not attend causally to all tokens before, with keys of its own",
            "take a schedule without slices");
   if (!setup.flash_attention || setup.context_parallel > 1)

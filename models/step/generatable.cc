@@ -66,12 +66,22 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
       {ring && model.has_encoder(), "an encoder beside the decoder, split round a ring"},
       {ring && model.positions == Positions::relative_bias, "a relative position bias round a ring"},
       {ring && model.has_latent(), "latent attention round a ring"},
-      {ring && model.attention_window > 0, "an attention window round a ring"},
+      {ring && model.any_block([](const Block& b) { return b.attends() && b.window > 0; }),
+       "an attention window round a ring"},
       {ring && model.has_linear(), "linear attention round a ring"},
+      {ring && model.has_mamba(), "Mamba-2, whose states would be handed from rank to rank, round a ring"},
+      {ring && model.has_convolutions(), "short convolutions round a ring"},
+      {model.has_mamba() && model.mamba.groups % setup.tensor_parallel != 0,
+       "fewer groups of Mamba-2's heads than tensor ranks"},
       {model.has_linear() && model.linear.key_heads % setup.tensor_parallel != 0,
        "fewer heads of linear attention's keys than tensor ranks"},
   };
   for (const Gap& gap : splits) refuse(model, gap, "set tensor_parallel and context_parallel to 1");
+  for (const Block& each : model.blocks) {
+    const std::int64_t t = setup.tensor_parallel, heads = each.heads, keys = each.kv_heads, width = each.width;
+    const bool uneven = heads % t != 0 || (keys % t != 0 && !setup.shares_key_heads(keys)) || width % t != 0;
+    refuse(model, {uneven, "a layer whose heads or feed-forward rows can't be split so"}, "set tensor_parallel to 1");
+  }
   refuse(model, {setup.pipeline_chunks > 1 && model.has_encoder(), "an encoder beside the decoder, interleaved"},
          "set pipeline_chunks to 1");
   if (model.has_experts() && model.experts.count % setup.expert_parallel != 0)

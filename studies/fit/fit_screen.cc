@@ -1,6 +1,7 @@
 #include "studies/fit/fit_screen.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/input_error.h"
@@ -16,8 +17,44 @@
 namespace spillway::studies {
 namespace {
 
+// The commonest of each part of a layer, in one kind of layer; as many of these as layers have the part that most have.
+// Layers that hold a mixer or a feed-forward block alone so count by twos.
+void join_blocks(ModelSpec& model) {
+  std::array<std::int64_t, 6> mixers{};
+  std::array<std::int64_t, 4> feed_forwards{};
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const Block block = model.block(layer);
+    ++mixers[static_cast<std::size_t>(block.mixer)];
+    ++feed_forwards[static_cast<std::size_t>(block.feed_forward)];
+  }
+  const auto commonest = [&model](const auto& counts, auto none) {
+    std::size_t best = static_cast<std::size_t>(none);
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      if (i != static_cast<std::size_t>(none) && counts[i] > most) most = counts[best = i];
+    return static_cast<decltype(none)>(best);
+  };
+  Block kind;
+  kind.mixer = commonest(mixers, Mixer::none);
+  kind.feed_forward = commonest(feed_forwards, FeedForward::none);
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    Block block = model.block(layer);
+    if (block.mixer != kind.mixer) continue;
+    block.count = 1;
+    block.feed_forward = kind.feed_forward;
+    kind = block;
+    break;
+  }
+  const auto without = [&model](const auto& counts, auto none) {
+    return model.layers - counts[static_cast<std::size_t>(none)];
+  };
+  model.layers = std::max(without(mixers, Mixer::none), without(feed_forwards, FeedForward::none));
+  model.blocks = {kind};
+}
+
 // Layers of the kind that most of them are.
 ModelSpec alike(ModelSpec model) {
+  if (model.blocks.size() > 1) join_blocks(model);
   model.experts.first_dense_layers = 0;
   model.experts.every = 1;
   if (model.global_every > 0) model.attention_window = model.global_every = 0;

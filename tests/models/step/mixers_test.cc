@@ -1,0 +1,200 @@
+// Activation bytes and flops of layers other than attention with a feed-forward block, against closed forms.
+#include <cstdlib>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/input_error.h"
+#include "models/step/trace_generator.h"
+#include "tests/models/example_profile.h"
+#include "tests/models/step/measured_trace.h"
+
+namespace spillway::models::mixers {
+namespace {
+
+constexpr std::int64_t s = 64, b = 2, t = s * b;  // tokens per sequence, sequences, tokens
+
+TrainingSetup small_setup(TrainingSetup setup) {
+  setup.sequence = s, setup.micro_batch = b;
+  return setup;
+}
+
+Trace trace_of(const ModelSpec& model, const TrainingSetup& setup = {}) {
+  const Cluster cluster{
+      .timer = [](NetworkCollective, Bytes bytes, const GroupShape&) { return Picos(bytes.count()); }};
+  Trace trace = generate_trace(model, small_setup(setup), CostModel(example_profile()), cluster);
+  trace.check_invariants();
+  EXPECT_EQ(memory_of(trace).left, 0);
+  return trace;
+}
+
+// What one more layer keeps for its backward.
+std::int64_t layer_keeps(ModelSpec model, const TrainingSetup& setup = {}) {
+  model.layers = 2;
+  const std::int64_t less = memory_of(trace_of(model, setup)).kept;
+  model.layers = 3;
+  return memory_of(trace_of(model, setup)).kept - less;
+}
+
+// What one more layer computes.
+std::int64_t layer_flops(ModelSpec model, Phase phase) {
+  model.layers = 2;
+  const std::int64_t less = flops_of(trace_of(model), phase);
+  model.layers = 3;
+  return flops_of(trace_of(model), phase) - less;
+}
+
+constexpr std::int64_t h = 256, f = 512;
+
+ModelSpec small_llama() {
+  ModelSpec model = find_model("llama-3.2-1b");
+  model.layers = 2, model.hidden = h, model.heads = 8, model.kv_heads = 2, model.head_dim = 32;
+  model.vocabulary = 1000, model.feed_forward = f;
+  return model;
+}
+
+constexpr std::int64_t a = 8, p = 32, n = 16, g = 2, k = 4, q = 32, d = a * p;
+
+ModelSpec small_mamba(FeedForward feed_forward = FeedForward::none) {
+  ModelSpec model = small_llama();
+  model.mamba = {.heads = a, .head_dim = p, .state = n, .groups = g, .convolution = k, .chunk = q};
+  model.blocks = {{.mixer = Mixer::mamba, .feed_forward = feed_forward}};
+  return model;
+}
+
+// The layer's input twice, as it came and normed, and its statistics; the first product, the core's results, and the
+// statistics of their norm. What the last product reads is made again.
+constexpr std::int64_t mamba_input = 2 * t * 2 * h + 4 * t;
+constexpr std::int64_t mamba_block = 2 * t * (2 * d + 2 * g * n + a) + 2 * t * d + 4 * t * g;
+
+TEST(Mamba, ActivationBytesOfALayer) {
+  EXPECT_EQ(layer_keeps(small_mamba()), mamba_input + mamba_block);
+  // A feed-forward block behind it keeps what it does behind attention.
+  EXPECT_EQ(layer_keeps(small_mamba(FeedForward::dense)), mamba_input + mamba_block + mamba_input + 2 * t * 4 * f);
+}
+
+TEST(Mamba, Parameters) {
+  ModelSpec model = small_mamba();
+  const std::int64_t two = parameter_count(model);
+  model.layers = 3;
+  EXPECT_EQ(parameter_count(model) - two,
+            h * (2 * d + 2 * g * n + a) + (d + 2 * g * n) * (k + 1) + 3 * a + d + d * h + h);
+}
+
+TEST(Mamba, Flops) {
+  const std::int64_t products = 2 * t * (h * (2 * d + 2 * g * n + a) + d * h), filter = 2 * k * t * (d + 2 * g * n);
+  const std::int64_t scores = 2 * t * q * g * n, states = 2 * t * d * n, within = 2 * t * q * d;
+  EXPECT_EQ(layer_flops(small_mamba(), Phase::forward), products + filter + scores + within + 2 * states);
+  // Products twice; the convolution, scores and states again; of the core three of scores, two within chunks, five of
+  // states in all.
+  EXPECT_EQ(layer_flops(small_mamba(), Phase::backward),
+            2 * products + 3 * filter + 3 * scores + 2 * within + 5 * states);
+}
+
+// Everything but the input is split, and what the last product reads stays: it is no part of the kernel then.
+TEST(Mamba, IsSplitOverTensors) {
+  EXPECT_EQ(layer_keeps(small_mamba(), {.tensor_parallel = 2}), mamba_input + (mamba_block + 2 * t * d) / 2);
+  ModelSpec model = small_mamba();
+  model.mamba.groups = 1;
+  EXPECT_THROW(trace_of(model, {.tensor_parallel = 2}), InputError);
+  EXPECT_THROW(trace_of(small_mamba(), {.context_parallel = 2}), InputError);
+}
+
+// The gate alone: no statistics.
+TEST(Mamba, WithoutNorm) {
+  ModelSpec model = small_mamba();
+  model.mamba.norm = false;
+  EXPECT_EQ(layer_keeps(model), mamba_input + mamba_block - 4 * t * g);
+}
+
+// Falcon-H1: both read one norm's result, and nothing is kept of the sum.
+TEST(Mamba, BesideAttention) {
+  ModelSpec both = small_mamba(FeedForward::dense), attention = small_llama();
+  both.blocks[0].mixer = Mixer::beside;
+  EXPECT_EQ(layer_keeps(both), layer_keeps(attention) + mamba_block);
+  EXPECT_EQ(layer_flops(both, Phase::forward),
+            layer_flops(attention, Phase::forward) + layer_flops(small_mamba(), Phase::forward));
+}
+
+// A layer of one part has that part's alone.
+TEST(Blocks, AFeedForwardBlockAlone) {
+  ModelSpec model = small_llama();
+  model.blocks = {{.mixer = Mixer::none}};
+  EXPECT_EQ(layer_keeps(model), mamba_input + 2 * t * 4 * f);
+  EXPECT_EQ(layer_flops(model, Phase::forward), 2 * t * 3 * h * f);
+}
+
+TEST(ShortConvolution, BytesAndFlops) {
+  ModelSpec model = small_llama();
+  model.convolution = {.tokens = 3};
+  model.blocks = {{.mixer = Mixer::convolution, .feed_forward = FeedForward::none}};
+  EXPECT_EQ(layer_keeps(model), mamba_input + 2 * t * (3 * h + h + h + h));
+  const std::int64_t products = 2 * t * 4 * h * h, filter = 2 * t * h * 3;
+  EXPECT_EQ(layer_flops(model, Phase::forward), products + filter);
+  EXPECT_EQ(layer_flops(model, Phase::backward), 2 * products + 2 * filter);
+}
+
+// A gate for each channel: two products through a bottleneck, decays as wide as the keys in fp32, the gate apart.
+TEST(DeltaRule, GatesByChannel) {
+  ModelSpec model = small_llama();
+  model.linear = {.key_heads = a, .value_heads = a, .key_dim = p, .value_dim = p, .convolution = k};
+  const std::int64_t by_head = layer_keeps(model), flops = layer_flops(model, Phase::forward);
+  constexpr std::int64_t r = 16, c = 64;
+  model.linear.gate_rank = r;
+  const std::int64_t less_products = 2 * t * d + 2 * t * a;  // the gate, and decays by head
+  EXPECT_EQ(layer_keeps(model) - by_head, 2 * t * (2 * d + 2 * r) - less_products + 4 * t * (d - a));
+  EXPECT_EQ(layer_flops(model, Phase::forward) - flops,
+            2 * t * (2 * h * r + 2 * r * d) - 2 * t * h * (d + a) + 2 * a * t * c * p);
+}
+
+// Layers whose heads differ have each their own sizes; windows are attended to alone.
+TEST(Blocks, HeadsOfTheirOwn) {
+  ModelSpec model = small_llama();
+  constexpr std::int64_t w = 16, wide = 64, values = 16;
+  model.blocks = {{.window = w}, {.heads = 4, .kv_heads = 1, .head_dim = wide, .value_dim = values}};
+  model.layers = 1;
+  const std::int64_t local = flops_of(trace_of(model), Phase::forward);
+  model.layers = 2;
+  const std::int64_t pairs = s * s / 2;
+  EXPECT_EQ(
+      flops_of(trace_of(model), Phase::forward) - local,
+      2 * t * (h * (4 * wide + wide + values) + 4 * values * h + 3 * h * f) + 2 * b * 4 * pairs * (wide + values));
+  ModelSpec plain = small_llama();
+  plain.layers = 1;
+  const std::int64_t seen = w * (2 * s - w) / 2;
+  EXPECT_EQ(flops_of(trace_of(plain), Phase::forward) - local, 2 * 2 * b * h * (pairs - seen));
+}
+
+TEST(Blocks, KeysAsValues) {
+  ModelSpec model = small_llama();
+  const std::int64_t plain = parameter_count(model);
+  model.blocks = {{.keys_as_values = true}};
+  EXPECT_EQ(plain - parameter_count(model), 2 * h * 2 * 32);
+  trace_of(model);
+}
+
+// Experts behind a product into a narrower space: rows, gates and results are as wide as that.
+TEST(Experts, InALatentWidth) {
+  ModelSpec model = small_llama();
+  model.activation = Activation::relu_squared;
+  model.experts = {.count = 8, .active = 2, .width = f};
+  const std::int64_t wide = layer_keeps(model);
+  constexpr std::int64_t z = 64;
+  model.experts.latent_width = z;
+  // Rows of the experts and their results; the latent sum, which the last product reads, and the latent itself is gone.
+  EXPECT_EQ(wide - layer_keeps(model), 2 * t * 2 * 2 * (h - z) - 2 * t * z);
+}
+
+// xIELU's slopes have a gradient each step.
+TEST(Activations, SlopesAreTrained) {
+  ModelSpec model = small_llama();
+  model.activation = Activation::xielu;
+  const std::int64_t with = parameter_count(model);
+  model.activation = Activation::relu_squared;
+  EXPECT_EQ(with - parameter_count(model), 2 * 2);
+  model.activation = Activation::xielu;
+  EXPECT_EQ(flops_of(trace_of(model), Phase::forward), 2 * t * matmul_parameter_count(model) + 2 * 2 * b * s * s * h);
+}
+
+}  // namespace
+}  // namespace spillway::models::mixers
