@@ -25,27 +25,39 @@ struct Architecture {
 
 const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> all = {
+      {"afmoe", {"AfmoeForCausalLM"}, hf::read_afmoe},
+      {"apertus", {"ApertusForCausalLM"}, hf::read_apertus},
+      {"arcee", {"ArceeForCausalLM"}, hf::read_arcee},
       {"bailing_moe", {"BailingMoeForCausalLM"}, hf::read_bailing_moe},
       {"bailing_moe_v2", {"BailingMoeV2ForCausalLM"}, hf::read_bailing_moe},
+      {"bamba", {"BambaForCausalLM"}, hf::read_bamba},
       {"bert", {"BertForPreTraining", "BertForMaskedLM"}, hf::read_bert},
       {"cohere", {"CohereForCausalLM"}, hf::read_cohere},
       {"cohere2", {"Cohere2ForCausalLM"}, hf::read_cohere2},
+      {"cwm", {"CwmForCausalLM"}, hf::read_mistral},
       {"dbrx", {"DbrxForCausalLM"}, hf::read_dbrx},
       {"deepseek", {"DeepseekForCausalLM"}, hf::read_deepseek_moe},
       {"deepseek_v2", {"DeepseekV2ForCausalLM"}, hf::read_deepseek_v2},
       {"deepseek_v3", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
       {"deepseek_v32", {"DeepseekV32ForCausalLM"}, hf::read_deepseek_v32},
+      {"dots1", {"Dots1ForCausalLM"}, hf::read_dots1},
       {"ernie4_5", {"Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"}, hf::read_ernie},
       {"ernie4_5_moe", {"Ernie4_5_MoeForCausalLM"}, hf::read_ernie_moe},
       {"exaone4", {"Exaone4ForCausalLM"}, hf::read_exaone4},
+      {"exaone_moe", {"ExaoneMoeForCausalLM", "ExaoneMoEForCausalLM"}, hf::read_exaone_moe},
       {"falcon", {"FalconForCausalLM"}, hf::read_falcon},
+      {"falcon_h1", {"FalconH1ForCausalLM"}, hf::read_falcon_h1},
+      {"flex_olmo", {"FlexOlmoForCausalLM"}, hf::read_flex_olmo},
       {"gemma", {"GemmaForCausalLM"}, hf::read_gemma},
       {"gemma2", {"Gemma2ForCausalLM"}, hf::read_gemma2},
       {"gemma3_text", {"Gemma3ForCausalLM"}, hf::read_gemma3},
+      {"gemma4_text", {"Gemma4ForCausalLM"}, hf::read_gemma4},
       {"glm", {"GlmForCausalLM"}, hf::read_glm},
       {"glm4", {"Glm4ForCausalLM"}, hf::read_glm4},
       {"glm4_moe", {"Glm4MoeForCausalLM"}, hf::read_glm4_moe},
       {"glm4_moe_lite", {"Glm4MoeLiteForCausalLM"}, hf::read_deepseek_v3},
+      {"glm4v_moe_text", {}, hf::read_glm4_moe},
+      {"glm4v_text", {}, hf::read_glm4},
       {"glm_moe_dsa", {"GlmMoeDsaForCausalLM"}, hf::read_deepseek_v32},
       {"gpt2", {"GPT2LMHeadModel"}, hf::read_gpt2},
       {"gpt_neox", {"GPTNeoXForCausalLM"}, hf::read_gpt_neox},
@@ -53,20 +65,30 @@ const std::vector<Architecture>& architectures() {
       {"gptj", {"GPTJForCausalLM"}, hf::read_gptj},
       {"granite", {"GraniteForCausalLM"}, hf::read_llama},
       {"granitemoe", {"GraniteMoeForCausalLM"}, hf::read_granite_moe},
+      {"granitemoehybrid", {"GraniteMoeHybridForCausalLM"}, hf::read_granite_hybrid},
       {"hunyuan_v1_dense", {"HunYuanDenseV1ForCausalLM"}, hf::read_hunyuan},
       {"hunyuan_v1_moe", {"HunYuanMoEV1ForCausalLM"}, hf::read_hunyuan_moe},
       {"internlm2", {"InternLM2ForCausalLM"}, hf::read_internlm2},
       {"internlm3", {"InternLM3ForCausalLM"}, hf::read_internlm3},
       {"kimi_k2", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
+      {"kimi_linear", {"KimiLinearForCausalLM"}, hf::read_kimi_linear},
+      {"lfm2", {"Lfm2ForCausalLM"}, hf::read_lfm2},
+      {"lfm2_moe", {"Lfm2MoeForCausalLM"}, hf::read_lfm2_moe},
       {"llama", {"LlamaForCausalLM", "LLaMAForCausalLM"}, hf::read_llama},
       {"llama4_text", {"Llama4ForCausalLM"}, hf::read_llama4},
+      {"mamba2", {"Mamba2ForCausalLM"}, hf::read_mamba2},
       {"mimo", {"MiMoForCausalLM"}, hf::read_qwen2},
+      {"mimo_v2_flash", {"MiMoV2FlashForCausalLM"}, hf::read_mimo_v2},
+      {"minicpm3", {"MiniCPM3ForCausalLM"}, hf::read_minicpm3},
       {"minimax_m2", {"MiniMaxM2ForCausalLM"}, hf::read_minimax_m2},
       {"ministral3", {"Ministral3ForCausalLM"}, hf::read_ministral3},
       {"mistral", {"MistralForCausalLM"}, hf::read_mistral},
       {"mixtral", {"MixtralForCausalLM"}, hf::read_mixtral},
       {"mpt", {"MPTForCausalLM", "MptForCausalLM"}, hf::read_mpt},
       {"mt5", {"MT5ForConditionalGeneration"}, hf::read_mt5},
+      {"nemotron", {"NemotronForCausalLM"}, hf::read_nemotron},
+      {"nemotron-nas", {"DeciLMForCausalLM"}, hf::read_nemotron_nas},
+      {"nemotron_h", {"NemotronHForCausalLM"}, hf::read_nemotron_h},
       {"olmo2", {"Olmo2ForCausalLM"}, hf::read_olmo2},
       {"olmo3", {"Olmo3ForCausalLM"}, hf::read_olmo3},
       {"olmoe", {"OlmoeForCausalLM"}, hf::read_olmoe},
@@ -92,8 +114,12 @@ const std::vector<Architecture>& architectures() {
       {"roberta", {"RobertaForMaskedLM"}, hf::read_roberta},
       {"seed_oss", {"SeedOssForCausalLM"}, hf::read_seed_oss},
       {"smollm3", {"SmolLM3ForCausalLM"}, hf::read_smollm3},
+      {"solar_open", {"SolarOpenForCausalLM"}, hf::read_glm4_moe},
+      {"stablelm", {"StableLmForCausalLM"}, hf::read_stablelm},
       {"starcoder2", {"Starcoder2ForCausalLM"}, hf::read_starcoder2},
+      {"step3p5", {"Step3p5ForCausalLM", "Step3p5ForConditionalGeneration"}, hf::read_step3p5},
       {"t5", {"T5ForConditionalGeneration", "T5WithLMHeadModel"}, hf::read_t5},
+      {"vaultgemma", {"VaultGemmaForCausalLM"}, hf::read_vaultgemma},
       {"vit", {"ViTForImageClassification"}, hf::read_vit},
   };
   return all;
@@ -103,32 +129,18 @@ const std::vector<Architecture>& architectures() {
 struct Unmodelled {
   std::string_view model_type, needs, nearest;
 };
-constexpr std::array<Unmodelled, 27> unmodelled = {{
-    {"apertus", "an activation with weights of its own", "llama"},
-    {"arcee", "squared ReLUs", "llama"},
-    {"bamba", "Mamba-2 layers", "qwen3_next"},
+constexpr std::array<Unmodelled, 13> unmodelled = {{
     {"bloom", "a norm behind the embedding", "mpt"},
     {"deepseek_v4", "attention over compressed keys, and a residual stream several times as wide", "deepseek_v32"},
-    {"falcon_h1", "Mamba-2 beside attention in each layer", "qwen3_next"},
     {"gemma3n", "inputs of its own for each layer", "gemma3_text"},
-    {"gemma4", "layers whose heads have two widths", "gemma3_text"},
     {"gpt_neo", "windows that begin with the second layer", "gpt2"},
-    {"granitemoehybrid", "Mamba-2 layers", "qwen3_next"},
     {"jamba", "Mamba layers", "qwen3_next"},
     {"kimi_k3", "a delta rule with a gate for each channel", "qwen3_next"},
-    {"kimi_linear", "a delta rule with a gate for each channel", "qwen3_next"},
-    {"lfm2", "gated short convolutions", "qwen3_next"},
     {"longcat_flash", "two attentions a layer, and experts that do nothing", "deepseek_v3"},
-    {"mamba2", "Mamba-2 layers", "qwen3_next"},
-    {"mimo_v2_flash", "layers whose windows have other key heads", "gpt_oss"},
     {"minimax_m3", "attention to chosen blocks", "minimax_m2"},
     {"mllama", "cross-attention to images", "llama"},
     {"modernbert", "gated encoders with windows", "bert"},
-    {"nemotron-nas", "layers of different sizes", "llama"},
-    {"nemotron_h", "Mamba-2 layers", "qwen3_next"},
-    {"nemotron", "squared ReLUs", "llama"},
     {"olmo", "norms without weights", "olmo2"},
-    {"step3p7", "layers whose windows have other heads", "gpt_oss"},
     {"t5gemma", "an encoder of Gemma's layers", "t5"},
     {"zamba2", "Mamba-2 layers", "qwen3_next"},
 }};
@@ -194,6 +206,12 @@ const Architecture& architecture_of(const Parts& parts) {
     if (type.starts_with(each.model_type))
       config.fail("model_type", fmt::format("\"{}\" needs {}: not modelled", type, each.needs),
                   fmt::format("the nearest type that is read: {}", each.nearest));
+  const bool has_sizes = config.has("hidden_size") && config.has("num_hidden_layers") &&
+                         config.has("num_attention_heads") && config.has("intermediate_size");
+  const bool is_language_model = wanted_class.empty() || wanted_class.ends_with("ForCausalLM") ||
+                                 wanted_class.ends_with("ForConditionalGeneration");
+  static const Architecture by_keys{"known keys", {}, hf::read_by_keys};
+  if (has_sizes && is_language_model) return by_keys;
   config.fail("model_type", fmt::format("\"{}\" is not modelled", type),
               suggest(type, types, fmt::format("spillway reads {}", fmt::join(types, ", "))));
 }
@@ -211,8 +229,8 @@ std::int64_t tower_parameters(const Parts& parts, const ModelSpec& spec) {
   const std::int64_t matrices = kind.starts_with("qwen2_5") || kind == "pixtral" ? 3 : 2;
   const std::int64_t patch = vision.integer_of({"patch_size", "spatial_patch_size"}, 14);
   const std::int64_t pixels = vision.integer_of({"in_channels", "in_chans", "num_channels"}, 3) * patch * patch *
-                              vision.integer("temporal_patch_size", 1);
-  const std::int64_t side = vision.integer("image_size", 0, 0) / std::max<std::int64_t>(1, patch);
+                              vision.integer_of({"temporal_patch_size"}, 1);
+  const std::int64_t side = vision.integer_of({"image_size"}, 0) / std::max<std::int64_t>(1, patch);
   const std::int64_t positions = vision.integer_of({"num_position_embeddings"}, side * side);
   const std::int64_t merged = vision.integer_of({"spatial_merge_size"}, parts.whole.integer("spatial_merge_size", 1));
   const std::int64_t entering = width * merged * merged;
@@ -248,6 +266,16 @@ void check_ranges(const HfObject& config, const ModelSpec& spec) {
           std::max<std::int64_t>({spec.linear.key_heads, spec.linear.value_heads, 1}), 4096);
   at_most("the width of linear attention's heads",
           std::max<std::int64_t>({spec.linear.key_dim, spec.linear.value_dim, 1}), 65'536);
+  at_most("the width of Mamba-2's projection", std::max<std::int64_t>(spec.mamba.projected(), 1), widest);
+  at_most("the chunk of Mamba-2", std::max<std::int64_t>(spec.mamba.chunk, 1), 65'536);
+  at_most("the convolution of Mamba-2", std::max<std::int64_t>(spec.mamba.convolution, 1), 1024);
+  at_most("the short convolution", std::max<std::int64_t>(spec.convolution.tokens, 1), 1024);
+  at_most("the latent width of experts", std::max<std::int64_t>(spec.experts.latent_width, 1), widest);
+  for (const Block& block : spec.blocks) {
+    at_most("a layer's number of heads", std::max<std::int64_t>({block.heads, block.kv_heads, 1}), 4096);
+    at_most("a layer's width of a head", std::max<std::int64_t>({block.head_dim, block.value_dim, 1}), 65'536);
+    at_most("a layer's feed-forward width", std::max<std::int64_t>(block.width, 1), widest);
+  }
   at_most("the convolution of linear attention", std::max<std::int64_t>(spec.linear.convolution, 1), 1024);
   at_most("the width of a value head", std::max<std::int64_t>(spec.latent.value_dim, 1), 65'536);
 }

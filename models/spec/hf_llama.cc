@@ -39,6 +39,11 @@ void read_dropouts(const HfObject& config, ModelSpec& spec, const char* embeddin
 }
 
 void read_llama_shape(const HfObject& config, ModelSpec& spec, const Defaults& defaults) {
+  read_llama_sizes(config, spec, defaults);
+  spec.activation = gated_activation(config, "hidden_act", "silu");
+}
+
+void read_llama_sizes(const HfObject& config, ModelSpec& spec, const Defaults& defaults) {
   spec.vocabulary = config.required("vocab_size");
   spec.hidden = config.required("hidden_size");
   spec.feed_forward = config.required(defaults.width);
@@ -52,7 +57,6 @@ void read_llama_shape(const HfObject& config, ModelSpec& spec, const Defaults& d
   spec.tied_embeddings = config.flag("tie_word_embeddings", defaults.tied);
   spec.norm = NormKind::rms_norm;
   spec.positions = Positions::rotary;
-  spec.activation = gated_activation(config, "hidden_act", "silu");
   spec.attention_dropout = config.number("attention_dropout", 0, 0, 1);
 }
 
@@ -72,12 +76,29 @@ void read_window(const HfObject& config, ModelSpec& spec, std::int64_t window, s
   }
   const auto first = std::find(global.begin(), global.end(), true);
   spec.global_every = first == global.end() ? 0 : first - global.begin() + 1;
+  const std::int64_t window_of_all = spec.attention_window;
   if (spec.global_every == 1) spec.attention_window = spec.global_every = 0;
   if (spec.attention_window == 0 && first == global.end())
     config.fail("sliding_window", "missing, but layers have a window", "add it");
+  const auto is_global = [&global](std::int64_t layer) {
+    return static_cast<bool>(global[static_cast<std::size_t>(layer)]);
+  };
+  bool has_period = true;
   for (std::int64_t layer = 0; layer < listed; ++layer)
-    if (global[static_cast<std::size_t>(layer)] != (spec.window_of(layer) == 0))
-      config.unsupported("layer_types", "a pattern without a period");
+    has_period = has_period && is_global(layer) == (spec.window_of(layer) == 0);
+  if (has_period) return;
+  if (window_of_all == 0) config.fail("sliding_window", "missing, but layers have a window", "add it");
+  spec.attention_window = window_of_all;
+  list_windows(spec, is_global);
+}
+
+void list_windows(ModelSpec& spec, const std::function<bool(std::int64_t layer)>& is_global) {
+  const std::int64_t window = spec.attention_window;
+  spec.attention_window = spec.global_every = 0;
+  std::vector<Block> layers(static_cast<std::size_t>(spec.layers));
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer)
+    layers[static_cast<std::size_t>(layer)].window = is_global(layer) ? 0 : window;
+  set_blocks(spec, layers);
 }
 
 void set_attention_bias(const HfObject& config, ModelSpec& spec, bool fallback) {
@@ -107,8 +128,8 @@ void read_qwen2_window(const HfObject& config, ModelSpec& spec) {
   if (!config.flag("use_sliding_window", false)) return;
   const std::int64_t full = config.integer("max_window_layers", 28, 0);
   if (full >= spec.layers) return;
-  if (full > 0) config.unsupported("max_window_layers", "a window in the last layers alone");
   read_window(config, spec, 4096, 0);
+  if (full > 0 && spec.attention_window > 0) list_windows(spec, [full](std::int64_t layer) { return layer < full; });
 }
 
 }  // namespace
@@ -197,13 +218,14 @@ void read_mixtral(const HfObject& config, ModelSpec& spec) {
 namespace {
 
 void read_qwen_experts(const HfObject& config, ModelSpec& spec, bool shares) {
-  if (config.size("mlp_only_layers") > 0) config.unsupported("mlp_only_layers", "a list of dense layers");
   spec.experts = {.count = config.required("num_experts"),
                   .active = config.required("num_experts_per_tok"),
                   .width = config.required("moe_intermediate_size"),
                   .shared_width = shares ? config.required("shared_expert_intermediate_size") : 0,
                   .every = config.integer("decoder_sparse_step", 1),
                   .shared_gate = shares};
+  if (const std::vector<std::int64_t> dense = config.integers("mlp_only_layers"); !dense.empty())
+    list_dense_layers(spec, dense);
 }
 
 }  // namespace
@@ -239,7 +261,7 @@ void read_delta_rule_shape(const HfObject& config, ModelSpec& spec, const char* 
                  .convolution = config.integer("linear_conv_kernel_dim", 4),
                  .full_every = config.integer("full_attention_interval", 4)};
   for (std::int64_t i = 0; i < config.size("layer_types"); ++i)
-    if ((config.text_at("layer_types", i) == "linear_attention") != spec.is_linear(i))
+    if ((config.text_at("layer_types", i) == "linear_attention") != (spec.block(i).mixer == Mixer::delta_rule))
       config.unsupported("layer_types", "layers of softmax attention elsewhere than at an interval");
 }
 
@@ -267,10 +289,10 @@ void read_olmoe(const HfObject& config, ModelSpec& spec) {
                   .width = spec.feed_forward};
 }
 
-namespace {
-
 void read_deepseek_experts(const HfObject& config, ModelSpec& spec, std::int64_t dense_layers, bool selection_bias) {
-  if (config.integer("moe_layer_freq", 1) != 1) config.unsupported("moe_layer_freq", "experts in some layers only");
+  const bool is_listed = config.size("moe_layer_freq") > 0;
+  if (!is_listed && config.integer("moe_layer_freq", 1) != 1)
+    config.unsupported("moe_layer_freq", "experts in some layers only");
   const std::int64_t width = config.required("moe_intermediate_size");
   const bool shares_none = config.mentions("n_shared_experts") && !config.has("n_shared_experts");
   spec.experts = {.count = config.required("n_routed_experts"),
@@ -282,6 +304,13 @@ void read_deepseek_experts(const HfObject& config, ModelSpec& spec, std::int64_t
   const std::int64_t groups = config.integer("n_group", 0);
   if (groups > 1) spec.experts.groups = groups;
   if (groups > 1) spec.experts.chosen_groups = config.integer("topk_group", 1);
+  if (!is_listed) return;
+  const std::vector<std::int64_t> sparse = config.integers("moe_layer_freq");
+  std::vector<std::int64_t> dense;
+  for (std::size_t i = 0; i < sparse.size(); ++i)
+    if (sparse[i] == 0) dense.push_back(static_cast<std::int64_t>(i));
+  spec.experts.first_dense_layers = 0;
+  list_dense_layers(spec, dense);
 }
 
 void read_latent(const HfObject& config, ModelSpec& spec) {
@@ -294,8 +323,6 @@ void read_latent(const HfObject& config, ModelSpec& spec) {
   spec.head_dim = spec.latent.nope_dim + spec.latent.rope_dim;
   spec.kv_heads = spec.heads;
 }
-
-}  // namespace
 
 void read_deepseek_moe(const HfObject& config, ModelSpec& spec) {
   read_llama_shape(config, spec, {32, 0, 2048, false});

@@ -41,6 +41,7 @@ const Json* HfObject::find(const char* key) const {
 
 bool HfObject::has(const char* key) const { return find(key) != nullptr; }
 bool HfObject::mentions(const char* key) const { return json_.contains(key); }
+bool HfObject::is_text(const char* key) const { return find(key) != nullptr && find(key)->is_string(); }
 
 std::int64_t HfObject::integer(const char* key, std::int64_t fallback, std::int64_t low) const {
   const Json* value = find(key);
@@ -86,7 +87,7 @@ HfObject HfObject::object(const char* key, const Json* defaults) const {
 
 std::int64_t HfObject::integer_of(std::initializer_list<const char*> keys, std::int64_t fallback) const {
   for (const char* key : keys)
-    if (has(key)) return integer(key, fallback, 0);
+    if (has(key)) return alike(key, fallback);
   return fallback;
 }
 
@@ -104,6 +105,44 @@ std::int64_t HfObject::size(const char* key) const {
   if (value == nullptr) return 0;
   if (!value->is_array() && !value->is_object()) fail(key, "neither a list nor an object", "correct it");
   return static_cast<std::int64_t>(value->size());
+}
+
+std::vector<std::int64_t> HfObject::integers(const char* key) const {
+  std::vector<std::int64_t> numbers;
+  const std::int64_t count = size(key);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Json* value = find(key);
+    if (!value->is_array()) fail(key, "not a list", "correct it");
+    const Json& each = (*value)[static_cast<std::size_t>(i)];
+    if (!each.is_number_integer() || each.get<std::int64_t>() < 0 || each.get<std::int64_t>() > largest)
+      fail(key, "not a list of whole numbers in range", fmt::format("give 0 .. {}", largest));
+    numbers.push_back(each.get<std::int64_t>());
+  }
+  return numbers;
+}
+
+std::vector<std::string> HfObject::texts(const char* key) const {
+  std::vector<std::string> all;
+  const std::int64_t count = size(key);
+  for (std::int64_t i = 0; i < count; ++i) all.push_back(text_at(key, i));
+  return all;
+}
+
+std::vector<HfObject> HfObject::objects(const char* key) const {
+  std::vector<HfObject> all;
+  const Json* value = find(key);
+  if (value == nullptr) return all;
+  if (!value->is_array()) fail(key, "not a list of objects", "correct it");
+  for (std::size_t i = 0; i < value->size(); ++i)
+    all.emplace_back((*value)[i], file_, fmt::format("{}/{}/{}", place_, key, i));
+  return all;
+}
+
+std::vector<std::string> HfObject::keys() const {
+  std::vector<std::string> all;
+  for (const auto& [key, value] : json_.items())
+    if (!value.is_null()) all.push_back(key);
+  return all;
 }
 
 std::string HfObject::text_at(const char* key, std::int64_t index) const {

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -23,6 +24,7 @@ class HfObject {
 
   [[nodiscard]] bool has(const char* key) const;       // there and not null
   [[nodiscard]] bool mentions(const char* key) const;  // there, perhaps null
+  [[nodiscard]] bool is_text(const char* key) const;
   [[nodiscard]] std::int64_t integer(const char* key, std::int64_t fallback, std::int64_t low = 1) const;
   // Of a shape: fails when it is missing or null, so that no size is assumed.
   [[nodiscard]] std::int64_t required(const char* key, std::int64_t low = 1) const;
@@ -31,13 +33,18 @@ class HfObject {
   [[nodiscard]] std::string text(const char* key, const std::string& fallback) const;
   // Empty when missing.
   [[nodiscard]] HfObject object(const char* key, const nlohmann::json* defaults = nullptr) const;
-  // What the first of the keys has that is there.
+  // What the first of the keys has that is there; a list of equal numbers is one of them.
   [[nodiscard]] std::int64_t integer_of(std::initializer_list<const char*> keys, std::int64_t fallback) const;
   // One number, or a list of equal ones, a layer each.
   [[nodiscard]] std::int64_t alike(const char* key, std::int64_t fallback) const;
   // Elements of a list or keys of an object; 0 when missing.
   [[nodiscard]] std::int64_t size(const char* key) const;
   [[nodiscard]] std::string text_at(const char* key, std::int64_t index) const;  // of a list of texts
+  // A list of whole numbers 0 .. 2^24, of texts, of objects; empty when missing.
+  [[nodiscard]] std::vector<std::int64_t> integers(const char* key) const;
+  [[nodiscard]] std::vector<std::string> texts(const char* key) const;
+  [[nodiscard]] std::vector<HfObject> objects(const char* key) const;
+  [[nodiscard]] std::vector<std::string> keys() const;  // that are there and not null
 
  private:
   [[nodiscard]] const nlohmann::json* find(const char* key) const;

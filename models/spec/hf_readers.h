@@ -2,7 +2,10 @@
 // that is missing has the default of the transformers library's configuration class.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "models/spec/hf_object.h"
 #include "models/spec/model_spec.h"
@@ -25,8 +28,14 @@ void read_dropouts(const HfObject& config, ModelSpec& spec, const char* embeddin
                    const char* attention, double fallback, double attention_fallback);
 void set_attention_bias(const HfObject& config, ModelSpec& spec, bool fallback = false);
 void read_llama_shape(const HfObject& config, ModelSpec& spec, const Defaults& defaults);
+// The same without the activation.
+void read_llama_sizes(const HfObject& config, ModelSpec& spec, const Defaults& defaults);
 // "layer_types" names each layer's attention; else `every`-th layers are global (0: none).
 void read_window(const HfObject& config, ModelSpec& spec, std::int64_t window, std::int64_t every);
+
+// Windows of attention_window, or dense layers, where no period says which layers have them.
+void list_windows(ModelSpec& spec, const std::function<bool(std::int64_t layer)>& is_global);
+void list_dense_layers(ModelSpec& spec, const std::vector<std::int64_t>& dense);
 
 // RMSNorm, rotary positions, gated feed-forward and their descendants: hf_llama.cc.
 void read_llama(const HfObject& config, ModelSpec& spec);
@@ -55,6 +64,8 @@ void read_deepseek_v32(const HfObject& config, ModelSpec& spec);
 void read_gpt_oss(const HfObject& config, ModelSpec& spec);
 void read_glm4_moe(const HfObject& config, ModelSpec& spec);
 void read_minimax_m2(const HfObject& config, ModelSpec& spec);
+void read_deepseek_experts(const HfObject& config, ModelSpec& spec, std::int64_t dense_layers, bool selection_bias);
+void read_latent(const HfObject& config, ModelSpec& spec);
 void read_llama4(const HfObject& config, ModelSpec& spec);
 
 // Those with other switches or other names for their experts: hf_variants.cc.
@@ -75,6 +86,36 @@ void read_glm4(const HfObject& config, ModelSpec& spec);
 void read_phimoe(const HfObject& config, ModelSpec& spec);
 void read_granite_moe(const HfObject& config, ModelSpec& spec);
 void read_dbrx(const HfObject& config, ModelSpec& spec);
+void read_arcee(const HfObject& config, ModelSpec& spec);
+void read_nemotron(const HfObject& config, ModelSpec& spec);
+void read_apertus(const HfObject& config, ModelSpec& spec);
+void read_afmoe(const HfObject& config, ModelSpec& spec);
+void read_dots1(const HfObject& config, ModelSpec& spec);
+void read_exaone_moe(const HfObject& config, ModelSpec& spec);
+void read_vaultgemma(const HfObject& config, ModelSpec& spec);
+void read_minicpm3(const HfObject& config, ModelSpec& spec);
+void read_stablelm(const HfObject& config, ModelSpec& spec);
+void read_flex_olmo(const HfObject& config, ModelSpec& spec);
+
+// Those whose layers are of several kinds: hf_blocks.cc. One block a layer into the model, equal ones joined; where all
+// are plain attention before a dense block or experts there is no list.
+void set_blocks(ModelSpec& spec, const std::vector<Block>& layers);
+void read_nemotron_h(const HfObject& config, ModelSpec& spec);
+void read_nemotron_nas(const HfObject& config, ModelSpec& spec);
+void read_granite_hybrid(const HfObject& config, ModelSpec& spec);
+void read_bamba(const HfObject& config, ModelSpec& spec);
+void read_falcon_h1(const HfObject& config, ModelSpec& spec);
+void read_mamba2(const HfObject& config, ModelSpec& spec);
+void read_lfm2(const HfObject& config, ModelSpec& spec);
+void read_lfm2_moe(const HfObject& config, ModelSpec& spec);
+void read_gemma4(const HfObject& config, ModelSpec& spec);
+void read_mimo_v2(const HfObject& config, ModelSpec& spec);
+void read_kimi_linear(const HfObject& config, ModelSpec& spec);
+void read_step3p5(const HfObject& config, ModelSpec& spec);
+
+// Of a type without a reader, by the keys of Llama's kin, with a note of what was taken; a key that isn't one of these
+// is refused (hf_by_keys.cc).
+void read_by_keys(const HfObject& config, ModelSpec& spec);
 
 // The rest: hf_classics.cc.
 void read_falcon(const HfObject& config, ModelSpec& spec);

@@ -156,4 +156,104 @@ void read_dbrx(const HfObject& config, ModelSpec& spec) {
       .count = block.required("moe_num_experts"), .active = block.required("moe_top_k"), .width = spec.feed_forward};
 }
 
+namespace {
+
+// Ungated, of squared ReLUs.
+void read_squared_relu(const HfObject& config, ModelSpec& spec) {
+  const std::string name = config.text("hidden_act", "relu2");
+  if (name != "relu2") config.unsupported("hidden_act", "\"" + name + "\"");
+  spec.activation = Activation::relu_squared;
+}
+
+}  // namespace
+
+void read_arcee(const HfObject& config, ModelSpec& spec) {
+  read_llama_sizes(config, spec, {0, 0, 4096, false});
+  read_squared_relu(config, spec);
+  set_attention_bias(config, spec);
+  spec.feed_forward_bias = config.flag("mlp_bias", false);
+}
+
+void read_nemotron(const HfObject& config, ModelSpec& spec) {
+  read_llama_sizes(config, spec, {0, 0, 4096, false});
+  read_squared_relu(config, spec);
+  set_attention_bias(config, spec);
+  spec.norm = NormKind::layer_norm;
+  spec.feed_forward_bias = config.flag("mlp_bias", false);
+}
+
+void read_apertus(const HfObject& config, ModelSpec& spec) {
+  read_llama_sizes(config, spec, {0, 0, 65'536, false});
+  if (config.text("hidden_act", "xielu") != "xielu") config.unsupported("hidden_act", "another activation than xielu");
+  spec.activation = Activation::xielu;
+  set_attention_bias(config, spec);
+  spec.query_key_norm = config.flag("qk_norm", true);
+}
+
+// Norms on both sides, a gate of attention's results, local layers but for every fourth.
+void read_afmoe(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {0, 128, 16'384, false});
+  spec.norm_placement = NormPlacement::sandwich;
+  spec.query_key_norm = spec.attention_gate = true;
+  read_window(config, spec, 1024, config.integer("global_attn_every_n_layers", 4));
+  const std::int64_t width = config.required("moe_intermediate_size");
+  spec.experts = {.count = config.required("num_experts"),
+                  .active = config.required("num_experts_per_tok"),
+                  .width = width,
+                  .shared_width = config.integer("num_shared_experts", 0, 0) * width,
+                  .first_dense_layers = config.integer("num_dense_layers", 1, 0),
+                  .selection_bias = true};
+}
+
+void read_dots1(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {32, 0, 2048, false});
+  set_attention_bias(config, spec);
+  spec.query_key_norm = true;
+  read_window(config, spec, 0, 0);
+  read_deepseek_experts(config, spec, 0, true);
+}
+
+void read_exaone_moe(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {0, 0, 131'072, false});
+  spec.query_key_norm = true;
+  read_window(config, spec, 4096, 4);
+  const std::int64_t width = config.required("moe_intermediate_size");
+  spec.experts = {.count = config.required("num_experts"),
+                  .active = config.required("num_experts_per_tok"),
+                  .width = width,
+                  .shared_width = config.integer_of({"num_shared_experts", "n_shared_experts"}, 0) * width,
+                  .first_dense_layers = config.integer("first_k_dense_replace", 1, 0),
+                  .selection_bias = true};
+}
+
+// Gemma 2 with norms before its sub-layers alone.
+void read_vaultgemma(const HfObject& config, ModelSpec& spec) {
+  read_gemma2(config, spec);
+  spec.norm_placement = NormPlacement::pre;
+}
+
+void read_minicpm3(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {0, 0, 32'768, true});
+  spec.latent = {.query_rank = config.required("q_lora_rank"),
+                 .kv_rank = config.required("kv_lora_rank"),
+                 .rope_dim = config.required("qk_rope_head_dim"),
+                 .nope_dim = config.required("qk_nope_head_dim"),
+                 .value_dim = config.integer("v_head_dim", spec.hidden / spec.heads)};
+  spec.head_dim = spec.latent.nope_dim + spec.latent.rope_dim;
+  spec.kv_heads = spec.heads;
+}
+
+void read_stablelm(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {32, 0, 4096, false});
+  spec.norm = NormKind::layer_norm;
+  spec.qkv_bias = config.flag("use_qkv_bias", false);
+  if (config.flag("use_parallel_residual", false)) spec.block_layout = BlockLayout::parallel_one_norm;
+  if (config.flag("qk_layernorm", false)) config.unsupported("qk_layernorm", "a norm with weights of its own per head");
+}
+
+void read_flex_olmo(const HfObject& config, ModelSpec& spec) {
+  read_olmoe(config, spec);
+  spec.norm_placement = NormPlacement::branch;
+}
+
 }  // namespace spillway::models::hf

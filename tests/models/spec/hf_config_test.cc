@@ -331,8 +331,14 @@ TEST(HfConfig, WindowsFromLayerTypes) {
   EXPECT_EQ(spec.attention_window, 8);
   EXPECT_EQ(
       parse_model(with("[" + global + "," + global + "," + global + "," + global + "]"), "x.json").attention_window, 0);
-  EXPECT_EQ(config_error(with("[" + global + "," + local + "," + local + "," + global + "]")),
-            "/layer_types: a pattern without a period is not modelled");
+  // Without a period, layer by layer.
+  const ModelSpec uneven = parse_model(with("[" + global + "," + local + "," + local + "," + global + "]"), "x.json");
+  ASSERT_EQ(uneven.blocks.size(), 3U);
+  EXPECT_EQ(uneven.blocks[1].count, 2);
+  EXPECT_EQ(uneven.window_of(0), 0);
+  EXPECT_EQ(uneven.window_of(2), 8);
+  EXPECT_EQ(uneven.window_of(3), 0);
+  EXPECT_EQ(parameter_count(uneven), parameter_count(spec));
   EXPECT_EQ(config_error(with("[" + local + "]")), "/layer_types: not one for each layer");
   EXPECT_EQ(config_error(with("[1, 2, 3, 4]")), "/layer_types: not a list of texts");
 }
@@ -345,16 +351,55 @@ TEST(HfConfig, WhatIsNotModelledIsRefused) {
             "/architectures: \"LlamaForSequenceClassification\" is not modelled");
   EXPECT_EQ(config_error(R"({"model_type": "acme", "text_config": {"model_type": "acme_text"}})"),
             "/text_config/model_type: \"acme_text\" is not modelled");
+  EXPECT_EQ(config_error(R"({"model_type": "jamba"})"), "/model_type: \"jamba\" needs Mamba layers: not modelled");
   EXPECT_EQ(config_error(R"({"model_type": "nemotron_h"})"),
-            "/model_type: \"nemotron_h\" needs Mamba-2 layers: not modelled");
+            "/hybrid_override_pattern: missing: what the layers are made of isn't assumed");
   EXPECT_EQ(config_error(config("opt", R"("word_embed_proj_dim": 512)")),
             "/word_embed_proj_dim: an embedding narrower than the layers is not modelled");
   EXPECT_EQ(config_error(config("llama", R"("hidden_act": "tanh")")),
             "/hidden_act: gated activation \"tanh\" is not modelled");
   EXPECT_EQ(config_error(config("gpt2", R"("embd_pdrop": 0.2)")),
             "/embd_pdrop: another dropout than \"resid_pdrop\" is not modelled");
-  EXPECT_EQ(config_error(R"({"model_type": "qwen3_moe", "mlp_only_layers": [0], )" + sizes().at("llama") + "}"),
-            "/mlp_only_layers: a list of dense layers is not modelled");
+}
+
+// Dense layers by list, and windows in the last layers alone.
+TEST(HfConfig, LayersByList) {
+  const std::string experts = R"({"model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 2,
+                                  "moe_intermediate_size": 512, "mlp_only_layers": [0, 3], )" +
+                              sizes().at("llama") + "}";
+  const ModelSpec spec = parse_model(experts, "x.json");
+  EXPECT_FALSE(spec.has_experts(0));
+  EXPECT_TRUE(spec.has_experts(1));
+  EXPECT_FALSE(spec.has_experts(3));
+  EXPECT_TRUE(spec.has_experts(31));
+  const ModelSpec late = parse_model(R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 64,
+                                         "max_window_layers": 28, )" +
+                                         sizes().at("llama") + "}",
+                                     "x.json");
+  EXPECT_EQ(late.window_of(27), 0);
+  EXPECT_EQ(late.window_of(28), 64);
+}
+
+// Of a type that nobody knows: read by keys that are known, with a note, or refused by the first that isn't.
+TEST(HfConfig, UnknownTypesAreReadByTheirKeys) {
+  const std::string start = R"({"model_type": "acme", "rope_theta": 10000.0, "use_qk_norm": true, )";
+  const ModelSpec spec = parse_model(start + sizes().at("llama") + "}", "x.json");
+  EXPECT_EQ(parameter_count(spec), 6'738'415'616 + 32 * 2 * 128);
+  ASSERT_EQ(spec.notes.size(), 1U);
+  EXPECT_EQ(spec.notes[0].find("\"acme\" is not a type that is known: read by its keys as Llama's layers, norms of "
+                               "each head of queries and keys (use_qk_norm)"),
+            0U)
+      << spec.notes[0];
+  EXPECT_EQ(config_error(start + R"("acme_gates": 3, )" + sizes().at("llama") + "}"),
+            "/acme_gates: \"acme\" is not modelled, and this key is not known of other types: acme_gates");
+  const ModelSpec sparse =
+      parse_model(start + R"("n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 512,
+                             "n_shared_experts": 1, "first_k_dense_replace": 1, )" +
+                      sizes().at("llama") + "}",
+                  "x.json");
+  EXPECT_EQ(sparse.experts.count, 8);
+  EXPECT_EQ(sparse.experts.shared_width, 512);
+  EXPECT_FALSE(sparse.has_experts(0));
 }
 
 TEST(HfConfig, BadValuesSayWhere) {
