@@ -25,9 +25,7 @@ double share_of_time(Picos part, Picos whole) { return whole > Picos(0) ? to_sec
 std::string short_name(const std::string& name, std::size_t used) {
   constexpr std::size_t least = 20;
   const std::size_t room = std::max(page_width() - std::min(page_width(), used), least);
-  if (shown_width(name) <= room) return name;
-  return name.find(".py") != std::string::npos ? "..." + name.substr(name.size() - (room - 3))
-                                               : name.substr(0, room - 3) + "...";
+  return elided(name, room, name.find(".py") != std::string::npos);
 }
 
 std::string recorded_text(const StepDiagnosis& d) {

@@ -31,6 +31,18 @@ std::size_t shown_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
 }
 
+std::string elided(std::string_view text, std::size_t width, bool keeps_end) {
+  if (shown_width(text) <= width) return std::string(text);
+  const std::size_t shown = keeps_end ? shown_width(text) - (width - 3) : width - 3;  // characters before the cut
+  std::size_t at = 0, passed = 0;
+  for (; at < text.size(); ++at) {
+    if (continues(text[at])) continue;
+    if (passed == shown) break;
+    ++passed;
+  }
+  return keeps_end ? "..." + std::string(text.substr(at)) : std::string(text.substr(0, at)) + "...";
+}
+
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent) {
   // Spaces that stand before a word go with it, but at the beginning of a new line.
   std::vector<std::string> lines(1);

@@ -23,5 +23,8 @@ std::string paragraphs(std::string_view text, std::size_t width, std::size_t ind
 
 // How many characters a terminal shows of it.
 std::size_t shown_width(std::string_view text);
+// At most `width` characters: of a longer text its beginning, or its end, with "..." for the rest. Whole characters of
+// UTF-8 stay whole. Precondition: width > 3.
+std::string elided(std::string_view text, std::size_t width, bool keeps_end);
 
 }  // namespace spillway::cli
