@@ -96,6 +96,24 @@ void list_dense_layers(ModelSpec& spec, const std::vector<std::int64_t>& dense) 
   set_blocks(spec, layers);
 }
 
+void read_feed_forward_types(const HfObject& config, ModelSpec& spec) {
+  const std::vector<std::string> words = config.texts("mlp_layer_types");
+  if (words.empty()) return;
+  if (static_cast<std::int64_t>(words.size()) != spec.layers)
+    config.fail("mlp_layer_types", "not one for each layer", "correct it");
+  std::vector<std::int64_t> dense;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] != "dense" && words[i] != "sparse" && words[i] != "moe")
+      config.unsupported("mlp_layer_types", fmt::format("\"{}\"", words[i]));
+    if (words[i] == "dense") dense.push_back(static_cast<std::int64_t>(i));
+  }
+  std::int64_t first = 0;
+  while (first < static_cast<std::int64_t>(dense.size()) && dense[static_cast<std::size_t>(first)] == first) ++first;
+  spec.experts.first_dense_layers = first;
+  spec.experts.every = 1;
+  if (first < static_cast<std::int64_t>(dense.size())) list_dense_layers(spec, dense);
+}
+
 namespace {
 
 // "MEM*-", or a word for each layer.

@@ -304,6 +304,7 @@ void read_deepseek_experts(const HfObject& config, ModelSpec& spec, std::int64_t
   const std::int64_t groups = config.integer("n_group", 0);
   if (groups > 1) spec.experts.groups = groups;
   if (groups > 1) spec.experts.chosen_groups = config.integer("topk_group", 1);
+  read_feed_forward_types(config, spec);
   if (!is_listed) return;
   const std::vector<std::int64_t> sparse = config.integers("moe_layer_freq");
   std::vector<std::int64_t> dense;

@@ -36,6 +36,8 @@ void read_window(const HfObject& config, ModelSpec& spec, std::int64_t window, s
 // Windows of attention_window, or dense layers, where no period says which layers have them.
 void list_windows(ModelSpec& spec, const std::function<bool(std::int64_t layer)>& is_global);
 void list_dense_layers(ModelSpec& spec, const std::vector<std::int64_t>& dense);
+// "mlp_layer_types": "dense" or "sparse" for each layer of a model with experts; nothing where there is none.
+void read_feed_forward_types(const HfObject& config, ModelSpec& spec);
 
 // RMSNorm, rotary positions, gated feed-forward and their descendants: hf_llama.cc.
 void read_llama(const HfObject& config, ModelSpec& spec);
@@ -95,6 +97,9 @@ void read_exaone_moe(const HfObject& config, ModelSpec& spec);
 void read_vaultgemma(const HfObject& config, ModelSpec& spec);
 void read_minicpm3(const HfObject& config, ModelSpec& spec);
 void read_stablelm(const HfObject& config, ModelSpec& spec);
+void read_exaone(const HfObject& config, ModelSpec& spec);
+void read_granite_moe_shared(const HfObject& config, ModelSpec& spec);
+void read_chatglm(const HfObject& config, ModelSpec& spec);
 void read_flex_olmo(const HfObject& config, ModelSpec& spec);
 
 // Those whose layers are of several kinds: hf_blocks.cc. One block a layer into the model, equal ones joined; where all

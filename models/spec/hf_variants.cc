@@ -224,6 +224,7 @@ void read_exaone_moe(const HfObject& config, ModelSpec& spec) {
                   .shared_width = config.integer_of({"num_shared_experts", "n_shared_experts"}, 0) * width,
                   .first_dense_layers = config.integer("first_k_dense_replace", 1, 0),
                   .selection_bias = true};
+  read_feed_forward_types(config, spec);
 }
 
 // Gemma 2 with norms before its sub-layers alone.
@@ -249,6 +250,46 @@ void read_stablelm(const HfObject& config, ModelSpec& spec) {
   spec.qkv_bias = config.flag("use_qkv_bias", false);
   if (config.flag("use_parallel_residual", false)) spec.block_layout = BlockLayout::parallel_one_norm;
   if (config.flag("qk_layernorm", false)) config.unsupported("qk_layernorm", "a norm with weights of its own per head");
+}
+
+// EXAONE 3: Llama with keys of GPT-2's.
+void read_exaone(const HfObject& config, ModelSpec& spec) {
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required("hidden_size");
+  spec.layers = config.integer_of({"num_layers", "num_hidden_layers"}, 0);
+  spec.heads = config.required("num_attention_heads");
+  spec.kv_heads = config.integer("num_key_value_heads", spec.heads);
+  spec.head_dim = config.integer("head_dim", spec.hidden / spec.heads);
+  spec.feed_forward = config.required("intermediate_size");
+  spec.max_positions = config.integer("max_position_embeddings", 2048);
+  spec.tied_embeddings = config.flag("tie_word_embeddings", false);
+  spec.norm = NormKind::rms_norm;
+  spec.positions = Positions::rotary;
+  spec.activation = gated_activation(config, "activation_function", "silu");
+  spec.dropout = spec.attention_dropout = 0;
+}
+
+void read_granite_moe_shared(const HfObject& config, ModelSpec& spec) {
+  read_granite_moe(config, spec);
+  spec.experts.shared_width = config.integer("shared_intermediate_size", 0, 0);
+}
+
+// ChatGLM 2 and 3 and GLM-4 9B as they were published first.
+void read_chatglm(const HfObject& config, ModelSpec& spec) {
+  spec.vocabulary = config.required(config.has("padded_vocab_size") ? "padded_vocab_size" : "vocab_size");
+  spec.hidden = config.required("hidden_size");
+  spec.layers = config.integer_of({"num_layers", "num_hidden_layers"}, 0);
+  spec.heads = spec.kv_heads = config.required("num_attention_heads");
+  if (config.flag("multi_query_attention", false)) spec.kv_heads = config.integer("multi_query_group_num", 1);
+  spec.head_dim = config.integer("kv_channels", spec.hidden / spec.heads);
+  spec.feed_forward = config.required("ffn_hidden_size");
+  spec.max_positions = config.integer("seq_length", 2048);
+  spec.tied_embeddings = config.flag("tie_word_embeddings", false);
+  spec.norm = config.flag("rmsnorm", true) ? NormKind::rms_norm : NormKind::layer_norm;
+  spec.positions = Positions::rotary;
+  spec.activation = Activation::silu_gated;
+  spec.qkv_bias = config.flag("add_qkv_bias", false);
+  spec.output_bias = spec.feed_forward_bias = config.flag("add_bias_linear", false);
 }
 
 void read_flex_olmo(const HfObject& config, ModelSpec& spec) {

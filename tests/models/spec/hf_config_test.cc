@@ -372,6 +372,14 @@ TEST(HfConfig, LayersByList) {
   EXPECT_TRUE(spec.has_experts(1));
   EXPECT_FALSE(spec.has_experts(3));
   EXPECT_TRUE(spec.has_experts(31));
+  const std::string kinds = R"({"model_type": "qwen9_moe", "num_experts": 8, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 512, "vocab_size": 99, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 4,
+    "num_attention_heads": 2, "mlp_layer_types": )";
+  EXPECT_EQ(parse_model(kinds + R"(["dense", "dense", "sparse", "sparse"]})", "x.json").experts.first_dense_layers, 2);
+  EXPECT_EQ(parse_model(kinds + R"(["dense", "sparse", "dense", "sparse"]})", "x.json").blocks.size(), 4U);
+  EXPECT_EQ(config_error(kinds + R"(["dense"]})"), "/mlp_layer_types: not one for each layer");
+  EXPECT_EQ(config_error(kinds + R"(["dense", "wide", "dense", "sparse"]})"),
+            "/mlp_layer_types: \"wide\" is not modelled");
   const ModelSpec late = parse_model(R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 64,
                                          "max_window_layers": 28, )" +
                                          sizes().at("llama") + "}",
