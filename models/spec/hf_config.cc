@@ -185,12 +185,26 @@ struct Parts {
   bool is_one;
 };
 
+// Of a text model's part that doesn't say its own type: by its class, or by what the whole's begins with.
+std::string text_type_of(const HfObject& text, const std::string& whole_type) {
+  if (text.has("model_type")) return text.text("model_type", "");
+  const std::string usual = whole_type + "_text", its_class = first_class(text);
+  std::string nearest;
+  for (const Architecture& each : architectures()) {
+    const std::string_view known = each.model_type;
+    if (known == usual || std::find(each.classes.begin(), each.classes.end(), its_class) != each.classes.end())
+      return each.model_type;
+    if (whole_type.starts_with(known) && known.size() > nearest.size()) nearest = known;
+  }
+  return nearest.empty() ? usual : nearest;
+}
+
 Parts parts_of(const HfObject& whole) {
   const std::string type = whole.text("model_type", "");
   if (whole.has("thinker_config")) return parts_of(whole.object("thinker_config"));
   for (const char* key : {"text_config", "llm_config", "language_config"}) {
     if (!whole.has(key)) continue;
-    const std::string text_type = whole.object(key).text("model_type", type + "_text");
+    const std::string text_type = text_type_of(whole.object(key), type);
     return {whole, whole.object(key, usual_sizes(text_type)), text_type, false};
   }
   return {whole, whole, type, true};

@@ -362,6 +362,16 @@ TEST(HfConfig, WhatIsNotModelledIsRefused) {
             "/embd_pdrop: another dropout than \"resid_pdrop\" is not modelled");
 }
 
+// A text part without a type of its own: by its class, or by what the whole's type begins with.
+TEST(HfConfig, TextPartsWithoutAType) {
+  const std::string text = sizes().at("llama");
+  EXPECT_EQ(
+      count_of(R"({"model_type": "acme_vl", "llm_config": {"architectures": ["Qwen3ForCausalLM"], )" + text + "}}"),
+      count_of(R"({"model_type": "qwen3", )" + text + "}"));
+  EXPECT_EQ(count_of(R"({"model_type": "qwen3_sees", "text_config": {)" + text + "}}"),
+            count_of(R"({"model_type": "qwen3", )" + text + "}"));
+}
+
 // Dense layers by list, and windows in the last layers alone.
 TEST(HfConfig, LayersByList) {
   const std::string experts = R"({"model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 2,
