@@ -6,7 +6,7 @@
 //   split by columns (heads)      attention.relative_bias
 //   split by rows (heads)         attention.q_norm, k_norm over all heads; whole when one norm is shared by the heads
 //   latent attention              q_up, kv_up by rows; q_down, kv_down whole
-//   delta rule                    like attention; gates by channel: decay_up, gate_up by rows, decay_down, gate_down whole
+//   delta rule                    like attention; gates by channel: _up by rows, _down whole
 //   Mamba-2, short convolutions   everything by rows (heads and groups; channels), but out by columns
 //   experts, shared and routed    each expert's width, by rows and columns like mlp; mlp.router whole
 //   split by rows (vocabulary)    embedding, head, mlm; rows are padded to a multiple of t (Megatron-LM: of 128 t)
