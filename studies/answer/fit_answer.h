@@ -20,8 +20,8 @@ struct FitFindings {
   const std::vector<Launchers>& launched_by;  // of each shown
   const std::vector<OtherTraining>& others;
   const std::optional<OtherMachine>& machine;  // where nothing that trains alike fits
-  std::string goal;       // "speed"
-  std::string framework;  // as which ways are launched; empty: as they are
+  std::string goal;                            // "speed"
+  std::string framework;                       // as which ways are launched; empty: as they are
 };
 
 // Its ways: those shown, numbered from 1, and behind them what other trainings and more GPUs come to, which have no
