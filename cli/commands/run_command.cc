@@ -304,6 +304,9 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   if (!arguments.technique.question.technique.empty())
     return explain_technique(context, arguments.first, run_settings(arguments, arguments.settings),
                              technique_call(arguments));
+  if (arguments.output.ends_with(".svg"))
+    throw InputError(arguments.output, "--output", "without --technique there is no map",
+                     "name a technique, or a page (answer.html)");
   if (!arguments.output.empty()) check_answer_path(arguments.output);
   if (is_snapshot(arguments.first)) return explain_snapshot(arguments.first, arguments.output, context);
   const LoadedScenario loaded = load_with(arguments.first, arguments);

@@ -134,7 +134,8 @@ Bytes most_activations(const LoadedScenario& loaded, ScenarioRun run) {
 std::vector<RokPoint> rok_curve(const ScenarioWith& with, std::span<const std::int64_t> micro_batches, bool with_mix,
                                 const std::function<bool(std::size_t, std::size_t)>& progress) {
   if (const Scenario scenario = with({}); scenario.model.empty())
-    throw InputError(scenario.path, "model", "a ROK curve needs a model whose batch can be changed",
+    throw InputError(scenario.path.empty() ? scenario.trace : scenario.path, "model",
+                     "a ROK curve needs a model whose batch can be changed",
                      "name a scenario with a model, not a captured trace");
   std::vector<RokPoint> points;
   const std::size_t count = with_mix ? families.size() : families.size() - 1;

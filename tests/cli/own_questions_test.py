@@ -3,6 +3,7 @@
 
 Usage: own_questions_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
 """
+import csv
 import json
 import os
 import re
@@ -87,13 +88,15 @@ class Drives(OwnQuestions):
         self.assertEqual(sum(stage["gpus"] * stage["bytes_written"] for stage in stages), drive["bytes_written"])
         self.assertEqual(drive["bytes_written"], run["ssd"]["bytes_written_per_step"])
         most = max(stage["bytes_written"] for stage in stages)
-        self.assertRegex(self.call("run", scenario).stdout, r"a step by \d+ drives per machine, of 8 GPUs")
+        self.assertRegex(" ".join(self.call("run", scenario).stdout.split()), r"a step by \d+ drives per machine, of 8 GPUs")
         # On a set of all GPUs, and on one for each.
         for drives in [(), ("--drives", "samsung-990-pro-2tb", "--drives-per-gpu", "2")]:
-            report = self.call("report", "ssd", scenario, *drives).stdout
-            row = report.split("written GB per GPU", 1)[1].splitlines()[1].split()
-            self.assertAlmostEqual(float(row[-2]) * 1e9 / most, 1, delta=0.02, msg=drives)
-        self.assertIn("may be off by", report)
+            report = self.call("report", "ssd", scenario, *drives, "--format", "csv").stdout.splitlines()
+            rows = list(csv.reader(report))
+            head = next(row for row in rows if "written GB per GPU" in row)
+            row = rows[rows.index(head) + 1]
+            self.assertAlmostEqual(float(row[head.index("written GB per GPU")]) * 1e9 / most, 1, delta=0.02, msg=drives)
+        self.assertIn("may be off by", "".join(report))
 
 
 class Machines(OwnQuestions):

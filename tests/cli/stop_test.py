@@ -102,7 +102,7 @@ class StopTest(FolderCase):
         with open(self.path("M"), "wb") as out:
             pickle.dump({"segments": [], "device_traces": [events]}, out, protocol=4)
         row = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
-        self.path("T", {"traceEvents": [dict(row, ts=i * 2) for i in range(400_000)]})
+        self.path("T", {"traceEvents": [dict(row, ts=i * 2) for i in range(1_000_000)]})
 
     def stopped(self, command, number):
         words = [PROGRAM, *command.split(), *STOPPED[command]]
