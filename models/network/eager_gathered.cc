@@ -51,7 +51,7 @@ Tensor EagerOps::gathered_attention(const std::string& name, std::vector<Tensor>
                        .cost = {.kind = KernelClass::attention_forward,
                                 .type = type_,
                                 .attention = part,
-                                .flops = Flops(2 * 2 * part.batch * part.heads * part.sequence * part.key_count() *
+                                .flops = Flops(4 * part.batch * part.heads * part.sequence * part.key_count() *
                                                part.head_dim / (part.causal ? 2 : 1))}});
       if (turn > 0)
         session_.kernel({.name = "merge_turn",
@@ -87,7 +87,7 @@ std::vector<Tensor> EagerOps::gathered_backward(const std::string& name, const G
                      .cost = {.kind = KernelClass::attention_backward,
                               .type = type_,
                               .attention = part,
-                              .flops = Flops(5 * 2 * part.batch * part.heads * part.sequence * part.key_count() *
+                              .flops = Flops(10 * part.batch * part.heads * part.sequence * part.key_count() *
                                              part.head_dim / (part.causal ? 2 : 1))}});
     if (turn > 0)
       session_.kernel({.name = "merge_gradients",

@@ -80,7 +80,7 @@ Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
     if (is_rotary) mixed = rotary(name + ".rotary", mixed, block.head_dim);
     CoreInput input{.causal = is_causal, .block = block};
     input.qkv.push_back(std::move(mixed));
-    return engine_branch(name + ".out", with_sinks(prefix, attend(core, std::move(input))));
+    return engine_branch(name + ".out", with_sinks(prefix, attend(core, input)));
   }
   const AttentionShape shape{.batch = setup_.micro_batch,
                              .heads = block.heads / setup_.tensor_parallel,

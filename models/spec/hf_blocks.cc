@@ -354,8 +354,9 @@ void read_lfm2(const HfObject& config, ModelSpec& spec) {
   if (config.has("block_ff_dim")) spec.feed_forward = config.required("block_ff_dim");
   if (config.flag("block_auto_adjust_ff_dim", true)) {
     const std::int64_t multiple = config.integer("block_multiple_of", 256);
-    auto wide = static_cast<double>(2 * spec.feed_forward / 3);
-    wide = std::floor(wide * config.number("block_ffn_dim_multiplier", 1, 0, 1024));
+    const std::int64_t two_thirds = 2 * spec.feed_forward / 3;
+    const double wide =
+        std::floor(static_cast<double>(two_thirds) * config.number("block_ffn_dim_multiplier", 1, 0, 1024));
     spec.feed_forward = (static_cast<std::int64_t>(wide) + multiple - 1) / multiple * multiple;
   }
   set_lfm2_blocks(spec, lfm2_layers(config, spec));

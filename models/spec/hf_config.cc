@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,122 +21,129 @@ namespace {
 
 struct Architecture {
   const char* model_type;
-  std::vector<std::string> classes;  // those whose heads the reader gives
+  std::array<std::string_view, 3> classes;  // those whose heads the reader gives
   void (*read)(const HfObject& config, ModelSpec& spec);
+
+  [[nodiscard]] bool knows(std::string_view its_class) const {
+    return !its_class.empty() && std::find(classes.begin(), classes.end(), its_class) != classes.end();
+  }
+  [[nodiscard]] std::string known_classes() const {
+    std::string all;
+    for (const std::string_view each : classes)
+      if (!each.empty()) all += (all.empty() ? "" : ", ") + std::string(each);
+    return all;
+  }
 };
 
-const std::vector<Architecture>& architectures() {
-  static const std::vector<Architecture> all = {
-      {"afmoe", {"AfmoeForCausalLM"}, hf::read_afmoe},
-      {"apertus", {"ApertusForCausalLM"}, hf::read_apertus},
-      {"arcee", {"ArceeForCausalLM"}, hf::read_arcee},
-      {"bailing_moe", {"BailingMoeForCausalLM"}, hf::read_bailing_moe},
-      {"bailing_moe_v2", {"BailingMoeV2ForCausalLM"}, hf::read_bailing_moe},
-      {"bamba", {"BambaForCausalLM"}, hf::read_bamba},
-      {"bert", {"BertForPreTraining", "BertForMaskedLM"}, hf::read_bert},
-      {"chatglm", {"ChatGLMModel", "ChatGLMForConditionalGeneration", "ChatGLMForCausalLM"}, hf::read_chatglm},
-      {"cohere", {"CohereForCausalLM"}, hf::read_cohere},
-      {"cohere2", {"Cohere2ForCausalLM"}, hf::read_cohere2},
-      {"cwm", {"CwmForCausalLM"}, hf::read_mistral},
-      {"dbrx", {"DbrxForCausalLM"}, hf::read_dbrx},
-      {"deepseek", {"DeepseekForCausalLM"}, hf::read_deepseek_moe},
-      {"deepseek_v2", {"DeepseekV2ForCausalLM"}, hf::read_deepseek_v2},
-      {"deepseek_v3", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
-      {"deepseek_v32", {"DeepseekV32ForCausalLM"}, hf::read_deepseek_v32},
-      {"dots1", {"Dots1ForCausalLM"}, hf::read_dots1},
-      {"ernie4_5", {"Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"}, hf::read_ernie},
-      {"ernie4_5_moe", {"Ernie4_5_MoeForCausalLM"}, hf::read_ernie_moe},
-      {"exaone", {"ExaoneForCausalLM"}, hf::read_exaone},
-      {"exaone4", {"Exaone4ForCausalLM"}, hf::read_exaone4},
-      {"exaone_moe", {"ExaoneMoeForCausalLM", "ExaoneMoEForCausalLM"}, hf::read_exaone_moe},
-      {"falcon", {"FalconForCausalLM"}, hf::read_falcon},
-      {"falcon_h1", {"FalconH1ForCausalLM"}, hf::read_falcon_h1},
-      {"flex_olmo", {"FlexOlmoForCausalLM"}, hf::read_flex_olmo},
-      {"gemma", {"GemmaForCausalLM"}, hf::read_gemma},
-      {"gemma2", {"Gemma2ForCausalLM"}, hf::read_gemma2},
-      {"gemma3_text", {"Gemma3ForCausalLM"}, hf::read_gemma3},
-      {"gemma4_text", {"Gemma4ForCausalLM"}, hf::read_gemma4},
-      {"glm", {"GlmForCausalLM"}, hf::read_glm},
-      {"glm4", {"Glm4ForCausalLM"}, hf::read_glm4},
-      {"glm4_moe", {"Glm4MoeForCausalLM"}, hf::read_glm4_moe},
-      {"glm4_moe_lite", {"Glm4MoeLiteForCausalLM"}, hf::read_deepseek_v3},
-      {"glm4v_moe_text", {}, hf::read_glm4_moe},
-      {"glm4v_text", {}, hf::read_glm4},
-      {"glm_moe_dsa", {"GlmMoeDsaForCausalLM"}, hf::read_deepseek_v32},
-      {"gpt2", {"GPT2LMHeadModel"}, hf::read_gpt2},
-      {"gpt_neox", {"GPTNeoXForCausalLM"}, hf::read_gpt_neox},
-      {"gpt_oss", {"GptOssForCausalLM"}, hf::read_gpt_oss},
-      {"gptj", {"GPTJForCausalLM"}, hf::read_gptj},
-      {"granite", {"GraniteForCausalLM"}, hf::read_llama},
-      {"granitemoe", {"GraniteMoeForCausalLM"}, hf::read_granite_moe},
-      {"granitemoehybrid", {"GraniteMoeHybridForCausalLM"}, hf::read_granite_hybrid},
-      {"granitemoeshared", {"GraniteMoeSharedForCausalLM"}, hf::read_granite_moe_shared},
-      {"helium", {"HeliumForCausalLM"}, hf::read_llama},
-      {"hunyuan_v1_dense", {"HunYuanDenseV1ForCausalLM"}, hf::read_hunyuan},
-      {"hunyuan_v1_moe", {"HunYuanMoEV1ForCausalLM"}, hf::read_hunyuan_moe},
-      {"internlm2", {"InternLM2ForCausalLM"}, hf::read_internlm2},
-      {"internlm3", {"InternLM3ForCausalLM"}, hf::read_internlm3},
-      {"kimi_k2", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
-      {"kimi_k25_text", {}, hf::read_deepseek_v3},
-      {"kimi_k2_text", {}, hf::read_deepseek_v3},
-      {"kimi_linear", {"KimiLinearForCausalLM"}, hf::read_kimi_linear},
-      {"lfm2", {"Lfm2ForCausalLM"}, hf::read_lfm2},
-      {"lfm2_moe", {"Lfm2MoeForCausalLM"}, hf::read_lfm2_moe},
-      {"llama", {"LlamaForCausalLM", "LLaMAForCausalLM"}, hf::read_llama},
-      {"llama4_text", {"Llama4ForCausalLM"}, hf::read_llama4},
-      {"mamba2", {"Mamba2ForCausalLM"}, hf::read_mamba2},
-      {"mimo", {"MiMoForCausalLM"}, hf::read_qwen2},
-      {"mimo_v2", {"MiMoV2ForCausalLM"}, hf::read_mimo_v2},
-      {"mimo_v2_flash", {"MiMoV2FlashForCausalLM"}, hf::read_mimo_v2},
-      {"minicpm", {"MiniCPMForCausalLM"}, hf::read_llama},
-      {"minicpm3", {"MiniCPM3ForCausalLM"}, hf::read_minicpm3},
-      {"minimax_m2", {"MiniMaxM2ForCausalLM"}, hf::read_minimax_m2},
-      {"ministral", {"MinistralForCausalLM"}, hf::read_mistral},
-      {"ministral3", {"Ministral3ForCausalLM"}, hf::read_ministral3},
-      {"mistral", {"MistralForCausalLM"}, hf::read_mistral},
-      {"mixtral", {"MixtralForCausalLM"}, hf::read_mixtral},
-      {"mpt", {"MPTForCausalLM", "MptForCausalLM"}, hf::read_mpt},
-      {"mt5", {"MT5ForConditionalGeneration"}, hf::read_mt5},
-      {"nemotron", {"NemotronForCausalLM"}, hf::read_nemotron},
-      {"nemotron-nas", {"DeciLMForCausalLM"}, hf::read_nemotron_nas},
-      {"nemotron_h", {"NemotronHForCausalLM"}, hf::read_nemotron_h},
-      {"olmo2", {"Olmo2ForCausalLM"}, hf::read_olmo2},
-      {"olmo3", {"Olmo3ForCausalLM"}, hf::read_olmo3},
-      {"olmoe", {"OlmoeForCausalLM"}, hf::read_olmoe},
-      {"opt", {"OPTForCausalLM"}, hf::read_opt},
-      {"phi", {"PhiForCausalLM"}, hf::read_phi},
-      {"phi3", {"Phi3ForCausalLM"}, hf::read_phi3},
-      {"phimoe", {"PhiMoEForCausalLM", "PhimoeForCausalLM"}, hf::read_phimoe},
-      {"qwen2", {"Qwen2ForCausalLM"}, hf::read_qwen2},
-      {"qwen2_5_omni_text", {}, hf::read_qwen2},
-      {"qwen2_5_vl", {"Qwen2_5_VLForConditionalGeneration"}, hf::read_qwen2},
-      {"qwen2_5_vl_text", {}, hf::read_qwen2},
-      {"qwen2_moe", {"Qwen2MoeForCausalLM"}, hf::read_qwen2_moe},
-      {"qwen2_vl", {"Qwen2VLForConditionalGeneration"}, hf::read_qwen2},
-      {"qwen2_vl_text", {}, hf::read_qwen2},
-      {"qwen3", {"Qwen3ForCausalLM"}, hf::read_qwen3},
-      {"qwen3_5_moe_text", {"Qwen3_5MoeForCausalLM"}, hf::read_qwen3_5_moe},
-      {"qwen3_5_text", {"Qwen3_5ForCausalLM"}, hf::read_qwen3_5},
-      {"qwen3_moe", {"Qwen3MoeForCausalLM"}, hf::read_qwen3_moe},
-      {"qwen3_next", {"Qwen3NextForCausalLM"}, hf::read_qwen3_next},
-      {"qwen3_omni_moe_text", {}, hf::read_qwen3_moe},
-      {"qwen3_vl_moe_text", {}, hf::read_qwen3_moe},
-      {"qwen3_vl_text", {}, hf::read_qwen3},
-      {"roberta", {"RobertaForMaskedLM"}, hf::read_roberta},
-      {"seed_oss", {"SeedOssForCausalLM"}, hf::read_seed_oss},
-      {"smollm3", {"SmolLM3ForCausalLM"}, hf::read_smollm3},
-      {"solar_open", {"SolarOpenForCausalLM"}, hf::read_glm4_moe},
-      {"stablelm", {"StableLmForCausalLM"}, hf::read_stablelm},
-      {"starcoder2", {"Starcoder2ForCausalLM"}, hf::read_starcoder2},
-      {"step3p5", {"Step3p5ForCausalLM", "Step3p5ForConditionalGeneration"}, hf::read_step3p5},
-      {"step3p5_text", {}, hf::read_step3p5},
-      {"step3p7_text", {}, hf::read_step3p5},
-      {"t5", {"T5ForConditionalGeneration", "T5WithLMHeadModel"}, hf::read_t5},
-      {"vaultgemma", {"VaultGemmaForCausalLM"}, hf::read_vaultgemma},
-      {"vit", {"ViTForImageClassification"}, hf::read_vit},
-  };
-  return all;
-}
+constexpr Architecture architectures[] = {
+    {"afmoe", {"AfmoeForCausalLM"}, hf::read_afmoe},
+    {"apertus", {"ApertusForCausalLM"}, hf::read_apertus},
+    {"arcee", {"ArceeForCausalLM"}, hf::read_arcee},
+    {"bailing_moe", {"BailingMoeForCausalLM"}, hf::read_bailing_moe},
+    {"bailing_moe_v2", {"BailingMoeV2ForCausalLM"}, hf::read_bailing_moe},
+    {"bamba", {"BambaForCausalLM"}, hf::read_bamba},
+    {"bert", {"BertForPreTraining", "BertForMaskedLM"}, hf::read_bert},
+    {"chatglm", {"ChatGLMModel", "ChatGLMForConditionalGeneration", "ChatGLMForCausalLM"}, hf::read_chatglm},
+    {"cohere", {"CohereForCausalLM"}, hf::read_cohere},
+    {"cohere2", {"Cohere2ForCausalLM"}, hf::read_cohere2},
+    {"cwm", {"CwmForCausalLM"}, hf::read_mistral},
+    {"dbrx", {"DbrxForCausalLM"}, hf::read_dbrx},
+    {"deepseek", {"DeepseekForCausalLM"}, hf::read_deepseek_moe},
+    {"deepseek_v2", {"DeepseekV2ForCausalLM"}, hf::read_deepseek_v2},
+    {"deepseek_v3", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
+    {"deepseek_v32", {"DeepseekV32ForCausalLM"}, hf::read_deepseek_v32},
+    {"dots1", {"Dots1ForCausalLM"}, hf::read_dots1},
+    {"ernie4_5", {"Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"}, hf::read_ernie},
+    {"ernie4_5_moe", {"Ernie4_5_MoeForCausalLM"}, hf::read_ernie_moe},
+    {"exaone", {"ExaoneForCausalLM"}, hf::read_exaone},
+    {"exaone4", {"Exaone4ForCausalLM"}, hf::read_exaone4},
+    {"exaone_moe", {"ExaoneMoeForCausalLM", "ExaoneMoEForCausalLM"}, hf::read_exaone_moe},
+    {"falcon", {"FalconForCausalLM"}, hf::read_falcon},
+    {"falcon_h1", {"FalconH1ForCausalLM"}, hf::read_falcon_h1},
+    {"flex_olmo", {"FlexOlmoForCausalLM"}, hf::read_flex_olmo},
+    {"gemma", {"GemmaForCausalLM"}, hf::read_gemma},
+    {"gemma2", {"Gemma2ForCausalLM"}, hf::read_gemma2},
+    {"gemma3_text", {"Gemma3ForCausalLM"}, hf::read_gemma3},
+    {"gemma4_text", {"Gemma4ForCausalLM"}, hf::read_gemma4},
+    {"glm", {"GlmForCausalLM"}, hf::read_glm},
+    {"glm4", {"Glm4ForCausalLM"}, hf::read_glm4},
+    {"glm4_moe", {"Glm4MoeForCausalLM"}, hf::read_glm4_moe},
+    {"glm4_moe_lite", {"Glm4MoeLiteForCausalLM"}, hf::read_deepseek_v3},
+    {"glm4v_moe_text", {}, hf::read_glm4_moe},
+    {"glm4v_text", {}, hf::read_glm4},
+    {"glm_moe_dsa", {"GlmMoeDsaForCausalLM"}, hf::read_deepseek_v32},
+    {"gpt2", {"GPT2LMHeadModel"}, hf::read_gpt2},
+    {"gpt_neox", {"GPTNeoXForCausalLM"}, hf::read_gpt_neox},
+    {"gpt_oss", {"GptOssForCausalLM"}, hf::read_gpt_oss},
+    {"gptj", {"GPTJForCausalLM"}, hf::read_gptj},
+    {"granite", {"GraniteForCausalLM"}, hf::read_llama},
+    {"granitemoe", {"GraniteMoeForCausalLM"}, hf::read_granite_moe},
+    {"granitemoehybrid", {"GraniteMoeHybridForCausalLM"}, hf::read_granite_hybrid},
+    {"granitemoeshared", {"GraniteMoeSharedForCausalLM"}, hf::read_granite_moe_shared},
+    {"helium", {"HeliumForCausalLM"}, hf::read_llama},
+    {"hunyuan_v1_dense", {"HunYuanDenseV1ForCausalLM"}, hf::read_hunyuan},
+    {"hunyuan_v1_moe", {"HunYuanMoEV1ForCausalLM"}, hf::read_hunyuan_moe},
+    {"internlm2", {"InternLM2ForCausalLM"}, hf::read_internlm2},
+    {"internlm3", {"InternLM3ForCausalLM"}, hf::read_internlm3},
+    {"kimi_k2", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
+    {"kimi_k25_text", {}, hf::read_deepseek_v3},
+    {"kimi_k2_text", {}, hf::read_deepseek_v3},
+    {"kimi_linear", {"KimiLinearForCausalLM"}, hf::read_kimi_linear},
+    {"lfm2", {"Lfm2ForCausalLM"}, hf::read_lfm2},
+    {"lfm2_moe", {"Lfm2MoeForCausalLM"}, hf::read_lfm2_moe},
+    {"llama", {"LlamaForCausalLM", "LLaMAForCausalLM"}, hf::read_llama},
+    {"llama4_text", {"Llama4ForCausalLM"}, hf::read_llama4},
+    {"mamba2", {"Mamba2ForCausalLM"}, hf::read_mamba2},
+    {"mimo", {"MiMoForCausalLM"}, hf::read_qwen2},
+    {"mimo_v2", {"MiMoV2ForCausalLM"}, hf::read_mimo_v2},
+    {"mimo_v2_flash", {"MiMoV2FlashForCausalLM"}, hf::read_mimo_v2},
+    {"minicpm", {"MiniCPMForCausalLM"}, hf::read_llama},
+    {"minicpm3", {"MiniCPM3ForCausalLM"}, hf::read_minicpm3},
+    {"minimax_m2", {"MiniMaxM2ForCausalLM"}, hf::read_minimax_m2},
+    {"ministral", {"MinistralForCausalLM"}, hf::read_mistral},
+    {"ministral3", {"Ministral3ForCausalLM"}, hf::read_ministral3},
+    {"mistral", {"MistralForCausalLM"}, hf::read_mistral},
+    {"mixtral", {"MixtralForCausalLM"}, hf::read_mixtral},
+    {"mpt", {"MPTForCausalLM", "MptForCausalLM"}, hf::read_mpt},
+    {"mt5", {"MT5ForConditionalGeneration"}, hf::read_mt5},
+    {"nemotron", {"NemotronForCausalLM"}, hf::read_nemotron},
+    {"nemotron-nas", {"DeciLMForCausalLM"}, hf::read_nemotron_nas},
+    {"nemotron_h", {"NemotronHForCausalLM"}, hf::read_nemotron_h},
+    {"olmo2", {"Olmo2ForCausalLM"}, hf::read_olmo2},
+    {"olmo3", {"Olmo3ForCausalLM"}, hf::read_olmo3},
+    {"olmoe", {"OlmoeForCausalLM"}, hf::read_olmoe},
+    {"opt", {"OPTForCausalLM"}, hf::read_opt},
+    {"phi", {"PhiForCausalLM"}, hf::read_phi},
+    {"phi3", {"Phi3ForCausalLM"}, hf::read_phi3},
+    {"phimoe", {"PhiMoEForCausalLM", "PhimoeForCausalLM"}, hf::read_phimoe},
+    {"qwen2", {"Qwen2ForCausalLM"}, hf::read_qwen2},
+    {"qwen2_5_omni_text", {}, hf::read_qwen2},
+    {"qwen2_5_vl", {"Qwen2_5_VLForConditionalGeneration"}, hf::read_qwen2},
+    {"qwen2_5_vl_text", {}, hf::read_qwen2},
+    {"qwen2_moe", {"Qwen2MoeForCausalLM"}, hf::read_qwen2_moe},
+    {"qwen2_vl", {"Qwen2VLForConditionalGeneration"}, hf::read_qwen2},
+    {"qwen2_vl_text", {}, hf::read_qwen2},
+    {"qwen3", {"Qwen3ForCausalLM"}, hf::read_qwen3},
+    {"qwen3_5_moe_text", {"Qwen3_5MoeForCausalLM"}, hf::read_qwen3_5_moe},
+    {"qwen3_5_text", {"Qwen3_5ForCausalLM"}, hf::read_qwen3_5},
+    {"qwen3_moe", {"Qwen3MoeForCausalLM"}, hf::read_qwen3_moe},
+    {"qwen3_next", {"Qwen3NextForCausalLM"}, hf::read_qwen3_next},
+    {"qwen3_omni_moe_text", {}, hf::read_qwen3_moe},
+    {"qwen3_vl_moe_text", {}, hf::read_qwen3_moe},
+    {"qwen3_vl_text", {}, hf::read_qwen3},
+    {"roberta", {"RobertaForMaskedLM"}, hf::read_roberta},
+    {"seed_oss", {"SeedOssForCausalLM"}, hf::read_seed_oss},
+    {"smollm3", {"SmolLM3ForCausalLM"}, hf::read_smollm3},
+    {"solar_open", {"SolarOpenForCausalLM"}, hf::read_glm4_moe},
+    {"stablelm", {"StableLmForCausalLM"}, hf::read_stablelm},
+    {"starcoder2", {"Starcoder2ForCausalLM"}, hf::read_starcoder2},
+    {"step3p5", {"Step3p5ForCausalLM", "Step3p5ForConditionalGeneration"}, hf::read_step3p5},
+    {"step3p5_text", {}, hf::read_step3p5},
+    {"step3p7_text", {}, hf::read_step3p5},
+    {"t5", {"T5ForConditionalGeneration", "T5WithLMHeadModel"}, hf::read_t5},
+    {"vaultgemma", {"VaultGemmaForCausalLM"}, hf::read_vaultgemma},
+    {"vit", {"ViTForImageClassification"}, hf::read_vit},
+};
 
 // By what their names begin with; the first row that fits.
 struct Unmodelled {
@@ -190,10 +199,9 @@ std::string text_type_of(const HfObject& text, const std::string& whole_type) {
   if (text.has("model_type")) return text.text("model_type", "");
   const std::string usual = whole_type + "_text", its_class = first_class(text);
   std::string nearest;
-  for (const Architecture& each : architectures()) {
+  for (const Architecture& each : architectures) {
     const std::string_view known = each.model_type;
-    if (known == usual || std::find(each.classes.begin(), each.classes.end(), its_class) != each.classes.end())
-      return each.model_type;
+    if (known == usual || each.knows(its_class)) return each.model_type;
     if (whole_type.starts_with(known) && known.size() > nearest.size()) nearest = known;
   }
   return nearest.empty() ? usual : nearest;
@@ -215,15 +223,14 @@ const Architecture& architecture_of(const Parts& parts) {
   const std::string wanted_class = first_class(parts.whole);
   const std::string& type = parts.type;
   std::vector<std::string> types;
-  for (const Architecture& candidate : architectures()) {
+  for (const Architecture& candidate : architectures) {
     types.emplace_back(candidate.model_type);
-    const bool knows_class =
-        std::find(candidate.classes.begin(), candidate.classes.end(), wanted_class) != candidate.classes.end();
+    const bool knows_class = candidate.knows(wanted_class);
     if (type.empty() ? knows_class : type == candidate.model_type) {
       const bool generates = wanted_class.find("Classification") == std::string::npos;
       if (!wanted_class.empty() && !(parts.is_one ? knows_class : generates))
         parts.whole.fail("architectures", fmt::format("\"{}\" is not modelled", wanted_class),
-                         fmt::format("for \"{}\" spillway knows {}", type, fmt::join(candidate.classes, ", ")));
+                         fmt::format("for \"{}\" spillway knows {}", type, candidate.known_classes()));
       return candidate;
     }
   }
