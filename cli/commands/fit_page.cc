@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/number_text.h"
+#include "cli/options/text_page.h"
 #include "cli/output/row_report.h"
-#include "cli/output/text_page.h"
 #include "planners/offload/drive_life.h"
 #include "studies/offload/result_figures.h"
 

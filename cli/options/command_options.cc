@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "base/files_in_use.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "cli/options/text_page.h"
 #include "cli/options/wrong_file.h"
 
 namespace spillway::cli {
@@ -273,12 +276,22 @@ std::vector<const Command*> Command::commands() const {
   return commands;
 }
 
+// Sentences go on at the margin, what options and commands are for behind their names.
+static void print_help(std::istream& text) {
+  constexpr std::size_t about_column = 30;
+  for (std::string line; std::getline(text, line);)
+    std::fputs((line.empty() ? "\n" : paragraph(line, table_width(), line.front() == ' ' ? about_column : 0)).c_str(),
+               stdout);
+}
+
 bool Command::parse(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
     return true;
   } catch (const CLI::Success& answer) {
-    app_->exit(answer);
+    std::stringstream text, none;
+    app_->exit(answer, text, none);
+    print_help(text);
     return false;
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());

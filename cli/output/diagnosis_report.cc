@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/number_text.h"
+#include "cli/options/text_page.h"
 #include "cli/output/table.h"
-#include "cli/output/text_page.h"
 #include "reports/pictures/treemap_svg.h"
 #include "sim/devices/memory/memory_policies.h"
 #include "sim/replay/verdict_words.h"

@@ -11,7 +11,7 @@
 #include "base/number_text.h"
 #include "base/output_file.h"
 #include "cli/options/command_options.h"
-#include "cli/output/text_page.h"
+#include "cli/options/text_page.h"
 #include "reports/pictures/memory_svg.h"
 #include "sim/pictures/memory_picture.h"
 #include "sim/replay/peak_owners.h"

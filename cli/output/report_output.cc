@@ -6,8 +6,8 @@
 
 #include "base/log.h"
 #include "base/markdown_text.h"
+#include "cli/options/text_page.h"
 #include "cli/output/table.h"
-#include "cli/output/text_page.h"
 
 namespace spillway::cli {
 

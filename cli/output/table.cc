@@ -15,7 +15,7 @@
 #include "base/number_text.h"
 #include "base/shortened.h"
 #include "base/terminal_text.h"
-#include "cli/output/text_page.h"
+#include "cli/options/text_page.h"
 #include "traces/trace.h"
 
 namespace spillway::cli {

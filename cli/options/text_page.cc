@@ -1,4 +1,4 @@
-#include "cli/output/text_page.h"
+#include "cli/options/text_page.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
