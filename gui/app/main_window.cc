@@ -37,10 +37,13 @@
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
 #include "gui/workspace/file_kind.h"
+#include "reports/answer_html.h"
 #include "reports/step_report.h"
 #include "scenario/relaxation_setting.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_memory.h"
+#include "studies/answer/answer.h"
+#include "studies/diagnosis/step_diagnosis.h"
 
 namespace spillway::gui {
 namespace {
@@ -385,12 +388,28 @@ void MainWindow::set_theme(const Theme& theme) {
   settings_.setValue("window/dark", theme.is_dark);
 }
 
+// As `spillway run --output` writes it.
+void MainWindow::write_answer_page(const QString& file) {
+  const std::string unsaved = "spillway run of the scenario, once it is saved";
+  studies::Answer answer =
+      studies::run_answer(drawn_->loaded, drawn_->result(), session_.document()->command().value_or(unsaved));
+  if (const auto diagnosis = studies::diagnose_capture(drawn_->loaded, drawn_->run))
+    studies::add_diagnosis(*diagnosis, answer);
+  studies::add_pictures(drawn_->loaded, drawn_->run, answer);
+  OutputFile out(file.toStdString());
+  out.write(answer_html(answer));
+  out.commit();
+}
+
 bool MainWindow::export_report(const QString& file) {
   if (drawn_ == nullptr) return false;
   try {
     const Result* const baseline =
         drawn_baseline_ == nullptr || drawn_baseline_ == drawn_ ? nullptr : &drawn_baseline_->result();
-    write_report(step_report(result_on_gpu_clock(drawn_->loaded, drawn_->run), baseline), file.toStdString());
+    if (baseline == nullptr && file.endsWith(".html"))
+      write_answer_page(file);
+    else
+      write_report(step_report(result_on_gpu_clock(drawn_->loaded, drawn_->run), baseline), file.toStdString());
     message_->show_note(tr("The report is in %1").arg(file));
     return true;
   } catch (const std::exception& error) {

@@ -87,7 +87,8 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] bool is_settled() const;
   // So is what the view that is shown has to wait for besides.
   [[nodiscard]] bool is_complete() const;
-  // Writes the report of the scenario: .html, .pdf, .xlsx, .csv. False when it failed, which the window says.
+  // Writes what the step came to: as .html its answer's page, and beside a baseline, or as .pdf, .xlsx or .csv, a
+  // document. False when it failed, which the window says.
   bool export_report(const QString& file);
   bool export_selection(const QString& file);
   // As `spillway report procurement` of the scenario's file does, beside the window: when it is there the message says
@@ -103,6 +104,7 @@ class MainWindow : public QMainWindow {
   void closeEvent(QCloseEvent* event) override;
 
  private:
+  void write_answer_page(const QString& file);
   // main_window_layout.cc
   void make_views();
   QWidget* make_canvas();
