@@ -32,11 +32,11 @@ struct Manifest {
 void describe(Manifest& manifest, FieldVisitor& visitor) {
   visitor.head({.schema = "spillway-recording", .noun = "a recording's manifest"});
   fields::group(visitor, {.key = "files"}, [&] {
-    for (const auto& [key, name] :
+    for (const auto& file :
          {std::pair("kineto_light", &manifest.light), std::pair("kineto", &manifest.full),
           std::pair("execution_trace", &manifest.graph), std::pair("memory_snapshot", &manifest.snapshot)})
-      fields::group(visitor, {.key = key}, [&] {
-        fields::text(visitor, {.key = "name", .required = true}, *name);
+      fields::group(visitor, {.key = file.first}, [&] {
+        fields::text(visitor, {.key = "name", .required = true}, *file.second);
         visitor.others();
       });
     visitor.others();
