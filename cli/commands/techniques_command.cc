@@ -189,6 +189,8 @@ void run_techniques(Context& context, const TechniquesCall& call) {
   if (comparison.is_whole && none_ran)
     throw InputError(call.scenario, "", comparison.rows.front().row.error, "see that `spillway run` takes it");
   const std::string title = scenario_of(scenario, candidates.front().edits).title;
+  if (wants_page && !comparison.rows.front().row.ran())
+    note(context, "the plain step can't be run: " + call.output + " is not written");
   if (wants_page && comparison.rows.front().row.ran()) {
     std::vector<std::string> words = {"techniques", call.scenario};
     for (const std::string& name : call.techniques) words.insert(words.end(), {"--technique", name});
@@ -209,7 +211,8 @@ void run_techniques(Context& context, const TechniquesCall& call) {
     for (const TechniqueRow& each : comparison.rows) {
       if (!each.row.error.empty()) warn(context, each.row.candidate.name + ": " + each.row.error);
       for (const std::string& warning : each.row.result.warnings)
-        if (!is_of_modelled_times(warning) && (&each == &comparison.rows.front() || !is_of_plain(comparison, warning)))
+        if ((context.rows_only() || !is_of_modelled_times(warning)) &&
+            (&each == &comparison.rows.front() || !is_of_plain(comparison, warning)))
           warn(context, each.row.candidate.name + ": " + warning);
     }
   }

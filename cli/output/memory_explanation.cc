@@ -67,15 +67,16 @@ std::string explanation_text(const MemoryExplanation& explanation) {
                                     share_text(part.bytes, parts.reserved()), part.words),
                         page_width(), 26);
   text += "\n  what would save some of it\n";
-  std::size_t saving = 0, costly = 0;
+  std::size_t saving = 0, tried = 0;  // bounds are no settings
   for (const MemoryKnob& knob : explanation.knobs) {
-    (knob.gain > Bytes(0) ? saving : costly) += 1;
+    tried += knob.is_bound ? 0 : 1;
+    saving += !knob.is_bound && knob.gain > Bytes(0) ? 1 : 0;
     if (knob.gain > Bytes(0))
       text += fmt::format("    {:>12}  {}{}\n", bytes_text(knob.gain), knob.name,
                           knob.is_bound ? ": a bound, no setting" : "");
   }
   return text + fmt::format("    {} of the {} settings and allocators that were tried does\n",
-                            saving == 0 ? "none" : "no other", saving + costly);
+                            saving == 0 ? "none" : "no other", tried);
 }
 
 Json explanation_json(const MemoryExplanation& explanation) {
