@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/number_text.h"
+
 namespace spillway {
 
 std::string three_digits(double value) {
@@ -24,6 +26,15 @@ std::string short_size(Bytes bytes) {
   if (std::abs(amount) >= mib / 2) return three_digits(amount / mib) + " MiB";
   return three_digits(amount / kib) + " KiB";
 }
+
+namespace {
+
+int percent_decimals(double share) { return std::abs(share) < 0.0995 ? 1 : 0; }
+
+}  // namespace
+
+std::string short_percent(double share) { return percent_text(share, percent_decimals(share)); }
+std::string signed_short_percent(double share) { return signed_percent_text(share, percent_decimals(share)); }
 
 std::int64_t whole_nanoseconds(Picos time) {
   const std::int64_t count = time.count();

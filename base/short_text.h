@@ -14,6 +14,9 @@ std::string three_digits(double value);
 std::string short_duration(double seconds);
 // "17.6 GiB", "122 MiB", "4.00 KiB".
 std::string short_size(Bytes bytes);
+// "2.5 %", "38 %"; signed: "-2.5 %", "+38 %".
+std::string short_percent(double share);
+std::string signed_short_percent(double share);
 // Nanoseconds, rounded to nearest.
 std::int64_t whole_nanoseconds(Picos time);
 

@@ -110,6 +110,7 @@ struct Answer {
   std::optional<MemoryExplanation> explanation;  // of the first
   MemoryResult owners;                           // of it, with an explanation
   std::optional<MemoryDiagnosis> diagnosis;      // of the record
+  std::optional<studies::Answer> page;           // of a snapshot that is explained
 };
 
 // Who holds what when most is allocated; the trace's ops need no times for that.
@@ -172,10 +173,10 @@ Answer replay(const Context& context, const MemoryCall& request) {
       write_pictures(request.pictures, trace, options, request.file, Bytes(request.capacity_bytes));
       if (request.explain) answer.explanation = explain_memory(trace, options);
       if (request.explain) answer.owners = owners_of(trace, options);
-      if (!request.output.empty())
-        write_answer(snapshot_answer(trace, device, *answer.diagnosis, answer.explanation->knobs,
-                                     file_name(request.file), told_command({"explain", request.file}, {})),
-                     request.output);
+      if (request.is_page)
+        answer.page = snapshot_answer(trace, device, *answer.diagnosis, answer.explanation->knobs,
+                                      file_name(request.file), told_command({"explain", request.file}, {}));
+      if (!request.output.empty()) write_answer(*answer.page, request.output);
     }
     Replayed& replayed = answer.results.emplace_back();
     replayed.settings = pools[i].settings;
@@ -409,8 +410,8 @@ std::string agreement_words(const AllocationStreamResult& result) {
 }
 
 void print_text(const Context& context, const MemoryCall& request, const Answer& answer) {
-  const bool is_page = request.is_page && answer.diagnosis && !context.rows_only();
-  if (is_page) print(snapshot_page(*answer.diagnosis, agreement_words(answer.results.front().result)));
+  const bool is_page = answer.page && !context.rows_only();
+  if (is_page) print(snapshot_page(*answer.page, *answer.diagnosis, agreement_words(answer.results.front().result)));
   if (is_page && !is_verbose()) return print("next: --verbose for all figures and what each setting would save\n");
   print(context, table_of(context, answer.results));
   if (answer.explanation && !context.rows_only())

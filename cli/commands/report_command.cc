@@ -223,14 +223,11 @@ void report_pcie(Context& context, const ReportArguments& arguments) {
 
 bool is_page(const std::string& path) { return path.ends_with(".html"); }
 
-studies::Answer step_answer(const ReportArguments& arguments, const LoadedScenario& loaded, const ScenarioRun& ran,
-                            const std::optional<StepDiagnosis>& diagnosis) {
+studies::Answer answer_of(const ReportArguments& arguments, const LoadedScenario& loaded, const ScenarioRun& ran,
+                          const std::optional<StepDiagnosis>& diagnosis) {
   std::vector<std::string> words = {"run", arguments.scenario};
   if (!arguments.reserve.empty()) words.insert(words.end(), {"--reserve", arguments.reserve});
-  studies::Answer answer = studies::run_answer(loaded, ran.result, told_command(std::move(words), arguments.settings));
-  if (diagnosis) add_diagnosis(*diagnosis, answer);
-  studies::add_pictures(loaded, ran, answer);
-  return answer;
+  return studies::step_answer(loaded, ran, diagnosis, told_command(std::move(words), arguments.settings));
 }
 
 void report_step(Context& context, const ReportArguments& arguments) {
@@ -256,7 +253,7 @@ void report_step(Context& context, const ReportArguments& arguments) {
     documents.outputs.erase(std::remove_if(documents.outputs.begin(), documents.outputs.end(), is_page),
                             documents.outputs.end());
   for (const std::string& output : arguments.outputs)
-    if (!baseline && is_page(output)) write_answer(step_answer(arguments, loaded, ran, diagnosis), output);
+    if (!baseline && is_page(output)) write_answer(answer_of(arguments, loaded, ran, diagnosis), output);
   finish(context, documents, loaded, json, document);
   context.exit_code = exit_code_of(result);
 }

@@ -139,10 +139,7 @@ studies::Answer run_document(const char* command, const RunArguments& arguments,
   std::vector<std::string> words = {command, arguments.first};
   if (!arguments.reserve.empty()) words.insert(words.end(), {"--reserve", arguments.reserve});
   if (!arguments.tie_order.empty()) words.insert(words.end(), {"--tie-order", arguments.tie_order});
-  studies::Answer answer = studies::run_answer(loaded, run.result, told_command(std::move(words), arguments.settings));
-  if (diagnosis) add_diagnosis(*diagnosis, answer);
-  studies::add_pictures(loaded, run, answer);
-  return answer;
+  return studies::step_answer(loaded, run, diagnosis, told_command(std::move(words), arguments.settings));
 }
 
 // Whether the run is asked for more than its figures: for what goes op by op.
@@ -190,9 +187,10 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   std::optional<StretchReport> stretch;
   if (!arguments.range.empty()) stretch = stretch_report(run.trace(loaded), result, arguments.range);
   if (!arguments.timeline.empty()) write_timeline(loaded, run, arguments.timeline);
-  if (!arguments.output.empty())
-    write_answer(run_document("run", arguments, loaded, run, diagnose_capture(loaded, run, DiagnosisDepth::short_form)),
-                 arguments.output);
+  std::optional<StepDiagnosis> diagnosis;
+  if (!arguments.output.empty() || !context.rows_only())
+    diagnosis = diagnose_capture(loaded, run, DiagnosisDepth::short_form);
+  if (!arguments.output.empty()) write_answer(run_document("run", arguments, loaded, run, diagnosis), arguments.output);
   if (!arguments.plan_output.empty()) write_text(arguments.plan_output, plan_json(whole_plan(loaded, run)));
   if (!arguments.memory_snapshot.empty()) write_snapshot(loaded, run, arguments.memory_snapshot);
   if (arguments.pictures.wanted()) {
@@ -208,7 +206,6 @@ void run_scenario(const RunArguments& arguments, Context& context) {
     warn_of_verdict(context, result);
     print(context, result_row(result));
   } else {
-    const auto diagnosis = diagnose_capture(loaded, run, DiagnosisDepth::short_form);
     if (!context.json()) print_warnings(context, result);
     warn_of_verdict(context, result);
     if (context.json()) {
@@ -286,8 +283,7 @@ std::string help_text(const std::vector<Relaxation>& relaxations, const Result& 
       continue;
     }
     text += fmt::format("  {:<26}{:>10}{:>8}{:>14}\n", name, short_duration(to_seconds(r.step_time)),
-                        percent_text(r.gain, r.gain < 0.0995 ? 1 : 0),
-                        percent_text(path_share_of_relaxation(r.resource, result), 0));
+                        short_percent(r.gain), percent_text(path_share_of_relaxation(r.resource, result), 0));
   }
   if (!none.empty())
     text += paragraph(fmt::format("  no gain from a faster {}", fmt::join(none, ", ")), page_width(), 4);
@@ -304,6 +300,9 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   if (!arguments.technique.question.technique.empty())
     return explain_technique(context, arguments.first, run_settings(arguments, arguments.settings),
                              technique_call(arguments));
+  if (!arguments.technique.question.axes.empty() || arguments.technique.question.together)
+    throw InputError("", "--axis and --together", "given without --technique",
+                     "name a technique: --technique ssdtrain");
   if (arguments.output.ends_with(".svg"))
     throw InputError(arguments.output, "--output", "without --technique there is no map",
                      "name a technique, or a page (answer.html)");

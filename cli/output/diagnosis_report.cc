@@ -9,8 +9,6 @@
 #include "cli/options/text_page.h"
 #include "cli/output/table.h"
 #include "reports/pictures/treemap_svg.h"
-#include "sim/devices/memory/memory_policies.h"
-#include "sim/replay/verdict_words.h"
 
 namespace spillway::cli {
 namespace {
@@ -226,53 +224,35 @@ Json diagnosis_json(const MemoryDiagnosis& d) {
           {"ran_out", d.ran_out ? ran_out_json(*d.ran_out) : Json()}};
 }
 
-std::string snapshot_page(const MemoryDiagnosis& d, const std::string& agreement) {
-  const std::size_t width = page_width();
+std::string snapshot_page(const studies::Answer& answer, const MemoryDiagnosis& d, const std::string& agreement) {
+  constexpr std::size_t label = 20;
   std::string text;
-  const auto line = [&](const std::string& words, std::size_t indent) { text += paragraph(words, width, indent); };
-  if (d.ran_out) {
-    const RanOut& out = *d.ran_out;
-    line(ran_out_heading(out.place, out.asked, out.device_free), 2);
-    line(fmt::format("  {} were allocated of {} reserved; the largest cached piece it may use is {}.",
-                     bytes_text(out.allocated), bytes_text(out.reserved), bytes_text(out.largest_free)),
-         2);
-  } else {
-    line(recorded_heading(d.alive), 2);
-  }
-  if (!d.places.empty() && d.has_stacks)
-    line(fmt::format("  {} holds the most: {}, {}.", d.places.front().name, bytes_text(d.places.front().bytes),
-                     percent_text(share_of(d.places.front().bytes, d.alive), 0)),
-         2);
+  const auto line = [&](const std::string& words, std::size_t indent) {
+    if (!words.empty())
+      text += paragraph(std::string(indent, ' ') + words, page_width(), std::max<std::size_t>(2, indent));
+  };
+  line(answer.heading, 0);
+  line(answer.when, 2);
+  line(answer.why.sentence, 2);
   if (d.has_stacks) {
     text += holders_text("who held it, by the program's own line", d.places, d.alive);
     text += holders_text("by forward() of a module", d.modules, d.alive);
     text += holders_text("by phase", d.phases, d.alive);
   } else {
-    line("  no call stacks were recorded: torch.cuda.memory._record_memory_history() does", 4);
+    line("no call stacks were recorded: torch.cuda.memory._record_memory_history() does", 2);
   }
-  if (d.ran_out) {
-    text += "\n";
-    for (const bool serves : {true, false}) {
-      bool is_first = true;
-      for (const OtherAllocator& other : d.ran_out->others) {
-        if (other.serves != serves) continue;
-        const std::string amount =
-            serves ? fmt::format(", {} of {}", bytes_text(other.reserved), bytes_text(d.ran_out->limit)) : "";
-        line(fmt::format("  {:<20}{}{}",
-                         !is_first ? ""
-                         : serves  ? "would have fitted"
-                                   : "would not",
-                         other.name, amount),
-             22);
-        if (serves && other.policy == expandable_policy)
-          line(fmt::format("  {:<20}PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ""), 22);
-        if (serves && !other.settings.empty())
-          line(fmt::format("  {:<20}PYTORCH_CUDA_ALLOC_CONF={}", "", other.settings), 22);
-        is_first = false;
-      }
-    }
+  std::string heading;
+  for (const studies::AnswerWay& way : answer.ways) {
+    const bool serves = way.figures.answer != Verdict::does_not_fit;
+    const std::string words = !d.ran_out ? "would save some" : serves ? "would have fitted" : "would not";
+    if (heading.empty()) text += "\n";
+    text += paragraph(fmt::format("  {:<{}}{}{}", words == heading ? "" : words, label, way.name,
+                                  serves ? ", " + way.figures.verdict : ""),
+                      page_width(), label + 2);
+    heading = words;
+    for (const std::string& sentence : way.sentences) line(sentence, label + 2);
   }
-  return text + "\n" + paragraph(agreement, width);
+  return text + "\n" + paragraph(agreement, page_width());
 }
 
 std::string memory_treemap(const MemoryDiagnosis& d, const std::string& title) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "studies/answer/answer.h"
 #include "studies/diagnosis/memory_diagnosis.h"
 #include "studies/diagnosis/step_diagnosis.h"
 
@@ -15,9 +16,10 @@ nlohmann::ordered_json diagnosis_json(const StepDiagnosis& diagnosis);
 
 std::string diagnosis_text(const MemoryDiagnosis& diagnosis);
 nlohmann::ordered_json diagnosis_json(const MemoryDiagnosis& diagnosis);
-// Of a snapshot: what ran out, who held it, what would have fitted; lines as of text_page.h. `agreement`: how the
-// replay compares with the record.
-std::string snapshot_page(const MemoryDiagnosis& diagnosis, const std::string& agreement);
+// Of a snapshot: what ran out, who held it, what would have fitted; lines as of text_page.h. `answer`: of the diagnosis
+// (studies/answer/snapshot_answer.h); `agreement`: how the replay compares with the record.
+std::string snapshot_page(const studies::Answer& answer, const MemoryDiagnosis& diagnosis,
+                          const std::string& agreement);
 // By file, then by line of the program's own; `title` heads it.
 std::string memory_treemap(const MemoryDiagnosis& diagnosis, const std::string& title);
 

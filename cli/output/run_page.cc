@@ -23,21 +23,9 @@ namespace spillway::cli {
 namespace {
 
 constexpr std::size_t label_width = 12, value_width = 9, longest_bar = 30;
-constexpr double least_share = 0.005;  // of the critical path: not worth a word
+constexpr double least_share = 0.005;  // of what is held: not worth a row
 
 std::string gib_digits(Bytes bytes) { return three_digits(in_gib(bytes)); }
-std::string whole_percent(double share) { return percent_text(share, std::abs(share) < 0.0995 ? 1 : 0); }
-
-std::string plain_name(std::string_view role) {
-  if (role == to_string(TensorRole::unknown)) return "not told apart";
-  if (role == to_string(TensorRole::weight)) return "weights";
-  if (role == to_string(TensorRole::gradient)) return "gradients";
-  if (role == to_string(TensorRole::optimizer_state)) return "optimizer states";
-  if (role == to_string(TensorRole::activation)) return "activations";
-  if (role == to_string(TensorRole::buffer)) return "buffers";
-  if (role == to_string(TensorRole::input)) return "inputs";
-  return std::string(role);
-}
 
 class Page {
  public:
@@ -81,7 +69,7 @@ class Page {
     if (result_.evaluation)
       row("evaluation", fmt::format("{} every {} steps, {} of the time; {} tokens/s trained with it",
                                     short_duration(to_seconds(result_.evaluation->time)),
-                                    result_.evaluation->every_steps, whole_percent(result_.evaluation->time_share),
+                                    result_.evaluation->every_steps, short_percent(result_.evaluation->time_share),
                                     grouped_text(std::llround(result_.evaluation->tokens_per_second))));
   }
 
@@ -107,24 +95,18 @@ class Page {
   [[nodiscard]] std::string utilisation() const {
     std::vector<std::string> words;
     if (result_.mfu > 0) words.push_back(percent_text(result_.mfu) + " MFU");
-    if (result_.bubble && result_.ranks.empty()) words.push_back("idle " + whole_percent(*result_.bubble));
+    if (result_.bubble && result_.ranks.empty()) words.push_back("idle " + short_percent(*result_.bubble));
     if (!result_.bubble) words.emplace_back("idle not known: no work of a GPU");
     if (result_.power)
       words.push_back(fmt::format("{:.0f} of {:.0f} W, {} of its clock", result_.power->watts,
-                                  result_.power->limit_watts, whole_percent(result_.power->clock_share)));
+                                  result_.power->limit_watts, short_percent(result_.power->clock_share)));
     return fmt::format("{}", fmt::join(words, "; "));
   }
 
-  // Those worth a word, most first.
   [[nodiscard]] std::string bindings() const {
-    std::vector<std::pair<double, Binding>> parts;
-    for (int i = 0; i < binding_count; ++i)
-      if (const double share = binding_share(result_, static_cast<Binding>(i)); share >= least_share)
-        parts.emplace_back(share, static_cast<Binding>(i));
-    std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     std::vector<std::string> words;
-    for (const auto& [share, binding] : parts)
-      words.push_back(fmt::format("{} {}", describe_shortly(binding), whole_percent(share)));
+    for (const studies::AnswerShare& share : studies::binding_shares(result_))
+      words.push_back(share.name + " " + short_percent(share.fraction));
     return words.empty() ? "nothing is replayed" : fmt::format("{}", fmt::join(words, ", "));
   }
 
@@ -162,15 +144,16 @@ class Page {
         })->bytes.count());
     const Bytes all = sum_of(memory_.owners);
     std::size_t name_width = 24;
-    for (const PeakOwner& owner : memory_.owners) name_width = std::max(name_width, plain_name(owner.name).size() + 1);
+    for (const PeakOwner& owner : memory_.owners)
+      name_width = std::max(name_width, studies::owner_words(owner.name).size() + 1);
     text_ += fmt::format("\n  {:<{}}{:>{}}\n", "at the peak", name_width, "GiB", value_width);
     for (const PeakOwner& owner : largest_owners(memory_.owners, 8)) {
       if (static_cast<double>(owner.bytes.count()) < least_share * static_cast<double>(all.count())) continue;
       const auto blocks = std::llround(static_cast<double>(owner.bytes.count()) / most * longest_bar);
       std::string bar;
       for (long long i = 0; i < blocks; ++i) bar += "█";
-      std::string words = fmt::format("  {:<{}}{:>{}}  {}", plain_name(owner.name), name_width, gib_digits(owner.bytes),
-                                      value_width, bar);
+      std::string words = fmt::format("  {:<{}}{:>{}}  {}", studies::owner_words(owner.name), name_width,
+                                      gib_digits(owner.bytes), value_width, bar);
       words.erase(words.find_last_not_of(' ') + 1);
       text_ += words + "\n";
     }

@@ -391,13 +391,10 @@ void MainWindow::set_theme(const Theme& theme) {
 // As `spillway run --output` writes it.
 void MainWindow::write_answer_page(const QString& file) {
   const std::string unsaved = "spillway run of the scenario, once it is saved";
-  studies::Answer answer =
-      studies::run_answer(drawn_->loaded, drawn_->result(), session_.document()->command().value_or(unsaved));
-  if (const auto diagnosis = studies::diagnose_capture(drawn_->loaded, drawn_->run))
-    studies::add_diagnosis(*diagnosis, answer);
-  studies::add_pictures(drawn_->loaded, drawn_->run, answer);
+  const auto diagnosis = studies::diagnose_capture(drawn_->loaded, drawn_->run);
   OutputFile out(file.toStdString());
-  out.write(answer_html(answer));
+  out.write(answer_html(
+      studies::step_answer(drawn_->loaded, drawn_->run, diagnosis, session_.document()->command().value_or(unsaved))));
   out.commit();
 }
 

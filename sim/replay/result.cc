@@ -8,7 +8,7 @@ struct BindingName {
 };
 constexpr std::array<BindingName, binding_count> binding_names = {{
     {"compute", "GPU arithmetic", "GPU arithmetic"},
-    {"hbm", "GPU memory bandwidth", "GPU memory rate"},
+    {"hbm", "GPU memory bandwidth", "memory bandwidth"},
     {"pcie", "PCIe copies between host and GPU", "PCIe copies"},
     {"network", "communication between GPUs", "communication"},
     {"storage", "drives", "drives"},

@@ -35,21 +35,25 @@ void sort_by_share(std::vector<AnswerShare>& shares) {
                    [](const AnswerShare& a, const AnswerShare& b) { return a.fraction > b.fraction; });
 }
 
-std::string binds_of(const Result& result, std::vector<AnswerShare>& shares) {
-  for (int i = 0; i < binding_count; ++i) {
-    const auto binding = static_cast<Binding>(i);
-    const double share = binding_share(result, binding);
-    if (share >= least_gain) shares.push_back({std::string(describe(binding)), share});
-  }
-  sort_by_share(shares);
+std::string binds_sentence(const std::vector<AnswerShare>& shares) {
   std::string sentence;
   for (const AnswerShare& share : shares)
-    sentence += fmt::format("{}{} {}", sentence.empty() ? "" : ", ", share.name,
-                            percent_text(share.fraction, share.fraction < 0.0995 ? 1 : 0));
+    sentence += fmt::format("{}{} {}", sentence.empty() ? "" : ", ", share.name, short_percent(share.fraction));
   return sentence.empty() ? "" : "Of the critical path: " + sentence + ".";
 }
 
 }  // namespace
+
+std::vector<AnswerShare> binding_shares(const Result& result) {
+  std::vector<AnswerShare> shares;
+  for (int i = 0; i < binding_count; ++i) {
+    const auto binding = static_cast<Binding>(i);
+    const double share = binding_share(result, binding);
+    if (share >= least_gain) shares.push_back({std::string(describe_shortly(binding)), share});
+  }
+  sort_by_share(shares);
+  return shares;
+}
 
 // The kinds and their order are a closed list: states, activations, elsewhere, the largest owner.
 AnswerWhy why_of(const Result& result) {
@@ -113,8 +117,7 @@ AnswerFigures figures_of(const Result& result, const Result* given) {
     figures.tokens = grouped_text(std::llround(result.tokens_per_second));
     if (given != nullptr && given->tokens_per_second > 0) {
       const double change = result.tokens_per_second / given->tokens_per_second - 1;
-      figures.tokens =
-          std::abs(change) < least_gain ? "0 %" : signed_percent_text(change, std::abs(change) < 0.095 ? 1 : 0);
+      figures.tokens = std::abs(change) < least_gain ? "0 %" : signed_short_percent(change);
     }
   }
   return figures;
@@ -131,7 +134,8 @@ Answer run_answer(const LoadedScenario& loaded, const Result& result, std::strin
   answer.hangs_on = result.hangs_on;
   answer.why = why_of(result);
   answer.now = figures_of(result, nullptr);
-  answer.binds = binds_of(result, answer.shares);
+  answer.shares = binding_shares(result);
+  answer.binds = binds_sentence(answer.shares);
   answer.inputs = result.provenance;
   answer.warnings = fidelity_warnings(result);
   answer.warnings.insert(answer.warnings.end(), result.warnings.begin(), result.warnings.end());
@@ -193,6 +197,14 @@ void add_pictures(const LoadedScenario& loaded, ScenarioRun run, Answer& answer)
           fmt::format(", {} into the step", short_duration(to_seconds(Picos(fullest->peak_at - fullest->begin))));
   }
   answer.when += ".";
+}
+
+Answer step_answer(const LoadedScenario& loaded, const ScenarioRun& run, const std::optional<StepDiagnosis>& diagnosis,
+                   std::string command) {
+  Answer answer = run_answer(loaded, run.result, std::move(command));
+  if (diagnosis) add_diagnosis(*diagnosis, answer);
+  add_pictures(loaded, run, answer);
+  return answer;
 }
 
 }  // namespace spillway::studies

@@ -121,6 +121,8 @@ struct Answer {
 
 // "12.3", "-78.8" for what is short, "-" where nobody knows.
 std::string room_left(const Result& result);
+// Of the critical path, in words of describe_shortly(), most first; those of less than half a per cent left out.
+std::vector<AnswerShare> binding_shares(const Result& result);
 // Of a result's memory, or of what else it lacks.
 AnswerWhy why_of(const Result& result);
 // `given`: what tokens are compared with; null: nothing.
@@ -134,5 +136,8 @@ void add_helps(const std::vector<Relaxation>& relaxations, Answer& answer);
 void add_diagnosis(const StepDiagnosis& diagnosis, Answer& answer);
 // Memory over time and what runs when, of a run with its ops. What it costs: a replay of each GPU's allocations.
 void add_pictures(const LoadedScenario& loaded, ScenarioRun run, Answer& answer);
+// All of these but the helps.
+Answer step_answer(const LoadedScenario& loaded, const ScenarioRun& run, const std::optional<StepDiagnosis>& diagnosis,
+                   std::string command);
 
 }  // namespace spillway::studies

@@ -137,7 +137,7 @@ std::int64_t rounded(std::int64_t bytes, std::int64_t unit) {
   return (std::max<std::int64_t>(0, bytes) + unit / 2) / unit;
 }
 
-// Halved: each pair's fuller one.
+// So many to one: the fullest of them.
 std::vector<std::vector<std::int64_t>> folded_bins(const std::vector<std::vector<std::int64_t>>& bins, std::size_t by) {
   if (by == 1) return bins;
   const auto sum = [](const std::vector<std::int64_t>& bin) {

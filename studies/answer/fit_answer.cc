@@ -211,8 +211,8 @@ class FitAnswerMaker {
       const double slower = to_seconds(row.result.step_time) / to_seconds(best.result.step_time) - 1;
       const double less = in_gib(row.result.memory.peak_reserved - best.result.memory.peak_reserved);
       const std::string time = std::abs(slower) < 0.005 ? "no faster"
-                               : slower > 0             ? percent_text(slower, slower < 0.095 ? 1 : 0) + " faster"
-                                                        : percent_text(-slower, -slower < 0.095 ? 1 : 0) + " slower";
+                               : slower > 0             ? short_percent(slower) + " faster"
+                                                        : short_percent(-slower) + " slower";
       return std::abs(less) < 0.05
                  ? time
                  : fmt::format("{}, {} GiB {}", time, three_digits(std::abs(less)), less > 0 ? "less" : "more");

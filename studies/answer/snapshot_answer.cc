@@ -33,8 +33,7 @@ AnswerWay allocator_way(const std::string& name, std::string group, const std::s
     way.group = policy.starts_with(torch_policy) ? "Set before the program starts" : "In simulation alone";
   way.number = number;
   way.runs_in = policy.starts_with(torch_policy) ? "PyTorch" : "simulation";
-  if (std::string line = environment_of(policy, settings); !line.empty())
-    way.sentences.push_back("set before the program starts: " + line);
+  if (std::string line = environment_of(policy, settings); !line.empty()) way.sentences.push_back(std::move(line));
   way.figures.step = way.figures.tokens = "-";
   return way;
 }
