@@ -3,6 +3,9 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "models/network/eager_ops.h"
 
@@ -14,6 +17,24 @@ struct BlockContext {
   Autograd& autograd;
   EagerOps& ops;
   Communication* communication;
+
+  // An empty tensor in fp32.
+  [[nodiscard]] Tensor wide(const std::string& name, std::int64_t elements,
+                            TensorRole role = TensorRole::temporary) const {
+    return session.empty(name, DataType::fp32, elements, role);
+  }
+  // One that takes its traffic's time, or its flops' at the type's rate.
+  void kernel(DataType type, std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes,
+              std::int64_t flops = 0) const {
+    session.kernel({.name = name,
+                    .reads = std::move(reads),
+                    .writes = std::move(writes),
+                    .cost = {.type = type, .flops = Flops(flops)}});
+  }
+  // To a parameter that trains.
+  void give(TrainedParameter& parameter, Tensor gradient) const {
+    if (parameter.trains) ops.accumulate(parameter, std::move(gradient));
+  }
 };
 
 // The parameter NAME.weight.

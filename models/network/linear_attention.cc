@@ -8,10 +8,6 @@ Tensor LinearAttentionBlock::make(const std::string& name, std::int64_t elements
   return context_.session.empty(name, options_.type, elements, role);
 }
 
-Tensor LinearAttentionBlock::wide(const std::string& name, std::int64_t elements, TensorRole role) {
-  return context_.session.empty(name, DataType::fp32, elements, role);
-}
-
 std::int64_t LinearAttentionBlock::key_elements() const {
   return setup_.tokens() * value_heads() * model_.linear.key_dim;
 }
@@ -24,18 +20,6 @@ std::int64_t LinearAttentionBlock::decay_elements() const {
   return model_.linear.gate_rank > 0 ? key_elements() : setup_.tokens() * value_heads();
 }
 
-void LinearAttentionBlock::kernel(std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes,
-                                  std::int64_t flops) {
-  context_.session.kernel({.name = name,
-                           .reads = std::move(reads),
-                           .writes = std::move(writes),
-                           .cost = {.type = options_.type, .flops = Flops(flops)}});
-}
-
-void LinearAttentionBlock::give(TrainedParameter& parameter, Tensor gradient) {
-  if (parameter.trains) context_.ops.accumulate(parameter, std::move(gradient));
-}
-
 // All up to the inverses of the chunks' triangles.
 void LinearAttentionBlock::make_operands(const std::string& name, Saved& saved) {
   const LinearAttention& linear = model_.linear;
@@ -46,11 +30,11 @@ void LinearAttentionBlock::make_operands(const std::string& name, Saved& saved) 
                            .reads = {saved.mixed, weight_(name + ".convolution").value},
                            .writes = {saved.convolved},
                            .bytes = saved.convolved.bytes() + saved.convolved.bytes()});
-  const Tensor decays = wide(name + ".decays", decay_elements());
+  const Tensor decays = context_.wide(name + ".decays", decay_elements());
   saved.strengths = make(name + ".strengths", rows, TensorRole::activation);
   std::vector<Tensor> decaying = {saved.decay, vector_(name + ".time_bias").value, vector_(name + ".decay_log").value};
   if (saved.channels) decaying.push_back(saved.channels);
-  kernel("decay_gates", std::move(decaying), {decays, saved.strengths});
+  context_.kernel(options_.type, "decay_gates", std::move(decaying), {decays, saved.strengths});
   const bool repeats = heads > key_heads();
   const Tensor q = repeats ? make(name + ".q_repeated", key_elements()) : saved.convolved;
   const Tensor k = repeats ? make(name + ".k_repeated", key_elements()) : saved.convolved;
@@ -61,18 +45,18 @@ void LinearAttentionBlock::make_operands(const std::string& name, Saved& saved) 
                              .bytes = q.bytes() + k.bytes() + k.bytes()});
   saved.q = make(name + ".q_normed", key_elements(), TensorRole::activation);
   saved.k = make(name + ".k_normed", key_elements(), TensorRole::activation);
-  saved.norms = wide(name + ".norms", 2 * rows, TensorRole::activation);
+  saved.norms = context_.wide(name + ".norms", 2 * rows, TensorRole::activation);
   context_.session.kernel({.name = "l2_norm",
                            .reads = repeats ? std::vector<Tensor>{q, k} : std::vector<Tensor>{q},
                            .writes = {saved.q, saved.k, saved.norms},
                            .bytes = saved.q.bytes() + saved.q.bytes() + saved.k.bytes() + saved.k.bytes()});
-  saved.gates = wide(name + ".gates", decay_elements(), TensorRole::activation);
-  kernel("chunk_cumulative_sum", {decays}, {saved.gates});
-  const Tensor triangles = wide(name + ".triangles", rows * chunk);
-  kernel("chunk_keys_product", {saved.k, saved.strengths, saved.gates}, {triangles},
-         (saved.channels ? 4 : 2) * rows * chunk * linear.key_dim);
+  saved.gates = context_.wide(name + ".gates", decay_elements(), TensorRole::activation);
+  context_.kernel(options_.type, "chunk_cumulative_sum", {decays}, {saved.gates});
+  const Tensor triangles = context_.wide(name + ".triangles", rows * chunk);
+  context_.kernel(options_.type, "chunk_keys_product", {saved.k, saved.strengths, saved.gates}, {triangles},
+                  (saved.channels ? 4 : 2) * rows * chunk * linear.key_dim);
   saved.inverses = make(name + ".inverses", rows * chunk, TensorRole::activation);
-  kernel("invert_triangles", {triangles}, {saved.inverses});
+  context_.kernel(options_.type, "invert_triangles", {triangles}, {saved.inverses});
 }
 
 LinearAttentionBlock::States LinearAttentionBlock::make_states(const std::string& name, const Saved& saved) {
@@ -80,12 +64,14 @@ LinearAttentionBlock::States LinearAttentionBlock::make_states(const std::string
   const std::int64_t rows = setup_.tokens() * value_heads(), k = linear.key_dim, v = linear.value_dim;
   States made{
       .w = make(name + ".w", key_elements()), .u = make(name + ".u", value_elements()), .states = {}, .fresh = {}};
-  kernel("chunk_operands", {saved.k, saved.convolved, saved.strengths, saved.gates, saved.inverses}, {made.w, made.u},
-         2 * rows * chunk * (k + v));
+  context_.kernel(options_.type, "chunk_operands",
+                  {saved.k, saved.convolved, saved.strengths, saved.gates, saved.inverses}, {made.w, made.u},
+                  2 * rows * chunk * (k + v));
   const std::int64_t chunks = setup_.micro_batch * ((setup_.sequence + chunk - 1) / chunk);
   made.states = make(name + ".states", chunks * value_heads() * k * v);
   made.fresh = make(name + ".fresh", value_elements());
-  kernel("chunk_states", {saved.k, made.w, made.u, saved.gates}, {made.states, made.fresh}, 4 * rows * k * v);
+  context_.kernel(options_.type, "chunk_states", {saved.k, made.w, made.u, saved.gates}, {made.states, made.fresh},
+                  4 * rows * k * v);
   return made;
 }
 
@@ -100,29 +86,30 @@ std::vector<Tensor> LinearAttentionBlock::backward(const std::string& name, cons
   Tensor norm_sum = make(norm.shape.name + ".grad", norm.shape.elements(), TensorRole::gradient);
   std::vector<Tensor> normed = {gradient, saved.result, saved.statistics, norm.value};
   if (saved.gate) normed.push_back(saved.gate);
-  kernel("gated_rms_norm_backward", std::move(normed), {result_back, gate_back, norm_sum});
-  give(norm, std::move(norm_sum));
+  context_.kernel(options_.type, "gated_rms_norm_backward", std::move(normed), {result_back, gate_back, norm_sum});
+  context_.give(norm, std::move(norm_sum));
   States made = make_states(name + ".again", saved);
   Tensor values_back = make(name + ".values.grad", value_elements());
-  kernel("chunk_values_backward", {saved.q, saved.k, saved.gates, result_back}, {values_back},
-         2 * rows * chunk * (k + v));
+  context_.kernel(options_.type, "chunk_values_backward", {saved.q, saved.k, saved.gates, result_back}, {values_back},
+                  2 * rows * chunk * (k + v));
   const Tensor states_back = make(name + ".states.grad", made.states.elements());
-  kernel("chunk_states_backward", {saved.q, saved.k, made.w, saved.gates, result_back, values_back}, {states_back},
-         6 * rows * k * v);
+  context_.kernel(options_.type, "chunk_states_backward",
+                  {saved.q, saved.k, made.w, saved.gates, result_back, values_back}, {states_back}, 6 * rows * k * v);
   Tensor q_back = make(name + ".q.grad", key_elements()), k_back = make(name + ".k.grad", key_elements());
-  Tensor w_back = make(name + ".w.grad", key_elements()), gates_back = wide(name + ".gates.grad", decay_elements());
-  kernel("chunk_operands_backward",
-         {saved.q, saved.k, made.fresh, saved.gates, made.states, result_back, states_back, values_back},
-         {q_back, k_back, w_back, gates_back}, rows * (8 * k * v + 6 * chunk * k + 2 * chunk * v));
+  Tensor w_back = make(name + ".w.grad", key_elements()),
+         gates_back = context_.wide(name + ".gates.grad", decay_elements());
+  context_.kernel(options_.type, "chunk_operands_backward",
+                  {saved.q, saved.k, made.fresh, saved.gates, made.states, result_back, states_back, values_back},
+                  {q_back, k_back, w_back, gates_back}, rows * (8 * k * v + 6 * chunk * k + 2 * chunk * v));
   made = {};
   result_back = {};
   Tensor strengths_back = make(name + ".strengths.grad", rows);
-  kernel("chunk_inverses_backward",
-         {saved.k, saved.convolved, saved.strengths, saved.inverses, w_back, values_back, saved.gates},
-         {k_back, values_back, strengths_back, gates_back}, rows * chunk * (6 * k + 4 * v + 4 * chunk));
+  context_.kernel(options_.type, "chunk_inverses_backward",
+                  {saved.k, saved.convolved, saved.strengths, saved.inverses, w_back, values_back, saved.gates},
+                  {k_back, values_back, strengths_back, gates_back}, rows * chunk * (6 * k + 4 * v + 4 * chunk));
   w_back = {};
-  kernel("chunk_cumulative_sum", {gates_back}, {gates_back});
-  kernel("l2_norm_backward", {q_back, k_back, saved.q, saved.k, saved.norms}, {q_back, k_back});
+  context_.kernel(options_.type, "chunk_cumulative_sum", {gates_back}, {gates_back});
+  context_.kernel(options_.type, "l2_norm_backward", {q_back, k_back, saved.q, saved.k, saved.norms}, {q_back, k_back});
   TrainedParameter &bias = vector_(name + ".time_bias"), &log = vector_(name + ".decay_log");
   Tensor decay_gradient = make(name + ".decay.out.grad", saved.decay.elements()), channels_back;
   Tensor bias_sum = make(bias.shape.name + ".grad", bias.shape.elements(), TensorRole::gradient);
@@ -134,12 +121,12 @@ std::vector<Tensor> LinearAttentionBlock::backward(const std::string& name, cons
     decaying.push_back(saved.channels);
     decayed.push_back(channels_back);
   }
-  kernel("decay_gates_backward", std::move(decaying), std::move(decayed));
-  give(bias, std::move(bias_sum));
-  give(log, std::move(log_sum));
+  context_.kernel(options_.type, "decay_gates_backward", std::move(decaying), std::move(decayed));
+  context_.give(bias, std::move(bias_sum));
+  context_.give(log, std::move(log_sum));
   gates_back = strengths_back = {};
   Tensor convolved_back = make(name + ".convolved.grad", saved.convolved.elements());
-  kernel("repeat_heads_backward", {q_back, k_back, values_back}, {convolved_back});
+  context_.kernel(options_.type, "repeat_heads_backward", {q_back, k_back, values_back}, {convolved_back});
   q_back = k_back = values_back = {};
   TrainedParameter& filter = weight_(name + ".convolution");
   Tensor mixed_back = make(name + ".mixed.out.grad", saved.mixed.elements());
@@ -147,8 +134,8 @@ std::vector<Tensor> LinearAttentionBlock::backward(const std::string& name, cons
   std::vector<Tensor> convolving = {convolved_back};
   if (!saved.gate) convolving.push_back(gate_back);
   convolving.insert(convolving.end(), {saved.mixed, filter.value});
-  kernel("causal_convolution_backward", std::move(convolving), {mixed_back, filter_sum});
-  give(filter, std::move(filter_sum));
+  context_.kernel(options_.type, "causal_convolution_backward", std::move(convolving), {mixed_back, filter_sum});
+  context_.give(filter, std::move(filter_sum));
   std::vector<Tensor> gradients = {std::move(mixed_back), std::move(decay_gradient)};
   if (saved.gate) gradients.insert(gradients.end(), {std::move(channels_back), std::move(gate_back)});
   return gradients;
@@ -175,10 +162,10 @@ Tensor LinearAttentionBlock::run(const std::string& prefix, const Tensor& x) {
   make_operands(name, *saved);
   States made = make_states(name, *saved);
   saved->result = make(name + ".result", value_elements(), TensorRole::activation);
-  kernel("chunk_results", {saved->q, saved->k, made.fresh, made.states, saved->gates}, {saved->result},
-         rows * (2 * k * v + 2 * chunk * (k + v)));
+  context_.kernel(options_.type, "chunk_results", {saved->q, saved->k, made.fresh, made.states, saved->gates},
+                  {saved->result}, rows * (2 * k * v + 2 * chunk * (k + v)));
   made = {};
-  saved->statistics = wide(name + ".result_norm.statistics", rows, TensorRole::activation);
+  saved->statistics = context_.wide(name + ".result_norm.statistics", rows, TensorRole::activation);
   Tensor out = make(name + ".result_norm.out", value_elements(), TensorRole::activation);
   context_.session.kernel(
       {.name = "gated_rms_norm",

@@ -61,17 +61,14 @@ class LinearAttentionBlock {
   };
 
   Tensor make(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::temporary);
-  Tensor wide(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::temporary);
   [[nodiscard]] std::int64_t key_heads() const { return model_.linear.key_heads / setup_.tensor_parallel; }
   [[nodiscard]] std::int64_t value_heads() const { return model_.linear.value_heads / setup_.tensor_parallel; }
   [[nodiscard]] std::int64_t decay_elements() const;
   [[nodiscard]] std::int64_t key_elements() const;    // of q, or of k, repeated for the heads of values
   [[nodiscard]] std::int64_t value_elements() const;  // of v
-  void kernel(std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes, std::int64_t flops = 0);
   void make_operands(const std::string& name, Saved& saved);
   States make_states(const std::string& name, const Saved& saved);
   std::vector<Tensor> backward(const std::string& name, const Saved& saved, const Tensor& gradient);
-  void give(TrainedParameter& parameter, Tensor gradient);
 
   const ModelSpec& model_;
   const TrainingSetup& setup_;

@@ -8,22 +8,6 @@ Tensor MambaBlock::make(const std::string& name, std::int64_t elements, TensorRo
   return context_.session.empty(name, options_.type, elements, role);
 }
 
-Tensor MambaBlock::wide(const std::string& name, std::int64_t elements, TensorRole role) {
-  return context_.session.empty(name, DataType::fp32, elements, role);
-}
-
-void MambaBlock::kernel(std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes,
-                        std::int64_t flops) {
-  context_.session.kernel({.name = name,
-                           .reads = std::move(reads),
-                           .writes = std::move(writes),
-                           .cost = {.type = options_.type, .flops = Flops(flops)}});
-}
-
-void MambaBlock::give(TrainedParameter& parameter, Tensor gradient) {
-  if (parameter.trains) context_.ops.accumulate(parameter, std::move(gradient));
-}
-
 Tensor MambaBlock::sum_for(TrainedParameter& parameter) {
   return make(parameter.shape.name + ".grad", parameter.shape.elements(), TensorRole::gradient);
 }
@@ -41,16 +25,16 @@ MambaBlock::Operands MambaBlock::make_operands(const std::string& name, const st
                            .writes = {made.convolved},
                            .cost = {.type = options_.type, .flops = Flops(2 * t * convolved() * mamba.convolution)},
                            .bytes = made.convolved.bytes() + made.convolved.bytes()});
-  made.steps = wide(name + again + ".steps", 2 * t * heads);  // and their sums within chunks
+  made.steps = context_.wide(name + again + ".steps", 2 * t * heads);  // and their sums within chunks
   context_.session.kernel(
       {.name = "chunk_cumulative_sum",
        .reads = {saved.projected, weight_(name + ".time_bias").value, weight_(name + ".decay_log").value},
        .writes = {made.steps},
        .bytes = made.steps.bytes() + made.steps.bytes()});
-  made.states = wide(name + again + ".states", chunks * d * mamba.state);
-  kernel("chunk_states", {made.convolved, made.steps}, {made.states}, 2 * t * d * mamba.state);
-  kernel("pass_states", {made.states, made.steps}, {made.states});
-  made.products = wide(name + again + ".products", t * split(mamba.groups) * mamba.chunk);
+  made.states = context_.wide(name + again + ".states", chunks * d * mamba.state);
+  context_.kernel(options_.type, "chunk_states", {made.convolved, made.steps}, {made.states}, 2 * t * d * mamba.state);
+  context_.kernel(options_.type, "pass_states", {made.states, made.steps}, {made.states});
+  made.products = context_.wide(name + again + ".products", t * split(mamba.groups) * mamba.chunk);
   context_.session.kernel({.name = "chunk_products",
                            .reads = {made.convolved},
                            .writes = {made.products},
@@ -106,17 +90,20 @@ Tensor MambaBlock::backward(const std::string& name, const Saved& saved, const T
                            .reads = std::move(reads),
                            .writes = std::move(writes),
                            .bytes = result_back.bytes() * 5});
-  if (norm_sum) give(weight_(name + ".result_norm"), std::exchange(norm_sum, {}));
+  if (norm_sum) context_.give(weight_(name + ".result_norm"), std::exchange(norm_sum, {}));
   Operands made = make_operands(name, ".again", saved);
-  Tensor states_back = wide(name + ".states.grad", made.states.elements());
-  kernel("chunk_states_backward", {result_back, made.convolved, made.steps}, {states_back}, 2 * t * d * n);
-  kernel("pass_states_backward", {states_back, made.states, made.steps}, {states_back});
+  Tensor states_back = context_.wide(name + ".states.grad", made.states.elements());
+  context_.kernel(options_.type, "chunk_states_backward", {result_back, made.convolved, made.steps}, {states_back},
+                  2 * t * d * n);
+  context_.kernel(options_.type, "pass_states_backward", {states_back, made.states, made.steps}, {states_back});
   Tensor convolved_back = make(name + ".convolved.grad", t * c);
-  Tensor products_back = wide(name + ".products.grad", made.products.elements());
-  Tensor steps_back = wide(name + ".steps.grad", made.steps.elements());
-  kernel("chunk_scan_backward", {result_back, made.convolved, made.steps, made.states, made.products, states_back},
-         {convolved_back, products_back, steps_back}, 4 * t * q * d + 6 * t * d * n);
-  kernel("chunk_products_backward", {products_back, made.convolved}, {convolved_back}, 4 * t * q * inputs());
+  Tensor products_back = context_.wide(name + ".products.grad", made.products.elements());
+  Tensor steps_back = context_.wide(name + ".steps.grad", made.steps.elements());
+  context_.kernel(options_.type, "chunk_scan_backward",
+                  {result_back, made.convolved, made.steps, made.states, made.products, states_back},
+                  {convolved_back, products_back, steps_back}, 4 * t * q * d + 6 * t * d * n);
+  context_.kernel(options_.type, "chunk_products_backward", {products_back, made.convolved}, {convolved_back},
+                  4 * t * q * inputs());
   products_back = states_back = result_back = {};
   made = {};
   TrainedParameter &skip = weight_(name + ".skip"), &log = weight_(name + ".decay_log"),
@@ -127,9 +114,9 @@ Tensor MambaBlock::backward(const std::string& name, const Saved& saved, const T
                            .reads = {steps_back, saved.projected, time.value, log.value},
                            .writes = {projected_back, sums[0], sums[1], sums[2]},
                            .bytes = steps_back.bytes() + steps_back.bytes()});
-  give(skip, std::move(sums[0]));
-  give(log, std::move(sums[1]));
-  give(time, std::move(sums[2]));
+  context_.give(skip, std::move(sums[0]));
+  context_.give(log, std::move(sums[1]));
+  context_.give(time, std::move(sums[2]));
   sums.clear();
   steps_back = {};
   TrainedParameter& filter = weight_(name + ".convolution");
@@ -142,8 +129,8 @@ Tensor MambaBlock::backward(const std::string& name, const Saved& saved, const T
        .writes = filter_sums,
        .cost = {.type = options_.type, .flops = Flops(4 * t * c * mamba.convolution)},
        .bytes = convolved_back.bytes() + convolved_back.bytes() + gate_back.bytes() + projected_back.bytes()});
-  give(filter, std::move(filter_sums[1]));
-  if (bias != nullptr) give(*bias, std::move(filter_sums[2]));
+  context_.give(filter, std::move(filter_sums[1]));
+  if (bias != nullptr) context_.give(*bias, std::move(filter_sums[2]));
   return projected_back;
 }
 
@@ -157,11 +144,13 @@ Tensor MambaBlock::run(const std::string& prefix, const Tensor& x) {
   saved->projected = projected;
   Operands made = make_operands(name, "", *saved);
   saved->result = make(name + ".result", t * d, TensorRole::activation);
-  kernel("chunk_scan", {made.convolved, made.steps, made.states, made.products, weight_(name + ".skip").value},
-         {saved->result}, 2 * t * mamba.chunk * d + 2 * t * d * mamba.state);
+  context_.kernel(options_.type, "chunk_scan",
+                  {made.convolved, made.steps, made.states, made.products, weight_(name + ".skip").value},
+                  {saved->result}, 2 * t * mamba.chunk * d + 2 * t * d * mamba.state);
   made = {};
   if (mamba.norm)
-    saved->statistics = wide(name + ".result_norm.statistics", t * split(mamba.groups), TensorRole::activation);
+    saved->statistics =
+        context_.wide(name + ".result_norm.statistics", t * split(mamba.groups), TensorRole::activation);
   Tensor normed = make(name + ".normed", t * d, TensorRole::activation);
   norm(name, *saved, normed);
   const bool trains = weight_(name + ".convolution").trains;

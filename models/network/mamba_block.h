@@ -57,15 +57,12 @@ class MambaBlock {
   };
 
   Tensor make(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::temporary);
-  Tensor wide(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::temporary);
   [[nodiscard]] std::int64_t tokens() const { return setup_.tokens(); }
   [[nodiscard]] std::int64_t split(std::int64_t whole) const { return whole / setup_.tensor_parallel; }
   [[nodiscard]] std::int64_t width() const { return split(model_.mamba.width()); }
   [[nodiscard]] std::int64_t inputs() const { return split(model_.mamba.groups * model_.mamba.state); }
   [[nodiscard]] std::int64_t convolved() const { return width() + 2 * inputs(); }
   [[nodiscard]] bool has_fused_output() const { return setup_.tensor_parallel == 1 && !setup_.traits().megatron; }
-  void kernel(std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes, std::int64_t flops = 0);
-  void give(TrainedParameter& parameter, Tensor gradient);
   Tensor sum_for(TrainedParameter& parameter);
   // `again`: "" or what tells its tensors from the forward's.
   Operands make_operands(const std::string& name, const std::string& again, const Saved& saved);

@@ -30,8 +30,8 @@ Tensor ShortConvolutionBlock::backward(const std::string& name, const Tensor& al
                   .reads = {convolved_back, gated, taps.value},
                   .writes = writes,
                   .cost = {.type = all.type(), .flops = Flops(4 * gated.elements() * model_.convolution.tokens)}});
-  if (taps.trains) context_.ops.accumulate(taps, std::move(writes[1]));
-  if (offsets != nullptr && offsets->trains) context_.ops.accumulate(*offsets, std::move(writes[2]));
+  context_.give(taps, std::move(writes[1]));
+  if (offsets != nullptr) context_.give(*offsets, std::move(writes[2]));
   writes.clear();
   convolved_back = {};
   session.kernel(
