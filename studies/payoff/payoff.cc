@@ -279,7 +279,8 @@ class Search {
       if (scenario.model.empty()) return 1;
       const ModelSpec model = with_layers(scenario, find_model(scenario.model));
       const TrainingSetup setup = resolve(scenario.training, model);
-      const std::int64_t replayed = setup.pipeline_parallel + 1;  // micro-batches of a step that is folded
+      // An estimate of what a folded step costs, found on the bundled scenarios; not what folding replays.
+      const std::int64_t replayed = setup.pipeline_parallel + 1;
       return model.layers *
              (may_fold(scenario) ? std::min(setup.gradient_accumulation, replayed) : setup.gradient_accumulation);
     } catch (const InputError&) {
