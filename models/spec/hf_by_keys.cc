@@ -243,9 +243,13 @@ void read_by_keys(const HfObject& config, ModelSpec& spec) {
     if (config.has(key)) config.unsupported(key, fmt::format("a soft cap in \"{}\"", type));
   if (is_latent) {
     if (spec.query_key_norm) config.unsupported("kv_lora_rank", "latent attention with norms of queries and keys");
+    for (std::int64_t layer = 0; layer < config.size("layer_types"); ++layer)
+      if (config.text_at("layer_types", layer) != "full_attention")
+        config.unsupported("layer_types", "latent attention in some layers only");
     read_latent(config, spec);
     taken.emplace_back("latent attention (kv_lora_rank)");
-  } else if (config.flag("use_sliding_window", true) && config.has("sliding_window")) {
+  } else if (config.size("layer_types") > 0 ||
+             (config.flag("use_sliding_window", true) && config.has("sliding_window"))) {
     read_window(config, spec, 0, config.integer("sliding_window_pattern", 0, 0));
     if (spec.attention_window > 0 || !spec.blocks.empty()) taken.emplace_back("windows (sliding_window)");
   }

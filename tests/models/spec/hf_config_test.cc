@@ -418,6 +418,17 @@ TEST(HfConfig, UnknownTypesAreReadByTheirKeys) {
   EXPECT_EQ(sparse.experts.count, 8);
   EXPECT_EQ(sparse.experts.shared_width, 512);
   EXPECT_FALSE(sparse.has_experts(0));
+  const std::string kinds = R"({"model_type": "acme", "vocab_size": 99, "hidden_size": 64, "intermediate_size": 64,
+    "num_hidden_layers": 2, "num_attention_heads": 2, "layer_types": )";
+  EXPECT_EQ(config_error(kinds + R"(["linear_attention", "full_attention"]})"),
+            "/layer_types: \"linear_attention\" is not modelled");
+  EXPECT_EQ(config_error(kinds + R"(["sliding_attention", "full_attention"]})"),
+            "/sliding_window: missing, but layers have a window");
+  EXPECT_EQ(
+      parse_model(kinds + R"(["full_attention", "sliding_attention"], "sliding_window": 8})", "x.json").window_of(1),
+      8);
+  EXPECT_EQ(config_error(kinds + R"(["linear_attention", "full_attention"], "kv_lora_rank": 32})"),
+            "/layer_types: latent attention in some layers only is not modelled");
 }
 
 TEST(HfConfig, BadValuesSayWhere) {
