@@ -196,7 +196,7 @@ TEST(HfConfig, OfSeveralPartsTheTextIsRead) {
                        "x.json");
   };
   EXPECT_EQ(parameter_count(qwen("false")), 8'190'735'360);
-  EXPECT_EQ(parameter_count(qwen("true")), 8'190'735'360 - 151'936 * 4096);
+  EXPECT_EQ(parameter_count(qwen("true")), 8'190'735'360 - std::int64_t{151'936} * 4096);
   EXPECT_NEAR(static_cast<double>(qwen("false").held_parameters), 576'388'336, 1e6);  // of 8,767,123,696
   // Older ones have the text's keys at the top.
   const ModelSpec flat = parse_model(R"({"model_type": "qwen2_vl", "vocab_size": 152064, "hidden_size": 3584,
@@ -402,7 +402,7 @@ TEST(HfConfig, LayersByList) {
 TEST(HfConfig, UnknownTypesAreReadByTheirKeys) {
   const std::string start = R"({"model_type": "acme", "rope_theta": 10000.0, "use_qk_norm": true, )";
   const ModelSpec spec = parse_model(start + sizes().at("llama") + "}", "x.json");
-  EXPECT_EQ(parameter_count(spec), 6'738'415'616 + 32 * 2 * 128);
+  EXPECT_EQ(parameter_count(spec), 6'738'415'616 + std::int64_t{32} * 2 * 128);
   ASSERT_EQ(spec.notes.size(), 1U);
   EXPECT_EQ(spec.notes[0].find("\"acme\" is not a type that is known: read by its keys as Llama's layers, norms of "
                                "each head of queries and keys (use_qk_norm)"),
