@@ -409,7 +409,7 @@ std::string agreement_words(const AllocationStreamResult& result) {
                      result.addresses.total, result.segments.matched, result.segments.total);
 }
 
-void print_text(const Context& context, const MemoryCall& request, const Answer& answer) {
+void print_text(const Context& context, const Answer& answer) {
   const bool is_page = answer.page && !context.rows_only();
   if (is_page) print(snapshot_page(*answer.page, *answer.diagnosis, agreement_words(answer.results.front().result)));
   if (is_page && !is_verbose()) return print("next: --verbose for all figures and what each setting would save\n");
@@ -430,7 +430,7 @@ void run_memory(Context& context, const MemoryCall& request) {
   if (context.json())
     print_json(document_of(answer, request));
   else
-    print_text(context, request, answer);
+    print_text(context, answer);
   const Verdict verdict = replayed_verdict(results.front(), request);
   if (verdict == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
   if (verdict == Verdict::unknown && request.capacity_bytes > 0) context.exit_code = exit_not_known;
