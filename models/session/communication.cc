@@ -110,12 +110,13 @@ void Communication::run(CommGroup group, std::string_view name, NetworkCollectiv
                        .host = host});
 }
 
-void Communication::all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place) {
+void Communication::all_reduce(CommGroup group, std::string_view name, const std::vector<Tensor>& in_place) {
   const Bytes whole = bytes_of(in_place);
-  all_reduce(group, name, std::move(in_place), whole);
+  all_reduce(group, name, in_place, whole);
 }
 
-void Communication::all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place, Bytes whole) {
+void Communication::all_reduce(CommGroup group, std::string_view name, const std::vector<Tensor>& in_place,
+                               Bytes whole) {
   if (shape(group).ranks == 1 || in_place.empty()) return;
   run(group, name, NetworkCollective::all_reduce, whole, in_place, in_place);
 }
@@ -205,7 +206,7 @@ void Communication::receive(std::string_view name, const Tensor& into, std::int6
   if (parts > 1) run(CommGroup::tensor, "all_gather", NetworkCollective::all_gather, into.bytes(), {into}, {into});
 }
 
-void Communication::all_reduce_stages(std::string_view name, std::vector<Tensor> in_place,
+void Communication::all_reduce_stages(std::string_view name, const std::vector<Tensor>& in_place,
                                       const std::vector<std::int64_t>& stages) {
   const bool is_member = std::find(stages.begin(), stages.end(), stage_) != stages.end();
   if (stages.size() < 2 || in_place.empty() || !is_member) return;

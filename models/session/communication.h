@@ -57,8 +57,9 @@ class Communication {
   [[nodiscard]] bool after_kernels() const { return after_kernels_; }
 
   // All of these do nothing, or give x itself, in a group of one.
-  void all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place);
-  void all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place, Bytes whole);  // a part of them
+  void all_reduce(CommGroup group, std::string_view name, const std::vector<Tensor>& in_place);
+  void all_reduce(CommGroup group, std::string_view name, const std::vector<Tensor>& in_place,
+                  Bytes whole);  // a part of them
   [[nodiscard]] Tensor all_gather(CommGroup group, const std::string& name, const Tensor& x, TensorRole role);
   [[nodiscard]] Tensor reduce_scatter(CommGroup group, const std::string& name, const Tensor& x, TensorRole role);
   [[nodiscard]] Tensor all_to_all(CommGroup group, const std::string& name, const Tensor& x, TensorRole role,
@@ -84,7 +85,8 @@ class Communication {
   void send(std::string_view name, const Tensor& x, std::int64_t to_stage, std::int64_t parts);
   void receive(std::string_view name, const Tensor& into, std::int64_t from_stage, std::int64_t parts);
   // Among these stages, ascending, which wait for each other; nothing on the others. Names tell groups apart.
-  void all_reduce_stages(std::string_view name, std::vector<Tensor> in_place, const std::vector<std::int64_t>& stages);
+  void all_reduce_stages(std::string_view name, const std::vector<Tensor>& in_place,
+                         const std::vector<std::int64_t>& stages);
 
  private:
   [[nodiscard]] std::string_view lane(CommGroup group) const;

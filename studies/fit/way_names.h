@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/floors.h"
 #include "models/spec/training_setup.h"
 
 namespace spillway::studies {

@@ -686,7 +686,7 @@ TEST_F(Window, AreasAreOfSomeTracks) {
   const auto drag = [&](int from_y, int to_y, Qt::KeyboardModifiers modifiers) {
     QTest::mousePress(&canvas, Qt::LeftButton, modifiers, QPoint(canvas.width() / 2, from_y));
     for (const int part : {1, 2, 3}) {
-      const QPointF at(canvas.width() / 2 + 40 * part, from_y + (to_y - from_y) * part / 3);
+      const QPoint at(canvas.width() / 2 + 40 * part, from_y + (to_y - from_y) * part / 3);
       QMouseEvent move(QEvent::MouseMove, at, canvas.mapToGlobal(at), Qt::NoButton, Qt::LeftButton, modifiers);
       QApplication::sendEvent(&canvas, &move);
     }
