@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/input_error.h"
@@ -78,17 +79,44 @@ Scenario as_said(Scenario scenario, const launch::LaunchExport& made, bool with_
 
 }  // namespace
 
-Exported exported(const Scenario& scenario, std::string_view target) {
+namespace {
+
+Exported launched(const Scenario& scenario, std::string_view target) {
   Exported one{.target = std::string(target), .launch = launch::export_launch(scenario, target)};
   for (const launch::UnsaidKey& each : one.launch.unsaid)
     if (const Recipe* recipe = recipe_of(each)) one.code.emplace_back(recipe->line);
+  return one;
+}
+
+Exported replayed(Exported one, const Scenario& scenario) {
+  const auto figures = [&](bool with_code) {
+    return run_briefly(as_said(scenario, one.launch, with_code), Detail::figures).run.result;
+  };
   try {
-    one.alone = run_briefly(as_said(scenario, one.launch, false), Detail::figures).run.result;
-    if (!one.code.empty()) one.with_code = run_briefly(as_said(scenario, one.launch, true), Detail::figures).run.result;
+    one.alone = figures(false);
+    const bool changes = done_otherwise(one.launch, true) != done_otherwise(one.launch, false);
+    if (!one.code.empty()) one.with_code = changes ? figures(true) : one.alone;
   } catch (const InputError& error) {
     one.refusal = error.cause();
   }
   return one;
+}
+
+// Of what a file can't say, how ranks share the work.
+std::string unsaid_splits(const launch::LaunchExport& made) {
+  constexpr std::array<std::string_view, 4> splits = {"model.tensor_parallel", "model.context_parallel",
+                                                      "model.pipeline_parallel", "model.expert_parallel"};
+  std::string unsaid;
+  for (const launch::UnsaidKey& each : made.unsaid)
+    if (std::find(splits.begin(), splits.end(), each.key) != splits.end())
+      unsaid += (unsaid.empty() ? "" : ", ") + each.key.substr(std::string_view("model.").size());
+  return unsaid;
+}
+
+}  // namespace
+
+Exported exported(const Scenario& scenario, std::string_view target) {
+  return replayed(launched(scenario, target), scenario);
 }
 
 namespace {
@@ -159,7 +187,15 @@ std::vector<std::string> launched_by(const Scenario& scenario, const std::vector
 
 std::vector<Exported> exported(const Scenario& scenario) {
   std::vector<Exported> all;
-  for (const Word& target : launch::export_target_words()) all.push_back(exported(scenario, target.name));
+  for (const Word& target : launch::export_target_words()) {
+    Exported one = launched(scenario, target.name);
+    const std::string splits = unsaid_splits(one.launch);
+    if (splits.empty())
+      one = replayed(std::move(one), scenario);
+    else
+      one.refusal = "runs another layout: has no " + splits;
+    all.push_back(std::move(one));
+  }
   return all;
 }
 

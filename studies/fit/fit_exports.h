@@ -32,7 +32,8 @@ using Launchers = std::optional<std::vector<std::string>>;  // none: nobody look
 std::vector<std::string> launched_by(const Scenario& scenario, const std::vector<std::string>& edits);
 // The same of what was exported already.
 std::vector<std::string> launched_by(const std::vector<Exported>& exports, const std::vector<std::string>& edits);
-// Of all targets, in the order of their words.
+// Of all targets, in the order of their words. One whose file has no key for how the ranks share the work would run
+// another layout: it is refused, not replayed.
 std::vector<Exported> exported(const Scenario& scenario);
 
 // The question as the target asks it: with its framework, and what else it does by itself, set before everything else.
