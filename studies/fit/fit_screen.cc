@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include "base/input_error.h"
@@ -61,6 +62,17 @@ ModelSpec alike(ModelSpec model) {
   return model;
 }
 
+// Of the layers, those of the kind that alike() makes of all.
+double alike_share(const ModelSpec& model, const ModelSpec& all) {
+  const auto kind = [](const Block& b) {
+    return std::tuple(b.mixer, b.feed_forward, b.window, b.heads, b.kv_heads, b.head_dim, b.value_dim, b.width);
+  };
+  std::int64_t count = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    count += kind(model.block(layer)) == kind(all.block(0)) ? 1 : 0;
+  return static_cast<double>(count) / static_cast<double>(std::max(model.layers, all.layers));
+}
+
 // The step that stands for one whose optimizer runs elsewhere: no state, no master weights.
 TrainingSetup without_state(TrainingSetup setup) {
   setup.optimizer_device = setup.weight_device = StateDevice::gpu;
@@ -98,10 +110,12 @@ FitScreen::FitScreen(const FitSubject& subject, const FitPoints& points)
       cost_(subject.hardware),
       machine_(model_, subject.hardware, cost_) {
   machine_.options.speed = subject.parsed.what_if;
+  has_other_speed_ = subject.parsed.what_if != RelativeSpeed{};
+  alike_ = alike_share(*subject.model, model_);
   const HardwareProfile& hardware = subject.hardware;
-  capacity_ = subject.parsed.capacity_bytes ? Bytes(*subject.parsed.capacity_bytes)
-                                            : hardware.gpu.memory.value - hardware.gpu.context_memory.value;
-  capacity_ = capacity_ / 100 * 97;  // the reserve, about (scenario/reserve.h)
+  whole_capacity_ = subject.parsed.capacity_bytes ? Bytes(*subject.parsed.capacity_bytes)
+                                                  : hardware.gpu.memory.value - hardware.gpu.context_memory.value;
+  capacity_ = whole_capacity_ / 100 * 97;  // the reserve, about (scenario/reserve.h)
 }
 
 FitScreen::Stand FitScreen::stand_of(const TrainingSetup& setup) const {
@@ -182,7 +196,8 @@ double FitScreen::update_seconds(const TrainingSetup& setup) const {
 }
 
 FitEstimate FitScreen::finish(const Prepared& prepared) const {
-  FitEstimate estimate{.invalid = prepared.invalid, .peak = prepared.state, .is_bound = true};
+  FitEstimate estimate{
+      .invalid = prepared.invalid, .peak = prepared.state, .is_bound = true, .least_peak = prepared.state};
   if (!estimate.invalid.empty()) return estimate;
   estimate.holds_too_much = prepared.state > capacity_;
   const auto found = shapes_.find(prepared.time.key);
@@ -199,7 +214,28 @@ FitEstimate FitScreen::finish(const Prepared& prepared) const {
                             : least_step_time(machine_, *found->second.shape, prepared.time.setup));
   if (prepared.setup.optimizer_device != StateDevice::gpu) estimate.seconds += update_seconds(prepared.setup);
   estimate.peak = std::max(prepared.state, peak_of(prepared));
+  bound(prepared, estimate);
   return estimate;
+}
+
+// Nothing but the state is known under techniques that move tensors, of another speed than the machine's, and of
+// adapters, for which another precision (without_state()) is another step. Of layers that are not all alike those that
+// are count.
+void FitScreen::bound(const Prepared& prepared, FitEstimate& estimate) const {
+  const auto found = shapes_.find(prepared.time.key);
+  if (prepared.moves || found == shapes_.end() || !found->second.shape || has_other_speed_) return;
+  const TrainingSetup& time = prepared.time.setup;
+  if (time.trainable != Trainable::full) return;
+  estimate.least_seconds = alike_ * to_seconds(least_step(machine_, *found->second.shape, time).step_time);
+  const auto peak = shapes_.find(prepared.peak.key);
+  const TrainingSetup& setup = prepared.peak.setup;
+  if (peak == shapes_.end() || !peak->second.shape || !has_closed_form(setup) || alike_ < 1) return;
+  const bool keeps_weights = prepared.setup.weight_device == StateDevice::gpu;
+  const Bytes held = least_step(machine_, *peak->second.shape, setup).peak_allocated;
+  const bool knows_weights = setup.zero_stage < 3;
+  const Bytes state = !knows_weights && keeps_weights ? prepared.state : Bytes(0);
+  const Bytes elsewhere = knows_weights && !keeps_weights ? prepared.not_there : Bytes(0);
+  estimate.least_peak = std::max(estimate.least_peak, held + state - elsewhere);
 }
 
 Bytes FitScreen::peak_of(const Prepared& prepared) const {

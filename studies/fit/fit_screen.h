@@ -22,10 +22,13 @@
 namespace spillway::studies {
 
 struct FitEstimate {
-  std::string invalid;          // why it can't run; empty: it may
-  double seconds = 0;           // of a step; 0: not known, as of what holds too much
-  Bytes peak{};                 // allocated on the fullest GPU; under a bound at least
-  bool is_bound = false;        // not an estimate
+  std::string invalid;    // why it can't run; empty: it may
+  double seconds = 0;     // of a step; 0: not known, as of what holds too much
+  Bytes peak{};           // allocated on the fullest GPU; under a bound at least
+  bool is_bound = false;  // not an estimate
+  // What its replay is not below, by what least_step() and least_state_bytes() say; 0: nothing is known.
+  double least_seconds = 0;
+  Bytes least_peak{};
   bool holds_too_much = false;  // its state alone is more than the memory
 };
 
@@ -37,8 +40,9 @@ class FitScreen {
   // Estimate i is of points[i]. Shapes are measured in parallel, a few milliseconds each. Throws Cancelled by the
   // thread's StopScope.
   std::vector<FitEstimate> estimate(std::span<const FitPoint> points);
-  // Device memory of the step.
+  // Device memory of the step, and that with the reserve in it.
   [[nodiscard]] Bytes capacity() const { return capacity_; }
+  [[nodiscard]] Bytes whole_capacity() const { return whole_capacity_; }
   [[nodiscard]] std::size_t shapes() const { return shapes_.size(); }
 
  private:
@@ -53,6 +57,7 @@ class FitScreen {
   [[nodiscard]] Prepared prepare(const FitPoint& point) const;
   [[nodiscard]] FitEstimate finish(const Prepared& prepared) const;
   [[nodiscard]] Bytes peak_of(const Prepared& prepared) const;
+  void bound(const Prepared& prepared, FitEstimate& estimate) const;
   void measure(std::span<const Prepared> points);
   [[nodiscard]] double update_seconds(const TrainingSetup& setup) const;
 
@@ -61,7 +66,9 @@ class FitScreen {
   ModelSpec model_;  // of layers that are alike
   CostModel cost_;
   StepMachine machine_;
-  Bytes capacity_;
+  bool has_other_speed_ = false;
+  double alike_ = 1;  // of the model's layers, those that model_ says all are, at least
+  Bytes whole_capacity_, capacity_;
   std::map<std::string, Shape> shapes_;
 };
 

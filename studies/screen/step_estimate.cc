@@ -75,6 +75,27 @@ class Estimator {
     return estimate;
   }
 
+  // Every kernel of the layers runs on some stage. Gradients may come as activations go; of the chunks of an
+  // interleaved schedule the one at work is not yet kept.
+  [[nodiscard]] StepEstimate least_step() const {
+    StepEstimate estimate;
+    const std::int64_t states = setup_.zero_stage == 1 ? shards_ : 1;
+    std::int64_t layers = 0;
+    for (std::int64_t stage = 0; stage < layout_.stages(); ++stage) {
+      const StageSum& sum = stages_[static_cast<std::size_t>(stage)];
+      const Bytes held = setup_.zero_stage == 3 ? Bytes(0) : sum.weights + share(sum.states, states);
+      const ChunkShape& first = chunk_shape(stage, 0);
+      const Bytes at_work =
+          layout_.chunks() == 1 ? Bytes(0) : first.kept + shape_.layer_kept * layout_.layers(stage, 0).count;
+      estimate.peak_allocated = std::max(estimate.peak_allocated, held + sum.kept - at_work);
+      for (std::int64_t chunk = 0; chunk < layout_.chunks(); ++chunk) layers += layout_.layers(stage, chunk).count;
+    }
+    estimate.step_time =
+        (shape_.kernels.forward + shape_.kernels.backward) * layers * setup_.gradient_accumulation / layout_.stages();
+    estimate.peak_reserved = estimate.peak_allocated;
+    return estimate;
+  }
+
   [[nodiscard]] std::vector<Bytes> peaks() const {
     std::vector<Bytes> held;
     for (const StageSum& stage : stages_) held.push_back(peak(stage));
@@ -382,6 +403,10 @@ Picos least_step_time(const StepMachine& machine, const StepShape& shape, const 
 Bytes least_peak(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
   SPILLWAY_ASSERT(has_closed_form(setup));
   return Estimator(machine, shape, setup).least_held();
+}
+
+StepEstimate least_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
+  return Estimator(machine, shape, setup).least_step();
 }
 
 StepEstimate least_sharded_step(const StepMachine& machine, const StepShape& plain, const TrainingSetup& setup) {

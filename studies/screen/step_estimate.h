@@ -50,6 +50,12 @@ std::vector<Bytes> stage_peaks(const StepMachine& machine, const StepShape& shap
 // No schedule of the same passes, whatever its placement, is faster: all work spread evenly over the stages. O(p v).
 Picos least_step_time(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
 
+// No step of this set-up is faster, and on its fullest GPU none holds less: the kernels of its layers, spread evenly
+// over the stages; weights and states, which under ZeRO stage 3 least_state_bytes() knows and are left out here, and
+// the activations that 1F1B, interleaved or GPipe keep in flight, the peak of has_closed_form() alone. `busy` is 0. O(p
+// v).
+StepEstimate least_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
+
 // No technique that moves a layer's activations off the device between its passes holds less there: weights, gradients
 // and states, and of activations what one micro-batch has outside the layers and in two of them, the one at work and
 // the one that leaves or comes. `setup` as of estimate_step(); a shape of full recomputation, whose layers keep their

@@ -48,6 +48,7 @@ struct Stage {
   std::array<Section, micro_batches> forward{}, backward{};
   LayerEnds device, host;                                             // middle micro-batch
   ShapeTimes layers_work, extra_work;                                 // its work, but for sends and receives
+  ShapeTimes layers_kernels;                                          // each by itself
   Picos covered{};                                                    // until when the device worked
   Section host_forward, host_backward;                                // its calls
   Picos forward_received = Picos(-1), backward_received = Picos(-1);  // middle micro-batch
@@ -133,6 +134,8 @@ class ProbeTimes {
     if (!counts) return;
     ShapeTimes& sum = trace_.ops.layer[op] != no_index16 ? stage.layers_work : stage.extra_work;
     (backward ? sum.backward : sum.forward) += work;
+    if (trace_.ops.layer[op] == no_index16 || trace_.ops.kind[op] != OpKind::kernel) return;
+    (backward ? stage.layers_kernels.backward : stage.layers_kernels.forward) += trace_.ops.duration[op];
   }
 
   void take_middle(Stage& stage, std::size_t op, bool backward) {
@@ -504,6 +507,7 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
   shape.message = stage.message;
   shape.update_scales = setup.traits().megatron;
   shape.layer_work = {stage.layers_work.forward / layers, stage.layers_work.backward / layers};
+  shape.kernels = {stage.layers_kernels.forward / layers, stage.layers_kernels.backward / layers};
   shape.middle = chunk_shape(stage, memory, shape, ChunkPlace::middle, layers);
   shape.first = shape.last = shape.only = shape.middle;
   if (!single) {

@@ -61,6 +61,7 @@ struct StepShape {
   std::int64_t layers_with_collectives = 0;
   ShapeTimes layer_host;  // of the host's calls, which set the pace where they take longer
   ShapeTimes layer_work;  // of the device's work without pauses
+  ShapeTimes kernels;     // of a layer's kernels, as priced: no collectives, no copies, nothing that slows them
   Bytes layer_kept{};
   Bytes layer_weights{}, layer_gradients{}, layer_states{};
   // With the embedding, with neither, with the head; without a pipeline `only` has both.
