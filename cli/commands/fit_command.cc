@@ -144,6 +144,14 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitAnswe
   document["work"] = outcome.work;
   document["stopped"] = outcome.stopped;
   document["exhausted"] = outcome.exhausted;
+  document["proof"] = Json();
+  if (const std::optional<studies::FitProof>& proof = outcome.proof)
+    document["proof"] = {{"set_ups", proof->set_ups},
+                         {"too_large", proof->too_large},
+                         {"slower", proof->slower},
+                         {"open", proof->open},
+                         {"least_step_time_s", proof->least_seconds},
+                         {"proven", proof->is_proven()}};
   document["warnings"] = outcome.any() ? Json(outcome.ways.front().row.result.warnings) : Json::array();
   return document;
 }

@@ -261,14 +261,22 @@ class FitAnswerMaker {
                               : outcome_.exhausted ? "more would be tried with --effort"
                               : outcome_.any()     ? "no single edit of the best that was tried is better"
                                                    : "search finished";
-    answer_.search = fmt::format("{} layouts estimated, {} ways replayed, {} fit; {}{}", outcome_.screened,
-                                 outcome_.replayed, outcome_.fitting, state,
+    answer_.search = fmt::format("{} layouts estimated, {} ways replayed, {} fit; {}{}{}", outcome_.screened,
+                                 outcome_.replayed, outcome_.fitting, state, told_proof(),
                                  folded > 0 ? fmt::format("; {} alike or no better folded (--all)", folded) : "");
     if (!outcome_.any()) return;
     const Result& best = outcome_.ways.front().row.result;
     answer_.fingerprint = best.fingerprint;
     answer_.inputs = best.provenance;
     answer_.warnings = best.warnings;
+  }
+
+  [[nodiscard]] std::string told_proof() const {
+    if (!outcome_.proof) return "";
+    const studies::FitProof& proof = *outcome_.proof;
+    if (proof.is_proven()) return fmt::format("; proven the best of {} set-ups by bounds", proof.set_ups);
+    return fmt::format("; by bounds {} of {} set-ups can't fit, {} can't be better; {} are open, none below {}",
+                       proof.too_large, proof.set_ups, proof.slower, proof.open, short_duration(proof.least_seconds));
   }
 
   const FitFindings& findings_;

@@ -145,7 +145,9 @@ class Search {
   }
 
   [[nodiscard]] bool goes_on(const std::string& what, std::size_t replays) {
-    if (options_.progress && !options_.progress(what, replays)) stopped_ = true;
+    const std::string best =
+        found() ? fmt::format("; best so far {:.3g} s a step", to_seconds(rows_[*best_].result.step_time)) : "";
+    if (options_.progress && !options_.progress(what + best, replays)) stopped_ = true;
     return !stopped_;
   }
 
@@ -195,7 +197,10 @@ class Search {
         return split(s.tensor_parallel) + split(s.context_parallel) + split(s.pipeline_parallel) > 1;
       });
     outcome_.screened += layouts.size();
+    notes_ = true;
+    try_recipes(layouts);
     const std::vector<Prospect> candidates = space_over(std::move(layouts));
+    notes_ = false;
     sort(too_large_);
     for (const Prospect& one : too_large_) faster_with_room_.push_back(one.point);
     if (is_verbose())
@@ -212,6 +217,35 @@ class Search {
                      [](const Prospect& a, const Prospect& b) { return a.estimate.peak < b.estimate.peak; });
     if (least.size() > wave) least.resize(wave);
     replay_best("ways that hold least replayed", least, wave, 1);
+  }
+
+  // What somebody with experience tries first, so that there soon is a way that people can run: the work split in one
+  // way, or by tensor parallelism within machines and a pipeline over them; as it is, with all layers computed again
+  // and lean kernels, and with the optimizer on the CPU besides. What is soon replayed goes first, until one fits.
+  void try_recipes(const std::vector<FitPoint>& layouts) {
+    constexpr std::size_t most = 6;
+    std::vector<FitPoint> points;
+    for (const FitPoint& layout : layouts) {
+      if (!is_recipe(layout.setup)) continue;
+      const FitPoint least = points_.with(moves_.lean(layout), {setting(recompute_key, to_string(Recompute::full))});
+      points.push_back(layout);
+      points.push_back(least);
+      if (layout.setup.shared_stage() > 0)
+        points.push_back(points_.with(least, {setting(optimizer_device_key, to_string(StateDevice::cpu))}));
+    }
+    std::vector<Prospect> recipes = estimated(std::move(points));
+    std::erase_if(recipes, [this](const Prospect& one) { return !fits_perhaps(one, 0); });
+    std::stable_partition(recipes.begin(), recipes.end(),
+                          [this](const Prospect& one) { return work_of(one.point) <= question_.work / 20; });
+    for (std::size_t i = 0; i < std::min(most, recipes.size()) && !found(); ++i)
+      if (!replay_all("recipes replayed", {&recipes[i]})) return;
+  }
+  [[nodiscard]] bool is_recipe(const TrainingSetup& setup) const {
+    const auto split = [](std::int64_t ranks) { return ranks > 1 ? 1 : 0; };
+    const int ways = split(setup.tensor_parallel) + split(setup.context_parallel) + split(setup.pipeline_parallel) +
+                     split(setup.expert_parallel);
+    const bool fills_machines = setup.tensor_parallel == std::min(subject_.gpus, subject_.hardware.gpu_count);
+    return ways <= 1 || (ways == 2 && fills_machines && setup.pipeline_parallel > 1);
   }
 
   // Of each layout: everything kept, one sequence at a time; where that does not fit, kernels that hold less, some or
@@ -331,9 +365,11 @@ class Search {
   std::vector<Prospect> estimated(std::vector<FitPoint> points) {
     const std::vector<FitEstimate> estimates = screen_->estimate(points);
     std::vector<Prospect> candidates;
-    for (std::size_t i = 0; i < points.size(); ++i)
-      if (estimates[i].invalid.empty())
-        candidates.push_back({std::move(points[i]), estimates[i], figure_of_estimate(points[i], estimates[i])});
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (!estimates[i].invalid.empty()) continue;
+      if (notes_) bounded_.try_emplace(points_.settings(points[i]), Bounded{estimates[i], points[i].setup.gpus()});
+      candidates.push_back({std::move(points[i]), estimates[i], figure_of_estimate(points[i], estimates[i])});
+    }
     sort(candidates);
     return candidates;
   }
@@ -673,8 +709,31 @@ class Search {
       if (place.contains(row)) outcome_.worth.push_back({name, place[row]});
     outcome_.exhausted |= is_cut_ && !outcome_.any();
     require_some();
+    tell_what_is_proven();
     tell_what_is_missing();
     return std::move(outcome_);
+  }
+
+  void tell_what_is_proven() {
+    if (!found() || bounded_.empty() || (question_.goal != FitGoal::speed && question_.goal != FitGoal::cost)) return;
+    const Row& best = rows_[*best_];
+    const auto dear = [this](double seconds, std::int64_t gpus) {
+      return question_.goal == FitGoal::cost ? seconds * static_cast<double>(gpus) : seconds;
+    };
+    const double figure = dear(to_seconds(best.result.step_time), best.gpus);
+    FitProof proof{.set_ups = bounded_.size()};
+    for (const auto& [settings, one] : bounded_) {
+      if (seen_.contains(settings)) continue;
+      const FitEstimate& estimate = one.estimate;
+      const bool is_large = estimate.least_peak > screen_->whole_capacity();
+      const bool is_slow = !is_large && dear(estimate.least_seconds, one.gpus) >= figure;
+      proof.too_large += is_large ? 1 : 0;
+      proof.slower += is_slow ? 1 : 0;
+      if (is_large || is_slow) continue;
+      proof.least_seconds =
+          proof.open++ == 0 ? estimate.least_seconds : std::min(proof.least_seconds, estimate.least_seconds);
+    }
+    outcome_.proof = proof;
   }
 
   // Of what is shown and doesn't fit: the nearest ways, and those without a technique. The search asks no replay for
@@ -719,6 +778,12 @@ class Search {
   std::map<Settings, std::size_t> seen_;  // rows by their edits
   std::optional<std::size_t> best_;
   std::map<Kind, Learnt> learnt_;
+  struct Bounded {
+    FitEstimate estimate;
+    std::int64_t gpus = 1;
+  };
+  std::map<Settings, Bounded> bounded_;     // what was estimated of layouts
+  bool notes_ = false;                      // what is estimated now is of layouts
   std::vector<Prospect> too_large_;         // of space_over(), with everything kept
   std::vector<FitPoint> faster_with_room_;  // of these, the fastest first
   std::vector<std::pair<std::string, std::size_t>> worth_;

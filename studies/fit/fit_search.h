@@ -12,12 +12,13 @@
 //  4. The winner without each of its techniques: what each is worth.
 // What people can run and trains alike is ranked first (fit_carrier.h); what nobody runs is looked at where asked for.
 // Every verdict and figure is a replay's (candidates/evaluate.h). The answer is a function of the question alone,
-// its work among it, but where the caller stopped it. No proof that there is nothing better: it looks where estimates
-// point, and one edit at a time from there.
+// its work among it, but where the caller stopped it. It looks where estimates point, and one edit at a time from
+// there; FitProof says of what it didn't replay what can't be better.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,17 @@ struct FitAblation {
   std::size_t way = 0;
 };
 
+// What bounds say of the set-ups that were estimated: those of which a replay isn't worth it, whatever estimates say.
+struct FitProof {
+  std::size_t set_ups = 0;    // with their recomputation, devices of states, micro-batches
+  std::size_t too_large = 0;  // at least more than the memory
+  std::size_t slower = 0;     // at least as slow as the best way, or as dear
+  std::size_t open = 0;       // neither, and not replayed
+  double least_seconds = 0;   // of a step, among those
+
+  [[nodiscard]] bool is_proven() const { return set_ups > 0 && open == 0; }
+};
+
 struct FitOutcome {
   std::vector<FitWay> ways;  // all that were replayed or refused, best first
   // Of these, the first ones, as replayed whatever their verdict hangs on; the tight ones behind those that keep the
@@ -50,6 +62,7 @@ struct FitOutcome {
   std::size_t fitting = 0;
   std::vector<FitAblation> worth;  // of ways[0], where that fits
   std::size_t screened = 0;        // layouts that were estimated
+  std::optional<FitProof> proof;   // of speed and cost, where a way fits
   std::size_t replayed = 0;
   std::int64_t work = 0;   // of FitQuestion::work, what was taken
   bool stopped = false;    // by the caller: the best so far
