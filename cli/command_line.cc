@@ -28,6 +28,7 @@
 #include "base/version.h"
 #include "cli/commands/calibrate_command.h"
 #include "cli/commands/capacity_command.h"
+#include "cli/commands/check_command.h"
 #include "cli/commands/export_command.h"
 #include "cli/commands/fit_command.h"
 #include "cli/commands/gui_command.h"
@@ -264,6 +265,7 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   add_new_command(app);
   add_trace_commands(app, context);
   add_record_commands(app, context);
+  add_check_command(app, context);
   add_export_command(app, context);
   add_plan_commands(app, context);
   add_list_command(app, context);
@@ -279,7 +281,7 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
                       {"Ask more", {"compare", "capacity", "sweep", "merge", "report"}},
                       {"Bring in", {"new", "trace", "record"}},
                       {"Take away", {"export", "plan"}},
-                      {"Machines", {"list", "profile", "prices", "calibrate"}},
+                      {"Machines", {"list", "check", "profile", "prices", "calibrate"}},
                       {"For experts", {"techniques", "memory", "validate", "schema"}}});
   return run_guarded(app, static_cast<int>(words.size()), words.data(), context);
 }

@@ -1,4 +1,5 @@
-"""python -m spillway.torch record|steps: well-known models with random weights, recorded or run under techniques."""
+"""python -m spillway.torch record|steps|check: well-known models with random weights, recorded, run under techniques,
+or run beside their prediction."""
 import argparse
 import gc
 import json
@@ -12,6 +13,7 @@ import torch
 from ..errors import InputError, SpillwayError
 from . import capability
 from .applying import apply
+from .checking import check, sentences
 from .named import TECHNIQUES
 from .plain_models import MODELS
 from .recording import phase, record
@@ -21,21 +23,22 @@ from .training import IMPLEMENTATIONS, PRECISIONS, Training
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m spillway.torch", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--model", required=True, choices=sorted(MODELS))
-    common.add_argument("--out", required=True, metavar="DIR", help="a new folder to write into")
-    common.add_argument("--batch", type=int, default=8)
-    common.add_argument("--sequence", type=int, default=None, help="tokens (1024; bert-large 512)")
-    common.add_argument("--precision", choices=PRECISIONS, default="bf16",
+    model = argparse.ArgumentParser(add_help=False)
+    model.add_argument("--model", required=True, choices=sorted(MODELS))
+    model.add_argument("--batch", type=int, default=8)
+    model.add_argument("--sequence", type=int, default=None, help="tokens (1024; bert-large 512)")
+    model.add_argument("--precision", choices=PRECISIONS, default="bf16",
                         help="bf16: weights and all; amp: autocast over fp32 weights")
-    common.add_argument("--device", default=None, help="cuda where there is one, else cpu")
-    common.add_argument("--implementation", choices=IMPLEMENTATIONS, default="auto",
+    model.add_argument("--device", default=None, help="cuda where there is one, else cpu")
+    model.add_argument("--implementation", choices=IMPLEMENTATIONS, default="auto",
                         help="auto: transformers (random weights from its configuration) where it can be imported, "
                              "else plain torch.nn of the same shape")
-    common.add_argument("--layers", type=int, default=None, help="fewer than the model has")
-    common.add_argument("--vocabulary", type=int, default=None, help="another than the model has")
+    model.add_argument("--layers", type=int, default=None, help="fewer than the model has")
+    model.add_argument("--vocabulary", type=int, default=None, help="another than the model has")
+    model.add_argument("--seed", type=int, default=1)
+    common = argparse.ArgumentParser(add_help=False, parents=[model])
+    common.add_argument("--out", required=True, metavar="DIR", help="a new folder to write into")
     common.add_argument("--warm-up", type=int, default=3)
-    common.add_argument("--seed", type=int, default=1)
     common.add_argument("--folder", default=None, metavar="DIR", help="where a disk tier puts its files")
     common.add_argument("--least-bytes", type=int, default=1 << 20, help="smaller storages stay")
     recorded = commands.add_parser("record", parents=[common], help="unprofiled times, traces, snapshot")
@@ -46,12 +49,18 @@ def _parser():
     run.add_argument("--steps", type=int, default=10)
     run.add_argument("--techniques", default="keep,full,selective", metavar="PLAN,...",
                      help=f"words ({', '.join(TECHNIQUES)}; two joined with +) or plan files")
+    checked = commands.add_parser("check", parents=[model], help="a few steps beside their prediction")
+    checked.add_argument("--steps", type=int, default=3)
+    checked.add_argument("--on", default=None, metavar="GPU", help="of `spillway list gpus`; the one that PyTorch sees")
+    checked.add_argument("--output", default=None, metavar="FILE", help="the corrected profile, a new file")
+    checked.add_argument("--format", choices=("table", "json"), default="table")
+    checked.add_argument("--program", default=None, help="spillway's program")
     return parser
 
 
 def _checked(arguments):
     for name in ("batch", "steps", "warm_up", "layers", "vocabulary", "sequence"):
-        value = getattr(arguments, name)
+        value = getattr(arguments, name, None)
         if value is not None and value < 1:
             raise InputError(f"--{name.replace('_', '-')} {value}: at least 1 is needed")
     longest = 512 if arguments.model == "bert-large" else 1024
@@ -59,8 +68,9 @@ def _checked(arguments):
     arguments.device = arguments.device or ("cuda" if capability.has_cuda() else "cpu")
     if arguments.device.startswith("cuda") and not capability.has_cuda():
         raise InputError(f"--device {arguments.device}: PyTorch sees no CUDA device")
-    if os.path.isdir(arguments.out) and os.listdir(arguments.out):
-        raise InputError(f"{arguments.out} exists already; name a new folder")
+    out = getattr(arguments, "out", None)
+    if out is not None and os.path.isdir(out) and os.listdir(out):
+        raise InputError(f"{out} exists already; name a new folder")
     return arguments
 
 
@@ -153,10 +163,19 @@ def _steps(arguments):
             torch.cuda.empty_cache()
 
 
+def _check(arguments):
+    found = check(arguments.model, steps=arguments.steps, machine=arguments.on, output=arguments.output,
+                  program=arguments.program, tell=lambda words: print(words, file=sys.stderr, flush=True),
+                  batch=arguments.batch, sequence=arguments.sequence, precision=arguments.precision,
+                  device=arguments.device, implementation=arguments.implementation, layers=arguments.layers,
+                  vocabulary=arguments.vocabulary, seed=arguments.seed)
+    print(json.dumps(found, indent=1) if arguments.format == "json" else sentences(found))
+
+
 def main(words=None):
     arguments = _parser().parse_args(words)
     try:
-        {"record": _record, "steps": _steps}[arguments.command](_checked(arguments))
+        {"record": _record, "steps": _steps, "check": _check}[arguments.command](_checked(arguments))
     except SpillwayError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -88,9 +88,7 @@ class Training:
         marks = marks or (lambda _: contextlib.nullcontext())
         with marks("forward"):
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.precision == "amp"):
-                logits = self.model(self.ids)
-                logits = logits if isinstance(logits, torch.Tensor) else logits.logits
-                loss = self._loss(logits)
+                loss = self.loss(self.model(self.ids), self.ids)
         with marks("backward"):
             loss.backward()
         with marks("optimizer"):
@@ -98,8 +96,8 @@ class Training:
             self.optimizer.zero_grad(set_to_none=True)
         return loss.detach()
 
-    def _loss(self, logits):
-        labels = self.ids
+    def loss(self, output, labels):
+        logits = output if isinstance(output, torch.Tensor) else output.logits
         if self.shape["causal"]:
             logits, labels = logits[:, :-1], labels[:, 1:]
         return functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())

@@ -1,0 +1,124 @@
+#include "cli/commands/check_command.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/data_folder.h"
+#include "base/input_error.h"
+#include "cli/options/command_options.h"
+
+namespace spillway::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What Python runs: one error that says what is missing, else the package's command.
+constexpr const char* start = R"(
+import importlib, sys
+for name, what in (("torch", "PyTorch"), ("spillway.torch", "the package spillway")):
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(f"error: --python {sys.executable}: can't import {what} ({error})\n"
+              "  remedy: name the Python that has it, or pip install it there", file=sys.stderr)
+        sys.exit(2)
+from spillway.torch.__main__ import main
+sys.exit(main(sys.argv[1:]))
+)";
+
+struct CheckCall {
+  std::string model = "gpt2-124m", machine, output, precision = "bf16", device, python;
+  std::int64_t batch = 8, sequence = 0, layers = 0, steps = 3;
+};
+
+// Of a checkout or a release the package lies beside the program; else the Python has it.
+void lend_package() {
+  for (const std::string& place : data_places("python", "python")) {
+    if (!fs::exists(fs::path(place) / "spillway/__init__.py")) continue;
+    const char* const known = std::getenv("PYTHONPATH");
+    setenv("PYTHONPATH", (place + (known == nullptr ? "" : ":" + std::string(known))).c_str(), 1);
+    return;
+  }
+}
+
+std::vector<std::string> arguments_of(const CheckCall& call, const Context& context) {
+  std::vector<std::string> arguments = {call.python,   "-c",
+                                        start,         "check",
+                                        "--model",     call.model,
+                                        "--precision", call.precision,
+                                        "--batch",     std::to_string(call.batch),
+                                        "--steps",     std::to_string(call.steps)};
+  const auto option = [&arguments](const char* name, const std::string& value) {
+    if (!value.empty()) arguments.insert(arguments.end(), {name, value});
+  };
+  const auto number = [](std::int64_t value) { return value > 0 ? std::to_string(value) : ""; };
+  option("--sequence", number(call.sequence));
+  option("--layers", number(call.layers));
+  option("--device", call.device);
+  option("--on", call.machine);
+  option("--output", call.output);
+  if (context.json()) option("--format", "json");
+  return arguments;
+}
+
+void run_check(CheckCall call, const Context& context) {
+  if (call.python.empty()) {
+    const char* const named = std::getenv("SPILLWAY_PYTHON");
+    call.python = named != nullptr && *named != '\0' ? named : "python3";
+  }
+  lend_package();
+  std::error_code error;
+  const std::string self = fs::read_symlink("/proc/self/exe", error).string();
+  if (!self.empty()) setenv("SPILLWAY", self.c_str(), 1);
+  std::vector<std::string> arguments = arguments_of(call, context);
+  std::vector<char*> raw;
+  raw.reserve(arguments.size() + 1);
+  for (std::string& argument : arguments) raw.push_back(argument.data());
+  raw.push_back(nullptr);
+  execvp(call.python.c_str(), raw.data());
+  throw InputError("--python", call.python, std::string("could not be started: ") + std::strerror(errno),
+                   "name a Python that has PyTorch");
+}
+
+}  // namespace
+
+void add_check_command(Command& app, Context& context) {
+  const auto call = std::make_shared<CheckCall>();
+  Command* check =
+      app.add_subcommand("check", "Three short steps by PyTorch on this machine beside their prediction; its profile");
+  check->add_option("MODEL", call->model, "what is trained, with random weights (gpt2-124m)")
+      ->choices({"tiny", "gpt2-124m", "gpt2-774m", "llama-1b", "bert-large"});
+  check
+      ->add_option("--on", call->machine,
+                   "the GPU as `spillway list gpus` calls it (the one that PyTorch sees; without one the processor, "
+                   "which is measured)")
+      ->type_name("GPU");
+  check->add_option("--output", call->output, "write the corrected profile, for --on of every command: a new file")
+      ->type_name("FILE");
+  check->add_option("--batch", call->batch, "sequences of a step (8)")->check(positive_number())->type_name("N");
+  check->add_option("--sequence", call->sequence, "tokens of a sequence (1024; bert-large 512)")
+      ->check(positive_number())
+      ->type_name("TOKENS");
+  check->add_option("--layers", call->layers, "fewer than the model has")->check(positive_number())->type_name("N");
+  check->add_option("--precision", call->precision, "bf16: weights and all; amp: autocast over fp32 weights; fp32")
+      ->choices({"bf16", "amp", "fp32"})
+      ->type_name("WORD");
+  check->add_option("--steps", call->steps, "measured steps, three at least (3)")
+      ->check(positive_number())
+      ->type_name("N");
+  check->add_option("--device", call->device, "as PyTorch names it (cuda, else cpu)")->type_name("NAME");
+  check->add_option("--python", call->python, "a Python that has PyTorch ($SPILLWAY_PYTHON, else python3)")
+      ->type_name("PROGRAM");
+  check->callback([call, &context] { run_check(*call, context); });
+}
+
+}  // namespace spillway::cli
