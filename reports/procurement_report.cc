@@ -92,9 +92,25 @@ class Writer {
                          what, trains, dollars(option->programme_usd), figure(option->usd_per_billion));
     return fmt::format(
         "Yes, with {}: {} to buy, {} more to run and maintain over {} months. {}: {} of that if the fleet is kept as "
-        "busy for the rest of the time ({} USD per 10⁹ tokens), all {} if it is not.",
+        "busy for the rest of the time ({} USD per 10⁹ tokens), all {} if it is not.{}",
         what, dollars(value(*option, "capital")), dollars(value(*option, "running")), figure(in_.period_months), trains,
-        dollars(option->programme_usd), figure(option->usd_per_billion), dollars(value(*option, "total")));
+        dollars(option->programme_usd), figure(option->usd_per_billion), dollars(value(*option, "total")),
+        rented_instead(*option));
+  }
+
+  // Of what is bought: the same machines rented for the programme's days, and the use at which both cost the same.
+  [[nodiscard]] std::string rented_instead(const PricedOption& option) const {
+    const double alone = value(option, "usd_per_gpu_hour_alone");
+    if (!option.price.usd_per_hour)
+      return fmt::format(" Rented for these days alone it costs less below {} USD an hour of a GPU.", figure(alone));
+    const double rent = option.price.usd_per_hour->value / static_cast<double>(option.hardware.gpu_count);
+    const double gpu_hours = value(option, "total") / alone, even = alone / rent * option.days / in_.period_days();
+    std::string words = fmt::format(" Rented for these days alone, at {} USD an hour of a GPU, it costs {}; ",
+                                    figure(rent), dollars(rent * gpu_hours));
+    return words + (even <= 1 ? fmt::format("bought it costs less from a use of {:.0f} % of the {} months on.",
+                                            100 * even, figure(in_.period_months))
+                              : fmt::format("rented it costs less however busy it is in {} months.",
+                                            figure(in_.period_months)));
   }
 
   // How often the answer is the cheapest when prices are drawn from their ranges.
@@ -195,6 +211,12 @@ class Writer {
         "worth nothing then. Where nothing but this programme is trained, renting is cheaper below the rent beside it. "
         "Rented: power is in the rent.",
         figure(in_.period_months)));
+    if (const PricedOption* option = best(); option != nullptr && option->price.usd_per_hour)
+      part.paragraphs.push_back(
+          fmt::format("Rent of a {}: {} USD an hour ({} to {}), of {}: {}.", option->fleet.machine,
+                      figure(option->price.usd_per_hour->value), figure(option->price.usd_per_hour->low),
+                      figure(option->price.usd_per_hour->high), option->price.usd_per_hour->origin.date,
+                      option->price.usd_per_hour->origin.source));
     part.tables.push_back(std::move(table));
   }
 

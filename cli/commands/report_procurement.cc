@@ -54,6 +54,8 @@ Json option_json(const ProcurementAnswer& answer, const PricedOption& option, do
   json["usd_per_billion_tokens"] = option.usd_per_billion;
   json["programme_usd"] = option.programme_usd;
   json["rented"] = option.is_rented();
+  json["machine_usd_per_hour_rented"] = Json();
+  if (option.price.usd_per_hour) json["machine_usd_per_hour_rented"] = option.price.usd_per_hour->value;
   json["writes_nothing"] = option.writes_nothing;
   json["saves_nothing"] = option.saves_nothing;
   if (option.drive) json["drives"] = {{"model", option.drive->drive.name}, {"per_gpu", option.drive->chosen}};
