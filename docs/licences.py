@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds docs/licences.md to what the built programs need (Debian 12 only).
+"""Holds docs/internals/licences.md to what the built programs need (Debian 12 only).
 
 The libraries are those that `readelf -d` says a program needs, by the Debian package that each is in, and those
 whose headers our sources include. What they are for and their licences are in LIBRARIES below; a library, a package
@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-PAGE = "docs/licences.md"
+PAGE = "docs/internals/licences.md"
 SKIPPED = 77
 
 # Name on the page -> (packages it is in, headers that are its, what for, SPDX licence). Packages are those of Debian's

@@ -380,7 +380,8 @@ class Chooser {
     check_count(all);
     const std::optional<HardwareProfile> modules = is_card(gpu) ? std::nullopt : system_with(gpu.name, asked.gpus);
     if (!modules && !is_card(gpu) && all > 1)
-      refuse("the profile library has no machine with " + gpu.name, "write one (docs/machines.md), and name its file");
+      refuse("the profile library has no machine with " + gpu.name,
+             "write one (docs/how-to/describe-a-machine.md), and name its file");
     const std::int64_t most = modules ? modules->gpu_count : asked.is_split ? cards_in_box : asked.gpus;
     if (!asked.is_split && asked.gpus > most)
       refuse(fmt::format("a machine with {} has at most {}", gpu.name, most), "give no more in each");

@@ -318,9 +318,10 @@ std::string prices_schema() {
   PriceList list;
   FieldSchema schema;
   describe(list, schema);
-  return schema.document("spillway-prices.v1", "spillway price list",
-                         "What things cost (docs/procurement.md). Every price tells its day and its source. A file of "
-                         "one's own goes over the bundled list entry by entry.");
+  return schema.document(
+      "spillway-prices.v1", "spillway price list",
+      "What things cost (docs/how-to/buy-or-rent.md). Every price tells its day and its source. A file of "
+      "one's own goes over the bundled list entry by entry.");
 }
 
 }  // namespace spillway::hwprofiles

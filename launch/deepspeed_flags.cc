@@ -34,7 +34,7 @@ void deepspeed_training(FlagRows& rows) {
           "sparse_attention.* compression_training.* hybrid_engine.* compile.* torch_autocast.*",
           "not said in a scenario")
       .saves("activation_checkpointing.partition_activations activation_checkpointing.cpu_checkpointing",
-             "set model.recompute and offload.technique yourself (docs/offload.md)")
+             "set model.recompute and offload.technique yourself (docs/how-to/offload-activations.md)")
       .time("activation_checkpointing.contiguous_memory_optimization", "its buffers are in reserve of fragments")
       .no_effect(
           "activation_checkpointing.number_checkpoints activation_checkpointing.synchronize_checkpoint_boundary "
@@ -94,13 +94,13 @@ void zero(FlagRows& rows) {
       .adds("zero_optimization.allgather_bucket_size", "updated weights travel in buckets of model.bucket_bytes",
             two_bytes)
       .not_said("zero_optimization.zeropp_loco_param.* zero_optimization.zenflow.* zero_optimization.super_offload",
-                "how state streams to host memory and drives is modelled one way (docs/models.md)")
+                "how state streams to host memory and drives is modelled one way (docs/internals/models.md)")
       .saves("zero_optimization.offload_param.max_in_cpu", "weights are kept on the CPU in whole")
       .time(
           "zero_optimization.mics_* zero_optimization.offload_param.buffer_* "
           "zero_optimization.offload_optimizer.buffer_* zero_optimization.offload_optimizer.pipeline* "
           "zero_optimization.offload_optimizer.fast_init aio.*",
-          "how state streams to host memory and drives is modelled one way (docs/models.md)")
+          "how state streams to host memory and drives is modelled one way (docs/internals/models.md)")
       .no_effect(
           "zero_optimization.offload_optimizer.pin_memory zero_optimization.offload_param.pin_memory "
           "zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_param.nvme_path "

@@ -35,7 +35,7 @@ std::vector<LaunchFlag> foundry_flags() {
       .as_modelled_if("model.expansion_ratio", "4", "")
       .as_modelled_if("model.name", "mpt_causal_lm hf_causal_lm", "a decoder, by what stands beside it")
       .not_said("model.ffn_config.* model.attn_config.*", "layers that are modelled one way")
-      .saves("model.peft_config.*", "set model.trainable yourself (docs/models.md): adapters lower memory")
+      .saves("model.peft_config.*", "set model.trainable yourself (docs/internals/models.md): adapters lower memory")
       .not_said("fsdp_config.activation_checkpointing_* fsdp_config.*", "how state is shared out is modelled one way")
       .time("te_* compile_config.*", "kernels that are not modelled")
       .read("expandable_segments", "memory.config", facts::allocator_settings, "true=expandable_segments:True false=-",

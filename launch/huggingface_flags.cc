@@ -129,13 +129,13 @@ void training_left_out(FlagRows& rows) {
       .adds(
           "lora_modules_to_save modules_to_save additional_target use_dora peft_use_dora lora_bias lora_head "
           "freeze_extra_modules",
-          "adapters of linear layers alone are trained (docs/models.md)")
+          "adapters of linear layers alone are trained (docs/internals/models.md)")
       .saves("unfrozen_parameters freeze_* lisa_*",
-             "set model.trainable or model.frozen_layers yourself (docs/models.md)")
+             "set model.trainable or model.frozen_layers yourself (docs/internals/models.md)")
       .not_said("lora_* lora.* peft_* quantization_* bnb_4bit_* use_4bit_quantization relora*",
-                "set model.trainable and model.base_weights yourself (docs/models.md)")
+                "set model.trainable and model.base_weights yourself (docs/internals/models.md)")
       .time("gradient_checkpointing_kwargs.*", "how layers are run again is modelled one way")
-      .saves("layer_offloading", "set model.weight_device yourself (docs/models.md)")
+      .saves("layer_offloading", "set model.weight_device yourself (docs/internals/models.md)")
       .time("ring_attn_func heads_k_stride", "how context-parallel GPUs share attention is model.context_exchange's")
       .time(
           "torch_compile_backend torch_compile_mode use_ipex full_determinism s2_attention neftune_* deepcompile "

@@ -1,4 +1,4 @@
-// The table of docs/launch-files.md.
+// The table of docs/reference/launch-files.md.
 #include <algorithm>
 #include <string>
 

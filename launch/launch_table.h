@@ -1,6 +1,7 @@
 // The one table of what launches say: each flag or key of a framework, the scenario's key that it decides, and how the
-// values of both correspond. Import reads it from left to right, export from right to left, docs/launch-files.md prints
-// it. A flag that a scenario can't say has a row too: with the reason why it may be left out, or a warning.
+// values of both correspond. Import reads it from left to right, export from right to left,
+// docs/reference/launch-files.md prints it. A flag that a scenario can't say has a row too: with the reason why it may
+// be left out, or a warning.
 #pragma once
 
 #include <optional>
@@ -85,7 +86,7 @@ struct LaunchDefault {
 };
 std::span<const LaunchDefault> launch_defaults();
 
-// For docs/launch-files.md: a Markdown table for each framework, and the lists of what it leaves out.
+// For docs/reference/launch-files.md: a Markdown table for each framework, and the lists of what it leaves out.
 std::string launch_markdown();
 
 // Keys and values of a configuration of DeepSpeed's that comes with axolotl, LLaMA-Factory or ms-swift, by the stem of

@@ -70,7 +70,7 @@ void megatron_layout(FlagRows& rows) {
       .not_said(
           "enable-zero-bubble zero-bubble-v-schedule zero-bubble-v-schedule-mem-setup enable-1f1b-v "
           "allow-padding-num-layers zero-bubble-max-pending-backward enable-vocab-parallel",
-          "a fork's schedule: set model.pipeline_schedule yourself (docs/pipelines.md)");
+          "a fork's schedule: set model.pipeline_schedule yourself (docs/how-to/choose-a-pipeline-schedule.md)");
 }
 
 void batch_and_precision(FlagRows& rows) {
@@ -151,7 +151,7 @@ void batch_and_precision(FlagRows& rows) {
       .saves(
           "cpu-offloading cpu-offloading-num-layers cpu-offloading-activations cpu-offloading-weights "
           "fine-grained-activation-offloading offload-modules min-offloaded-tensor-size",
-          "moves activations: set offload.technique yourself (docs/offload.md)")
+          "moves activations: set offload.technique yourself (docs/how-to/offload-activations.md)")
       .time("use-torch-optimizer-for-cpu-offload overlap-cpu-optimizer-d2h-h2d no-pin-cpu-grads no-pin-cpu-params",
             "how the optimizer on the CPU is driven is modelled one way")
       .saves("distribute-saved-activations distributed-checkpointed-activations moe-layer-recompute",
@@ -170,7 +170,7 @@ void batch_and_precision(FlagRows& rows) {
           "deterministic-mode disable-bf16-reduced-precision-matmul fsdp-manual-registration te-rng-tracker "
           "inference-rng-tracker",
           "other kernels, usually slower")
-      .not_said("lora-* peft-* peft.* freeze-* modelopt-*", "set model.trainable yourself (docs/models.md)")
+      .not_said("lora-* peft-* peft.* freeze-* modelopt-*", "set model.trainable yourself (docs/internals/models.md)")
       .saves("empty-unused-memory-level", "the allocator's cache is kept between steps")
       .time("decrease-batch-size-if-needed rampup-batch-size", "a step at the full batch is modelled");
 }

@@ -8,7 +8,7 @@ namespace {
 std::vector<LaunchFlag> bridge_rows() {
   FlagRows rows(LaunchFormat::bridge);
   rows.read("recipe", "model.name", facts::recipe, "", "a recipe's function, of which the model's name is read alone")
-      .saves("peft_scheme peft", "set model.trainable yourself (docs/models.md)")
+      .saves("peft_scheme peft", "set model.trainable yourself (docs/internals/models.md)")
       .no_effect("dataset step_func mode task config_file config_dir", "of the start, or of the data");
   return rows.take();
 }

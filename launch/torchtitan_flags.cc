@@ -46,8 +46,9 @@ void torchtitan_layout(FlagRows& rows) {
           "parallelism.module_fqns_per_model_part parallelism.pipeline_parallel_first_stage_less_layers "
           "parallelism.pipeline_parallel_last_stage_less_layers",
           "layers are shared out evenly over the stages")
-      .not_said("parallelism.pipeline_parallel_schedule_csv",
-                "give the schedule as a file: model.pipeline_schedule NAME.json (docs/pipelines.md)")
+      .not_said(
+          "parallelism.pipeline_parallel_schedule_csv",
+          "give the schedule as a file: model.pipeline_schedule NAME.json (docs/how-to/choose-a-pipeline-schedule.md)")
       .adds("parallelism.pipeline_parallel_expert_parallel_overlap", "experts' transfers are not hidden")
       .time("fault_tolerance.enable", "replicas are reckoned as reduced in every step");
 }

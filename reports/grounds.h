@@ -10,8 +10,8 @@
 namespace spillway::reports {
 
 // A row for each kind of provenance there is, the best known first. No profile states an error of a single value; what
-// all of them together leave of a step is its range, measured over predicted steps (docs/validation.md), of which the
-// last row tells.
+// all of them together leave of a step is its range, measured over predicted steps (docs/internals/validation.md), of
+// which the last row tells.
 ReportTable grounds_table(const std::vector<InputProvenance>& inputs, const FigureRange& step_time);
 
 }  // namespace spillway::reports

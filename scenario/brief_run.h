@@ -2,8 +2,8 @@
 //
 // A generated step of many equal micro-batches is then made, lowered and replayed from few of them and told as the
 // whole (traces/step_fold.h), where that is exact; else whole. So it is under techniques that plan each by itself. The
-// result is the same (docs/engine.md), but for what goes op by op: Result::path is empty, and op_start, op_end, the
-// memory's timeline and the plan are those of the ops that were generated.
+// result is the same (docs/internals/engine.md), but for what goes op by op: Result::path is empty, and op_start,
+// op_end, the memory's timeline and the plan are those of the ops that were generated.
 #pragma once
 
 #include <functional>

@@ -262,8 +262,9 @@ std::string module_plan_schema() {
   ModulePlan plan;
   FieldSchema schema;
   describe(plan, schema);
-  return schema.document("spillway-module-plan.v1", "spillway module plan",
-                         "A plan's fates by modules, for spillway.torch.apply (docs/pytorch.md).");
+  return schema.document(
+      "spillway-module-plan.v1", "spillway module plan",
+      "A plan's fates by modules, for spillway.torch.apply (docs/how-to/apply-a-plan-in-pytorch.md).");
 }
 
 }  // namespace spillway::scenario

@@ -86,7 +86,7 @@ void check_taken_out(const Json& root, const std::string& key, const std::string
   const auto names = [&](const std::string& each) { return each == key || each.starts_with(key + "."); };
   if (contains(root, key) || std::any_of(known.begin(), known.end(), names)) return;
   throw InputError("--set", setting, "no key '" + key + "' in a scenario",
-                   suggest_key(key, known, "see docs/scenarios.md"));
+                   suggest_key(key, known, "see docs/reference/scenarios.md"));
 }
 
 bool is_path(const Json& value, bool only_with_slash) {

@@ -21,7 +21,8 @@ std::array<Section, 2>& sections() {
       {{{.key = "capacity", .about = "What `spillway capacity` looks for; other commands pass over it."},
         &Scenario::capacity},
        {{.key = "procurement",
-         .about = "What `spillway report procurement` asks about (docs/procurement.md); other commands pass over it."},
+         .about = "What `spillway report procurement` asks about (docs/how-to/buy-or-rent.md); other commands pass "
+                  "over it."},
         &Scenario::procurement}}};
   return all;
 }
@@ -136,9 +137,10 @@ void describe_memory(Scenario& scenario, FieldVisitor& visitor) {
   if (!scenario.reserve.empty()) reserve = Scalar{scenario.reserve, false};
   visitor.scalar(
       {.key = "reserve",
-       .about = "Kept free of that memory for what the allocator doesn't see, NCCL's buffers above all: a size "
-                "(\"2 GiB\") or a share (\"8%\"). Default: by parts (docs/replay.md); none for a recording "
-                "on the GPU it ran on.",
+       .about =
+           "Kept free of that memory for what the allocator doesn't see, NCCL's buffers above all: a size "
+           "(\"2 GiB\") or a share (\"8%\"). Default: by parts (docs/explanation/does-it-fit.md); none for a recording "
+           "on the GPU it ran on.",
        .label = "reserve"},
       reserve);
   scenario.reserve = reserve ? reserve->text : "";
@@ -298,13 +300,16 @@ void describe(Scenario& scenario, FieldVisitor& visitor) {
                 [&] { describe_memory(scenario, visitor); });
   fields::group(
       visitor,
-      {.key = "offload", .about = "What leaves device memory during the step, and where to (docs/offload.md)."},
+      {.key = "offload",
+       .about = "What leaves device memory during the step, and where to (docs/how-to/offload-activations.md)."},
       [&] { describe_offload(scenario.offload, visitor); });
-  fields::group(visitor, {.key = "order", .about = "In which order operators run on each GPU (docs/roam.md)."}, [&] {
-    fields::word(visitor,
-                 {.key = "technique", .about = "Who orders what the other parts of the plan leave.", .label = "order"},
-                 scenario.order, order_words());
-  });
+  fields::group(
+      visitor, {.key = "order", .about = "In which order operators run on each GPU (docs/internals/roam.md)."}, [&] {
+        fields::word(
+            visitor,
+            {.key = "technique", .about = "Who orders what the other parts of the plan leave.", .label = "order"},
+            scenario.order, order_words());
+      });
   fields::text(
       visitor,
       {.key = "plan",

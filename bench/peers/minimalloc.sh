@@ -1,7 +1,7 @@
 #!/bin/sh
 # MiniMalloc and spillway side by side on the same tables.
 #
-#   git clone https://github.com/google/minimalloc        (figures in docs/layout.md: 9f5cf81)
+#   git clone https://github.com/google/minimalloc        (figures in docs/internals/layout.md: 9f5cf81)
 #   bench/peers/minimalloc.sh MINIMALLOC_CHECKOUT SPILLWAY [TABLE...]
 #
 # Tables default to MiniMalloc's benchmarks/challenging; the capacity is in each file's name (A.1048576.csv). Needs g++

@@ -455,7 +455,7 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
   call->job = job;
   Command* sweep =
       app.add_subcommand("sweep", "Search a space of scenarios: screened in closed form, the best replayed");
-  sweep->add_option("FILE", call->file, "sweep file (docs/sweep.md)")->required();
+  sweep->add_option("FILE", call->file, "sweep file (docs/how-to/run-a-sweep.md)")->required();
   sweep->add_option("--output", call->output, "keep what is found in this store")->to_write()->type_name("STORE");
   add_store_option(*sweep, call->kept);
   sweep->add_flag("--resume", call->resumes, "go on with a store that is there");
@@ -486,7 +486,7 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
         ->allow_extra_args(false);
     command
         ->add_option("--database", call->database,
-                     "write every replayed point into this SQLite database (docs/sweep.md)")
+                     "write every replayed point into this SQLite database (docs/how-to/run-a-sweep.md)")
         ->to_write()
         ->type_name("FILE");
     command->add_flag("--all", call->all, "show every replayed point, not the front alone");

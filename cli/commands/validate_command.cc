@@ -251,7 +251,8 @@ void add_validate_commands(Command& app, Context& context) {
       ->add_option("CASES", arguments->cases,
                    "published, kernels, choices, results, or a file of cases (docs/schemas/cases.schema.json)")
       ->required();
-  command->add_option("FOLDER", arguments->folder, "results: what a GPU campaign brought back (docs/gpu-campaign.md)");
+  command->add_option("FOLDER", arguments->folder,
+                      "results: what a GPU campaign brought back (docs/internals/gpu-campaign.md)");
   command->add_option("--source", arguments->sources, "only sources with this in their name; may be given again")
       ->type_name("NAME");
   command

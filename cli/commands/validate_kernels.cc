@@ -30,7 +30,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Step times on a GPU from a reference trace: the median of all rows and the worst (docs/validation.md).
+// Step times on a GPU from a reference trace: the median of all rows and the worst (docs/internals/validation.md).
 constexpr double step_time_median = 0.03, step_time_worst = 0.08;
 
 std::unique_ptr<Backend> backend_named(const std::string& name) {

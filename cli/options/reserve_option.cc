@@ -9,7 +9,7 @@ void add_reserve_option(Command& command, std::string& reserve) {
   command
       .add_option("--reserve", reserve,
                   "device memory kept free for what the allocator doesn't see: 2GiB, 8%; 0 for none; by parts if not "
-                  "given (docs/replay.md)")
+                  "given (docs/explanation/does-it-fit.md)")
       ->type_name("SIZE|SHARE");
 }
 

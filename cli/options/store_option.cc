@@ -8,7 +8,7 @@ void add_store_option(Command& command, std::string& store) {
   command
       .add_option("--store", store,
                   "take results of replays from this file, and keep them there: sweep, capacity, fit, techniques and "
-                  "report procurement share it (docs/sweep.md)")
+                  "report procurement share it (docs/how-to/run-a-sweep.md)")
       ->to_write()
       ->type_name("FILE");
 }

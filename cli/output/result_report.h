@@ -15,7 +15,7 @@ namespace spillway::cli {
 
 // "low", "high": measured over predicted, in 80 % of steps like it; null where not known. "basis": of what, or why not.
 nlohmann::ordered_json range_json(const FigureRange& range);
-// The document of `run --format json`; keys are a contract (docs/guide.md).
+// The document of `run --format json`; keys are a contract (docs/internals/guide.md).
 nlohmann::ordered_json result_json(const Result& result);
 nlohmann::ordered_json reserve_json(const Reserve& reserve);
 // What run_page() leaves out, in full digits: memory by phase and layer, the critical path, every step.

@@ -14,7 +14,7 @@ struct Products {
 constexpr Products forward_products = {1, 1}, backward_products = {3, 2};
 constexpr double forward_passes = 1, backward_passes = 2;  // over queries, keys, values and results in memory
 
-// Random numbers a clock and multiprocessor, docs/operator-times.md.
+// Random numbers a clock and multiprocessor, docs/internals/operator-times.md.
 constexpr double forward_randoms = 4.5;
 constexpr double backward_randoms = 11.5;
 

@@ -8,7 +8,7 @@
 //   values and results once each time     = throttled((compute^q + memory^q)^(1/q)) + fixed
 //
 // Dropout draws a random number for each score of those tiles (Philox), beside nothing else: so many a clock and
-// multiprocessor, measured on an H100 (docs/operator-times.md).
+// multiprocessor, measured on an H100 (docs/internals/operator-times.md).
 //
 // `softmax` charges the exponentials of a score, whose cost does not depend on the head size. Products: forwards one of
 // the key's dimension and one of the value's, backwards three and two (Dao 2022, arXiv:2205.14135, section 3; tiles as

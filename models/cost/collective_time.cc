@@ -190,7 +190,8 @@ const NetworkProfile& required_network(const std::optional<NetworkProfile>& netw
                    "system '" + system.name + "' has " + gpus + " and no network " +
                        (is_outside ? "to other machines, which more GPUs need" : "between its GPUs"),
                    "ask for fewer GPUs, or name a network profile under " + std::string(which) +
-                       ", in a profile of your own with \"base\": \"" + system.name + "\" (docs/machines.md)");
+                       ", in a profile of your own with \"base\": \"" + system.name +
+                       "\" (docs/how-to/describe-a-machine.md)");
 }
 
 }  // namespace spillway::models

@@ -16,21 +16,21 @@ constexpr std::int64_t small_sequence = 256, medium_sequence = 2048;
 // Adam's bytes per parameter on the CPU: gradient, master weight and two moments read, the last three written, fp32.
 constexpr double adam_bytes = 28, host_stream_efficiency = 0.6, core_bytes_per_second = 12e9;
 // Of Hopper's fp8 rate with a scale per block, median of sides >= 8192 in the tables of H100 and H200 (1,103 over 1,286
-// and 1,108 over 1,290 TFLOP/s); with a scale per row see docs/operator-times.md.
+// and 1,108 over 1,290 TFLOP/s); with a scale per row see docs/internals/operator-times.md.
 constexpr double block_scaled_rate = 0.86, row_scaled_rate = 0.72;
 constexpr double accumulated_bytes = 8;  // an fp32 element of C read and written
 constexpr double misaligned_hopper =
     0.62;  // mma.sync's share of wgmma's peak, as FlashAttention 2's (attention_time.cc)
-// Flops a clock and multiprocessor of Turing's kernels on an H100 (docs/operator-times.md).
+// Flops a clock and multiprocessor of Turing's kernels on an H100 (docs/internals/operator-times.md).
 constexpr double narrowest_along_k = 400, narrowest = 600;
 constexpr double vector_rate = 0.5;  // of the fp32 peak: misaligned batched bf16 products before CUDA 12
 // Of what large products draw at the highest clock: what busy multiprocessors draw whatever they do
-// (docs/operator-times.md).
+// (docs/internals/operator-times.md).
 constexpr double active_share = 0.6;
 constexpr double launch_each_us = 8.9;    // of one product of a group launched one by one (Transformer Engine, B200)
 constexpr std::int64_t long_side = 8192;  // of the product of GpuProfile::sustained_flops_per_second
 // PyTorch's kernels without vectors, of the rate of those with them, and what a reduction over rows takes besides its
-// bytes: an H100's (docs/operator-times.md).
+// bytes: an H100's (docs/internals/operator-times.md).
 constexpr double strided_share = 0.58, column_sum_us = 10;
 // MemoryAccess::rows: of the datasheet's bandwidth, and what a kernel takes at least.
 constexpr double rows_share = 0.5, short_kernel_us = 2.5;

@@ -128,7 +128,7 @@ struct Duration {
   double chip_joules = 0, memory_joules = 0;  // drawn beyond idle at the highest clock (gpu_power.h)
 };
 
-// Of the host, where DeepEP's proxies share its cores (assumed, of 1.25 to 1.5: docs/operator-times.md).
+// Of the host, where DeepEP's proxies share its cores (assumed, of 1.25 to 1.5: docs/internals/operator-times.md).
 inline constexpr double proxy_slowdown = 1.4;
 
 class CostModel {

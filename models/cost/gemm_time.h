@@ -26,8 +26,8 @@ namespace spillway::models {
 // split k. Shares from GAC's measurements on A100 (github.com/JihaoXin/GAC, cuBLAS 12.8) and PyTorch's learned rule for
 // padding (_PadMMA100.py); on Hopper and later these kernels are Ampere's, which have mma.sync's share of the peak, at
 // two bytes Turing's (cutlass_75 ... align1), also where only the result is misaligned: rates measured on an H100 with
-// cuBLAS 13 (docs/operator-times.md). m is no leading dimension of row-major operands, so it never matters by itself. A
-// contraction is padded to a tile's depth.
+// cuBLAS 13 (docs/internals/operator-times.md). m is no leading dimension of row-major operands, so it never matters by
+// itself. A contraction is padded to a tile's depth.
 inline constexpr double widest_load = 16;  // bytes
 
 // What a datasheet says of a GPU; every field positive.

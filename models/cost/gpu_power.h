@@ -12,7 +12,7 @@
 //
 // Energies per flop follow from one equation per GPU and format: back-to-back large products settle where they draw the
 // limit that they were measured at (settled share of the fit, GemmPhysics::throttle). Where they come from, and what is
-// assumed: docs/operator-times.md, "Power".
+// assumed: docs/internals/operator-times.md, "Power".
 #pragma once
 
 #include <array>

@@ -15,10 +15,11 @@ namespace {
 constexpr double wide_lanes = 128, narrow_lanes = 64;  // fp32 lanes of a multiprocessor
 constexpr double least_clock = 1e9;                    // no GPU of interest runs slower at its peak
 constexpr double whole_l2_share = 0.9;                 // of a cache of one partition that operands can live in
-constexpr double carried_error = 0.12;  // what carrying over adds: B200 and L40S left out (docs/operator-times.md)
+// What carrying over adds: B200 and L40S left out (docs/internals/operator-times.md).
+constexpr double carried_error = 0.12;
 constexpr double other_path_distance = 2, other_architecture_distance = 1;
 
-// Power, docs/operator-times.md.
+// Power, docs/internals/operator-times.md.
 constexpr double idle_share = 0.25;  // of the tdp, drawn with work there whatever it is
 struct PowerClass {
   double voltage_slope;     // of voltage over clock

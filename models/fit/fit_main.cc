@@ -1,8 +1,8 @@
 // spillway-fit TABLES OUT: fits the operator times that models/times holds.
 //
-// TABLES is the folder of published tables (aiconfigurator, cudnn-frontend, vidur as docs/operator-times.md lists
-// them); one JSON file per measured GPU is written to OUT. Prints the error of every fit on the rows kept out of it.
-// The same tables give the same files to the byte.
+// TABLES is the folder of published tables (aiconfigurator, cudnn-frontend, vidur as docs/internals/operator-times.md
+// lists them); one JSON file per measured GPU is written to OUT. Prints the error of every fit on the rows kept out of
+// it. The same tables give the same files to the byte.
 #include <array>
 #include <cstdio>
 #include <exception>

@@ -15,7 +15,7 @@
 // first come from L2 as far as the rows at work, two to a multiprocessor, fit in a half of it: 1 / (1 + (rows /
 // half)^4), as gemm_time.cc has it for operands. A half, because these GPUs' L2 is two partitions and each keeps what
 // its own multiprocessors read: on an H100 rows of 201 kB, 53 MB at work, come from memory each time
-// (docs/operator-times.md).
+// (docs/internals/operator-times.md).
 #include <algorithm>
 #include <bit>
 #include <utility>

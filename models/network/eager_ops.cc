@@ -8,7 +8,7 @@ namespace spillway::models {
 namespace {
 
 // Of a norm's backward: the gradient of its input, the rest being that of its weights (an H100's LayerNorms of 768 to
-// 1,280, docs/operator-times.md).
+// 1,280, docs/internals/operator-times.md).
 constexpr double norm_input_share = 0.37;
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace spillway::models {
 namespace {
 
 // What Megatron-core and Transformer Engine launch for each step of a block, counted from their code
-// (docs/operator-times.md, "A block of experts").
+// (docs/internals/operator-times.md, "A block of experts").
 constexpr RowPass fused_scores{{.calls = 0.5}, 1}, fused_map{{.calls = 0}, 1};
 constexpr RowPass plain_scores{{.calls = 0, .operators = 6}, 5}, plain_map{{.calls = 0, .operators = 4}, 4};
 constexpr std::int64_t group_launches = 8;  // more, to choose groups of experts first

@@ -1,6 +1,7 @@
 // The pipeline schedules that have a name, as builders of PipelinePlans.
 //
-// In docs/pipelines.md: what each one does, its memory and its bubble, and where it comes from. Rules with a source:
+// In docs/internals/pipelines.md: what each one does, its memory and its bubble, and where it comes from. Rules with a
+// source:
 //   gpipe         Huang et al. 2019: all forwards, then all backwards
 //   1f1b          Narayanan et al. 2019, 2021: p - 1 - d forwards, then one forward and one backward in turn
 //   eager-1f1b    2 (p - 1 - d) forwards first, so that transfers hide behind compute

@@ -28,7 +28,8 @@ void HfObject::fail(std::string_view key, const std::string& cause, const std::s
 }
 
 void HfObject::unsupported(std::string_view key, const std::string& what) const {
-  fail(key, what + " is not modelled", "docs/models.md lists what is; describe the nearest shape in a model file");
+  fail(key, what + " is not modelled",
+       "docs/internals/models.md lists what is; describe the nearest shape in a model file");
 }
 
 const Json* HfObject::find(const char* key) const {

@@ -58,7 +58,7 @@ Fault linear_fault(const ModelSpec& spec) {
                       "correct one of the two"};
   if (!is_plain_decoder(spec))
     return ShapeFault{"linear_attention", "is modelled in causal decoders with norm_placement \"pre\" alone",
-                      "see docs/models.md for what that is"};
+                      "see docs/internals/models.md for what that is"};
   return {};
 }
 
@@ -89,7 +89,7 @@ Fault block_fault(const ModelSpec& spec) {
     return ShapeFault{"blocks",
                       "other mixers than attention, and layers of one part, are modelled in causal decoders with "
                       "norm_placement \"pre\" alone",
-                      "see docs/models.md for what that is"};
+                      "see docs/internals/models.md for what that is"};
   if (any([](const Block& b) { return b.mixer == Mixer::none && b.feed_forward == FeedForward::none; }))
     return ShapeFault{"blocks", "one has neither a mixer nor a feed-forward block", "leave it out"};
   for (const Block& each : spec.blocks) {
@@ -154,7 +154,7 @@ Fault stack_fault(const ModelSpec& spec) {
       spec.block_layout != BlockLayout::sequential || spec.pretraining_heads || spec.masked_lm_head ||
       spec.token_types > 0 || (spec.positions != Positions::relative_bias && spec.positions != Positions::learned))
     return ShapeFault{"encoder_layers", "an encoder beside the decoder is modelled for the T5 kind only",
-                      "see docs/models.md for what that is"};
+                      "see docs/internals/models.md for what that is"};
   return {};
 }
 
@@ -177,7 +177,8 @@ Fault head_fault(const ModelSpec& spec) {
                       fmt::format("write {}", spec.patches.count() + 1)};
   if (spec.mask != AttentionMask::bidirectional || spec.positions != Positions::learned || spec.has_experts() ||
       spec.has_encoder() || spec.token_types > 0 || spec.pretraining_heads || spec.masked_lm_head || spec.head_bias)
-    return ShapeFault{"patches", "images are modelled for the ViT kind only", "see docs/models.md for what that is"};
+    return ShapeFault{"patches", "images are modelled for the ViT kind only",
+                      "see docs/internals/models.md for what that is"};
   return {};
 }
 

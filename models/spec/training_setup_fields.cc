@@ -372,13 +372,13 @@ void describe_pipeline(TrainingSetup& setup, FieldVisitor& visitor) {
        .about = "Model chunks per stage; 1: as many as the schedule needs. 1f1b over several is interleaved.",
        .label = "chunks per stage"},
       setup.pipeline_chunks);
-  fields::word_or_file(
-      visitor,
-      {.key = "pipeline_schedule",
-       .about = "A schedule of docs/pipelines.md, or a file as `spillway plan pipeline --format json` prints it.",
-       .label = "schedule",
-       .path = FieldPath::name_or_file},
-      setup.pipeline_schedule, schedule_words());
+  fields::word_or_file(visitor,
+                       {.key = "pipeline_schedule",
+                        .about = "A schedule of docs/how-to/choose-a-pipeline-schedule.md, or a file as `spillway plan "
+                                 "pipeline --format json` prints it.",
+                        .label = "schedule",
+                        .path = FieldPath::name_or_file},
+                       setup.pipeline_schedule, schedule_words());
   fields::integer(visitor,
                   {.key = "sequence_slices",
                    .min = 1,

@@ -202,7 +202,7 @@ std::string operator_list_schema() {
   describe(list, schema);
   return schema.document("spillway-operators.v1", "spillway list of operators",
                          "One training step on one GPU as a program noted its operators, without times: `spillway run "
-                         "FILE --on MACHINE` says what they take there (docs/pytorch.md).");
+                         "FILE --on MACHINE` says what they take there (docs/how-to/apply-a-plan-in-pytorch.md).");
 }
 
 bool is_operator_list(const std::string& path) {

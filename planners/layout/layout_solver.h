@@ -9,7 +9,7 @@
 //     +-+-----+-------+-----+---> time
 //
 // Method: skyline packing again and again, favouring what failed; then, of stretches of time that no buffer joins, an
-// exhaustive search of bottom-justified layouts, several orders racing. See docs/layout.md.
+// exhaustive search of bottom-justified layouts, several orders racing. See docs/internals/layout.md.
 #pragma once
 
 #include <cstdint>

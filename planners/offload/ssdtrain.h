@@ -15,7 +15,7 @@
 // Deviations. Scopes are read off the names of tensors ("layers.3.attention...", "layers.3.mlp..."); a layer whose
 // tensors have no such names is one scope, and where a trace names no layers (captures) a pass is cut before each op
 // that makes a candidate, so that each scope saves one. The runtime hands a tensor over when a module packs it; here it
-// is handed over when its writer has been launched. `in_flight` is ours: see docs/offload.md.
+// is handed over when its writer has been launched. `in_flight` is ours: see docs/internals/offload.md.
 #pragma once
 
 #include <cstdint>

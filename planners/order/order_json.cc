@@ -133,7 +133,7 @@ OrderGraph read_order_graph(std::string_view text, const std::string& file) {
   GraphDocument document;
   read_document(
       text, file, [&](FieldVisitor& visitor) { describe(document, visitor); },
-      "give a graph as docs/roam.md describes it");
+      "give a graph as docs/internals/roam.md describes it");
   return Reader(document, file).read();
 }
 

@@ -2,7 +2,7 @@
 //
 // Passes that keep below a bound (order_pass.h) while the bound is bisected between the forced-live bound and the best
 // order known, by two ranks; then exhaustive search for anything lower (order_exact.h), which either finds a better
-// order, proves that there is none, or ends with its effort. See docs/roam.md.
+// order, proves that there is none, or ends with its effort. See docs/internals/roam.md.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 //   (roam_segments.h) -> subgraph tree (roam_tree.h) -> each segment ordered exactly -> leaves laid out and merged
 //   (roam_layout.h)
 //
-// Source: ROAM (arXiv 2310.19295) and its published code (HuiyaoShu/ROAM 2a0e61f), single stream. See docs/roam.md for
-// what is left out.
+// Source: ROAM (arXiv 2310.19295) and its published code (HuiyaoShu/ROAM 2a0e61f), single stream. See
+// docs/internals/roam.md for what is left out.
 #pragma once
 
 #include <cstddef>

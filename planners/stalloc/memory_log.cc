@@ -139,7 +139,7 @@ class LogReader {
   }
   [[noreturn]] void fail(const std::string& cause) const {
     throw InputError(file_, "line " + std::to_string(line_), cause,
-                     "it must be a mem_log_dev*.txt of STAlloc's profiler; see docs/stalloc.md");
+                     "it must be a mem_log_dev*.txt of STAlloc's profiler; see docs/internals/stalloc.md");
   }
 
   std::string_view text_;

@@ -10,8 +10,9 @@ bool ties_uses_to_memory(const Trace& trace);
 
 // Where it doesn't yet:
 //   memory and phases, no uses   uses are inferred (traces/infer_uses.h)
-//   uses, memory of no tensors   memory events are made from the uses, as for an order plan (docs/plans.md)
-//   both, of no tensors          by the memory events, unless `wants_recorded_uses`: those know what is alive, where an
+//   uses, memory of no tensors   memory events are made from the uses, as for an order plan
+//   (docs/reference/plan-files.md) both, of no tensors          by the memory events, unless `wants_recorded_uses`:
+//   those know what is alive, where an
 //                                ExecutionTrace's uses hold what nobody frees too long; and where these would hold
 //                                more than 1.25 times as much (finding "uses_hold_too_much")
 // In all the forward and backward passes are numbered as micro-batches, and each work stands behind its launch.

@@ -9,7 +9,7 @@
 namespace spillway::sim {
 namespace {
 
-constexpr const char* remedy = "write it with `spillway plan`, or see docs/plans.md for the form";
+constexpr const char* remedy = "write it with `spillway plan`, or see docs/reference/plan-files.md for the form";
 
 }  // namespace
 

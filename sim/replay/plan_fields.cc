@@ -141,9 +141,10 @@ std::string plan_schema() {
   PlanDocument document;
   FieldSchema schema;
   describe(document, schema);
-  return schema.document("spillway-plan.v1", "spillway plan",
-                         "What a replay is to do differently from the plain trace (docs/plans.md). Numbers of ops and "
-                         "tensors are those of the trace; -1 is none.");
+  return schema.document(
+      "spillway-plan.v1", "spillway plan",
+      "What a replay is to do differently from the plain trace (docs/reference/plan-files.md). Numbers of ops and "
+      "tensors are those of the trace; -1 is none.");
 }
 
 }  // namespace spillway::sim

@@ -79,7 +79,7 @@ class Reader {
       if (row.path != key || (value >= row.info.min && value <= row.info.max)) continue;
       std::string option = "--" + key.substr(0, key.find("_percent"));
       std::replace(option.begin(), option.end(), '_', '-');
-      throw InputError("", option, "expected a " + row.takes(), "see docs/procurement.md");
+      throw InputError("", option, "expected a " + row.takes(), "see docs/how-to/buy-or-rent.md");
     }
     return value;
   }

@@ -3,7 +3,7 @@
 // other stage is recorded and no operator replayed.
 //
 // How cached blocks are used again depends on the layers of a stage, on the micro-batches in flight, on what start-up
-// leaves and on ZeRO's share: none of it follows from a shallower probe (up to 27 % off, docs/sweep.md).
+// leaves and on ZeRO's share: none of it follows from a shallower probe (up to 27 % off, docs/internals/sweep.md).
 //
 // Of a schedule of many micro-batches the first warm-up and a few rounds are run: what follows asks for the same again.
 // Drawn loads of experts are a mean layer's and evaluations are left out, as in probes (step_shape.h).

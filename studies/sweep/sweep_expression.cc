@@ -117,7 +117,8 @@ SweepExpression::SweepExpression(const std::string& text, std::span<const std::s
     }
     static_cast<void>(parser.Eval());
   } catch (const mu::Parser::exception_type& error) {
-    throw InputError(file, place, "'" + text + "': " + error.GetMsg(), "see docs/sweep.md for what may be written");
+    throw InputError(file, place, "'" + text + "': " + error.GetMsg(),
+                     "see docs/how-to/run-a-sweep.md for what may be written");
   }
 }
 

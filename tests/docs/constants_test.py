@@ -1,4 +1,4 @@
-"""docs/operator-times.md, "Every constant", against the code: each value as it stands there, and none left out.
+"""docs/internals/operator-times.md, "Every constant", against the code: each value as it stands there, and none left out.
 
 usage: constants_test.py SOURCE_ROOT
 """
@@ -53,7 +53,7 @@ def table_of(page):
 
 
 def faults(root):
-    rows = table_of((root / "docs/operator-times.md").read_text())
+    rows = table_of((root / "docs/internals/operator-times.md").read_text())
     if sum(len(each) for each in rows.values()) < 50:
         yield "the table is not where this test looks for it"
     code = {file: constants_of((root / file).read_text(), ALL) for file in rows if (root / file).exists()}

@@ -183,7 +183,7 @@ class PageCheck:
 
 def documentation(root):
     root = pathlib.Path(root)
-    return ["README.md", *sorted(str(path.relative_to(root)) for path in root.glob("docs/*.md"))]
+    return ["README.md", *sorted(str(path.relative_to(root)) for path in root.glob("docs/**/*.md"))]
 
 
 def check(program, root, names, full):

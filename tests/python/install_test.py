@@ -56,7 +56,7 @@ def main():
         run(sys.executable, "-m", "venv", home)
         python = os.path.join(home, "bin/python")
         nowhere = {**os.environ, "PYTHONPATH": "", "SPILLWAY": PROGRAM, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        run(*alone, python, "-m", "pip", "install", "--quiet", source, env=nowhere)  # as docs/pytorch.md says
+        run(*alone, python, "-m", "pip", "install", "--quiet", source, env=nowhere)  # as docs/internals/pytorch.md says
         scenario = os.path.join(fixture.ROOT, "cli/scenarios/gpt2-xl-1k-h100.json")
         said = run(*alone, python, "-c", VERSION, cwd=folder, env=nowhere).strip()
         if said not in run(PROGRAM, "--version"):

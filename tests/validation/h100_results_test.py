@@ -33,7 +33,7 @@ def answer(*words):
 def rows(profile):
     with open(os.path.join(RESULTS, "campaign.json"), encoding="utf-8") as file:
         document = json.load(file)
-    # Transfers are SSDTrain's in a simulation and the package's own in the run: docs/validation.md.
+    # Transfers are SSDTrain's in a simulation and the package's own in the run: docs/internals/validation.md.
     return [row for row in predict_again.rows_of(document, SPILLWAY, profile)
             if not any(word in row["case"] for word in ("host", "ssdtrain"))]
 

@@ -146,7 +146,7 @@ def predicted_from_trace(campaign, folder, model, batch):
 
 def little_profiled(campaign, model, batch):
     """The step's time where the profiler noted kernels and operators alone: with shapes, memory and stacks the host takes
-    two to seven times as long (docs/validation.md)."""
+    two to seven times as long (docs/internals/validation.md)."""
     path = os.path.join(campaign.folder_of(f"record-{model}-b{batch}"), "recording", "light.json.gz")
     answer = campaign.ask("run", path) if os.path.exists(path) else None
     return answer.get("step_time_ns") if answer else None

@@ -404,7 +404,7 @@ OFFLOAD_SKIPS = {
                ("cost table", "prices of machines"),
                ("host memory;", "batch and sequence are not stated, nor what the runtime's buffers hold"),
                ("", "batch and sequence are ranges (16-128, 1,024-8,192) without a figure for each; "
-                    "docs/offload.md compares the direction")],
+                    "docs/internals/offload.md compares the direction")],
     "Fuyou": [("", "batch and sequence are not stated, nor how many drives")],
     "LoHan": [("", "batch and sequence are not stated, nor which drives")],
     "Smart-Infinity": [("Smart-Infinity interconnect", "drives that compute, which are not modelled"),
@@ -412,7 +412,7 @@ OFFLOAD_SKIPS = {
                        ("", "drives that compute, which are not modelled")],
     "ZeRO-Infinity": [("", "batch and parallel layout are not stated")],
     "FlashNeuron": [("", NO_STEP)],
-    "PipeOffload": [("repo", "constants the authors put into their own model; docs/offload.md uses them as they do"),
+    "PipeOffload": [("repo", "constants the authors put into their own model; docs/internals/offload.md uses them as they do"),
                     ("", "the pair of runs behind the largest gain is not named")],
     "MEMO": [("", "splits activations by tokens between swapping and recomputation, which is not modelled")],
     "SPPO": [("", "offloads chunks of a sequence, which is not modelled")],
@@ -601,7 +601,7 @@ def offload(rows):
 
 
 # By file: groups that miss what it asks, and what they are held to until they don't: what they reach, rounded up.
-# docs/validation.md says what is known of the reasons.
+# docs/internals/validation.md says what is known of the reasons.
 HELD_TO = {
     "cudnn-llama": [{"source": "cuDNN Llama-3.2-1B, flash", "metric": "iteration_time", "p90": 0.081}],
     "llm-foundry": [{"source": "llm-foundry A100", "metric": "throughput", "p90": 0.13}],

@@ -171,7 +171,7 @@ TITAN_RECOMPUTE = {"selective": {"model__recompute": "operators"}, "selective op
 
 def torchtitan(rows):
     cases = CaseFile("torchtitan on H100 of 500 W and 96 GB, and on A100",
-                     "pytorch/torchtitan benchmarks/*.md and docs/performance.md. Compiled where it says so. In pipelines "
+                     "pytorch/torchtitan benchmarks/*.md and docs/internals/performance.md. Compiled where it says so. In pipelines "
                      "the number of micro-batches is not published: that of the stages, the default. There FSDP keeps "
                      "what it gathered and reduces gradients once, which is ZeRO 1 in time.", {"median": 0.06, "p90": 0.15})
     for row in rows:

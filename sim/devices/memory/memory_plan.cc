@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t most_requests = 100'000'000;
 constexpr std::string_view before_prefix = "before-";
-constexpr const char* remedy = "write it with `spillway plan`, or see docs/memory-allocators.md for the form";
+constexpr const char* remedy = "write it with `spillway plan`, or see docs/internals/memory-allocators.md for the form";
 
 constexpr double most_bytes = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4);
 
@@ -115,7 +115,8 @@ class LayoutReader {
     return value;
   }
   [[noreturn]] void fail(const std::string& cause) const {
-    throw InputError(file_, "line " + std::to_string(line_), cause, "see docs/memory-allocators.md for the form");
+    throw InputError(file_, "line " + std::to_string(line_), cause,
+                     "see docs/internals/memory-allocators.md for the form");
   }
 
   std::string_view text_;

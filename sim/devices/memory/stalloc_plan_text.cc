@@ -40,7 +40,7 @@ class TextReader {
   }
 
  private:
-  static constexpr const char* remedy = "see docs/stalloc.md for the form of STAlloc's plans";
+  static constexpr const char* remedy = "see docs/internals/stalloc.md for the form of STAlloc's plans";
 
   std::vector<std::int64_t> next_line() {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;

@@ -4,7 +4,7 @@
 //   2  a sweep: stopped, gone on with, its front under a constraint
 //   3  the report on what to buy
 //
-// With SPILLWAY_JOURNEYS=FOLDER each leaves its pictures there (docs/gui.md has them).
+// With SPILLWAY_JOURNEYS=FOLDER each leaves its pictures there (docs/internals/gui.md has them).
 #include <gtest/gtest.h>
 
 #include <QAbstractItemView>

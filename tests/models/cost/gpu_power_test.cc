@@ -83,7 +83,7 @@ double settled_tflops(const HardwareProfile& profile, const KernelCost& product 
   return static_cast<double>(product.flops.count()) / (other + clocked / clock) / 1e12;
 }
 
-// A GPU at its datasheet's limit settles where its fit does (docs/operator-times.md), within what bytes add.
+// A GPU at its datasheet's limit settles where its fit does (docs/internals/operator-times.md), within what bytes add.
 TEST(GpuPower, MeasuredGpusSettleAsFitted) {
   for (const auto& [gpu, throttle] : {std::pair{"a100-sxm4-80gb", 0.12101}, std::pair{"h100-sxm5-80gb", 0.2473},
                                       std::pair{"b200-sxm-180gb", 0.2742}}) {

@@ -270,7 +270,7 @@ TEST(OperatorTimes, AttentionErrorOnHeldOutShapes) {
   for (const char* name : {"a100-sxm", "h200-sxm", "b200-sxm", "l40s"})
     EXPECT_LE(prefill_errors(tables_of(name)).causal.mean, 0.06) << name;
   // Training: two bf16 rows of H200 held out. B200's constants are of Transformer Engine's rows
-  // (docs/operator-times.md).
+  // (docs/internals/operator-times.md).
   for (const AttentionPass pass : {AttentionPass::forward, AttentionPass::backward}) {
     double sum = 0, count = 0;
     for (const char* name : {"h200-sxm"}) {

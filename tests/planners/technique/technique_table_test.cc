@@ -148,7 +148,7 @@ TEST(TechniqueTable, PartsComposeInTheirOrder) {
   EXPECT_THROW(make_plan(std::array{default_schedule}, request), InputError);           // made with the step
 }
 
-// docs/techniques.md shows the table as it is; SPILLWAY_BLESS writes it.
+// docs/reference/techniques.md shows the table as it is; SPILLWAY_BLESS writes it.
 TEST(TechniqueTable, IsTheOneInDocs) {
   const std::string path = source_root() + "/docs/techniques.md", text = text_of(path);
   const std::string begin = "<!-- generated: techniques -->\n", end = "<!-- end -->\n";

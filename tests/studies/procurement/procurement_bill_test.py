@@ -2,7 +2,7 @@
 """One run's documents say the same, and the bill can be worked out again from the CSV alone.
 
 Usage: procurement_bill_test.py SPILLWAY SOURCE_ROOT
-The bill's formulas are written here a second time, after docs/procurement.md, and share no code with the program's.
+The bill's formulas are written here a second time, after docs/internals/procurement.md, and share no code with the program's.
 """
 import csv
 import html.parser

@@ -166,8 +166,8 @@ TEST(SweepCheck, FindsWhatWasPrunedWrongly) {
   EXPECT_FALSE(check_screen(file, 500, 1, workers, store).wrong.empty());
 }
 
-// The default margin is enough where everything that the screen has a closed form for occurs (docs/sweep.md has the
-// check of 2,000 points).
+// The default margin is enough where everything that the screen has a closed form for occurs (docs/internals/sweep.md
+// has the check of 2,000 points).
 TEST(SweepCheck, TheDefaultMarginHoldsForASampleOfAllTechniques) {
   const SweepFile file = parse_sweep(R"json({
   "schema": "spillway-sweep", "version": 1,
