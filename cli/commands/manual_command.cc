@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/input_error.h"
 #include "base/version.h"
 #include "cli/options/command_options.h"
 #include "cli/options/completion_script.h"
@@ -49,18 +50,28 @@ void print_commands(const std::vector<CommandEntry>& table) {
 
 void add_manual_commands(Command& app, const Context& context) {
   Command* manual = app.add_subcommand("manual", "Print the manual page")->hide();
-  manual->callback([&app, &context] {
+  const auto named = std::make_shared<std::string>();
+  manual->add_option("COMMAND", *named, "only this command; left out, all");
+  manual->callback([&app, &context, named] {
     const std::vector<CommandEntry> table = option_table(app);
     if (context.json()) return print_commands(table);
+    if (context.markdown()) return print_whole(manual_markdown(table));
+    if (!named->empty()) {
+      const std::string page = manual_page(table, *named, program_version());
+      if (page.empty()) throw InputError("", "COMMAND", "no command '" + *named + "'", "spillway --help lists them");
+      return print_whole(page);
+    }
     print_whole(manual_page(table, scenario_rows(), program_version()));
   });
 
   const auto shell = std::make_shared<std::string>();
   Command* completion = app.add_subcommand("completion", "Print a shell's completion script")->hide();
-  completion->add_option("SHELL", *shell, "bash or fish")->required()->choices({"bash", "fish"});
+  completion->add_option("SHELL", *shell, "bash, zsh or fish")->required()->choices({"bash", "zsh", "fish"});
   completion->callback([&app, shell] {
     const std::vector<CommandEntry> table = option_table(app);
-    print_whole(*shell == "bash" ? bash_completion(table) : fish_completion(table));
+    print_whole(*shell == "bash"  ? bash_completion(table)
+                : *shell == "zsh" ? zsh_completion(table)
+                                  : fish_completion(table));
   });
 }
 

@@ -95,6 +95,30 @@ std::string fish_option(const CommandEntry& command, const OptionEntry& option) 
   return line + " -d " + shell_quoted(option.about) + "\n";
 }
 
+// Text inside '...' of zsh; brackets and colons end parts of a specification of _arguments.
+std::string zsh_text(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') result += '\\';
+    result += c == '\'' ? "'\\''" : std::string(1, c);
+  }
+  return result;
+}
+
+// One specification of _arguments for each name; `*`: any option may be given again.
+std::string zsh_option(const OptionEntry& option) {
+  std::string value;
+  if (option.value == "KEY=VALUE")
+    value = fmt::format(":{}:{{compadd -S \"\" -- {}}}", option.value, joined(option.choices));
+  else if (!option.choices.empty())
+    value = fmt::format(":{}:({})", zsh_text(option.value), joined(option.choices));
+  else if (!option.value.empty())
+    value = fmt::format(":{}:_files", zsh_text(option.value));
+  std::string line;
+  for (const std::string& name : option.names) line += fmt::format(" '*{}[{}]{}'", name, zsh_text(option.about), value);
+  return line;
+}
+
 }  // namespace
 
 std::string bash_completion(std::span<const CommandEntry> table) {
@@ -132,6 +156,45 @@ _spillway() {{
 complete -o default -F _spillway spillway
 )",
                      bash_command_cases(table), bash_value_cases(table), words);
+}
+
+std::string zsh_completion(std::span<const CommandEntry> table) {
+  std::string cases;
+  for (const CommandEntry& command : table) {
+    std::string commands, options;
+    for (const std::string& name : command.commands) {
+      const std::string path = command.path.empty() ? name : command.path + " " + name;
+      const auto below =
+          std::find_if(table.begin(), table.end(), [&path](const CommandEntry& entry) { return entry.path == path; });
+      commands += fmt::format(" '{}:{}'", name, zsh_text(below->about));
+    }
+    for (const OptionEntry& option : command.options) options += zsh_option(option);
+    cases += fmt::format("    \"{}\") commands=({}) options+=({}) ;;\n", command.path, commands, options);
+  }
+  std::string common;
+  for (const OptionEntry& option : table.front().options)
+    if (option.names.back() != "--help" && option.names.back() != "--version") common += zsh_option(option);
+  return fmt::format(R"(#compdef spillway
+_spillway() {{
+  local command="" i
+  local -a commands options
+  for ((i = 2; i < CURRENT; i++)); do
+    case "$command:${{words[i]}}" in
+      {}) command="${{command:+$command }}${{words[i]}}" ;;
+    esac
+  done
+  [[ -z $command ]] || options=({})
+  case "$command" in
+{}  esac
+  if (($#commands)) && [[ $PREFIX != -* ]]; then
+    _describe command commands
+  else
+    _arguments $options '*:file:_files'
+  fi
+}}
+_spillway "$@"
+)",
+                     bash_command_cases(table), common, cases);
 }
 
 std::string fish_completion(std::span<const CommandEntry> table) {

@@ -10,6 +10,7 @@ namespace spillway::cli {
 
 // Defines a function and binds it to `spillway`; arguments that are not listed complete as file names.
 std::string bash_completion(std::span<const CommandEntry> table);
+std::string zsh_completion(std::span<const CommandEntry> table);
 std::string fish_completion(std::span<const CommandEntry> table);
 
 }  // namespace spillway::cli

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/markdown_text.h"
+
 namespace spillway::cli {
 namespace {
 
@@ -65,6 +67,35 @@ std::string section_of(std::span<const FieldRow> keys) {
   return text;
 }
 
+// A bar ends a cell also inside code.
+std::string markdown_row(const std::string& name, const std::string& about) {
+  std::string cell;
+  for (const char c : name) cell += c == '|' ? "\\|" : std::string(1, c);
+  return fmt::format("| `{}` | {} |\n", cell, markdown_text(about));
+}
+
+std::string markdown_of(const CommandEntry& command) {
+  std::string usage = "spillway " + command.path;
+  if (!command.commands.empty()) usage += " COMMAND";
+  for (const OptionEntry& argument : command.arguments)
+    usage += argument.required ? " " + argument.names.front() : " [" + argument.names.front() + "]";
+  if (command.options.size() > 1) usage += " [OPTION]...";
+  std::string text = fmt::format("\n## spillway {}\n\n{}.\n\n```text\n{}\n```\n", command.path, command.about, usage);
+  std::string rows;
+  for (const auto* list : {&command.arguments, &command.options})
+    for (const OptionEntry& option : *list) {
+      if (option.names.back() == "--help") continue;
+      std::string names = fmt::format("{}", fmt::join(option.names, ", "));
+      if (!option.value.empty()) names += " " + option.value;
+      rows += markdown_row(names, option.about);
+    }
+  return rows.empty() ? text : text + "\n| name | what it does |\n|---|---|\n" + rows;
+}
+
+std::string title(std::string_view name, std::string_view version) {
+  return fmt::format(".TH {} 1 \"\" \"spillway {}\" \"User Commands\"\n", name, plain(version));
+}
+
 constexpr std::string_view closing = R"(.SH EXIT STATUS
 .TP
 0
@@ -103,7 +134,7 @@ no colours in messages
 
 std::string manual_page(std::span<const CommandEntry> table, std::span<const FieldRow> keys, std::string_view version) {
   const CommandEntry& program = table.front();
-  std::string page = fmt::format(".TH SPILLWAY 1 \"\" \"spillway {}\" \"User Commands\"\n", plain(version));
+  std::string page = title("SPILLWAY", version);
   page += ".SH NAME\nspillway \\- simulate training steps on machines with too little memory\n.SH SYNOPSIS\n";
   for (const CommandEntry& command : table.subspan(1))
     if (command.commands.empty()) page += usage(command) + "\n.br\n";
@@ -113,6 +144,29 @@ std::string manual_page(std::span<const CommandEntry> table, std::span<const Fie
   page += ".SH COMMANDS\n";
   for (const CommandEntry& command : table.subspan(1)) page += section_of(command);
   return page + section_of(keys) + std::string(closing);
+}
+
+std::string manual_page(std::span<const CommandEntry> table, std::string_view command, std::string_view version) {
+  std::string page;
+  for (const CommandEntry& entry : table) {
+    if (entry.path != command && !entry.path.starts_with(std::string(command) + " ")) continue;
+    if (page.empty())
+      page = title(fmt::format("spillway\\-{}", command), version) +
+             fmt::format(".SH NAME\nspillway\\-{} \\- {}\n.SH COMMANDS\n", command, plain(entry.about));
+    page += section_of(entry);
+  }
+  if (page.empty()) return page;
+  return page + std::string(closing) + ".SH SEE ALSO\n\\fBspillway\\fR(1)\n";
+}
+
+std::string manual_markdown(std::span<const CommandEntry> table) {
+  std::string text = "## Options of every command\n\n| name | what it does |\n|---|---|\n";
+  for (const OptionEntry& option : table.front().options) {
+    const std::string value = option.value.empty() ? "" : " " + option.value;
+    text += markdown_row(fmt::format("{}{}", fmt::join(option.names, ", "), value), option.about);
+  }
+  for (const CommandEntry& command : table.subspan(1)) text += markdown_of(command);
+  return text;
 }
 
 }  // namespace spillway::cli

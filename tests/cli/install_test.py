@@ -77,7 +77,8 @@ class InstallTest(unittest.TestCase):
         for name in ("scenario", "hardware-profile", "model", "trace"):
             json.loads((self.data / "schemas" / (name + ".schema.json")).read_text())
         for name in ("man/man1/spillway.1", "bash-completion/completions/spillway.bash",
-                     "fish/vendor_completions.d/spillway.fish"):
+                     "fish/vendor_completions.d/spillway.fish", "zsh/site-functions/_spillway",
+                     "man/man1/spillway-plan.1"):
             self.assertIn("spillway", (self.prefix / "share" / name).read_text(encoding="utf-8"), name)
         pages = self.prefix / "share/doc/spillway"
         self.assertGreater((pages / "LICENSE").stat().st_size, 0)

@@ -3,6 +3,8 @@
 
 Usage: manual_test.py SPILLWAY [unittest arguments]
 """
+import json
+import pathlib
 import re
 import subprocess
 import sys
@@ -43,6 +45,14 @@ def complete(*words):
     return run.stdout.split()
 
 
+def complete_zsh(*words):
+    """What zsh's completion functions are given when the last of the words is completed, one a line."""
+    script = ("_describe() { print -rl -- ${(P)2} }; _arguments() { print -rl -- $@ }; compadd() { }; "
+              "words=(spillway \"$@\"); CURRENT=$#words; PREFIX=$words[-1]; " + spillway("completion", "zsh"))
+    run = subprocess.run(["zsh", "-fc", script, "zsh", *words], capture_output=True, text=True, timeout=60, check=True)
+    return run.stdout
+
+
 class ManualTest(unittest.TestCase):
     def setUp(self):
         self.all = list(commands())
@@ -62,6 +72,43 @@ class ManualTest(unittest.TestCase):
         except FileNotFoundError:
             self.skipTest("groff is not installed")
         self.assertEqual(checked.stderr, "")
+
+    def test_each_command_has_a_page(self):
+        for path in self.all:
+            page = spillway("manual", path[0]).replace("\\-", "-")
+            self.assertIn("spillway " + " ".join(path), page)
+            for option in set(options(path)) - {"--help"}:
+                self.assertIn(f"\\fB{option}\\fR", page, path)
+        unknown = subprocess.run([PROGRAM, "manual", "nothing"], text=True, capture_output=True, timeout=60, check=False)
+        self.assertEqual(unknown.returncode, 2)
+        self.assertIn("no command 'nothing'", unknown.stderr)
+
+    def test_each_command_is_installed(self):
+        listed = spillway("manual", "--format", "json")
+        tops = {command["path"].split()[0] for command in json.loads(listed)["commands"] if command["path"]}
+        text = (pathlib.Path(__file__).parents[2] / "cli/meson.build").read_text(encoding="utf-8")
+        built = re.search(r"foreach command : \[(.*?)\]", text, re.S)[1]
+        self.assertEqual(set(re.findall(r"'(\w+)'", built)), tops)
+
+    def test_markdown_names_everything(self):
+        page = spillway("manual", "--format", "markdown")
+        for path in self.all:
+            section = page.split(f"\n## spillway {' '.join(path)}\n")[1].split("\n## ")[0]
+            for option in set(options(path)) - {"--help"}:
+                self.assertRegex(section, rf"\n\| `[^`]*{option}\b", path)
+
+    def test_zsh_offers_everything(self):
+        try:
+            subprocess.run(["zsh", "-fc", "true"], timeout=60, check=True)
+        except FileNotFoundError:
+            self.skipTest("zsh is not installed")
+        for path in self.all:
+            offered = complete_zsh(*path, "-")
+            for option in options(path):
+                self.assertRegex(offered, rf"(?m)^\*{option}\[", path)
+            self.assertRegex(complete_zsh(*path[:-1], ""), rf"(?m)^{path[-1]}:")
+        self.assertIn("*--format[how results are printed\\: table, json, csv or markdown]:FORMAT:(table json csv markdown)",
+                      complete_zsh("run", "-"))
 
     def test_bash_offers_everything(self):
         for path in self.all:
