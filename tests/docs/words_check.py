@@ -8,7 +8,7 @@ Usage: words_check.py SOURCE_ROOT           checks; exit code 1 where a page bre
 User pages: README, docs/index.md, docs/install.md, and the folders tutorial, how-to and explanation of docs. Prose is what is
 left of a page without comments, code blocks, tables, headings, images and the targets of links. A list item is a
 paragraph. A sentence ends at . ! ? or : before a space and a capital, a digit or a code span, and with its paragraph.
-Pages of all kinds: no dead link, no dead anchor.
+Pages of all kinds: no dead link, no dead anchor. CHANGELOG: at most 40 bullets a release, of at most 40 words each.
 """
 import pathlib
 import re
@@ -21,6 +21,7 @@ PAGE_WORDS = 1500  # prose, tables and code of one page
 LONGER_PAGES = {"docs/tutorial/first-hour.md": 2500}
 TOTAL_WORDS = 30000
 LINKS = 4  # in one paragraph
+BULLETS = BULLET_WORDS = 40  # of a release in CHANGELOG.md, and of a bullet
 CLICKS = 2  # from README or docs/index.md to any user page
 USER_PAGES = ("README.md", "docs/index.md", "docs/install.md", "docs/tutorial/**/*.md", "docs/how-to/**/*.md",
               "docs/explanation/**/*.md")
@@ -181,6 +182,21 @@ def unreachable(root, pages):
     return [page for page in pages if page.resolve() not in near]
 
 
+def changelog(text):
+    """(line, what is wrong) of CHANGELOG.md."""
+    first = text.count("\n", 0, text.find("\n## ")) + 2
+    release, bullets = 0, 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("## "):
+            release, bullets = number, 0
+        bullets += line.startswith("- ")
+        if line.startswith("- ") and bullets == BULLETS + 1:
+            yield release, f"a release of more than {BULLETS} bullets"
+    for number, bullet in paragraphs(text.split("\n")):
+        if number > first and count(plain(bullet)) > BULLET_WORDS:
+            yield number, f"a bullet of {count(plain(bullet))} words, at most {BULLET_WORDS}"
+
+
 def problems(root):
     pages = user_pages(root)
     for path in sorted({*pages, *root.glob("*.md"), *root.glob("docs/**/*.md")}):
@@ -191,6 +207,7 @@ def problems(root):
             most = LONGER_PAGES.get(name, PAGE_WORDS)
             if size(path) > most:
                 wrong.append((1, f"{size(path)} words, at most {most}"))
+        wrong += changelog(text) if name == "CHANGELOG.md" else []
         opening = " ".join(text.split("\n## ")[0].split())
         wrong += [(1, f"does not begin with the words people search for: {word}")
                   for word in SEARCHED.get(name, ()) if word not in opening]
@@ -250,6 +267,12 @@ def self_test():
             expect(GOOD + "\n" + text + "\n", part)
         expect(GOOD + "\n| " + "fates " * 90 + "|\n\n```\n" + "fates " * 90 + "\n```\n<!-- fates -->\n", None)
         expect(GOOD, "no 2 links lead here", index="Nothing.")
+        log = "# Changelog\n\n## 2\n\n" + "- Bullet.\n" * 40
+        expect(log, None, where=root / "CHANGELOG.md", index="[page](how-to/page.md)")
+        expect(log + "- Bullet.\n", "more than 40 bullets", where=root / "CHANGELOG.md", index="[page](how-to/page.md)")
+        expect(log + "\n## 1\n\n- " + "Word " * 41 + "\n", "a bullet of 41 words", where=root / "CHANGELOG.md",
+               index="[page](how-to/page.md)")
+        (root / "CHANGELOG.md").unlink()
         expect("Fates. " + "Word " * 90, None, where=root / "docs/internals/page.md",
                index="[page](how-to/page.md)")
         for number in range(20):
