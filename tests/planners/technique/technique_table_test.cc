@@ -150,7 +150,7 @@ TEST(TechniqueTable, PartsComposeInTheirOrder) {
 
 // docs/reference/techniques.md shows the table as it is; SPILLWAY_BLESS writes it.
 TEST(TechniqueTable, IsTheOneInDocs) {
-  const std::string path = source_root() + "/docs/techniques.md", text = text_of(path);
+  const std::string path = source_root() + "/docs/reference/techniques.md", text = text_of(path);
   const std::string begin = "<!-- generated: techniques -->\n", end = "<!-- end -->\n";
   const std::size_t from = text.find(begin), until = text.find(end);
   ASSERT_TRUE(from != std::string::npos && until != std::string::npos) << path;
