@@ -115,16 +115,19 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& oper
 
 // The input as weight gradients read it.
 Tensor EagerOps::saved_for_weights(const std::string& name, SavedInput& saved) {
-  if (!saved.parts) return saved.casts ? narrow_columns(name + ".in.again", saved.kept) : saved.kept;
-  if (!saved.whole && options_.recipe == Fp8Recipe::rowwise && saved.casts) {
-    saved.whole = narrow_columns(name + ".in.again", communication_->all_gather(CommGroup::tensor, name + ".in.again",
-                                                                                saved.kept, TensorRole::temporary));
-  } else if (!saved.whole) {
-    const Tensor part = saved.casts ? narrow_rows(name + ".in.part", saved.kept, TensorRole::temporary) : saved.kept;
-    saved.whole = communication_->all_gather(CommGroup::tensor, name + ".in.again", part, TensorRole::temporary);
-    if (is_narrow(part.type()) && transposes()) saved.whole = transposed(name + ".in.again", saved.whole);
+  if (!saved.parts && !saved.casts && !saved.turns) return saved.kept;
+  if (saved.whole) return saved.whole;
+  const bool casts_columns = saved.casts && (!saved.parts || options_.recipe == Fp8Recipe::rowwise);
+  Tensor rows = saved.kept;
+  if (saved.parts) {
+    if (saved.casts && !casts_columns) rows = narrow_rows(name + ".in.part", rows, TensorRole::temporary);
+    rows = communication_->all_gather(CommGroup::tensor, name + ".in.again", rows, TensorRole::temporary);
   }
-  return saved.whole;
+  if (casts_columns)
+    rows = narrow_columns(name + ".in.again", rows);
+  else if (is_narrow(rows.type()) && transposes())
+    rows = transposed(name + ".in.again", rows);
+  return saved.whole = rows;
 }
 
 // Sequence parallel, the input is gathered for the weight gradient while the product before it runs, or when that is
@@ -138,12 +141,16 @@ void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedI
     static_cast<void>(saved_for_weights(layer.name, *saved));
   const bool in_fp8 = weight.trains && (saved->casts || is_narrow(saved->kept.type()));
   Narrowed both{.rows = gradient, .columns = gradient};
-  if (in_fp8) both = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
+  const bool is_cast = is_narrow(gradient.type());  // before it was gathered
+  if (is_cast && transposes())
+    both.columns = transposed(layer.name + ".out.grad", gradient);
+  else if (in_fp8 && !is_cast)
+    both = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
   if (x_gradient != nullptr) {
-    *x_gradient = session_.empty(layer.name + ".in.grad", gradient.type(), rows * inputs, TensorRole::temporary);
+    const DataType type = is_cast ? type_ : gradient.type();
+    *x_gradient = session_.empty(layer.name + ".in.grad", type, rows * inputs, TensorRole::temporary);
     product("gemm_dgrad", {.m = rows, .n = inputs, .k = outputs, .layout = in_fp8 ? GemmLayout::tn : GemmLayout::nn},
-            {both.rows, in_fp8 ? narrow_weight(weight, true) : weight_operand(weight, gradient.type())}, *x_gradient,
-            {});
+            {both.rows, in_fp8 ? narrow_weight(weight, true) : weight_operand(weight, type)}, *x_gradient, {});
   }
   if (layer.bias != nullptr && !in_fp8) sum_bias_gradient(*layer.bias, gradient);
   if (!weight.trains) return;
@@ -191,8 +198,9 @@ Picos EagerOps::product_time(const GemmShape& shape) const {
       .time;
 }
 
-void EagerOps::cut_up_gather(const Sides& product) {
-  if (!options_.overlap_tensor || tensor_ranks() == 1 || product.rows < tensor_ranks()) return;
+bool EagerOps::cut_up_gather(const Sides& product) {
+  if (!options_.overlap_tensor || tensor_ranks() == 1 || product.rows < tensor_ranks()) return false;
+  if (options_.dtensor && product.in_fp8 && options_.recipe == Fp8Recipe::rowwise) return false;
   const std::int64_t pieces = tensor_ranks();
   const Picos whole = product_time({.m = product.rows, .n = product.outputs, .k = product.inputs});
   const Picos piece = product_time({.m = product.rows / pieces, .n = product.outputs, .k = product.inputs});
@@ -200,14 +208,35 @@ void EagerOps::cut_up_gather(const Sides& product) {
     const Picos late = std::max(Picos{}, gather / (pieces - 1) - piece) * (pieces - 1);
     return std::min(gather, std::max(Picos{}, piece * pieces - whole) + late);
   });
+  return true;
 }
 
-void EagerOps::cut_up_scatter(const Sides& product) {
-  if (!options_.overlap_tensor || tensor_ranks() == 1 || product.rows == 0) return;
+bool EagerOps::cut_up_scatter(const Sides& product) {
+  if (!options_.overlap_tensor || tensor_ranks() == 1 || product.rows == 0) return false;
+  if (options_.dtensor && product.products > 1) return false;
   constexpr std::int64_t pieces = 4;
   const Picos piece = product_time({.m = product.rows, .n = product.outputs, .k = product.inputs}) / pieces;
   communication_->expose_next(
       [piece](Picos scatter) { return scatter / pieces + std::max(Picos{}, scatter / pieces - piece) * (pieces - 1); });
+  return true;
+}
+
+Tensor EagerOps::in_order(const std::string& name, const Tensor& x, TensorRole role, bool in_pieces) {
+  if (!options_.dtensor || options_.sequences == 1 || in_pieces) return x;
+  Tensor copy = session_.empty(name + ".ordered", x.type(), x.elements(), role);
+  session_.kernel({.name = "cat", .reads = {x}, .writes = {copy}});
+  return copy;
+}
+
+Tensor EagerOps::gather_sequence(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside) {
+  const bool in_pieces = cut_up_gather(beside);
+  return in_order(name, communication_->all_gather(CommGroup::tensor, name, x, role), role, in_pieces);
+}
+
+Tensor EagerOps::scatter_sequence(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside) {
+  const bool in_pieces = cut_up_scatter(beside);
+  return communication_->reduce_scatter(CommGroup::tensor, name, in_order(name, x, TensorRole::temporary, in_pieces),
+                                        role);
 }
 
 std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, const Tensor& x) {
@@ -221,18 +250,22 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
   const bool casts = in_fp8 && keeps_wide(layers.front()), casts_late = options_.recipe == Fp8Recipe::rowwise;
   const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .parts = parts, .casts = casts, .users = 0});
   for (const Linear& layer : layers) saved->users += readers_of(*layer.weight);
-  Sides sides{.inputs = layers.front().weight->shape.columns};
+  Sides sides{.inputs = layers.front().weight->shape.columns,
+              .products = static_cast<std::int64_t>(layers.size()),
+              .in_fp8 = in_fp8};
   sides.rows = x.elements() / sides.inputs * (parts ? tensor_ranks() : 1);
   for (const Linear& layer : layers) sides.outputs += layer.weight->shape.rows;
   Tensor sent = x;
   if (parts && in_fp8 && !casts_late)
     sent = narrow_rows(name + ".in", x, casts ? TensorRole::temporary : TensorRole::activation);
   if (!casts) saved->kept = sent;
-  const Tensor entered = enter_tensor_region(name, sent, TensorRole::temporary, sides);
+  const bool keeps = parts && options_.keeps_gathered;
+  const Tensor entered = enter_tensor_region(name, sent, keeps ? TensorRole::activation : TensorRole::temporary, sides);
   sent = {};
-  if (parts && options_.keeps_gathered) {
+  if (keeps) {
     saved->kept = entered;
     saved->parts = false;
+    saved->turns = is_narrow(entered.type());
   }
   saved->wants_gradient = entered.node() != 0;
   Tensor operand = entered;
@@ -251,16 +284,19 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
 Tensor EagerOps::enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside) {
   if (tensor_ranks() == 1) return x;
   const bool parts = options_.sequence_parallel;
-  if (parts) cut_up_gather(beside);
-  Tensor entered = parts ? communication_->all_gather(CommGroup::tensor, name + ".in.whole", x, role) : x;
+  Tensor entered = parts ? gather_sequence(name + ".in.whole", x, role, beside) : x;
   return autograd_.record(std::move(entered), {x}, false, [this, name, parts, beside](const Tensor& gradient) {
-    if (parts) cut_up_scatter({.rows = beside.rows, .inputs = beside.outputs, .outputs = beside.inputs});
     if (parts)
       return std::vector<Tensor>{
-          communication_->reduce_scatter(CommGroup::tensor, name + ".in.grad.part", gradient, TensorRole::temporary)};
+          scatter_sequence(name + ".in.grad.part", gradient, TensorRole::temporary, turned(beside))};
     communication_->all_reduce(CommGroup::tensor, "all_reduce", {gradient});
     return std::vector<Tensor>{gradient};
   });
+}
+
+EagerOps::Sides EagerOps::turned(Sides sides) {
+  std::swap(sides.inputs, sides.outputs);
+  return sides;
 }
 
 Tensor EagerOps::row_linear(const Linear& layer, const Tensor& x) {
@@ -270,7 +306,10 @@ Tensor EagerOps::row_linear(const Linear& layer, const Tensor& x) {
   Tensor out = linear(product, x);
   const std::int64_t inputs = layer.weight->shape.columns, outputs = layer.weight->shape.rows;
   out = leave_tensor_region(layer.name, out, options_.sequence_parallel,
-                            {.rows = x.elements() / inputs, .inputs = inputs, .outputs = outputs});
+                            {.rows = x.elements() / inputs,
+                             .inputs = inputs,
+                             .outputs = outputs,
+                             .in_fp8 = layer.weight->in_fp8 && layer.weight->trains});
   if (layer.bias == nullptr) return out;
   session_.kernel({.name = "add_bias_", .reads = {out, layer.bias->value}, .writes = {out}});
   return autograd_.record(out, {out}, layer.bias->trains, [this, bias = layer.bias](const Tensor& gradient) {
@@ -279,6 +318,7 @@ Tensor EagerOps::row_linear(const Linear& layer, const Tensor& x) {
   });
 }
 
+// torchao casts a gradient before it is gathered, unless rows have scales of their own.
 Tensor EagerOps::leave_tensor_region(const std::string& name, const Tensor& x, bool scatter, const Sides& beside) {
   if (tensor_ranks() == 1) return x;
   if (!scatter) {
@@ -287,14 +327,13 @@ Tensor EagerOps::leave_tensor_region(const std::string& name, const Tensor& x, b
   }
   Tensor part = kept_result();
   if (!part) {
-    cut_up_scatter(beside);
-    part = communication_->reduce_scatter(CommGroup::tensor, name + ".part", x, TensorRole::activation);
+    part = scatter_sequence(name + ".part", x, TensorRole::activation, beside);
     keep_result(part);
   }
   return autograd_.record(std::move(part), {x}, false, [this, name, beside](const Tensor& gradient) {
-    cut_up_gather({.rows = beside.rows, .inputs = beside.outputs, .outputs = beside.inputs});
-    return std::vector<Tensor>{
-        communication_->all_gather(CommGroup::tensor, name + ".out.grad.whole", gradient, TensorRole::temporary)};
+    const bool casts = options_.dtensor && beside.in_fp8 && options_.recipe != Fp8Recipe::rowwise;
+    const Tensor sent = casts ? narrow_rows(name + ".out.grad", gradient, TensorRole::temporary) : gradient;
+    return std::vector<Tensor>{gather_sequence(name + ".out.grad.whole", sent, TensorRole::temporary, turned(beside))};
   });
 }
 
@@ -303,8 +342,7 @@ Tensor EagerOps::split_sequence(const std::string& name, const Tensor& x) {
   Tensor part = make(name + ".part", x.elements() / tensor_ranks());
   session_.kernel({.name = "copy", .reads = {x}, .writes = {part}, .bytes = part.bytes() + part.bytes()});
   return autograd_.record(std::move(part), {x}, false, [this, name](const Tensor& gradient) {
-    return std::vector<Tensor>{
-        communication_->all_gather(CommGroup::tensor, name + ".grad.whole", gradient, TensorRole::temporary)};
+    return std::vector<Tensor>{gather_sequence(name + ".grad.whole", gradient, TensorRole::temporary, {})};
   });
 }
 

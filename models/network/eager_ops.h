@@ -51,6 +51,9 @@ struct OpsOptions {
   // exchange.
   bool fused_router = true, fused_permute = true, overlaps_shared_experts = false;
   bool overlap_tensor = false;  // collectives of the tensor group are cut up beside their products
+  // Collectives of parts of a sequence are torch.distributed's, which know the first side only; casts to fp8 are
+  // torchao's.
+  bool dtensor = false;
   bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
   bool before_cuda_12 = false;  // products are those of cuBLAS 11 (KernelCost::before_cuda_12)
 };
@@ -110,6 +113,8 @@ class EagerOps {
   // `beside`: the product that reads it, whose pieces hide the collectives where OpsOptions::overlap_tensor says so.
   struct Sides {
     std::int64_t rows = 0, inputs = 0, outputs = 0;  // 0: none
+    std::int64_t products = 1;                       // so many have these outputs together
+    bool in_fp8 = false;
   };
   Tensor enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside);
   Tensor enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role) {
@@ -290,9 +295,10 @@ class EagerOps {
     Tensor kept;         // whole, or this rank's part of the sequence; in fp8 the whole is transposed
     bool parts = false;  // kept is a part
     bool casts = false;  // kept is in 16 bits and cast to fp8 for them
+    bool turns = false;  // kept is whole, in fp8 along rows
     std::size_t users = 1;
     bool wants_gradient = true;
-    Tensor whole;  // of parts, from the first use of the backward to the last
+    Tensor whole;  // what they read, from the first use of the backward to the last, where it isn't `kept`
   };
   struct Core;  // what plain attention's backward needs
   // Whether a layer with narrow operands keeps its input as it came.
@@ -303,6 +309,7 @@ class EagerOps {
   [[nodiscard]] bool transposes() const { return options_.recipe != Fp8Recipe::mxfp8; }
   Tensor narrow_copy(const std::string& name, const char* suffix, std::int64_t elements, TensorRole role);
   void find_largest(const std::string& name, const Tensor& x);
+  [[nodiscard]] KernelCost turning() const;  // of a kernel that writes a transposed copy
   Tensor softmax(const std::string& name, Core& core, Tensor scores);
   Tensor softmax_backward(const std::string& name, Core& core, Tensor gradient);
   struct NormSaved {
@@ -334,8 +341,17 @@ class EagerOps {
   void weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x);
   // The next collective of the tensor group is cut up: a gathering one in a ring of as many pieces as ranks, each
   // multiplied when it is there; a scattering one in four, each on its way while the next is multiplied.
-  void cut_up_gather(const Sides& product);
-  void cut_up_scatter(const Sides& product);
+  // Give whether it is. torch.compile finds neither a gathering one before products with scales by row
+  // (pytorch/pytorch issue 149990) nor the sum of several products' results behind a scattering one.
+  bool cut_up_gather(const Sides& product);
+  bool cut_up_scatter(const Sides& product);
+  // Parts of the sequence to the whole of it and back. torch.distributed gathers and scatters along the first side:
+  // of several sequences a copy puts the parts in order, unless a product takes them piece by piece
+  // (_functional_collectives.py).
+  Tensor gather_sequence(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside);
+  Tensor scatter_sequence(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside);
+  [[nodiscard]] static Sides turned(Sides sides);  // of the backward's product
+  Tensor in_order(const std::string& name, const Tensor& x, TensorRole role, bool in_pieces);
   [[nodiscard]] Picos product_time(const GemmShape& shape) const;
   void sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient);
   void use_dummy(const TrainedParameter& weight);

@@ -51,6 +51,7 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .fused_permute = setup.permute_fusion,
       .overlaps_shared_experts = setup.overlap_shared_experts && setup.expert_dispatcher == ExpertDispatcher::nccl,
       .overlap_tensor = setup.overlap_tensor && setup.sequence_parallel,
+      .dtensor = setup.traits().dtensor,
       .softmax_limits = setup.traits().softmax_limits,
       .before_cuda_12 = setup.traits().megatron && !setup.traits().core};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;

@@ -52,6 +52,7 @@ struct FrameworkTraits {
   bool gathers_context = false;   // context parallelism may gather keys and values
   bool keeps_operators = false;   // recomputation may keep results by operator
   bool split_loss = false;        // of a split vocabulary, also on one GPU
+  bool dtensor = false;           // tensor ranks are torch.distributed.tensor's, fp8 is torchao's
   // Of a model or layer.
   bool separate_passes = false;       // bias, dropout and residual are passes of their own
   bool softmax_limits = false;        // the fused softmax takes shapes in multiples of four alone
@@ -79,7 +80,9 @@ constexpr std::array<FrameworkTraits, 8> framework_table = {{
      .pytorch = true,
      .fsdp = true,
      .gathers_context = true,
-     .keeps_operators = true},
+     .keeps_operators = true,
+     .dtensor = true,
+     .keeps_gathered = true},
     {.word = "megatron",
      .about = "Megatron-core's on Transformer Engine",
      .megatron = true,

@@ -171,8 +171,9 @@ TITAN_RECOMPUTE = {"selective": {"model__recompute": "operators"}, "selective op
 
 def torchtitan(rows):
     cases = CaseFile("torchtitan on H100 of 500 W and 96 GB, and on A100",
-                     "pytorch/torchtitan benchmarks/*.md and docs/internals/performance.md. Compiled where it says so. In pipelines "
-                     "the number of micro-batches is not published: that of the stages, the default. There FSDP keeps "
+                     "pytorch/torchtitan benchmarks/*.md and docs/performance.md. Compiled where it says so. In pipelines "
+                     "the number of micro-batches is not published: that of the ranks, the default (pipelining_utils.py of "
+                     "9dec370), chunks or not. There FSDP keeps "
                      "what it gathered and reduces gradients once, which is ZeRO 1 in time.", {"median": 0.06, "p90": 0.15})
     for row in rows:
         sequence, batch, tensor = int(row["seq_len_filled"].split()[0]), int(row["local_bs"]), int(row["tp"])
@@ -183,7 +184,7 @@ def torchtitan(rows):
             continue
         data, pipeline, context = int(row["fsdp"]), int(row["pp"]), int(row["cp"])
         chunks = 2 if row["pp_schedule"].startswith("Interleaved") else 1
-        micro_batches = pipeline * chunks if pipeline > 1 else 1
+        micro_batches = pipeline
         fields = {"hardware__profile": "dgx-a100" if "A100" in row["gpu"] else "dgx-h100-500w-96gb",
                   "model__name": TITAN_MODELS[row["model"]], "model__framework": "eager",
                   "model__precision": "fp8_mixed" if row["float8"] else "bf16_mixed",
