@@ -19,6 +19,22 @@ struct EagerOps::Gathered {
 
 namespace {
 
+// Its collectives are issued on the program's own stream, whose kernels they wait for.
+class OnProgramStream {
+ public:
+  explicit OnProgramStream(Communication& communication)
+      : communication_(communication), waited_(communication.after_kernels()) {
+    communication_.set_after_kernels(true);
+  }
+  OnProgramStream(const OnProgramStream&) = delete;
+  OnProgramStream& operator=(const OnProgramStream&) = delete;
+  ~OnProgramStream() { communication_.set_after_kernels(waited_); }
+
+ private:
+  Communication& communication_;
+  bool waited_;
+};
+
 // Traffic of the elementwise kernels that merge a turn's result, per element of it: sigmoid of the difference of row
 // sums, differences, products and sums on fp32 copies, and a chunk and a concatenation where half the queries took
 // part. Backwards sums and casts of three gradients. Counted from the code, operator by operator.
@@ -28,6 +44,7 @@ constexpr std::int64_t merge_bytes = 72, merge_backward_bytes = 54;
 
 Tensor EagerOps::gathered_attention(const std::string& name, std::vector<Tensor> qkv, AttentionShape shape) {
   SPILLWAY_ASSERT(communication_ != nullptr);
+  const OnProgramStream on_stream(*communication_);
   if (qkv.size() == 3) {
     qkv[1] = repeat_heads(name + ".k", qkv[1], shape);
     qkv[2] = repeat_heads(name + ".v", qkv[2], shape);
@@ -43,10 +60,11 @@ Tensor EagerOps::gathered_attention(const std::string& name, std::vector<Tensor>
     Tensor pairs = make(name + ".kv.all", 2 * all.turns * key_elements(shape), TensorRole::temporary);
     communication_->gather_into(CommGroup::context, "all_gather", all.keys_and_values(), {pairs}, pairs.bytes());
     for (std::int64_t turn = 0; turn < all.turns; ++turn) {
-      const std::vector<Tensor> reads = turn == 0 ? qkv : std::vector<Tensor>{qkv[0], pairs, all.out, all.statistics};
+      std::vector<Tensor> reads = turn == 0 ? qkv : std::vector<Tensor>{qkv[0], pairs, all.out, all.statistics};
+      if (turn == 0 && options_.waits_for_context) reads.push_back(pairs);
       const AttentionShape part = shape_of_turn(all.shape, turn);
       session_.kernel({.name = "flash_attention",
-                       .reads = reads,
+                       .reads = std::move(reads),
                        .writes = {all.out, all.statistics},
                        .cost = {.kind = KernelClass::attention_forward,
                                 .type = type_,
@@ -68,22 +86,26 @@ Tensor EagerOps::gathered_attention(const std::string& name, std::vector<Tensor>
   });
 }
 
-// Each turn's gradient of keys goes to the next rank in fp32 and is added to there; the last one brings it home.
+// Each turn's gradient of keys goes to the next rank in fp32 and is added to there, beside the next turn's kernel
+// unless that waits for it; the last one brings it home.
 std::vector<Tensor> EagerOps::gathered_backward(const std::string& name, const Gathered& all, const Tensor& gradient) {
+  const OnProgramStream on_stream(*communication_);
   const AttentionShape& shape = all.shape;
   const Tensor q_gradient = make(name + ".q.grad", query_elements(shape), TensorRole::temporary);
   const Tensor sums = temporary(name + ".q.grad_fp32", DataType::fp32, query_elements(shape));
   const Tensor pairs = make(name + ".kv.all", 2 * all.turns * key_elements(shape), TensorRole::temporary);
   communication_->gather_into(CommGroup::context, "all_gather", all.keys_and_values(), {pairs}, pairs.bytes());
-  Tensor pair_gradient = temporary(name + ".kv.grad_fp32", DataType::fp32, 2 * key_elements(shape));
+  Tensor pair_gradient;  // that came last
   for (std::int64_t turn = 0; turn < all.turns; ++turn) {
     const AttentionShape part = shape_of_turn(all.shape, turn);
     std::vector<Tensor> reads = {gradient, all.out, all.statistics, all.qkv[0]};
     if (turn == 0) reads.insert(reads.end(), all.qkv.begin() + 1, all.qkv.end());
-    if (turn > 0) reads.push_back(pairs);
+    if (turn > 0 || options_.waits_for_context) reads.push_back(pairs);
+    if (turn > 0 && options_.waits_for_context) reads.push_back(pair_gradient);
+    Tensor own = temporary(name + ".kv.grad_fp32", DataType::fp32, 2 * key_elements(shape));
     session_.kernel({.name = "flash_attention_backward",
                      .reads = std::move(reads),
-                     .writes = {sums, pair_gradient},
+                     .writes = {sums, own},
                      .cost = {.kind = KernelClass::attention_backward,
                               .type = type_,
                               .attention = part,
@@ -91,12 +113,11 @@ std::vector<Tensor> EagerOps::gathered_backward(const std::string& name, const G
                                              part.head_dim / (part.causal ? 2 : 1))}});
     if (turn > 0)
       session_.kernel({.name = "merge_gradients",
-                       .reads = {sums, pair_gradient},
-                       .writes = {sums, pair_gradient},
+                       .reads = {sums, own, pair_gradient},
+                       .writes = {sums, own},
                        .bytes = Bytes(merge_backward_bytes * query_elements(part))});
-    const Tensor moved = temporary(name + ".kv.grad_fp32", DataType::fp32, 2 * key_elements(shape));
-    communication_->shift(CommGroup::context, "ring_exchange", pair_gradient, moved);
-    pair_gradient = moved;
+    pair_gradient = temporary(name + ".kv.grad_fp32", DataType::fp32, 2 * key_elements(shape));
+    communication_->shift(CommGroup::context, "ring_exchange", own, pair_gradient);
   }
   session_.kernel({.name = "cast", .reads = {sums}, .writes = {q_gradient}});
   const Tensor k_gradient = make(name + ".k.grad", key_elements(shape), TensorRole::temporary);

@@ -337,6 +337,24 @@ Tensor EagerOps::leave_tensor_region(const std::string& name, const Tensor& x, b
   });
 }
 
+Tensor EagerOps::gather_columns(const std::string& name, const Tensor& x) {
+  if (tensor_ranks() == 1) return x;
+  Tensor whole = make(name + ".whole", x.elements() * tensor_ranks());
+  {
+    const Tensor parts = communication_->all_gather(CommGroup::tensor, name + ".parts", x, TensorRole::temporary);
+    session_.kernel({.name = "cat", .reads = {parts}, .writes = {whole}});
+  }
+  return autograd_.record(std::move(whole), {x}, false, [this, name, elements = x.elements()](const Tensor& gradient) {
+    Tensor own = session_.empty(name + ".own.grad", gradient.type(), elements, TensorRole::temporary);
+    session_.kernel({.name = "copy",
+                     .reads = {gradient},
+                     .writes = {own},
+                     .cost = {.access = MemoryAccess::strided},
+                     .bytes = own.bytes() + own.bytes()});
+    return std::vector<Tensor>{std::move(own)};
+  });
+}
+
 Tensor EagerOps::split_sequence(const std::string& name, const Tensor& x) {
   if (tensor_ranks() == 1) return x;
   Tensor part = make(name + ".part", x.elements() / tensor_ranks());

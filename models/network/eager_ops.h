@@ -54,6 +54,9 @@ struct OpsOptions {
   // Collectives of parts of a sequence are torch.distributed's, which know the first side only; casts to fp8 are
   // torchao's.
   bool dtensor = false;
+  // Kernels wait for the keys and values of the context group, and for their gradients: functional collectives that
+  // torch.compile traces are waited for where they are issued (_functional_collectives.py, _maybe_wrap_tensor).
+  bool waits_for_context = false;
   bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
   bool before_cuda_12 = false;  // products are those of cuBLAS 11 (KernelCost::before_cuda_12)
 };
@@ -126,6 +129,8 @@ class EagerOps {
   Tensor leave_tensor_region(const std::string& name, const Tensor& x, bool scatter) {
     return leave_tensor_region(name, x, scatter, {});
   }
+  // This rank's columns of a tensor and those of the other ranks of the tensor group.
+  Tensor gather_columns(const std::string& name, const Tensor& x);
   // This rank's part of the sequence of a tensor all ranks have.
   Tensor split_sequence(const std::string& name, const Tensor& x);
 

@@ -52,6 +52,7 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .overlaps_shared_experts = setup.overlap_shared_experts && setup.expert_dispatcher == ExpertDispatcher::nccl,
       .overlap_tensor = setup.overlap_tensor && setup.sequence_parallel,
       .dtensor = setup.traits().dtensor,
+      .waits_for_context = setup.traits().dtensor && setup.compile,
       .softmax_limits = setup.traits().softmax_limits,
       .before_cuda_12 = setup.traits().megatron && !setup.traits().core};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
@@ -285,7 +286,10 @@ Tensor Transformer::embed(const Tensor& ids) {
   const bool learned = model_.positions == Positions::learned;
   const bool scatter = setup_.sequence_parallel && !learned && model_.token_types == 0;
   Tensor x = ops_.embedding("embedding", ids, weight("embedding"));
-  x = ops_.leave_tensor_region("embedding", x, scatter);
+  if (!setup_.whole_vocabulary)
+    x = ops_.leave_tensor_region("embedding", x, scatter);
+  else if (scatter)
+    x = ops_.split_sequence("embedding.split", x);
   if (model_.token_types > 0) {
     const Tensor types = ops_.embedding("token_types", ids, weight("token_types"));
     x = ops_.add("token_types.add", x, types);
@@ -656,6 +660,7 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
     return ops_.chunked_cross_entropy("loss", {"head", &matrix, bias("head")}, scales ? ops_.scale("head.scale", x) : x,
                                       labels);
   Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, scales ? ops_.scale("head.scale", x) : x)[0];
+  if (setup_.whole_vocabulary) logits = ops_.gather_columns("logits", logits);
   if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
   if (setup_.traits().widens_split_logits) logits = ops_.widened("logits", logits);
   if (has_split_loss(setup_)) return ops_.split_cross_entropy("loss", logits, labels);

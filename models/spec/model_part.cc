@@ -146,6 +146,7 @@ void split(Parameter& shape, std::string_view stem, const ModelSpec& model, cons
       if (!is_bias) shape.columns /= t;
       return;
     case Split::vocabulary:
+      if (setup.whole_vocabulary && stem == "embedding") return;
       shape.rows = padded(shape.rows, setup) / t;
       return;
   }
@@ -209,7 +210,9 @@ bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup) {
          setup.sequence_slices == 1 && setup.zero_stage < 3;
 }
 
-bool has_split_loss(const TrainingSetup& setup) { return setup.traits().split_loss || setup.tensor_parallel > 1; }
+bool has_split_loss(const TrainingSetup& setup) {
+  return setup.traits().split_loss || (setup.tensor_parallel > 1 && !setup.whole_vocabulary);
+}
 
 LossForm loss_in_effect(const ModelSpec& model, const TrainingSetup& setup) {
   if (setup.loss == LossForm::chunked || model.reads_images() || model.pretraining_heads || model.masked_lm_head)

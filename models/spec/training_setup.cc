@@ -451,6 +451,16 @@ void apply_compile(TrainingSetup& setup) {
   if (setup.loss == LossForm::fp32) setup.loss = LossForm::fused;
 }
 
+void check_vocabulary(const TrainingSetup& setup, const ModelSpec& model) {
+  if (!setup.whole_vocabulary) return;
+  if (!setup.traits().pytorch)
+    throw InputError("", "whole_vocabulary", fmt::format("{} splits the vocabulary", setup.traits().word),
+                     "set framework to eager or huggingface, or whole_vocabulary to false");
+  if (model.tied_embeddings || model.pretraining_heads || model.masked_lm_head || model.reads_images())
+    throw InputError("", "whole_vocabulary", "it is simulated with a head that is not the embedding",
+                     "set whole_vocabulary to false");
+}
+
 void check_loss(const TrainingSetup& setup, const ModelSpec& model) {
   if (setup.loss != LossForm::chunked && setup.loss != LossForm::sliced) return;
   const auto refuse = [](const char* cause, const char* remedy) { throw InputError("", "loss", cause, remedy); };
@@ -591,6 +601,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   if (result.lora_dropout > 0 && !result.has_adapters())
     throw InputError("", "lora_dropout", "there are no adapters", "set trainable to lora or qlora");
   apply_compile(result);
+  check_vocabulary(result, model);
   check_loss(result, model);
   if (!(result.expert_imbalance >= 1 && result.expert_imbalance <= static_cast<double>(result.expert_parallel)))
     throw InputError("", "expert_imbalance",

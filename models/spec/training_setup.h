@@ -245,6 +245,9 @@ struct TrainingSetup {
   // Collectives of a tensor group are cut up and run beside the product that needs or makes them (Transformer Engine's
   // user buffers, torchtitan's asynchronous tensor parallelism); sequence_parallel only.
   bool overlap_tensor = false;
+  // PyTorch modules: tensor ranks hold the embedding whole, and gather the whole vocabulary's logits for the loss
+  // (KempnerForge; colwise_rep in transformers' plans).
+  bool whole_vocabulary = false;
   // 0: every replica holds everything. 1: optimizer state and master weights are split over d * context_parallel
   // ranks; 2: gradients too; 3: weights too (FSDP). One rank splits nothing, whatever it says (resolve()).
   std::int64_t zero_stage = 0;

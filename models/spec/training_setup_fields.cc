@@ -523,6 +523,11 @@ void describe_launches(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "With sequence_parallel: collectives of a tensor group run in pieces beside the products "
                          "they belong to."},
                setup.overlap_tensor);
+  fields::flag(visitor,
+               {.key = "whole_vocabulary",
+                .about = "PyTorch modules: tensor ranks hold the embedding whole and gather the whole logits for the "
+                         "loss. false: embedding, logits and loss are split."},
+               setup.whole_vocabulary);
 }
 
 void describe_sharding(TrainingSetup& setup, FieldVisitor& visitor) {

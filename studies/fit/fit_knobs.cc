@@ -100,6 +100,7 @@ const std::map<std::string_view, Key>& keys() {
       {"graph_pool", {question}},
       {"launch_blocking", {question}},
       {"overlap_tensor", {knob, {}, splits_tensors}},
+      {"whole_vocabulary", {knob, {"false"}, splits_tensors}},
       {"zero_stage", {knob, {"0", "1", "2", "3"}, shares}},
       {"shard_groups", {layout}},
       {"bucket_bytes", {knob, {"0", "100000000", "400000000"}, shares}},

@@ -86,7 +86,7 @@ TEST(EncoderDecoder, GatedFeedForward) {
 }
 
 // Tensor parallel over 2: queries, keys, values, squares and the block's inside are halved; with sequence parallelism
-// everything is.
+// everything is but what was gathered: inputs of attentions and blocks, and the encoder's result for each layer.
 TEST(EncoderDecoder, TensorParallelHalvesWhatIsSplit) {
   TrainingSetup setup{.flash_attention = false, .tensor_parallel = 2};
   const std::int64_t whole = t * (10 * h + 8);
@@ -94,8 +94,8 @@ TEST(EncoderDecoder, TensorParallelHalvesWhatIsSplit) {
   const std::int64_t whole_decoder = whole + t * (5 * h + 4);
   EXPECT_EQ(kept(t5(2, 3), setup) - kept(t5(2, 2), setup), whole_decoder + (decoder_layer - whole_decoder) / 2);
   setup.sequence_parallel = true;
-  EXPECT_EQ(kept(t5(3, 2), setup) - kept(t5(2, 2), setup), encoder_layer / 2);
-  EXPECT_EQ(kept(t5(2, 3), setup) - kept(t5(2, 2), setup), decoder_layer / 2);
+  EXPECT_EQ(kept(t5(3, 2), setup) - kept(t5(2, 2), setup), encoder_layer / 2 + t * h * 2);
+  EXPECT_EQ(kept(t5(2, 3), setup) - kept(t5(2, 2), setup), decoder_layer / 2 + t * h * (3 + 2));
 }
 
 // 2 per token and element of a matrix (the tied head too), 4 b s^2 q per attention, of which a decoder layer has two;

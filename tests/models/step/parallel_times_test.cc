@@ -284,6 +284,65 @@ TEST(TensorOverlap, HidesWhatProductsHide) {
   EXPECT_LT(time_of(cut, "reduce_scatter"), time_of(whole, "reduce_scatter"));
 }
 
+// PyTorch's collectives know the first side alone: several sequences are put in order after each gather and before each
+// scatter, by copies of the whole activation; one sequence is not.
+TEST(TensorRanks, PutSeveralSequencesInOrder) {
+  TrainingSetup setup{.tensor_parallel = 2, .sequence_parallel = true};
+  const Trace two = generate(llama(), setup);
+  EXPECT_EQ(count_of(two, "cat"), count_of(two, "all_gather") + count_of(two, "reduce_scatter"));
+  setup.framework = Framework::megatron_2022;
+  EXPECT_EQ(count_of(generate(llama(), setup), "cat"), 0);
+  setup.framework = Framework::eager;
+  setup.sequence = s, setup.micro_batch = 1;
+  EXPECT_EQ(count_of(generate_trace(llama(), setup, CostModel(example_profile()), flat_cluster()), "cat"), 0);
+}
+
+// torch.compile finds the gathers of two products and the scatters of one; behind several products, and before products
+// with scales by row, they stay whole, and are copied.
+TEST(TensorRanks, CutUpWhatTheCompilerFinds) {
+  TrainingSetup setup{.tensor_parallel = 2, .sequence_parallel = true, .overlap_tensor = true};
+  const Trace cut = generate(llama(), setup);
+  const std::int64_t of_blocks_backward = 2, of_the_embedding = 1;
+  EXPECT_EQ(count_of(cut, "cat"), of_blocks_backward + of_the_embedding * 2);
+  setup.precision = TrainingPrecision::fp8_mixed;
+  setup.fp8_recipe = Fp8Recipe::tensorwise;
+  const std::int64_t by_tensor = count_of(generate(llama(), setup), "cat");
+  setup.fp8_recipe = Fp8Recipe::rowwise;
+  EXPECT_EQ(count_of(generate(llama(), setup), "cat"), by_tensor + 4);
+}
+
+// The embedding is whole and its result not summed; logits are gathered along the vocabulary.
+TEST(TensorRanks, MayHoldTheWholeVocabulary) {
+  TrainingSetup setup{.tensor_parallel = 2, .sequence_parallel = true, .whole_vocabulary = true};
+  ModelSpec model = llama();
+  model.tied_embeddings = false;
+  const Trace whole = generate(model, setup);
+  setup.whole_vocabulary = false;
+  const Trace split = generate(model, setup);
+  EXPECT_EQ(count_of(whole, "reduce_scatter"), count_of(split, "reduce_scatter") - 1);
+  EXPECT_EQ(count_of(split, "nll_loss"), 0);
+  EXPECT_EQ(count_of(whole, "nll_loss"), 1);
+  model.tied_embeddings = true;
+  setup.whole_vocabulary = true;
+  EXPECT_THROW(generate(model, setup), InputError);
+}
+
+// What torch.compile traces waits where it is issued: kernels beside a gather of keys come behind it.
+TEST(GatheredKeys, AreWaitedForWhenCompiled) {
+  const Cluster slow{8, [](NetworkCollective, Bytes, const GroupShape&) { return milliseconds(50); }};
+  const auto first_after_gather = [&](bool compiled) {
+    TrainingSetup setup{.compile = compiled, .context_parallel = 4, .context_exchange = ContextExchange::all_gather};
+    setup.sequence = s, setup.micro_batch = b;
+    const Trace trace = generate_trace(llama(), setup, CostModel(example_profile()), slow);
+    const std::size_t gather = ops_named(trace, "all_gather").front();
+    const std::size_t kernel = ops_named(trace, "flash_attention").front();
+    return std::any_of(trace.edges.begin(), trace.edges.end(),
+                       [&](const Edge& edge) { return index_of(edge.from) == gather && index_of(edge.to) == kernel; });
+  };
+  EXPECT_TRUE(first_after_gather(true));
+  EXPECT_FALSE(first_after_gather(false));
+}
+
 // A captured operator takes the host half a microsecond, backwards too; others what they did.
 TEST(Graphs, CostTheHostNextToNothing) {
   const auto host = [](const Trace& trace) { return trace.steps.back().duration; };

@@ -76,7 +76,7 @@ constexpr Shape shapes[] = {{64, 2, 256, 8}, {128, 1, 512, 16}, {96, 3, 384, 8}}
 
 // Korthikanti et al. 2022, table 2, in 16 bits, with the LayerNorms' means and deviations (16 bytes per token, split
 // with the sequence) apart: sbh (10 + 24/t + 5as/(ht)); with sequence parallelism sbh (34 + 5as/h) / t; with selective
-// recompute 34 sbh / t; with full recompute 2 sbh.
+// recompute 34 sbh / t; with full recompute 2 sbh. PyTorch's DTensor keeps the two gathered inputs whole.
 TEST(ParallelActivations, PerLayerAreThePublishedForms) {
   for (const Shape& shape : shapes) {
     const auto [s, b, h, a] = shape;
@@ -86,9 +86,10 @@ TEST(ParallelActivations, PerLayerAreThePublishedForms) {
         const std::int64_t square = 5 * a * s * s * b;
         EXPECT_EQ(layer_activations(shape, setup), 10 * s * b * h + (24 * s * b * h + square) / t + 16 * s * b);
         setup.sequence_parallel = true;
-        EXPECT_EQ(layer_activations(shape, setup), (34 * s * b * h + square + 16 * s * b) / t);
+        const std::int64_t gathered = framework == Framework::eager ? 2 * 2 * s * b * h * (t - 1) / t : 0;
+        EXPECT_EQ(layer_activations(shape, setup), (34 * s * b * h + square + 16 * s * b) / t + gathered);
         setup.recompute = Recompute::selective;
-        EXPECT_EQ(layer_activations(shape, setup), (34 * s * b * h + 16 * s * b) / t);
+        EXPECT_EQ(layer_activations(shape, setup), (34 * s * b * h + 16 * s * b) / t + gathered);
         setup.recompute = Recompute::full;
         EXPECT_EQ(layer_activations(shape, setup), 2 * s * b * h / t);
         setup.sequence_parallel = false;
@@ -351,7 +352,7 @@ std::map<std::string, std::int64_t> collectives(const Trace& trace) {
 
 // Shoeybi et al. 2019: two all-reduces per layer in each direction, one more for the embedding forwards and for the
 // head's input gradient, three of a number per token in the loss. With sequence parallelism each is a reduce-scatter
-// or an all-gather, and the inputs of the two column-split layers are gathered once more backwards.
+// or an all-gather; Megatron-LM gathers the inputs of the two column-split layers once more backwards.
 TEST(ParallelCollectives, OfATensorGroup) {
   const std::int64_t layers = 3;
   const ModelSpec model = gpt(shapes[0], layers);
@@ -359,9 +360,11 @@ TEST(ParallelCollectives, OfATensorGroup) {
   EXPECT_EQ(collectives(generate(model, setup))["tensor all_reduce"], 4 * layers + 2 + 3);
   setup.sequence_parallel = true;
   const auto counts = collectives(generate(model, setup));
-  EXPECT_EQ(counts.at("tensor reduce_scatter"), 4 * layers + 1);        // head: input gradient
-  EXPECT_EQ(counts.at("tensor all_gather"), (4 + 2) * layers + 2 + 1);  // head twice, split of the embedding backwards
-  EXPECT_EQ(counts.at("tensor all_reduce"), 1 + 3 + 1);                 // embedding, loss, gradients of norms
+  EXPECT_EQ(counts.at("tensor reduce_scatter"), 4 * layers + 1);  // head: input gradient
+  EXPECT_EQ(counts.at("tensor all_gather"), 4 * layers + 1 + 1);  // head, split of the embedding backwards
+  EXPECT_EQ(counts.at("tensor all_reduce"), 1 + 3 + 1);           // embedding, loss, gradients of norms
+  setup.framework = Framework::megatron_2022;
+  EXPECT_EQ(collectives(generate(model, setup)).at("tensor all_gather"), (4 + 2) * layers + 2 + 1);
 }
 
 // Every transfer between stages is sent and received once per micro-batch and direction.
