@@ -42,6 +42,7 @@
 #include "sim/devices/memory/torch_settings.h"
 #include "sim/replay/fidelity.h"
 #include "sim/replay/replayed_trace.h"
+#include "studies/diagnosis/default_stakes.h"
 #include "studies/diagnosis/step_diagnosis.h"
 #include "studies/diagnosis/training_run.h"
 #include "studies/offload/roofline.h"
@@ -119,6 +120,31 @@ void write_snapshot(const LoadedScenario& loaded, const ScenarioRun& run, const 
   OutputFile out(path);
   write_allocator_snapshot(placed.trace, out, snapshot_settings(placed));
   out.commit();
+}
+
+std::string stakes_text(const std::vector<studies::DefaultStake>& stakes, const Result& result) {
+  std::string text;
+  for (const studies::DefaultStake& stake : stakes)
+    text += fmt::format("  {:<15}{}\n", text.empty() ? "by default" : "", stake_sentence(stake, result));
+  return text.empty() ? text : "\n" + text;
+}
+
+nlohmann::ordered_json stakes_json(const std::vector<studies::DefaultStake>& stakes) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const studies::DefaultStake& stake : stakes)
+    list.push_back({{"key", stake.key},
+                    {"value", stake.value},
+                    {"other", stake.other},
+                    {"hangs_bytes", stake.hangs.count()},
+                    {"peak_reserved_bytes", stake.peak.count()},
+                    {"turns", stake.turns}});
+  return list;
+}
+
+// What hangs on defaults takes replays of its own: where it may turn a no, and where people ask for more.
+std::vector<studies::DefaultStake> stakes_of_run(const LoadedScenario& loaded, const Result& result) {
+  if (!is_verbose() && result.answer() == Verdict::fits) return {};
+  return studies::default_stakes(loaded, result);
 }
 
 // The page has what every modelled step rests on.
@@ -216,11 +242,12 @@ void run_scenario(const RunArguments& arguments, Context& context) {
         document["training_run"] = training ? training_run_json(*training) : nlohmann::ordered_json();
       print_json(document);
     } else {
-      print_result_page(result,
-                        (diagnosis ? diagnosis_text(*diagnosis) : "") + (stretch ? stretch_text(*stretch) : "") +
-                            (training                        ? training_run_text(*training, result)
-                             : wants_training_run(arguments) ? "\n  training run   none: the step does not fit\n"
-                                                             : ""));
+      print_result_page(
+          result, stakes_text(stakes_of_run(loaded, result), result) + (diagnosis ? diagnosis_text(*diagnosis) : "") +
+                      (stretch ? stretch_text(*stretch) : "") +
+                      (training                        ? training_run_text(*training, result)
+                       : wants_training_run(arguments) ? "\n  training run   none: the step does not fit\n"
+                                                       : ""));
       print("\n" + next_command(result, arguments.first));
     }
   }
@@ -316,6 +343,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   if (!arguments.stacks.empty()) write_stacks(loaded, arguments.stacks);
   const std::optional<StepDiagnosis> diagnosis = diagnose_capture(loaded, ran);
   const std::vector<Relaxation> relaxations = explain(loaded, result);
+  const std::vector<studies::DefaultStake> stakes = studies::default_stakes(loaded, result);
   std::optional<MemoryExplanation> memory;
   const bool stays = !loaded.offloads();
   if (result.memory.known && !result.memory.on_host && stays)
@@ -323,6 +351,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   if (!arguments.output.empty()) {
     studies::Answer answer = run_document("explain", arguments, loaded, ran, diagnosis);
     add_helps(relaxations, answer);
+    for (const studies::DefaultStake& stake : stakes) answer.assumed.push_back(stake_sentence(stake, result));
     write_answer(answer, arguments.output);
   }
   if (context.json()) {
@@ -333,6 +362,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
                                          {"path_share", path_share_of_relaxation(r.resource, result)},
                                          {"step_time_ns", whole_nanoseconds(r.step_time)},
                                          {"gain_fraction", r.gain}});
+    document["defaults"] = stakes_json(stakes);
     if (memory) {
       const nlohmann::ordered_json parts = explanation_json(*memory);
       for (const auto& [key, value] : parts.items()) document["memory"][key] = value;
@@ -346,7 +376,8 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
     table.add({r.resource, percent_text(path_share_of_relaxation(r.resource, result)),
                fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
   if (context.rows_only()) return print(context, table);
-  print_result_page(result, help_text(relaxations, result) + (memory ? explanation_text(*memory) : "") +
+  print_result_page(result, stakes_text(stakes, result) + help_text(relaxations, result) +
+                                (memory ? explanation_text(*memory) : "") +
                                 (diagnosis ? diagnosis_text(*diagnosis) : ""));
 }
 

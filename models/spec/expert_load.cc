@@ -139,6 +139,16 @@ void ExpertLoad::show_fullest(const std::vector<std::int64_t>& layers, std::int6
   rank_ = std::max_element(sums.begin(), sums.end()) - sums.begin();
 }
 
+double fullest_over_mean(const ModelSpec& model, const TrainingSetup& setup) {
+  constexpr std::int64_t draws = 32;
+  const ExpertLoad load(model, setup);
+  const std::int64_t tokens = setup.micro_batch * setup.slice_tokens();
+  double rows = 0;
+  for (std::int64_t i = 0; i < draws; ++i) rows += static_cast<double>(load.rows(i, 0, tokens).fullest) / draws;
+  const double mean = static_cast<double>(tokens * model.experts.active);
+  return std::clamp(rows / mean, 1.0, static_cast<double>(setup.expert_parallel));
+}
+
 std::int64_t step_seed(std::int64_t seed, std::int64_t steps_before) {
   if (steps_before == 0) return seed;
   return static_cast<std::int64_t>(

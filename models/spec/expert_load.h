@@ -62,4 +62,7 @@ class ExpertLoad {
 // Seed of a step before the one shown; 0: of that itself.
 [[nodiscard]] std::int64_t step_seed(std::int64_t seed, std::int64_t steps_before);
 
+// Rows of the fullest rank over the mean, of 32 draws. Precondition: has_expert_loads().
+double fullest_over_mean(const ModelSpec& model, const TrainingSetup& setup);
+
 }  // namespace spillway::models

@@ -406,15 +406,9 @@ void even_out(const ModelSpec& model, TrainingSetup& setup) {
   setup.evaluate_every = 0;
   setup.evaluation_keeps = EvaluationKeeps::loss;
   if (!setup.has_expert_loads()) return;
-  constexpr std::int64_t draws = 32;
-  const ExpertLoad load(model, setup);
-  const std::int64_t tokens = setup.micro_batch * setup.slice_tokens();
-  double rows = 0;
-  for (std::int64_t i = 0; i < draws; ++i) rows += static_cast<double>(load.rows(i, 0, tokens).fullest) / draws;
-  const double mean = static_cast<double>(tokens * model.experts.active);
+  setup.expert_imbalance = fullest_over_mean(model, setup);
   setup.expert_load = ExpertSpread::even;
   setup.expert_capacity = 0;
-  setup.expert_imbalance = std::clamp(rows / mean, 1.0, static_cast<double>(setup.expert_parallel));
 }
 
 TrainingSetup shape_setup(const TrainingSetup& resolved) {

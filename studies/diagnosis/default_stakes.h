@@ -1,0 +1,32 @@
+// What an answer hangs on that nobody stated: keys that stand at their defaults though people set them otherwise, with
+// what the peak is then.
+//
+//   model.loss            PyTorch modules: fp32, against chunked; Megatron-core: against fused
+//   model.main_gradients  Megatron-core's fp32 buffers, against bf16
+//   model.expert_load     even routing, against the fullest rank's share at a cv of 0.6 (models/spec/expert_load.h)
+//
+// A key whose bytes, reckoned in closed form, are no `least_share` of the peak is left out; of the others the two with
+// most are replayed, each once and briefly (scenario/brief_run.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenario/scenario_run.h"
+
+namespace spillway::studies {
+
+struct DefaultStake {
+  std::string key, value, other;  // "model.loss", "fp32", "chunked"
+  Bytes hangs{};                  // the reserved peak less that with the other value; negative: that needs more
+  Bytes peak{};                   // reserved with the other value
+  bool turns = false;             // it fits with one of the two alone
+};
+
+// Largest first. None of a capture, and where the peak is not known.
+std::vector<DefaultStake> default_stakes(const LoadedScenario& loaded, const Result& result);
+
+// "of these 257 GiB 87.1 hang on model.loss: fp32 unless stated, 170 GiB with chunked, which turns the verdict".
+std::string stake_sentence(const DefaultStake& stake, const Result& result);
+
+}  // namespace spillway::studies
