@@ -36,6 +36,8 @@ constexpr double strided_share = 0.58, column_sum_us = 10;
 constexpr double rows_share = 0.5, short_kernel_us = 2.5;
 constexpr double published_error = 0.1;  // of what was read off published figures
 constexpr double guessed_error = 0.2;    // of what nobody measured
+// Flops a clock of Hopper's multiprocessors, whose share of the peak stands for that of a GPU of unknown clock.
+constexpr double hopper_clock_flops = 4096;
 
 Duration made(double seconds, CostSource source, double error = 0) {
   return {from_seconds(std::max(seconds, least_seconds)), source, error};
@@ -445,6 +447,21 @@ Duration CostModel::memory_bound(const KernelCost& kernel) const {
     duration.time = from_seconds(std::max(least_seconds, to_seconds(duration.time) * kernel.share));
   if (kernel.access == MemoryAccess::column_sum) duration.time += from_seconds(column_sum_us * 1e-6);
   if (kernel.access == MemoryAccess::strided) duration.time = from_seconds(to_seconds(duration.time) / strided_share);
+  if (kernel.flops_per_clock <= 0) return duration;
+  const Duration products = chunks(kernel);
+  return products.time > duration.time ? products : duration;
+}
+
+// From published times of two GPUs (docs/operator-times.md), so of kin everywhere.
+Duration CostModel::chunks(const KernelCost& kernel) const {
+  const double bf16 = peak(DataType::bf16);
+  const bool knows_clock = times_ && times_->facts.multiprocessors > 0;
+  const double clocks =
+      knows_clock ? matrix_clock(bf16, times_->facts.multiprocessors) * clock_share_ * times_->facts.multiprocessors
+                  : bf16 / hopper_clock_flops;
+  const double seconds = static_cast<double>(kernel.flops.count()) / (kernel.flops_per_clock * clocks);
+  Duration duration = made(std::max(seconds, to_seconds(kernel.least)), CostSource::kin, guessed_error);
+  duration.clocked = duration.time;
   return duration;
 }
 

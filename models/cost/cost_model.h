@@ -3,7 +3,8 @@
 //
 //   gemm        physics of tiles and waves (gemm_time.h) times exp(residual table), or a roofline
 //   attention   physics of blocks (attention_time.h) times exp(residual table)
-//   memory      bytes / (bandwidth * efficiency of the kind) + fixed
+//   memory      bytes / (bandwidth * efficiency of the kind) + fixed; with products of small tiles (KernelCost::
+//               flops_per_clock) those, if they take longer
 //
 // Order: a table of the hardware profile that says it was measured (of a memory-bound kernel: that of its own kind,
 // whatever its provenance, then the one of all kinds); the operator times fitted for this GPU
@@ -104,6 +105,10 @@ struct KernelCost {
   Bytes whole{};     // kind memory_bound, above 0: this is one of the kernels that together take as long as so many
   double share = 1;  // bytes do, and takes this share of it
   std::int64_t launches = 1;  // MemoryAccess::rows: kernels that this one stands for
+  // Kind memory_bound, above 0: products within chunks of a sequence, in tiles too small for the tensor unit's rate, so
+  // many flops a clock of each multiprocessor at most. least: chunks go one after the other.
+  double flops_per_clock = 0;
+  Picos least{};
   // Kind gemm in fp8: A comes in fp8. false: it is scaled and cast on the way, as the published products are.
   bool is_cast_before = false;
   ProductScaling scaling = ProductScaling::tensor;  // kind gemm in fp8
@@ -171,6 +176,7 @@ class CostModel {
   [[nodiscard]] AttentionTimes published_attention(const KernelCost& kernel) const;
   [[nodiscard]] Duration attention_by_physics(const KernelCost& kernel, const AttentionTimes& times) const;
   [[nodiscard]] Duration memory_bound(const KernelCost& kernel) const;
+  [[nodiscard]] Duration chunks(const KernelCost& kernel) const;
   [[nodiscard]] Duration streamed(const KernelCost& kernel, Bytes moved) const;
   [[nodiscard]] Duration copy_to_device(const KernelCost& kernel) const;
   [[nodiscard]] Duration roofline(const KernelCost& kernel) const;

@@ -11,6 +11,14 @@
 
 namespace spillway::models {
 
+// What a kernel multiplies within chunks of a sequence (KernelCost::flops_per_clock).
+struct ChunkWork {
+  std::int64_t flops = 0;
+  double flops_per_clock = 0;
+  Bytes unread{};  // of its operands' bytes
+  Picos least{};   // chunks go one after the other
+};
+
 // References must outlive the blocks; communication is null on a GPU of its own.
 struct BlockContext {
   EagerSession& session;
@@ -23,13 +31,28 @@ struct BlockContext {
                             TensorRole role = TensorRole::temporary) const {
     return session.empty(name, DataType::fp32, elements, role);
   }
-  // One that takes its traffic's time, or its flops' at the type's rate.
+  // One that takes its traffic's time.
   void kernel(DataType type, std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes,
               std::int64_t flops = 0) const {
     session.kernel({.name = name,
                     .reads = std::move(reads),
                     .writes = std::move(writes),
                     .cost = {.type = type, .flops = Flops(flops)}});
+  }
+  // One that takes its traffic's time, or its products'.
+  void chunk_kernel(DataType type, std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes,
+                    const ChunkWork& work) const {
+    Bytes bytes = Bytes(0) - work.unread;
+    for (const auto* list : {&reads, &writes})
+      for (const Tensor& tensor : *list) bytes += tensor.bytes();
+    session.kernel({.name = name,
+                    .reads = std::move(reads),
+                    .writes = std::move(writes),
+                    .cost = {.type = type,
+                             .flops = Flops(work.flops),
+                             .flops_per_clock = work.flops_per_clock,
+                             .least = work.least},
+                    .bytes = bytes});
   }
   // To a parameter that trains.
   void give(TrainedParameter& parameter, Tensor gradient) const {

@@ -3,6 +3,14 @@
 #include <utility>
 
 namespace spillway::models {
+namespace {
+
+// Flops a clock and multiprocessor of flash-linear-attention's Triton kernels, with decays by head and by channel, and
+// what a chunk takes that waits for the one before (docs/operator-times.md).
+constexpr double delta_rate = 470, delta_backward_rate = 370, channel_rate = 260, channel_backward_rate = 150;
+constexpr Picos chunk_time = nanoseconds(1200), chunk_backward_time = nanoseconds(2300);
+
+}  // namespace
 
 Tensor LinearAttentionBlock::make(const std::string& name, std::int64_t elements, TensorRole role) {
   return context_.session.empty(name, options_.type, elements, role);
@@ -18,6 +26,18 @@ std::int64_t LinearAttentionBlock::value_elements() const {
 
 std::int64_t LinearAttentionBlock::decay_elements() const {
   return model_.linear.gate_rank > 0 ? key_elements() : setup_.tokens() * value_heads();
+}
+
+ChunkWork LinearAttentionBlock::forward_work(std::int64_t flops, bool serial) const {
+  return {.flops = flops,
+          .flops_per_clock = model_.linear.gate_rank > 0 ? channel_rate : delta_rate,
+          .least = serial ? chunk_time * (setup_.sequence / chunk) : Picos(0)};
+}
+
+ChunkWork LinearAttentionBlock::backward_work(std::int64_t flops, bool serial) const {
+  return {.flops = flops,
+          .flops_per_clock = model_.linear.gate_rank > 0 ? channel_backward_rate : delta_backward_rate,
+          .least = serial ? chunk_backward_time * (setup_.sequence / chunk) : Picos(0)};
 }
 
 // All up to the inverses of the chunks' triangles.
@@ -53,8 +73,8 @@ void LinearAttentionBlock::make_operands(const std::string& name, Saved& saved) 
   saved.gates = context_.wide(name + ".gates", decay_elements(), TensorRole::activation);
   context_.kernel(options_.type, "chunk_cumulative_sum", {decays}, {saved.gates});
   const Tensor triangles = context_.wide(name + ".triangles", rows * chunk);
-  context_.kernel(options_.type, "chunk_keys_product", {saved.k, saved.strengths, saved.gates}, {triangles},
-                  (saved.channels ? 4 : 2) * rows * chunk * linear.key_dim);
+  context_.chunk_kernel(options_.type, "chunk_keys_product", {saved.k, saved.strengths, saved.gates}, {triangles},
+                        forward_work((saved.channels ? 4 : 2) * rows * chunk * linear.key_dim));
   saved.inverses = make(name + ".inverses", rows * chunk, TensorRole::activation);
   context_.kernel(options_.type, "invert_triangles", {triangles}, {saved.inverses});
 }
@@ -64,14 +84,16 @@ LinearAttentionBlock::States LinearAttentionBlock::make_states(const std::string
   const std::int64_t rows = setup_.tokens() * value_heads(), k = linear.key_dim, v = linear.value_dim;
   States made{
       .w = make(name + ".w", key_elements()), .u = make(name + ".u", value_elements()), .states = {}, .fresh = {}};
-  context_.kernel(options_.type, "chunk_operands",
-                  {saved.k, saved.convolved, saved.strengths, saved.gates, saved.inverses}, {made.w, made.u},
-                  2 * rows * chunk * (k + v));
+  ChunkWork operands = forward_work(2 * rows * chunk * (k + v));
+  operands.unread = saved.convolved.bytes() - made.u.bytes();  // of q, k and v, v alone is read
+  context_.chunk_kernel(options_.type, "chunk_operands",
+                        {saved.k, saved.convolved, saved.strengths, saved.gates, saved.inverses}, {made.w, made.u},
+                        operands);
   const std::int64_t chunks = setup_.micro_batch * ((setup_.sequence + chunk - 1) / chunk);
   made.states = make(name + ".states", chunks * value_heads() * k * v);
   made.fresh = make(name + ".fresh", value_elements());
-  context_.kernel(options_.type, "chunk_states", {saved.k, made.w, made.u, saved.gates}, {made.states, made.fresh},
-                  4 * rows * k * v);
+  context_.chunk_kernel(options_.type, "chunk_states", {saved.k, made.w, made.u, saved.gates},
+                        {made.states, made.fresh}, forward_work(4 * rows * k * v, true));
   return made;
 }
 
@@ -90,23 +112,27 @@ std::vector<Tensor> LinearAttentionBlock::backward(const std::string& name, cons
   context_.give(norm, std::move(norm_sum));
   States made = make_states(name + ".again", saved);
   Tensor values_back = make(name + ".values.grad", value_elements());
-  context_.kernel(options_.type, "chunk_values_backward", {saved.q, saved.k, saved.gates, result_back}, {values_back},
-                  2 * rows * chunk * (k + v));
+  context_.chunk_kernel(options_.type, "chunk_values_backward", {saved.q, saved.k, saved.gates, result_back},
+                        {values_back}, backward_work(2 * rows * chunk * (k + v)));
   const Tensor states_back = make(name + ".states.grad", made.states.elements());
-  context_.kernel(options_.type, "chunk_states_backward",
-                  {saved.q, saved.k, made.w, saved.gates, result_back, values_back}, {states_back}, 6 * rows * k * v);
+  context_.chunk_kernel(options_.type, "chunk_states_backward",
+                        {saved.q, saved.k, made.w, saved.gates, result_back, values_back}, {states_back},
+                        backward_work(6 * rows * k * v, true));
   Tensor q_back = make(name + ".q.grad", key_elements()), k_back = make(name + ".k.grad", key_elements());
   Tensor w_back = make(name + ".w.grad", key_elements()),
          gates_back = context_.wide(name + ".gates.grad", decay_elements());
-  context_.kernel(options_.type, "chunk_operands_backward",
-                  {saved.q, saved.k, made.fresh, saved.gates, made.states, result_back, states_back, values_back},
-                  {q_back, k_back, w_back, gates_back}, rows * (8 * k * v + 6 * chunk * k + 2 * chunk * v));
+  context_.chunk_kernel(options_.type, "chunk_operands_backward",
+                        {saved.q, saved.k, made.fresh, saved.gates, made.states, result_back, states_back, values_back},
+                        {q_back, k_back, w_back, gates_back},
+                        backward_work(rows * (8 * k * v + 6 * chunk * k + 2 * chunk * v)));
   made = {};
   result_back = {};
   Tensor strengths_back = make(name + ".strengths.grad", rows);
-  context_.kernel(options_.type, "chunk_inverses_backward",
-                  {saved.k, saved.convolved, saved.strengths, saved.inverses, w_back, values_back, saved.gates},
-                  {k_back, values_back, strengths_back, gates_back}, rows * chunk * (6 * k + 4 * v + 4 * chunk));
+  ChunkWork inverses = backward_work(rows * chunk * (6 * k + 4 * v + 4 * chunk));
+  inverses.unread = saved.convolved.bytes() - values_back.bytes();
+  context_.chunk_kernel(options_.type, "chunk_inverses_backward",
+                        {saved.k, saved.convolved, saved.strengths, saved.inverses, w_back, values_back, saved.gates},
+                        {k_back, values_back, strengths_back, gates_back}, inverses);
   w_back = {};
   context_.kernel(options_.type, "chunk_cumulative_sum", {gates_back}, {gates_back});
   context_.kernel(options_.type, "l2_norm_backward", {q_back, k_back, saved.q, saved.k, saved.norms}, {q_back, k_back});
@@ -162,8 +188,8 @@ Tensor LinearAttentionBlock::run(const std::string& prefix, const Tensor& x) {
   make_operands(name, *saved);
   States made = make_states(name, *saved);
   saved->result = make(name + ".result", value_elements(), TensorRole::activation);
-  context_.kernel(options_.type, "chunk_results", {saved->q, saved->k, made.fresh, made.states, saved->gates},
-                  {saved->result}, rows * (2 * k * v + 2 * chunk * (k + v)));
+  context_.chunk_kernel(options_.type, "chunk_results", {saved->q, saved->k, made.fresh, made.states, saved->gates},
+                        {saved->result}, forward_work(rows * (2 * k * v + 2 * chunk * (k + v))));
   made = {};
   saved->statistics = context_.wide(name + ".result_norm.statistics", rows, TensorRole::activation);
   Tensor out = make(name + ".result_norm.out", value_elements(), TensorRole::activation);

@@ -19,8 +19,9 @@
 // product of its own, both through a bottleneck r: 2 t (K + V) bytes of these and 4 t r of what lies before them more,
 // 4 t K of decays in place of 4 t a, 2 t V less of the first product, and one more product within chunks, 2 a t c k.
 //
-// Deviations: kernels have their traffic for a time; that states go from chunk to chunk one after the other, which
-// shows where batch times heads is small, is left out.
+// Times: kernels that multiply take their traffic's or their products', whichever is longer, at rates fitted to
+// published times of flash-linear-attention's kernels (docs/operator-times.md); the others their traffic's. States go
+// from chunk to chunk one after the other, which decides where batch times heads is small.
 #pragma once
 
 #include <memory>
@@ -66,6 +67,9 @@ class LinearAttentionBlock {
   [[nodiscard]] std::int64_t decay_elements() const;
   [[nodiscard]] std::int64_t key_elements() const;    // of q, or of k, repeated for the heads of values
   [[nodiscard]] std::int64_t value_elements() const;  // of v
+  // Products within chunks; `serial`: they hand states on.
+  [[nodiscard]] ChunkWork forward_work(std::int64_t flops, bool serial = false) const;
+  [[nodiscard]] ChunkWork backward_work(std::int64_t flops, bool serial = false) const;
   void make_operands(const std::string& name, Saved& saved);
   States make_states(const std::string& name, const Saved& saved);
   std::vector<Tensor> backward(const std::string& name, const Saved& saved, const Tensor& gradient);

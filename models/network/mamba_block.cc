@@ -3,6 +3,12 @@
 #include <utility>
 
 namespace spillway::models {
+namespace {
+
+// Flops a clock and multiprocessor of state-spaces' Triton kernels (docs/operator-times.md).
+constexpr double scan_rate = 550, scan_backward_rate = 340;
+
+}  // namespace
 
 Tensor MambaBlock::make(const std::string& name, std::int64_t elements, TensorRole role) {
   return context_.session.empty(name, options_.type, elements, role);
@@ -32,14 +38,14 @@ MambaBlock::Operands MambaBlock::make_operands(const std::string& name, const st
        .writes = {made.steps},
        .bytes = made.steps.bytes() + made.steps.bytes()});
   made.states = context_.wide(name + again + ".states", chunks * d * mamba.state);
-  context_.kernel(options_.type, "chunk_states", {made.convolved, made.steps}, {made.states}, 2 * t * d * mamba.state);
+  context_.chunk_kernel(
+      options_.type, "chunk_states", {made.convolved, made.steps}, {made.states},
+      {.flops = 2 * t * d * mamba.state, .flops_per_clock = scan_rate, .unread = Bytes(2 * t * inputs())});
   context_.kernel(options_.type, "pass_states", {made.states, made.steps}, {made.states});
   made.products = context_.wide(name + again + ".products", t * split(mamba.groups) * mamba.chunk);
-  context_.session.kernel({.name = "chunk_products",
-                           .reads = {made.convolved},
-                           .writes = {made.products},
-                           .cost = {.type = options_.type, .flops = Flops(2 * t * mamba.chunk * inputs())},
-                           .bytes = made.products.bytes() + Bytes(4 * t * inputs())});
+  context_.chunk_kernel(
+      options_.type, "chunk_products", {made.convolved}, {made.products},
+      {.flops = 2 * t * mamba.chunk * inputs(), .flops_per_clock = scan_rate, .unread = Bytes(2 * t * d)});
   return made;
 }
 
@@ -93,17 +99,18 @@ Tensor MambaBlock::backward(const std::string& name, const Saved& saved, const T
   if (norm_sum) context_.give(weight_(name + ".result_norm"), std::exchange(norm_sum, {}));
   Operands made = make_operands(name, ".again", saved);
   Tensor states_back = context_.wide(name + ".states.grad", made.states.elements());
-  context_.kernel(options_.type, "chunk_states_backward", {result_back, made.convolved, made.steps}, {states_back},
-                  2 * t * d * n);
+  const auto back = [](std::int64_t flops) { return ChunkWork{.flops = flops, .flops_per_clock = scan_backward_rate}; };
+  context_.chunk_kernel(options_.type, "chunk_states_backward", {result_back, made.convolved, made.steps},
+                        {states_back}, back(2 * t * d * n));
   context_.kernel(options_.type, "pass_states_backward", {states_back, made.states, made.steps}, {states_back});
   Tensor convolved_back = make(name + ".convolved.grad", t * c);
   Tensor products_back = context_.wide(name + ".products.grad", made.products.elements());
   Tensor steps_back = context_.wide(name + ".steps.grad", made.steps.elements());
-  context_.kernel(options_.type, "chunk_scan_backward",
-                  {result_back, made.convolved, made.steps, made.states, made.products, states_back},
-                  {convolved_back, products_back, steps_back}, 4 * t * q * d + 6 * t * d * n);
-  context_.kernel(options_.type, "chunk_products_backward", {products_back, made.convolved}, {convolved_back},
-                  4 * t * q * inputs());
+  context_.chunk_kernel(options_.type, "chunk_scan_backward",
+                        {result_back, made.convolved, made.steps, made.states, made.products, states_back},
+                        {convolved_back, products_back, steps_back}, back(4 * t * q * d + 6 * t * d * n));
+  context_.chunk_kernel(options_.type, "chunk_products_backward", {products_back, made.convolved}, {convolved_back},
+                        back(4 * t * q * inputs()));
   products_back = states_back = result_back = {};
   made = {};
   TrainedParameter &skip = weight_(name + ".skip"), &log = weight_(name + ".decay_log"),
@@ -144,9 +151,12 @@ Tensor MambaBlock::run(const std::string& prefix, const Tensor& x) {
   saved->projected = projected;
   Operands made = make_operands(name, "", *saved);
   saved->result = make(name + ".result", t * d, TensorRole::activation);
-  context_.kernel(options_.type, "chunk_scan",
-                  {made.convolved, made.steps, made.states, made.products, weight_(name + ".skip").value},
-                  {saved->result}, 2 * t * mamba.chunk * d + 2 * t * d * mamba.state);
+  context_.chunk_kernel(options_.type, "chunk_scan",
+                        {made.convolved, made.steps, made.states, made.products, weight_(name + ".skip").value},
+                        {saved->result},
+                        {.flops = 2 * t * d * (mamba.chunk + mamba.state),
+                         .flops_per_clock = scan_rate,
+                         .unread = Bytes(2 * t * inputs())});
   made = {};
   if (mamba.norm)
     saved->statistics =

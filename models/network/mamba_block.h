@@ -17,8 +17,8 @@
 // Flops forward beside the products: t (2 k (d + 2 g n) + 2 q (g n + d) + 4 d n), k the convolution's tokens; backward
 // those of the first three kernels again and t (4 k (d + 2 g n) + 4 q g n + 4 q d + 8 d n).
 //
-// Deviations: kernels have their traffic for a time; that states go from chunk to chunk one after the other, which
-// shows where batch times heads is small, is left out.
+// Times: kernels that multiply take their traffic's or their products', whichever is longer, at rates read off
+// published times of these kernels (docs/operator-times.md); the others their traffic's.
 #pragma once
 
 #include <memory>

@@ -163,7 +163,8 @@ OpId EagerSession::kernel(const Kernel& kernel) {
     for (const Tensor& tensor : kernel.reads) cost.bytes += tensor.bytes();
     for (const Tensor& tensor : kernel.writes) cost.bytes += tensor.bytes();
   }
-  const bool only_moves = cost.kind == KernelClass::memory_bound && kernel.kind == OpKind::kernel;
+  const bool only_moves =
+      cost.kind == KernelClass::memory_bound && kernel.kind == OpKind::kernel && cost.flops_per_clock <= 0;
   HostWork host = kernel.host;
   if (row_pass_ != nullptr && only_moves) {
     host = row_pass_->host;
