@@ -7,10 +7,12 @@ namespace {
 
 constexpr std::string_view optimizers =
     "adamw_torch=adamw/foreach adamw_torch_fused=adamw/fused adamw_hf=adamw/foreach adamw_apex_fused=adamw/fused "
-    "adamw_bnb_8bit=adamw_8bit/fused adamw_8bit=adamw_8bit/fused adamw_torch_8bit=adamw_8bit/fused "
+    "adamw_bnb_8bit=adamw_8bit/fused adamw_8bit=adamw_8bit/fused adamw_torch_8bit=torchao_8bit/fused "
+    "adamw_torch_4bit=torchao_4bit/fused "
     "paged_adamw_32bit=adamw/fused paged_adamw=adamw/fused paged_adamw_8bit=adamw_8bit/fused "
     "adafactor=adafactor/foreach sgd=sgd/foreach "
-    "muon=muon/foreach";
+    "muon=muon/foreach galore_adamw=galore_adamw/foreach apollo_adamw=apollo_adamw/foreach lomo=lomo/foreach "
+    "adalomo=adalomo/foreach";
 constexpr std::string_view backward_prefetch = "BACKWARD_PRE=false BACKWARD_POST=true";
 
 void huggingface_training(FlagRows& rows) {
@@ -51,6 +53,14 @@ void huggingface_training(FlagRows& rows) {
       .read("disable_gradient_checkpointing", "model.recompute", "true=none false=full", "LLaMA-Factory")
       .say("optim", "model.optimizer", facts::optimizer, optimizers, "and model.optimizer_form")
       .read("optimizer", "model.optimizer", facts::optimizer, optimizers, "axolotl")
+      .read("use_galore", "model.optimizer", facts::optimizer, "true=galore_adamw/foreach false=-", "LLaMA-Factory")
+      .read("use_apollo", "model.optimizer", facts::optimizer, "true=apollo_adamw/foreach false=-", "LLaMA-Factory")
+      .say("optim_args", "model.optimizer_rank", facts::optimizer_args, "",
+           "the rank of projected gradients; the rest are values of the update")
+      .read("galore_rank", "model.optimizer_rank", whole, "LLaMA-Factory, 16 where it isn't given")
+      .read("apollo_rank", "model.optimizer_rank", whole, "the same")
+      .read("use_badam", "model.trained_layers", facts::block, "true=1 false=-",
+            "LLaMA-Factory: a layer at a time, and model.fp32_gradients")
       .say("attn_implementation", "model.flash_attention", facts::attention_backend,
            "sdpa=best flash_attention_2=flash2 flash_attention_3=best eager=none", "and model.attention_kernel")
       .read("use_flash_attn", "model.flash_attention", facts::attention_backend, "true=flash2 false=-", "")
@@ -151,14 +161,25 @@ void training_left_out(FlagRows& rows) {
           "rl beta max_prompt_length rpo_alpha ref_model reward_model trl.* ebft.* grpo_* dpo_* kto_* orpo_* "
           "simpo_* nemo_gym_* num_labels model_config.* overrides_of_model_config.* qat.* kd_* mixture_of_depths",
           "the loss of the next token is modelled, of one model with its own layers")
-      .saves("galore_* optim_target_modules loraplus_* use_galore use_badam use_apollo",
-             "an optimizer that is not modelled")
+      .as_modelled_if("galore_target", "all", "matrices inside layers are projected")
+      .or_else(FlagRole::adds)
+      .as_modelled_if("apollo_target", "all", "")
+      .or_else(FlagRole::adds)
+      .as_modelled_if("galore_layerwise", "false", "")
+      .or_else(FlagRole::saves)
+      .as_modelled_if("apollo_layerwise", "false", "")
+      .or_else(FlagRole::saves)
+      .as_modelled_if("badam_mode", "layer", "")
+      .or_else(FlagRole::adds)
+      .adds("optim_target_modules", "with GaLore and APOLLO all matrices inside layers are projected")
+      .no_effect("galore_* apollo_* badam_*", "values of the update, or when its space or block changes")
+      .saves("loraplus_*", "an optimizer that is not modelled")
       .no_effect(
           "gradient_checkpointing_kwargs.use_reentrant fp16_opt_level fp16_backend bf16_full_eval fp16_full_eval "
           "fp16_full_eval_* float16_full_eval low_cpu_mem_usage",
           "of evaluation or of how it is written")
       .no_effect(
-          "optim_args adam_beta1 adam_beta2 adam_beta3 adam_epsilon adam_epsilon2 learning_rate lr_* embedding_lr* "
+          "adam_beta1 adam_beta2 adam_beta3 adam_epsilon adam_epsilon2 learning_rate lr_* embedding_lr* "
           "min_lr* cosine_* warmup_* weight_decay max_grad_norm label_smoothing_* loss_watchdog_* sft_alpha "
           "scheduler* seed data_seed ",
           "values of the update")

@@ -201,8 +201,34 @@ void compose_plugins(LaunchLedger& ledger) {
                    is_liger ? "its switches say which of its kernels run" : "not modelled");
 }
 
+// Of gradients projected to a narrow space: "rank=64, update_proj_gap=100", or a key of LLaMA-Factory's.
+void compose_projection(LaunchLedger& ledger, std::string_view optimizer) {
+  if (!optimizer.starts_with("galore") && !optimizer.starts_with("apollo"))
+    return ledger.leave_out(facts::optimizer_args, IgnoreReason::no_effect, "values of the update");
+  const std::string args = ledger.text(facts::optimizer_args).value_or("");
+  constexpr std::string_view key = "rank=";
+  if (const std::size_t at = args.find(key); at != std::string::npos)
+    ledger.set("model.optimizer_rank",
+               args.substr(at + key.size(), args.find_first_not_of("0123456789", at + key.size()) - at - key.size()),
+               "");
+  else if (ledger.says(facts::optimizer) && ledger.setting_of(facts::optimizer).name.starts_with("use_") &&
+           !ledger.has("model.optimizer_rank"))
+    ledger.set("model.optimizer_rank", "16", "LLaMA-Factory's default");
+}
+
+// BAdam's block: everything in 16 bits but what one layer needs to be updated.
+void compose_block(LaunchLedger& ledger) {
+  if (!ledger.says(facts::block)) return;
+  if (ledger.text(facts::block) != "1") return;
+  ledger.set("model.trained_layers", "1", "");
+  ledger.set("model.precision", "bf16_mixed", "the block's master weights are in fp32");
+  ledger.set("model.fp32_gradients", "true", "the block's gradients are in fp32");
+}
+
 // Names that say both the optimizer and how its update runs.
 void compose_optimizer(LaunchLedger& ledger) {
+  compose_block(ledger);
+  compose_projection(ledger, ledger.text(facts::optimizer).value_or(""));
   if (const auto both = ledger.text(facts::optimizer)) {
     const std::size_t slash = both->find('/');
     ledger.set("model.optimizer", both->substr(0, slash), "");
@@ -487,11 +513,10 @@ void compose_frozen_layers(LaunchLedger& ledger, std::int64_t layers) {
   if (ledger.text(facts::adapter) != "factory_freeze")
     return ledger.leave_out(facts::trained_layers, IgnoreReason::no_effect, "of finetuning_type freeze");
   const std::int64_t trained = ledger.number_or(facts::trained_layers, 2);
-  if (trained < 0)
-    return ledger.leave_out(facts::trained_layers, IgnoreReason::saves, "only the first layers can be frozen");
-  ledger.set("model.frozen_layers", std::to_string(std::max<std::int64_t>(0, layers - trained)),
+  const std::int64_t count = std::min(layers, std::abs(trained));
+  ledger.set("model.frozen_layers", std::to_string(trained < 0 ? 0 : layers - count),
              "LLaMA-Factory's default: the last two layers are trained");
-  ledger.doubt(facts::adapter, IgnoreReason::saves, "the last norm and the head stay frozen too");
+  ledger.set("model.trained_layers", std::to_string(count), "neither embeddings nor head");
 }
 
 void leave_evaluation_out(LaunchLedger& ledger, IgnoreReason kind, const std::string& reason) {

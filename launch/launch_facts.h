@@ -45,6 +45,8 @@ inline constexpr Name eval_when = "launch.eval_when", eval_iterations = "launch.
 inline constexpr Name graphs = "launch.graphs", graph_scope = "launch.graph_scope";
 // An optimizer, a slash, and how its update runs.
 inline constexpr Name optimizer = "launch.optimizer";
+// Its arguments, with commas; whether one layer is trained at a time.
+inline constexpr Name optimizer_args = "launch.optimizer_args", block = "launch.block";
 // Adapters: who says them (peft, lora, qlora, factory; factory_full, factory_freeze: none), of what, and how their base
 // is kept.
 inline constexpr Name adapter = "launch.adapter", adapter_modules = "launch.adapter_modules",

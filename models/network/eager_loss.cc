@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <bit>
 #include <utility>
+#include <memory>
 
 #include "models/network/eager_ops.h"
 

@@ -63,6 +63,8 @@ StoredWeight stored_weight(BaseWeights weights, const Parameter& parameter) {
 
 bool is_trained(const Parameter& parameter, const TrainingSetup& setup, const ModelSpec& model) {
   if (setup.has_adapters()) return false;
+  if (setup.trained_layers > 0)
+    return parameter.layer >= setup.frozen_layers && parameter.layer < setup.frozen_layers + setup.trained_layers;
   if (setup.frozen_layers == 0) return true;
   if (parameter.layer >= 0) return parameter.layer >= setup.frozen_layers;
   if (parameter.name.starts_with("encoder.")) return setup.frozen_layers <= model.encoder_layers;

@@ -1,6 +1,7 @@
 // What is trained of a model, and how frozen matrices are stored.
 //
-//   full         all but the embeddings and the first `frozen_layers` layers
+//   full         all but the embeddings and the first `frozen_layers` layers; with `trained_layers` so many of the
+//                layers behind these, and nothing else
 //   lora, qlora  adapters of the linear layers that lora_targets names, W x + B A x: A [rank, in], B [out, rank]
 //
 // Frozen matrices inside layers (attention, feed-forward blocks, experts, routers; not embeddings, norms, biases,

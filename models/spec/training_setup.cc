@@ -73,9 +73,16 @@ std::int64_t moment_bytes(const TrainingSetup& setup) {
     case OptimizerKind::muon:
       return setup.state_bytes();
     case OptimizerKind::adamw_8bit:
+    case OptimizerKind::torchao_8bit:
       return 2;
+    case OptimizerKind::torchao_4bit:
+      return 1;
     case OptimizerKind::sgd:
     case OptimizerKind::adafactor:
+    case OptimizerKind::galore_adamw:
+    case OptimizerKind::apollo_adamw:
+    case OptimizerKind::lomo:
+    case OptimizerKind::adalomo:
       return 0;
   }
   return 0;
@@ -119,6 +126,22 @@ void check_pipeline(TrainingSetup& setup, const ModelSpec& model) {
                      fmt::format("{} stages x {} chunks, but {} has {} layers", setup.pipeline_parallel,
                                  setup.pipeline_chunks, model.title, model.all_layers()),
                      "use fewer stages or chunks");
+}
+
+// LOMO: a gradient is gone before another pass, or another rank, could add to it.
+void check_updates_in_backward(const TrainingSetup& setup) {
+  if (!setup.updates_in_backward()) return;
+  const auto refuse = [](const char* place, const char* cause, const char* remedy) {
+    throw InputError("", place, cause, remedy);
+  };
+  if (setup.gradient_accumulation > 1)
+    refuse("gradient_accumulation", "LOMO updates in every backward, nothing is added up", "set it to 1");
+  if (setup.gpus() > 1)
+    refuse("optimizer", "LOMO's update within the backward is modelled on one GPU",
+           "set the parallel sizes to 1 or choose another optimizer");
+  if (setup.is_wide() || setup.has_master_weights() || setup.has_main_gradients())
+    refuse("precision", "LOMO updates weights in 16 bits in place, without masters or gradient buffers",
+           "set precision to bf16 and fp32_gradients to false");
 }
 
 // Slices of a sequence see those before them, and only flash attention's kernel is there for that.
@@ -260,6 +283,10 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   if (setup.optimizer == OptimizerKind::muon && setup.zero_stage > 0)
     throw InputError("", "optimizer", "Muon orthogonalises whole matrices, ZeRO shares them out",
                      "set zero_stage to 0 or choose another optimizer");
+  if (projects_gradients(setup.optimizer) && (setup.zero_stage > 0 || setup.traits().deepspeed))
+    throw InputError("", "optimizer", "gradients of whole matrices are projected, ZeRO shares them out",
+                     "set zero_stage to 0 or choose another optimizer");
+  check_updates_in_backward(setup);
   if (setup.context_parallel > 1 && setup.context_exchange == ContextExchange::all_gather &&
       !setup.traits().gathers_context)
     throw InputError("", "context_exchange", "gathered keys and values are PyTorch's, not Megatron-core's",
@@ -322,6 +349,14 @@ void check_trainable(TrainingSetup& setup, const ModelSpec& model) {
         "", "frozen_layers",
         fmt::format("{} of {}'s {} layers can't be frozen", setup.frozen_layers, model.title, model.all_layers()),
         fmt::format("give 0 .. {}", model.all_layers()));
+  if (setup.trained_layers < 0 || setup.frozen_layers + setup.trained_layers > model.all_layers())
+    throw InputError("", "trained_layers",
+                     fmt::format("{} of {}'s {} layers don't lie behind {} frozen ones", setup.trained_layers,
+                                 model.title, model.all_layers(), setup.frozen_layers),
+                     fmt::format("give 0 .. {}", model.all_layers() - setup.frozen_layers));
+  if (setup.trained_layers > 0 && setup.has_adapters())
+    throw InputError("", "trained_layers", "adapters are trained beside frozen layers, not in some of them",
+                     "set trainable to full, or trained_layers to 0");
   if (setup.trainable == Trainable::qlora) {
     if (setup.base_weights == BaseWeights::int8)
       throw InputError("", "base_weights", "QLoRA's base is in NF4", "set trainable to lora, or leave it out");
@@ -337,15 +372,17 @@ void check_trainable(TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "base_weights", "weights that are trained are not stored in so few bits",
                      "set trainable to lora, or leave it out");
   if (setup.trains_all()) return;
-  const char* const place = setup.has_adapters() ? "trainable" : "frozen_layers";
+  const char* const place = setup.has_adapters()       ? "trainable"
+                            : setup.trained_layers > 0 ? "trained_layers"
+                                                       : "frozen_layers";
   if (setup.has_adapters()) check_range("lora_rank", setup.lora_rank, model.hidden);
   if (setup.has_adapters() && setup.frozen_layers == model.all_layers())
     throw InputError("", "frozen_layers", "no layer is left to have adapters", "leave some out");
   if (has_narrow_products(setup.precision))
     throw InputError("", place, "frozen weights in fp8 are not modelled", "set precision to bf16_mixed");
-  if (setup.frozen_layers > 0 && setup.pipeline_parallel > 1)
-    throw InputError("", "frozen_layers", "a pipeline whose first stages have no backward is not modelled",
-                     "set pipeline_parallel to 1 or frozen_layers to 0");
+  if ((setup.frozen_layers > 0 || setup.trained_layers > 0) && setup.pipeline_parallel > 1)
+    throw InputError("", place, "a pipeline of which stages have no backward, or no gradients, is not modelled",
+                     fmt::format("set pipeline_parallel to 1 or {} to 0", place));
   if (setup.offloaded_states > 0)
     throw InputError("", "offloaded_states", "only a fully trained chunk's states are moved", "set it to 0");
 }
@@ -549,7 +586,8 @@ bool TrainingSetup::recomputes_module(std::string_view module) const {
 }
 
 std::int64_t TrainingSetup::model_state_bytes_per_parameter() const {
-  return trained_weight_bytes() + gradient_bytes() + master_bytes() + moment_bytes(*this);
+  const std::int64_t gradient = updates_in_backward() ? 0 : gradient_bytes();
+  return trained_weight_bytes() + gradient + master_bytes() + moment_bytes(*this);
 }
 
 std::int64_t default_bucket_bytes(const TrainingSetup& setup) {

@@ -43,7 +43,17 @@ enum class OptimizerKind : std::uint8_t {
   adafactor,     // matrices: a row and a column of second-moment factors; vectors: one moment (no first moment)
   adamw_8bit,    // two moments of one byte, a fp32 scale per block of 256; small tensors stay in 32 bits
   muon,          // matrices inside layers: one moment and five Newton-Schulz steps; the rest as adamw
+  torchao_8bit,  // as adamw_8bit, but small tensors, and those that blocks don't divide, stay as they would be
+  torchao_4bit,  // half a byte a moment, a scale per 128
+  galore_adamw,  // matrices inside layers: adamw of the gradient in a space of optimizer_rank; the rest as adamw
+  apollo_adamw,  // the same by random numbers; the moments scale the whole gradient's channels
+  lomo,          // no state: a weight is updated as soon as its gradient is there, which then goes
+  adalomo,       // the same with adafactor's second moments
 };
+// Products of a matrix with a narrow one before and after the update.
+constexpr bool projects_gradients(OptimizerKind kind) {
+  return kind == OptimizerKind::galore_adamw || kind == OptimizerKind::apollo_adamw;
+}
 
 // foreach: PyTorch's default, one pass over each list of tensors per elementary operation, with a temporary as big as
 // the parameter group. fused: one kernel does the whole update, no temporary.
@@ -138,6 +148,7 @@ struct TrainingSetup {
   double lora_dropout = 0;                       // of adapters' inputs, each its own, [0, 1)
   BaseWeights base_weights = BaseWeights::same;  // with adapters; qlora: same stands for nf4_double
   // Each product of such a base keeps its input until the backward, though a frozen weight has no use for it, as
+  std::int64_t optimizer_rank = 128;  // galore_adamw, apollo_adamw
   // bitsandbytes did until 2024 (bitsandbytes/autograd/_functions.py, MatMul4Bit).
   bool keeps_packed_inputs = false;
   // The first so many layers, and what lies before them, have neither gradients nor adapters; an encoder's count first.
@@ -149,6 +160,9 @@ struct TrainingSetup {
   bool fp8_weights = false;
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;  // fp8_mixed
   // bf16_mixed: of a master weight only the 16 bits that the weight itself hasn't (Megatron-core's precision-aware
+  // So many layers behind the frozen ones are trained and nothing else, neither embeddings nor head; 0: all that isn't
+  // frozen. One at a time is BAdam's block (Luo et al. 2024, arXiv 2404.02827).
+  std::int64_t trained_layers = 0;
   // optimizer, store_param_remainders).
   bool master_remainders = false;
   Recompute recompute = Recompute::none;
@@ -345,7 +359,7 @@ struct TrainingSetup {
     return precision == TrainingPrecision::fp32 || precision == TrainingPrecision::tf32;
   }
   [[nodiscard]] bool has_adapters() const { return trainable != Trainable::full; }
-  [[nodiscard]] bool trains_all() const { return !has_adapters() && frozen_layers == 0; }
+  [[nodiscard]] bool trains_all() const { return !has_adapters() && frozen_layers == 0 && trained_layers == 0; }
   // DeepSpeed casts adapters as it casts everything.
   [[nodiscard]] bool has_wide_adapters() const {
     return has_adapters() && lora_weights == LoraWeights::fp32 && !traits().deepspeed;
@@ -380,13 +394,17 @@ struct TrainingSetup {
     return precision == TrainingPrecision::bf16 && !has_wide_adapters() ? 2 : 4;
   }
   // Weights, gradients, master weights and optimizer state per trained parameter: 16 for bf16_mixed AdamW. Without the
-  // small extras: 0 of state for Adafactor, 2 for 8-bit AdamW, one moment for Muon.
+  // small extras: 0 of state for Adafactor and projected gradients, 2 for 8-bit AdamW, one moment for Muon.
   [[nodiscard]] std::int64_t model_state_bytes_per_parameter() const;
 };
 
 // Buckets that no layer fills: gradients are reduced a layer at a time, as FSDP and Megatron-FSDP do.
 constexpr std::int64_t whole_layers = std::int64_t{1} << 40;
 
+  // Weights are updated during the backward, gradient by gradient.
+  [[nodiscard]] bool updates_in_backward() const {
+    return optimizer == OptimizerKind::lomo || optimizer == OptimizerKind::adalomo;
+  }
 // What a bucket_bytes of 0 stands for, by framework, zero_stage and data_parallel:
 //   zero_stage 2, 3   whole_layers (torch/distributed/fsdp: one reduce-scatter per unit)
 //   Megatron-LM       max(40 million, 1 million x data_parallel) gradients, in the type they are kept in

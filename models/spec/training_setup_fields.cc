@@ -35,7 +35,13 @@ const Words& optimizer_words() {
                               {"sgd_momentum", "one moment"},
                               {"adafactor", "row and column factors"},
                               {"adamw_8bit", "two moments of a byte"},
-                              {"muon", "one moment of matrices in layers"}};
+                              {"muon", "one moment of matrices in layers"},
+                              {"torchao_8bit", "two moments of a byte, torchao's"},
+                              {"torchao_4bit", "two moments of half a byte, torchao's"},
+                              {"galore_adamw", "GaLore: two moments of projected gradients and the projection"},
+                              {"apollo_adamw", "APOLLO: two moments of randomly projected gradients"},
+                              {"lomo", "no state, updated during the backward"},
+                              {"adalomo", "row and column factors, updated during the backward"}};
   return words;
 }
 
@@ -202,6 +208,13 @@ void describe_trained(TrainingSetup& setup, FieldVisitor& visitor) {
                 .label = "trained"},
                setup.trainable, trainable_words());
   fields::integer(visitor,
+                  {.key = "optimizer_rank",
+                   .min = 1,
+                   .max = 65536,
+                   .about = "With galore_adamw and apollo_adamw: width that gradients of matrices in layers are "
+                            "projected to."},
+                  setup.optimizer_rank);
+  fields::integer(visitor,
                   {.key = "lora_rank",
                    .min = 1,
                    .max = 65536,
@@ -245,6 +258,14 @@ void describe_stored(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "Of gradient buffers that live all the time (framework megatron): fp32 or bf16."},
                setup.main_gradients, state_type_words());
   fields::word(visitor, {.key = "moments", .about = "How Adam's two moments are stored."}, setup.moments,
+  fields::integer(visitor,
+                  {.key = "trained_layers",
+                   .max = 100'000,
+                   .about = "So many layers behind the frozen ones are trained and nothing else; 0: all that isn't "
+                            "frozen. 1 is a block of BAdam's.",
+                   .label = "trained layers",
+                   .unit = "layers"},
+                  setup.trained_layers);
                state_type_words());
   fields::flag(visitor,
                {.key = "fp8_weights",

@@ -31,9 +31,10 @@ void GradientReducer::take(TrainedParameter& parameter, Tensor gradient) {
   }
   if (setup_.traits().gradients_at_end && gradient) held_.push_back(gradient);
   autograd_.add(parameter, std::move(gradient));
-  const bool leaves = reduces_ ? setup_.overlap_gradients : host_ != nullptr;
+  const bool leaves = reduces_ ? setup_.overlap_gradients : host_ != nullptr || update_ != nullptr;
   if (!leaves || !is_last_) return;
   if (parameter.uses > 1 && ++seen_[parameter.shape.name] < parameter.uses) return;
+  if (update_) return update_(parameter);
   put(parameter, parameter.gradient);
 }
 

@@ -20,7 +20,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "models/session/autograd.h"
@@ -40,6 +43,10 @@ class GradientReducer {
   void set_zero(DeepspeedZero& zero) { zero_ = &zero; }
   // Gradients are handed to it when they are ready; it must outlive the object.
   void set_host(HostOptimizer& host) { host_ = &host; }
+
+  // Whole gradients of one GPU are handed to it one by one, and gone then.
+  using Update = std::function<void(TrainedParameter& parameter)>;
+  void set_update(Update update) { update_ = std::move(update); }
 
   // Around the backward of one micro-batch through one model part.
   void begin_backward(bool is_last_micro_batch);
@@ -75,6 +82,7 @@ class GradientReducer {
   Communication* communication_;
   HostOptimizer* host_ = nullptr;
   DeepspeedZero* zero_ = nullptr;
+  Update update_;
   bool reduces_ = false;  // there is a group to reduce over
   bool is_last_ = false;
   std::map<std::string, std::int64_t> seen_;  // gradients of a parameter with several uses, in this backward

@@ -15,7 +15,13 @@ constexpr std::int64_t chunk_elements = 65'536;
 constexpr std::int64_t chunks_per_launch = 320;
 constexpr std::array<std::size_t, 5> tensors_per_launch = {110, 64, 48, 36, 30};  // by number of lists
 
-constexpr std::int64_t scaled_block = 256, smallest_scaled = 4096;  // 8-bit AdamW
+// Moments in a byte or less: elements that share a scale; 0: none.
+constexpr std::int64_t smallest_scaled = 4096;
+constexpr std::int64_t scaled_block(OptimizerKind kind) {
+  return kind == OptimizerKind::adamw_8bit || kind == OptimizerKind::torchao_8bit ? 256
+         : kind == OptimizerKind::torchao_4bit                                    ? 128
+                                                                                  : 0;
+}
 constexpr int newton_schulz_steps = 5;
 
 using List = std::vector<Tensor>;
@@ -37,6 +43,17 @@ List temporaries_like(EagerSession& session, std::string_view name, const Group&
 }
 
 bool is_adam(OptimizerKind kind) { return kind == OptimizerKind::adam || kind == OptimizerKind::adamw; }
+
+// Matrices of a parameter, one for each expert: m no taller than n wide, projected to a width of r.
+struct Projection {
+  std::int64_t count = 1, m = 1, n = 1, r = 1;
+};
+
+Projection projection_of(const Parameter& shape, std::int64_t rank) {
+  const std::int64_t count = std::max<std::int64_t>(1, shape.experts), rows = shape.rows / count;
+  const std::int64_t m = std::min(rows, shape.columns);
+  return {.count = count, .m = m, .n = std::max(rows, shape.columns), .r = std::min(rank, m)};
+}
 
 // Of those spread over ranks, or of the rest.
 void gather_weights(const TrainingSetup& setup, Communication& communication, const Group& parameters, bool experts) {
@@ -102,12 +119,19 @@ OptimizerStep::OptimizerStep(const TrainingSetup& setup, EagerSession& session,
   session.set_layer(-1);
 }
 
+bool OptimizerStep::is_projected(const TrainedParameter& parameter) const {
+  return projects_gradients(setup_.optimizer) && parameter.shape.layer >= 0 && parameter.shape.columns > 1;
+}
+
 bool OptimizerStep::is_muon(const TrainedParameter& parameter) const {
   return setup_.optimizer == OptimizerKind::muon && parameter.shape.layer >= 0 && parameter.shape.columns > 1;
 }
 
 bool OptimizerStep::has_small_state(const TrainedParameter& parameter) const {
-  return setup_.optimizer == OptimizerKind::adamw_8bit && parameter.share >= smallest_scaled;
+  const std::int64_t block = scaled_block(setup_.optimizer);
+  if (block == 0 || parameter.share < smallest_scaled) return false;
+  if (setup_.optimizer != OptimizerKind::adamw_8bit) return parameter.share % block == 0;
+  return !setup_.traits().transformers || parameter.shape.component != Component::embedding;
 }
 
 void OptimizerStep::allocate_state(TrainedParameter& parameter) {
@@ -124,26 +148,37 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
     const DataType master = setup_.master_remainders ? DataType::bf16 : DataType::fp32;
     parameter.master = state(".master", master, share);
   }
-  if (setup_.optimizer == OptimizerKind::sgd) return;
-  if (setup_.optimizer == OptimizerKind::sgd_momentum || is_muon(parameter)) {
+  const bool factors = setup_.optimizer == OptimizerKind::adafactor || setup_.optimizer == OptimizerKind::adalomo;
+  if (setup_.optimizer == OptimizerKind::sgd || setup_.optimizer == OptimizerKind::lomo) return;
+  if (is_projected(parameter)) {
+    const auto [count, m, n, r] = projection_of(parameter.shape, setup_.optimizer_rank);
+    parameter.first_moment = state(".exp_avg", type, count * r * n);
+    parameter.second_moment = state(".exp_avg_sq", type, count * r * n);
+    if (setup_.optimizer == OptimizerKind::galore_adamw)
+      parameter.first_scale = state(".projection", type, count * r * m);
+  } else if (setup_.optimizer == OptimizerKind::sgd_momentum || is_muon(parameter)) {
     parameter.first_moment = state(".momentum", type, share);
-  } else if (setup_.optimizer == OptimizerKind::adafactor && parameter.shape.columns > 1) {
+  } else if (factors && parameter.shape.columns > 1) {
+    const DataType wide = setup_.updates_in_backward() ? DataType::fp32 : type;
     parameter.first_moment =
-        state(".row_factors", type, setup_.optimizer_share(parameter.shape.rows, parameter.is_expert));
-    parameter.second_moment = state(".column_factors", type, parameter.shape.columns);
+        state(".row_factors", wide, setup_.optimizer_share(parameter.shape.rows, parameter.is_expert));
+    parameter.second_moment = state(".column_factors", wide, parameter.shape.columns);
   } else if (has_small_state(parameter)) {
-    const std::int64_t blocks = (share + scaled_block - 1) / scaled_block;
-    parameter.first_moment = state(".exp_avg", DataType::byte, share);
-    parameter.second_moment = state(".exp_avg_sq", DataType::byte, share);
+    const std::int64_t blocks = (share - 1) / scaled_block(setup_.optimizer) + 1;
+    const DataType narrow = setup_.optimizer == OptimizerKind::torchao_4bit ? DataType::fp4 : DataType::byte;
+    parameter.first_moment = state(".exp_avg", narrow, share);
+    parameter.second_moment = state(".exp_avg_sq", narrow, share);
     parameter.first_scale = state(".exp_avg.scale", DataType::fp32, blocks);
     parameter.second_scale = state(".exp_avg_sq.scale", DataType::fp32, blocks);
   } else {
-    if (setup_.optimizer != OptimizerKind::adafactor) parameter.first_moment = state(".exp_avg", type, share);
-    parameter.second_moment = state(".exp_avg_sq", type, share);
+    if (!factors) parameter.first_moment = state(".exp_avg", type, share);
+    const bool wide = setup_.updates_in_backward();
+    parameter.second_moment = state(".exp_avg_sq", wide ? DataType::fp32 : type, share);
   }
 }
 
 void OptimizerStep::run() {
+  if (setup_.updates_in_backward()) return;
   if (setup_.traits().megatron) prepare_gradients(groups_.empty() ? Group() : groups_.front());
   for (const Group& group : groups_) {
     session_.set_layer(group.front()->shape.layer);
@@ -254,6 +289,7 @@ void OptimizerStep::update_moments(const Group& group, const List& weights, cons
     case OptimizerKind::adamw:
       return adam_foreach(group, weights, gradients);
     case OptimizerKind::sgd:
+    case OptimizerKind::lomo:
       return foreach_kernel("foreach_add_", group, {weights, gradients}, {weights});
     case OptimizerKind::sgd_momentum: {
       const List momentum = list_of(group, &TrainedParameter::first_moment);
@@ -262,9 +298,15 @@ void OptimizerStep::update_moments(const Group& group, const List& weights, cons
       return foreach_kernel("foreach_add_", group, {weights, momentum}, {weights});
     }
     case OptimizerKind::adafactor:
+    case OptimizerKind::adalomo:
       return adafactor(group, weights, gradients);
     case OptimizerKind::adamw_8bit:
-      return adamw_8bit(group, weights, gradients);
+    case OptimizerKind::torchao_8bit:
+    case OptimizerKind::torchao_4bit:
+      return narrow_adamw(group, weights, gradients);
+    case OptimizerKind::galore_adamw:
+    case OptimizerKind::apollo_adamw:
+      return projected_adamw(group, weights, gradients);
     case OptimizerKind::muon:
       return muon(group, weights, gradients);
   }
@@ -311,15 +353,80 @@ void OptimizerStep::adafactor(const Group& group, const List& weights, const Lis
   }
 }
 
-void OptimizerStep::adamw_8bit(const Group& group, const List& weights, const List& gradients) {
+void OptimizerStep::narrow_adamw(const Group& group, const List& weights, const List& gradients) {
   for (std::size_t i = 0; i < group.size(); ++i) {
     const TrainedParameter& parameter = *group[i];
     Lists reads = {{weights[i]}, {gradients[i]}}, writes = {{weights[i]}};
     for (const Tensor& state :
          {parameter.first_moment, parameter.second_moment, parameter.first_scale, parameter.second_scale})
       if (state) reads.push_back({state}), writes.push_back({state});
-    foreach_kernel(has_small_state(parameter) ? "adamw_8bit_blockwise" : "adamw_32bit", {group[i]}, reads, writes);
+    const bool in_four = setup_.optimizer == OptimizerKind::torchao_4bit;
+    foreach_kernel(!has_small_state(parameter) ? "adamw_32bit"
+                   : in_four                   ? "adamw_4bit_blockwise"
+                                               : "adamw_8bit_blockwise",
+                   {group[i]}, reads, writes);
   }
+}
+
+// Matrices one after the other, then the rest as AdamW has it.
+void OptimizerStep::projected_adamw(const Group& group, const List& weights, const List& gradients) {
+  Group rest;
+  List rest_weights, rest_gradients;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (is_projected(*group[i])) {
+      project(*group[i], weights[i], gradients[i]);
+      continue;
+    }
+    rest.push_back(group[i]);
+    rest_weights.push_back(weights[i]);
+    rest_gradients.push_back(gradients[i]);
+  }
+  if (!rest.empty()) adam_foreach(rest, rest_weights, rest_gradients);
+}
+
+void OptimizerStep::project(TrainedParameter& parameter, const Tensor& weight, const Tensor& gradient) {
+  const auto [count, m, n, r] = projection_of(parameter.shape, setup_.optimizer_rank);
+  const DataType type = gradient.type();
+  const auto temporary = [this](const char* name, DataType of, std::int64_t elements) {
+    return session_.empty(name, of, elements, TensorRole::temporary);
+  };
+  const bool is_random = setup_.optimizer == OptimizerKind::apollo_adamw;
+  Tensor projection = parameter.first_scale;
+  if (is_random) {
+    projection = temporary("optimizer.projection", type, count * r * m);
+    session_.kernel({.name = "random_projection", .writes = {projection}});
+  } else {
+    List held;  // of one matrix at a time
+    for (const std::int64_t elements : {type == DataType::fp32 ? 0 : m * n, m * m, m * n})
+      if (elements > 0) held.push_back(temporary("optimizer.svd", DataType::fp32, elements));
+    held.push_back(projection);
+    session_.kernel({.name = "svd", .reads = {gradient}, .writes = held, .bytes = Bytes(0)});
+  }
+  const Tensor narrow = temporary("optimizer.low_rank", type, count * r * n);
+  product("gemm_project", type, {.m = r, .n = n, .k = m, .batch = count}, {projection, gradient}, narrow);
+  const Tensor &first = parameter.first_moment, &second = parameter.second_moment;
+  session_.kernel({.name = "low_rank_adamw",
+                   .reads = {narrow, first, second},
+                   .writes = {narrow, first, second},
+                   .cost = {.memory = MemoryKind::optimizer}});
+  const Tensor update = temporary("optimizer.update", type, count * m * n);
+  if (is_random)
+    foreach_kernel("scale_channels", {&parameter}, {{gradient}}, {{update}});
+  else
+    product("gemm_project_back", type, {.m = m, .n = n, .k = r, .batch = count}, {projection, narrow}, update);
+  foreach_kernel("add_", {&parameter}, {{weight}, {update}}, {{weight}});
+}
+
+// As LOMO's hooks do it: weight and gradient in fp32 for as long as it takes.
+void OptimizerStep::update_now(TrainedParameter& parameter) {
+  const Group one = {&parameter};
+  List weights = temporaries_like(session_, "optimizer.weight_fp32", one, DataType::fp32);
+  List gradients = temporaries_like(session_, "optimizer.grad_fp32", one, DataType::fp32);
+  foreach_kernel("copy_", one, {{parameter.gradient}}, {gradients});
+  foreach_kernel("copy_", one, {{parameter.value}}, {weights});
+  parameter.gradient = {};
+  update_moments(one, weights, gradients);
+  foreach_kernel("copy_", one, {weights}, {{parameter.value}});
 }
 
 void OptimizerStep::muon(const Group& group, const List& weights, const List& gradients) {
@@ -350,20 +457,25 @@ void OptimizerStep::newton_schulz(const std::string& name, std::int64_t rows, st
   const std::int64_t m = std::min(rows, columns), n = std::max(rows, columns);
   const Tensor square = session_.empty(name + ".gram", DataType::bf16, m * m, TensorRole::temporary);
   const Tensor polynomial = session_.empty(name + ".polynomial", DataType::bf16, m * m, TensorRole::temporary);
-  const auto product = [&](const GemmShape& shape, const std::vector<Tensor>& reads, const Tensor& write) {
-    session_.kernel({.name = "gemm_newton_schulz",
-                     .reads = reads,
-                     .writes = {write},
-                     .cost = {.kind = KernelClass::gemm,
-                              .type = DataType::bf16,
-                              .gemm = shape,
-                              .flops = Flops(2 * shape.m * shape.n * shape.k)}});
+  const auto step_product = [&](const GemmShape& shape, const List& reads, const Tensor& write) {
+    product("gemm_newton_schulz", DataType::bf16, shape, reads, write);
   };
   for (int step = 0; step < newton_schulz_steps; ++step) {
-    product({.m = m, .n = m, .k = n}, {matrix}, square);
-    product({.m = m, .n = m, .k = m}, {square}, polynomial);
-    product({.m = m, .n = n, .k = m}, {polynomial, matrix}, matrix);
+    step_product({.m = m, .n = m, .k = n}, {matrix}, square);
+    step_product({.m = m, .n = m, .k = m}, {square}, polynomial);
+    step_product({.m = m, .n = n, .k = m}, {polynomial, matrix}, matrix);
   }
+}
+
+void OptimizerStep::product(std::string_view name, DataType type, const GemmShape& shape, const List& reads,
+                            const Tensor& write) {
+  session_.kernel({.name = name,
+                   .reads = reads,
+                   .writes = {write},
+                   .cost = {.kind = KernelClass::gemm,
+                            .type = type,
+                            .gemm = shape,
+                            .flops = Flops(2 * shape.m * shape.n * shape.k * shape.batch)}});
 }
 
 void OptimizerStep::foreach_kernel(std::string_view name, const Group& group, const Lists& reads, const Lists& writes,
@@ -386,7 +498,7 @@ void OptimizerStep::foreach_kernel(std::string_view name, const Group& group, co
   const auto take = [&](const Lists& from, std::vector<Tensor>& into, std::size_t i, std::int64_t elements) {
     for (const List& list : from) {
       into.push_back(list[i]);
-      *kernel.bytes += Bytes(std::min(elements, list[i].elements()) * size_of(list[i].type()));
+      *kernel.bytes += Bytes(bytes_of(list[i].type(), std::min(elements, list[i].elements())));
     }
   };
   for (std::size_t i = 0; i < group.size(); ++i) {

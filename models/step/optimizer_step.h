@@ -8,9 +8,20 @@
 //   Adafactor    Shazeer & Stern 2018: a row and a column of second-moment factors per matrix, no first moment
 //   8-bit AdamW  Dettmers et al. 2022: one byte per moment, a fp32 scale per 256 of them (bitsandbytes since 0.44;
 //   2,048
-//                before); tensors below 4,096 elements keep 32-bit moments; one kernel per tensor
+//                before); tensors below 4,096 elements, and embeddings under transformers' Trainer
+//                (trainer.py, create_optimizer), keep 32-bit moments; one kernel per tensor
+//   torchao's    the same in a byte or half a byte, a scale per 256 or 128 (torchao/optim/subclass_8bit.py,
+//                subclass_4bit.py); tensors below 4,096 elements, or that blocks don't divide, have plain moments
 //   Muon         Jordan 2024: momentum, five Newton-Schulz steps in bf16 (three products each) for matrices inside
 //                layers; AdamW for the rest
+//   GaLore       Zhao et al. 2024, arXiv 2403.03507: of a matrix in layers, m no taller than n wide, a projection [m,
+//   r]
+//                and moments [r, n] in the type of moments; a new projection takes a singular value decomposition in
+//                fp32, which is part of the peak (4 (2 m n + m m) bytes) and, as it comes every 200 steps, of no time
+//   APOLLO       Zhu et al. 2024, arXiv 2412.05270: the same moments, the projection made from a seed for each use; the
+//                whole gradient is scaled by channel
+//   LOMO         Lv et al. 2023, arXiv 2306.09782, AdaLomo 2310.10195: update_now() for each gradient of the backward,
+//                with weight and gradient in fp32 for the while; AdaLomo has Adafactor's row and column factors
 //
 // With ZeRO each rank updates its share; stages 1 and 2 then gather the weights.
 #pragma once
@@ -45,6 +56,8 @@ class OptimizerStep {
 
   // One update of every parameter that has a gradient, then gradients that do not live all the time are given back.
   void run();
+  // With TrainingSetup::updates_in_backward(): of one parameter, its gradient goes.
+  void update_now(TrainedParameter& parameter);
 
  private:
   using Group = std::vector<TrainedParameter*>;
@@ -53,7 +66,8 @@ class OptimizerStep {
 
   void allocate_state(TrainedParameter& parameter);
   [[nodiscard]] bool is_muon(const TrainedParameter& parameter) const;
-  [[nodiscard]] bool has_small_state(const TrainedParameter& parameter) const;  // 8-bit AdamW
+  [[nodiscard]] bool has_small_state(const TrainedParameter& parameter) const;  // moments in a byte or less
+  [[nodiscard]] bool is_projected(const TrainedParameter& parameter) const;
   [[nodiscard]] static bool has_wide_shard(const Group& group);
   void copy_back(const Group& group);
   [[nodiscard]] List weights_of(const Group& group) const;  // what the rank keeps all the time
@@ -63,8 +77,11 @@ class OptimizerStep {
   void fused(const Group& group, const List& weights, const List& gradients, bool copies);
   void adam_foreach(const Group& group, const List& weights, const List& gradients);
   void adafactor(const Group& group, const List& weights, const List& gradients);
-  void adamw_8bit(const Group& group, const List& weights, const List& gradients);
+  void narrow_adamw(const Group& group, const List& weights, const List& gradients);
+  void projected_adamw(const Group& group, const List& weights, const List& gradients);
+  void project(TrainedParameter& parameter, const Tensor& weight, const Tensor& gradient);
   void muon(const Group& group, const List& weights, const List& gradients);
+  void product(std::string_view name, DataType type, const GemmShape& shape, const List& reads, const Tensor& write);
   void newton_schulz(const std::string& name, std::int64_t rows, std::int64_t columns, const Tensor& matrix);
   void give_back(const Group& group);
   // One elementwise operation over lists: as many launches as the limits above ask for, the first of which reads

@@ -70,6 +70,10 @@ RecordedStep record(const ModelSpec& model, const TrainingSetup& setup, const Co
     host_optimizer.emplace(setup, session, parameters, nullptr, 1);
     reducer.emplace(setup, session, autograd, nullptr);
     reducer->set_host(*host_optimizer);
+    if (setup.updates_in_backward()) {
+      reducer.emplace(setup, session, autograd, nullptr);
+      reducer->set_update([&optimizer](TrainedParameter& parameter) { optimizer->update_now(parameter); });
+    }
   }
   session.begin_step("step 0");
   if (setup.has_expert_loads()) transformer.set_expert_load(ExpertLoad(model, setup));

@@ -195,6 +195,8 @@ class StageRecorder {
       if (!at_home.empty()) optimizer_.emplace(setup_, session_, at_home, &communication_);
       return;
     }
+      if (setup_.updates_in_backward())
+        reducer_.set_update([this](TrainedParameter& parameter) { optimizer_->update_now(parameter); });
     for (TrainedParameter* parameter : parameters_)
       parameter->is_summed_late = layout_.routes() > 1 || has_copies(parameter->shape.name);
     host_optimizer_.emplace(setup_, session_, parameters_, &communication_,

@@ -50,6 +50,7 @@ const std::map<std::string_view, Key>& keys() {
       {"main_gradients", {numerics}},
       {"moments", {numerics}},
       {"fp8_weights", {numerics}},
+      {"trained_layers", {question}},
       {"fp8_recipe", {numerics}},
       {"master_remainders", {knob, {}, is_core}},
       {"recompute", {knob, {"none", "selective", "full", "operators"}}},

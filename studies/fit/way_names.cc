@@ -20,7 +20,18 @@ std::string optimizer_name(OptimizerKind kind) {
     case OptimizerKind::adam:
       return "Adam";
     case OptimizerKind::adamw_8bit:
+    case OptimizerKind::torchao_8bit:
       return "8-bit Adam";
+    case OptimizerKind::torchao_4bit:
+      return "4-bit Adam";
+    case OptimizerKind::galore_adamw:
+      return "GaLore";
+    case OptimizerKind::apollo_adamw:
+      return "APOLLO";
+    case OptimizerKind::lomo:
+      return "LOMO";
+    case OptimizerKind::adalomo:
+      return "AdaLomo";
     case OptimizerKind::adafactor:
       return "Adafactor";
     case OptimizerKind::muon:
