@@ -77,7 +77,14 @@ void huggingface_training(FlagRows& rows) {
       .read("use_liger", "model.loss", "true=chunked false=-", "trl, formerly")
       .read("cut_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
       .read("chunked_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
-      .read("loss_type", "model.loss", "chunked_nll=chunked nll=fp32", "trl")
+      .read("loss_type", "model.loss", "chunked_nll=chunked nll=fp32 sigmoid=- hinge=- ipo=-", "trl")
+      .read("rl", "model.loss", facts::objective, "dpo=preference", "axolotl")
+      .or_else(FlagRole::adds)
+      .read("stage", "model.loss", facts::objective, "dpo=preference sft=- pt=-", "LLaMA-Factory")
+      .or_else(FlagRole::adds)
+      .as_modelled_if("pref_loss", "sigmoid", "DPO's loss")
+      .or_else(FlagRole::adds)
+      .read("precompute_ref_log_probs", "model.reference", facts::known_reference, "true=none false=-", "trl")
       .read("plugins", "model.loss", facts::plugins, "", "axolotl: CutCrossEntropyPlugin is chunked")
       .say("ddp_bucket_cap_mb", "model.bucket_bytes", facts::bucket_mib, whole, "MiB")
       .read("fsdp", "model.zero_stage", facts::sharding, "",
@@ -158,7 +165,7 @@ void training_left_out(FlagRows& rows) {
       .no_effect("fsdp_transformer_layer_cls_to_wrap", "one unit per layer is reckoned with, whatever it is called")
       .no_effect("half_precision_backend", "of earlier versions")
       .not_said(
-          "rl beta max_prompt_length rpo_alpha ref_model reward_model trl.* ebft.* grpo_* dpo_* kto_* orpo_* "
+          "rpo_alpha ref_model reward_model trl.* ebft.* grpo_* kto_* orpo_* sync_ref_model ref_model_* "
           "simpo_* nemo_gym_* num_labels model_config.* overrides_of_model_config.* qat.* kd_* mixture_of_depths",
           "the loss of the next token is modelled, of one model with its own layers")
       .as_modelled_if("galore_target", "all", "matrices inside layers are projected")
@@ -178,6 +185,10 @@ void training_left_out(FlagRows& rows) {
           "gradient_checkpointing_kwargs.use_reentrant fp16_opt_level fp16_backend bf16_full_eval fp16_full_eval "
           "fp16_full_eval_* float16_full_eval low_cpu_mem_usage",
           "of evaluation or of how it is written")
+      .no_effect(
+          "beta max_prompt_length max_completion_length truncation_mode dpo_* pref_beta pref_ftx label_smoothing "
+          "f_divergence_type f_alpha_divergence_coef generate_during_eval reference_free",
+          "values of a preference loss")
       .no_effect(
           "adam_beta1 adam_beta2 adam_beta3 adam_epsilon adam_epsilon2 learning_rate lr_* embedding_lr* "
           "min_lr* cosine_* warmup_* weight_decay max_grad_norm label_smoothing_* loss_watchdog_* sft_alpha "
@@ -199,7 +210,7 @@ void training_left_out(FlagRows& rows) {
           "ignore_data_skip "
           "logging_* log_* report_to run_name disable_tqdm wandb_* mlflow_* comet_* tensorboard_* use_tensorboard "
           "swanlab_* trackio_* skip_memory_metrics include_* debug strict early_stopping_* plot_loss do_bench_eval "
-          "jit_mode_eval past_index project stage profiler_* profile_* use_wandb use_mlflow generate_samples",
+          "jit_mode_eval past_index project profiler_* profile_* use_wandb use_mlflow generate_samples",
           "logging and saving are not in a step")
       .no_effect(
           "train_file validation_file dataset_* datasets datasets.* data_* dataset preprocessing_* max_samples "

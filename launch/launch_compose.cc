@@ -620,6 +620,25 @@ void compose_layout(LaunchLedger& ledger, const MachineGpus& machines) {
   compose_buckets(ledger);
 }
 
+// DPO (trl, LLaMA-Factory, axolotl): their batches count pairs, a scenario's sequences.
+void compose_preference(LaunchLedger& ledger) {
+  const bool is_trl = ledger.script() == "trl dpo" || ledger.says_any("dpoconfig");
+  if (!is_trl && ledger.text(facts::objective) != "preference")
+    return ledger.leave_out(facts::known_reference, IgnoreReason::no_effect, "no preferences are trained");
+  if (ledger.says("model.loss"))
+    ledger.doubt("model.loss", IgnoreReason::saves, "its kernel of a preference loss keeps no logits");
+  ledger.set("model.loss", "preference", "log-probabilities of pairs are compared");
+  ledger.set("model.micro_batch", std::to_string(times(2, chosen_number(ledger, "model.micro_batch", 1))), "");
+  ledger.warn("micro_batch counts sequences: a chosen and a rejected answer of each pair");
+  const bool is_known = ledger.text(facts::known_reference) == "none",
+             adapts = ledger.chosen("model.trainable").has_value();
+  ledger.set("model.reference",
+             is_known ? "none"
+             : adapts ? "base"
+                      : "model",
+             adapts ? "the reference is the base without adapters" : "the reference is a second model");
+}
+
 void compose_batches(LaunchLedger& ledger, std::int64_t layers) {
   compose_pipeline(ledger, layers);
   compose_frozen_layers(ledger, layers);
@@ -627,6 +646,7 @@ void compose_batches(LaunchLedger& ledger, std::int64_t layers) {
   if (const auto pass = ledger.number(facts::pass_batch); pass && ledger.launcher() == LaunchFormat::automodel)
     ledger.set("model.micro_batch", std::to_string(*pass), "");
   if (ledger.program() == LaunchFormat::torchtitan) compose_titan_batches(ledger);
+  compose_preference(ledger);
   compose_evaluation(ledger);
 }
 

@@ -51,6 +51,8 @@ inline constexpr Name optimizer_args = "launch.optimizer_args", block = "launch.
 // is kept.
 inline constexpr Name adapter = "launch.adapter", adapter_modules = "launch.adapter_modules",
                       base_bits = "launch.base_bits", double_quant = "launch.double_quant";
+// What is trained for: preference. Whether a reference model's log-probabilities are in the data: none.
+inline constexpr Name objective = "launch.objective", known_reference = "launch.known_reference";
 // Of a model whose first layers are frozen: how many of the last are trained; below 0: of the first.
 inline constexpr Name trained_layers = "launch.trained_layers";
 // Of what there are adapters, each by itself.

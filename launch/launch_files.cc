@@ -235,6 +235,7 @@ class LaunchReader {
     LaunchCommand command = the_launch(shell, notes, format, budget);
     for (const std::string& note : notes) note_of(path, note);
     launch_.script = command.script;
+    if (command.script == "trl" && !command.others.empty()) launch_.script += " " + command.others.front().text;
     if (command.format) decide(*command.format, path, fmt::format("line {}", command.line));
     add_variables(shell, path);
     std::vector<ShellWord> others;

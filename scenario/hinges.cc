@@ -148,7 +148,7 @@ class Hinges {
         if (!could) {
           TrainingSetup training = loaded_.scenario.training;
           training.recompute = Recompute::full;
-          training.loss = LossForm::chunked;
+          if (training.loss != LossForm::preference) training.loss = LossForm::chunked;
           could = fits(training);
         }
         if (!*could) continue;

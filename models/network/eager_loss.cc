@@ -6,6 +6,7 @@
 //   sliced            scripts cut the last token off instead (logits[:, :-1].flatten(0, 1).float()): a copy in the
 //                     logits' own type, made fp32; backwards the fp32 gradient is narrowed before it goes into the
 //                     zero-filled whole
+//   preference        a sequence's log-softmax is what its backward reads; gradients of the sequences are stacked
 //   chunked           Liger's (liger_kernel/ops/fused_linear_cross_entropy.py): as many chunks as the vocabulary is
 //                     wider than the model, of a power of two rows; logits and their gradient of a chunk take turns in
 //                     one tensor, gradients of input and weight are made in the forward
@@ -18,8 +19,8 @@
 // (docs/internals/operator-times.md).
 #include <algorithm>
 #include <bit>
-#include <utility>
 #include <memory>
+#include <utility>
 
 #include "models/network/eager_ops.h"
 
@@ -175,6 +176,50 @@ Tensor EagerOps::chunked_cross_entropy(const std::string& name, const Linear& he
     if (head.bias != nullptr && head.bias->trains) sum_bias_gradient(*head.bias, by);
     if (weight_sum) accumulate(*head.weight, weight_sum);
     return std::vector<Tensor>{x_gradient};
+  });
+}
+
+Tensor EagerOps::preference_loss(const std::string& name, const Tensor& logits, const Tensor& labels) {
+  const Tensor x = options_.widens_logits ? cast(name + ".logits_fp32", logits, DataType::fp32) : logits;
+  const std::int64_t each = x.elements() / options_.sequences, rows = labels.elements() / options_.sequences;
+  const auto softmaxes = std::make_shared<std::vector<Tensor>>();
+  const Tensor chosen =
+      session_.empty(name + ".log_probabilities", x.type(), labels.elements(), TensorRole::activation);
+  const Bytes picked = Bytes(rows * (size_of(DataType::int64) + size_of(x.type())));
+  const std::string of_sequence = name + ".log_softmax";
+  for (std::int64_t i = 0; i < options_.sequences; ++i) {
+    Tensor softmax = session_.empty(of_sequence, x.type(), each, TensorRole::activation);
+    const Bytes once = row_reads(softmax, rows, 3);
+    session_.kernel({.name = "log_softmax",
+                     .reads = {x},
+                     .writes = {softmax},
+                     .cost = {.memory = MemoryKind::softmax},
+                     .bytes = once + softmax.bytes()});
+    session_.kernel({.name = "gather", .reads = {softmax, labels}, .writes = {chosen}, .bytes = picked});
+    if (autograd_.is_recording()) softmaxes->push_back(std::move(softmax));
+  }
+  Tensor loss = session_.empty(name, DataType::fp32, 1, TensorRole::activation);
+  session_.kernel({.name = "preference_loss", .reads = {chosen}, .writes = {loss}});
+  const DataType type = x.type();
+  return autograd_.record(std::move(loss), {logits}, false, [=, this](const Tensor& gradient) {
+    std::vector<Tensor> parts;
+    while (!softmaxes->empty()) {
+      Tensor sparse = session_.empty(of_sequence + ".grad", type, each, TensorRole::temporary);
+      session_.kernel({.name = "fill_zero", .writes = {sparse}});
+      session_.kernel({.name = "scatter", .reads = {gradient, labels}, .writes = {sparse}, .bytes = picked});
+      Tensor part = session_.empty(name + ".sequence.grad", type, each, TensorRole::temporary);
+      const Tensor softmax = std::exchange(softmaxes->back(), {});
+      softmaxes->pop_back();
+      session_.kernel({.name = "log_softmax_backward",
+                       .reads = {sparse, softmax},
+                       .writes = {part},
+                       .cost = {.memory = MemoryKind::softmax}});
+      parts.push_back(std::move(part));
+    }
+    Tensor whole = session_.empty(name + ".logits.grad", type, each * options_.sequences, TensorRole::temporary);
+    session_.kernel({.name = "stack", .reads = parts, .writes = {whole}});
+    parts.clear();
+    return std::vector<Tensor>{cast(name + ".logits.grad", whole, type_)};
   });
 }
 

@@ -241,6 +241,8 @@ class EagerOps {
   // log-softmax (saved), the loss; backwards their gradients. native: without the copy. fused: saves the logits and a
   // number per row.
   Tensor cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+  // LossForm::preference: of each sequence by itself the log-softmax, which is kept, and what its labels have of it.
+  Tensor preference_loss(const std::string& name, const Tensor& logits, const Tensor& labels);
   // The same with the product of the head before it (LossForm::chunked). Its gradients are there after the forward.
   Tensor chunked_cross_entropy(const std::string& name, const Linear& head, const Tensor& x, const Tensor& labels);
   // A product of some rows or matrices of its tensors: what it moves is said by its shape.

@@ -689,6 +689,7 @@ Tensor Transformer::classifier_loss(const Tensor& x, const Tensor& labels) {
   const Tensor first = ops_.first_tokens("classifier.first", x, setup_.sequence);
   return ops_.cross_entropy("loss", linear("classifier", first), labels);
 }
+  if (setup_.loss == LossForm::preference) return ops_.preference_loss("loss", logits, labels);
 
 Tensor Transformer::pretraining_loss(const Tensor& x, const Tensor& labels) {
   Tensor inner = linear("mlm.transform", x);

@@ -498,7 +498,36 @@ void check_vocabulary(const TrainingSetup& setup, const ModelSpec& model) {
                      "set whole_vocabulary to false");
 }
 
+// Pairs of sequences, whole on each GPU.
+void check_preference(const TrainingSetup& setup, const ModelSpec& model) {
+  const auto refuse = [](const char* place, const char* cause, const char* remedy) {
+    throw InputError("", place, cause, remedy);
+  };
+  if (setup.loss != LossForm::preference) {
+    if (setup.reference != Reference::none)
+      refuse("reference", "a reference model is a preference loss's", "set loss to preference, or leave it out");
+    return;
+  }
+  if (!setup.traits().pytorch) refuse("loss", "preferences are trained by TRL", "set framework to huggingface");
+  if (setup.gpus() != setup.data_parallel || setup.sequence_slices > 1)
+    refuse("loss", "a preference loss needs whole sequences and the whole vocabulary on each GPU",
+           "set the parallel sizes but data_parallel to 1");
+  if (model.reads_images() || model.pretraining_heads || model.masked_lm_head || model.has_encoder())
+    refuse("loss", "this model has no language-model head that gives answers", "set loss to fp32");
+  if (setup.micro_batch % 2 != 0)
+    refuse("micro_batch", "a chosen and a rejected answer are a pair", "give an even number of sequences");
+  if (setup.loss_metrics > 0 || setup.evaluate_every > 0)
+    refuse("loss", "metrics and evaluations of preferences are not modelled",
+           "set loss_metrics and evaluate_every to 0");
+  if (setup.reference == Reference::base && !setup.has_adapters())
+    refuse("reference", "without adapters the base is the trained model", "set it to model, or to none");
+  if (setup.reference != Reference::none && (setup.weight_device != StateDevice::gpu || setup.traits().deepspeed))
+    refuse("reference", "a reference model in host memory, or under DeepSpeed's engine, is not modelled",
+           "set weight_device to gpu and framework to huggingface");
+}
+
 void check_loss(const TrainingSetup& setup, const ModelSpec& model) {
+  check_preference(setup, model);
   if (setup.loss != LossForm::chunked && setup.loss != LossForm::sliced) return;
   const auto refuse = [](const char* cause, const char* remedy) { throw InputError("", "loss", cause, remedy); };
   if (!setup.traits().pytorch)

@@ -116,8 +116,10 @@ enum class ExpertDispatcher : std::uint8_t { nccl, deepep, hybridep };
 // autocast. native: the same on the logits as they are. fused: one kernel each way that keeps a number per row
 // (flash-attn, Apex). chunked: the head's product and the loss chunk by chunk of the tokens, gradients at once, the
 // whole logits never there (Liger's fused linear cross-entropy). sliced: as fp32, on a copy without each sequence's
-// last position (logits[:, :-1]), the way scripts shift logits by a token.
-enum class LossForm : std::uint8_t { fp32, native, fused, chunked, sliced };
+// last position (logits[:, :-1]), the way scripts shift logits by a token. preference: DPO's (Rafailov et al. 2023,
+// arXiv 2305.18290): log-probabilities of the labels, sequence by sequence (trl/trainer/utils.py,
+// selective_log_softmax), of which two, a chosen and a rejected answer, are a pair.
+enum class LossForm : std::uint8_t { fp32, native, fused, chunked, sliced, preference };
 
 // What an evaluation keeps of its batches besides their losses. loss: nothing. logits: those of every batch, in fp32,
 // gathered from all replicas and joined on the GPU, as transformers' Trainer does for compute_metrics.
@@ -126,6 +128,11 @@ enum class EvaluationKeeps : std::uint8_t { loss, logits };
 // How routers spread tokens over experts (models/spec/expert_load.h). even: alike. lognormal: shares are exponentials
 // of normal numbers. dirichlet: the symmetric Dirichlet distribution.
 enum class ExpertSpread : std::uint8_t { even, lognormal, dirichlet };
+
+// Whose log-probabilities a preference loss compares with, in a forward of its own for each micro-batch, behind the
+// trained model's. none: they are in the data. base: the same weights without their adapters. model: a second model of
+// the same shape, in 16 bits, whole on every rank or shared out as zero_stage 3 has it.
+enum class Reference : std::uint8_t { none, base, model };
 
 // Where a part of the model's state lives between its uses. cpu: in host memory. drives: on the machine's drives, with
 // staging buffers in host memory.
@@ -141,6 +148,7 @@ struct TrainingSetup {
   bool fp32_gradients = false;  // bf16_mixed: accumulate gradients in fp32 buffers that live all the time
   OptimizerKind optimizer = OptimizerKind::adamw;
   OptimizerForm optimizer_form = OptimizerForm::foreach;
+  std::int64_t optimizer_rank = 128;  // galore_adamw, apollo_adamw
   Trainable trainable = Trainable::full;
   std::int64_t lora_rank = 16;  // r; scaling by alpha / r is one kernel whatever alpha is
   LoraTargets lora_targets = LoraTargets::attention;
@@ -148,11 +156,13 @@ struct TrainingSetup {
   double lora_dropout = 0;                       // of adapters' inputs, each its own, [0, 1)
   BaseWeights base_weights = BaseWeights::same;  // with adapters; qlora: same stands for nf4_double
   // Each product of such a base keeps its input until the backward, though a frozen weight has no use for it, as
-  std::int64_t optimizer_rank = 128;  // galore_adamw, apollo_adamw
   // bitsandbytes did until 2024 (bitsandbytes/autograd/_functions.py, MatMul4Bit).
   bool keeps_packed_inputs = false;
   // The first so many layers, and what lies before them, have neither gradients nor adapters; an encoder's count first.
   std::int64_t frozen_layers = 0;
+  // So many layers behind the frozen ones are trained and nothing else, neither embeddings nor head; 0: all that isn't
+  // frozen. One at a time is BAdam's block (Luo et al. 2024, arXiv 2404.02827).
+  std::int64_t trained_layers = 0;
   StateType main_gradients = StateType::usual;  // of gradient buffers that live all the time: fp32 or bf16
   StateType moments = StateType::usual;         // Adam's
   // fp8_mixed: weights of the layers whose products are in fp8 are stored so, and not in 16 bits (Megatron-core's
@@ -160,9 +170,6 @@ struct TrainingSetup {
   bool fp8_weights = false;
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;  // fp8_mixed
   // bf16_mixed: of a master weight only the 16 bits that the weight itself hasn't (Megatron-core's precision-aware
-  // So many layers behind the frozen ones are trained and nothing else, neither embeddings nor head; 0: all that isn't
-  // frozen. One at a time is BAdam's block (Luo et al. 2024, arXiv 2404.02827).
-  std::int64_t trained_layers = 0;
   // optimizer, store_param_remainders).
   bool master_remainders = false;
   Recompute recompute = Recompute::none;
@@ -183,7 +190,8 @@ struct TrainingSetup {
   // (Inductor's fusion of elementwise chains and reductions).
   bool compile = false;
   LossForm loss = LossForm::fp32;
-  bool holds_logits = false;      // the program has a name for the logits until the backward ends
+  Reference reference = Reference::none;  // loss preference
+  bool holds_logits = false;              // the program has a name for the logits until the backward ends
   std::int64_t loss_metrics = 0;  // metrics that compute the loss once more from each micro-batch's logits, 0 .. 8
   double dropout = -1;            // [0, 1) replaces the model's; -1: the model's own
 
@@ -393,6 +401,10 @@ struct TrainingSetup {
     if (moments != StateType::usual) return moments == StateType::fp32 ? 4 : moments == StateType::bf16 ? 2 : 1;
     return precision == TrainingPrecision::bf16 && !has_wide_adapters() ? 2 : 4;
   }
+  // Weights are updated during the backward, gradient by gradient.
+  [[nodiscard]] bool updates_in_backward() const {
+    return optimizer == OptimizerKind::lomo || optimizer == OptimizerKind::adalomo;
+  }
   // Weights, gradients, master weights and optimizer state per trained parameter: 16 for bf16_mixed AdamW. Without the
   // small extras: 0 of state for Adafactor and projected gradients, 2 for 8-bit AdamW, one moment for Muon.
   [[nodiscard]] std::int64_t model_state_bytes_per_parameter() const;
@@ -401,10 +413,6 @@ struct TrainingSetup {
 // Buckets that no layer fills: gradients are reduced a layer at a time, as FSDP and Megatron-FSDP do.
 constexpr std::int64_t whole_layers = std::int64_t{1} << 40;
 
-  // Weights are updated during the backward, gradient by gradient.
-  [[nodiscard]] bool updates_in_backward() const {
-    return optimizer == OptimizerKind::lomo || optimizer == OptimizerKind::adalomo;
-  }
 // What a bucket_bytes of 0 stands for, by framework, zero_stage and data_parallel:
 //   zero_stage 2, 3   whole_layers (torch/distributed/fsdp: one reduce-scatter per unit)
 //   Megatron-LM       max(40 million, 1 million x data_parallel) gradients, in the type they are kept in
@@ -442,6 +450,7 @@ std::string_view to_string(ContextExchange exchange);
 std::string_view to_string(ExpertDispatcher dispatcher);
 std::string_view to_string(StateType type);
 std::string_view to_string(LossForm form);
+std::string_view to_string(Reference reference);
 std::string_view to_string(EvaluationKeeps keeps);
 std::string_view to_string(ExpertSpread spread);
 std::string_view to_string(StateDevice device);

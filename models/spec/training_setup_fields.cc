@@ -118,7 +118,15 @@ const Words& loss_words() {
                               {"native", "on the logits as they are"},
                               {"fused", "one kernel each way"},
                               {"chunked", "with the head's product, chunk by chunk of the tokens (Liger)"},
-                              {"sliced", "as fp32, on a copy of logits[:, :-1]"}};
+                              {"sliced", "as fp32, on a copy of logits[:, :-1]"},
+                              {"preference", "DPO's: log-probabilities sequence by sequence, of pairs"}};
+  return words;
+}
+
+const Words& reference_words() {
+  static const Words words = {{"none", "they are in the data"},
+                              {"base", "the same weights without adapters"},
+                              {"model", "a second model of the same shape"}};
   return words;
 }
 
@@ -199,6 +207,13 @@ void describe_optimizer(TrainingSetup& setup, FieldVisitor& visitor) {
                setup.optimizer, optimizer_words());
   fields::word(visitor, {.key = "optimizer_form", .about = "How the update runs."}, setup.optimizer_form,
                optimizer_form_words());
+  fields::integer(visitor,
+                  {.key = "optimizer_rank",
+                   .min = 1,
+                   .max = 65536,
+                   .about = "With galore_adamw and apollo_adamw: width that gradients of matrices in layers are "
+                            "projected to."},
+                  setup.optimizer_rank);
 }
 
 void describe_trained(TrainingSetup& setup, FieldVisitor& visitor) {
@@ -207,13 +222,6 @@ void describe_trained(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "What is trained: frozen parameters have no gradients and no optimizer state.",
                 .label = "trained"},
                setup.trainable, trainable_words());
-  fields::integer(visitor,
-                  {.key = "optimizer_rank",
-                   .min = 1,
-                   .max = 65536,
-                   .about = "With galore_adamw and apollo_adamw: width that gradients of matrices in layers are "
-                            "projected to."},
-                  setup.optimizer_rank);
   fields::integer(visitor,
                   {.key = "lora_rank",
                    .min = 1,
@@ -250,14 +258,6 @@ void describe_trained(TrainingSetup& setup, FieldVisitor& visitor) {
                    .label = "frozen layers",
                    .unit = "layers"},
                   setup.frozen_layers);
-}
-
-void describe_stored(TrainingSetup& setup, FieldVisitor& visitor) {
-  fields::word(visitor,
-               {.key = "main_gradients",
-                .about = "Of gradient buffers that live all the time (framework megatron): fp32 or bf16."},
-               setup.main_gradients, state_type_words());
-  fields::word(visitor, {.key = "moments", .about = "How Adam's two moments are stored."}, setup.moments,
   fields::integer(visitor,
                   {.key = "trained_layers",
                    .max = 100'000,
@@ -266,6 +266,14 @@ void describe_stored(TrainingSetup& setup, FieldVisitor& visitor) {
                    .label = "trained layers",
                    .unit = "layers"},
                   setup.trained_layers);
+}
+
+void describe_stored(TrainingSetup& setup, FieldVisitor& visitor) {
+  fields::word(visitor,
+               {.key = "main_gradients",
+                .about = "Of gradient buffers that live all the time (framework megatron): fp32 or bf16."},
+               setup.main_gradients, state_type_words());
+  fields::word(visitor, {.key = "moments", .about = "How Adam's two moments are stored."}, setup.moments,
                state_type_words());
   fields::flag(visitor,
                {.key = "fp8_weights",
@@ -324,6 +332,10 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
                 "fp32 loss without copies of the logits."},
       setup.compile);
   fields::word(visitor, {.key = "loss", .about = "Cross-entropy of the whole vocabulary."}, setup.loss, loss_words());
+  fields::word(visitor,
+               {.key = "reference",
+                .about = "With loss preference: whose log-probabilities it compares with, by a forward of its own."},
+               setup.reference, reference_words());
   fields::flag(visitor,
                {.key = "holds_logits",
                 .about = "The program's loop keeps the logits until the backward ends, as in logits = model(x)."},
@@ -750,6 +762,7 @@ std::string_view to_string(AttentionKernel kernel) { return attention_kernel_wor
 std::string_view to_string(EvaluationKeeps keeps) { return evaluation_keeps_words()[keeps].name; }
 std::string_view to_string(ExpertSpread spread) { return expert_spread_words()[spread].name; }
 std::string_view to_string(LossForm form) { return loss_words()[form].name; }
+std::string_view to_string(Reference reference) { return reference_words()[reference].name; }
 std::string_view to_string(StateDevice device) { return state_device_words()[device].name; }
 
 }  // namespace spillway::models

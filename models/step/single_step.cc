@@ -12,6 +12,7 @@
 #include "models/step/host_optimizer.h"
 #include "models/step/host_times.h"
 #include "models/step/optimizer_step.h"
+#include "models/step/reference_pass.h"
 #include "models/step/step_clock.h"
 
 namespace spillway::models {
@@ -27,13 +28,14 @@ void copy_to_device(EagerSession& session, const Tensor& tensor) {
 }
 
 void run_micro_batch(EagerSession& session, Autograd& autograd, Transformer& transformer, GradientReducer* reducer,
-                     bool is_last) {
+                     ReferencePass* reference, bool is_last) {
   session.set_phase(Phase::forward);
   const Tensor ids = transformer.empty_input();
   copy_to_device(session, ids);
   const Tensor labels = transformer.empty_labels();
   copy_to_device(session, labels);
   const Tensor loss = transformer.forward(ids, labels);
+  if (reference != nullptr) reference->run(transformer, ids, labels);
   session.set_phase(Phase::backward);
   Tensor seed = session.empty("loss.grad", DataType::fp32, 1, TensorRole::temporary);
   session.kernel({.name = "fill_one", .writes = {seed}});
@@ -64,16 +66,18 @@ RecordedStep record(const ModelSpec& model, const TrainingSetup& setup, const Co
   std::optional<OptimizerStep> optimizer;
   std::optional<HostOptimizer> host_optimizer;
   std::optional<GradientReducer> reducer;
+  std::optional<ReferencePass> reference;
+  if (setup.reference != Reference::none) reference.emplace(model, setup, session, autograd, nullptr);
   if (setup.optimizer_device == StateDevice::gpu) {
     optimizer.emplace(setup, session, parameters, nullptr);
-  } else {
-    host_optimizer.emplace(setup, session, parameters, nullptr, 1);
-    reducer.emplace(setup, session, autograd, nullptr);
-    reducer->set_host(*host_optimizer);
     if (setup.updates_in_backward()) {
       reducer.emplace(setup, session, autograd, nullptr);
       reducer->set_update([&optimizer](TrainedParameter& parameter) { optimizer->update_now(parameter); });
     }
+  } else {
+    host_optimizer.emplace(setup, session, parameters, nullptr, 1);
+    reducer.emplace(setup, session, autograd, nullptr);
+    reducer->set_host(*host_optimizer);
   }
   session.begin_step("step 0");
   if (setup.has_expert_loads()) transformer.set_expert_load(ExpertLoad(model, setup));
@@ -82,7 +86,7 @@ RecordedStep record(const ModelSpec& model, const TrainingSetup& setup, const Co
     step.marks.push_back(session.mark());
     session.set_micro_batch(index);
     transformer.set_expert_pass(index);
-    run_micro_batch(session, autograd, transformer, reducer ? &*reducer : nullptr,
+    run_micro_batch(session, autograd, transformer, reducer ? &*reducer : nullptr, reference ? &*reference : nullptr,
                     index + 1 == setup.gradient_accumulation);
   }
   step.marks.push_back(session.mark());

@@ -17,6 +17,7 @@
 #include "models/step/host_optimizer.h"
 #include "models/step/host_times.h"
 #include "models/step/optimizer_step.h"
+#include "models/step/reference_pass.h"
 #include "models/step/start_up.h"
 #include "models/step/step_clock.h"
 #include "models/step/weight_gatherer.h"
@@ -184,6 +185,7 @@ class StageRecorder {
     if (setup_.traits().core) add_workspaces();
     if (keeps_logits()) chunks_.front().transformer->keep_logits();
     if (evaluates_) return;
+    if (setup_.reference != Reference::none) reference_.emplace(model_, setup_, session_, autograd_, &communication_);
     if (setup_.traits().buckets_hold_all) add_buckets();
     if (setup_.has_flat_states() && !parameters_.empty()) {
       zero_.emplace(setup_, session_, communication_, parameters_);
@@ -193,10 +195,10 @@ class StageRecorder {
     const std::vector<TrainedParameter*> at_home = offload_states();
     if (setup_.optimizer_device == StateDevice::gpu || setup_.offloaded_states > 0) {
       if (!at_home.empty()) optimizer_.emplace(setup_, session_, at_home, &communication_);
-      return;
-    }
       if (setup_.updates_in_backward())
         reducer_.set_update([this](TrainedParameter& parameter) { optimizer_->update_now(parameter); });
+      return;
+    }
     for (TrainedParameter* parameter : parameters_)
       parameter->is_summed_late = layout_.routes() > 1 || has_copies(parameter->shape.name);
     host_optimizer_.emplace(setup_, session_, parameters_, &communication_,
@@ -414,6 +416,7 @@ class StageRecorder {
     autograd_.set_recording(!evaluates_ && !shape.passes.recomputes);
     Tensor out = run_layers(chunk, slice);
     autograd_.set_recording(true);
+    if (reference_) reference_->run(*chunk.transformer, slice.ids, slice.labels);
     if (keeps_logits()) keep_logits(chunk);
     if (!evaluates_ && chunk.is_last && holds_names() && !chunk.is_first) chunk.held_input = slice.inputs.front();
     read_timer();
@@ -625,6 +628,7 @@ class StageRecorder {
   Tensor buckets_;                        // of DistributedDataParallel
   std::deque<Chunk> chunks_;
   std::vector<TrainedParameter*> parameters_;  // those that are trained
+  std::optional<ReferencePass> reference_;
   std::optional<OptimizerStep> optimizer_;
   std::optional<DeepspeedZero> zero_;
   std::optional<HostOptimizer> host_optimizer_;

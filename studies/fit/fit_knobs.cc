@@ -27,6 +27,7 @@ bool updates_by_group(const Setup& s) { return gathers(s) && s.traits().deepspee
 bool splits_tensors(const Setup& s) { return s.tensor_parallel > 1; }
 bool spreads_experts(const Setup& s) { return s.expert_parallel > 1; }
 bool recomputes_layers(const Setup& s) { return s.recompute == Recompute::full; }
+bool has_token_loss(const Setup& s) { return s.loss != LossForm::preference; }
 bool is_core(const Setup& s) { return s.traits().core; }
 
 const std::map<std::string_view, Key>& keys() {
@@ -39,6 +40,8 @@ const std::map<std::string_view, Key>& keys() {
       {"fp32_gradients", {numerics}},
       {"optimizer", {numerics}},
       {"optimizer_form", {knob, {"fused"}}},
+      {"optimizer_rank", {question}},
+      {"reference", {question}},
       {"trainable", {question}},
       {"lora_rank", {question}},
       {"lora_targets", {question}},
@@ -47,10 +50,10 @@ const std::map<std::string_view, Key>& keys() {
       {"base_weights", {numerics}},
       {"keeps_packed_inputs", {question}},
       {"frozen_layers", {question}},
+      {"trained_layers", {question}},
       {"main_gradients", {numerics}},
       {"moments", {numerics}},
       {"fp8_weights", {numerics}},
-      {"trained_layers", {question}},
       {"fp8_recipe", {numerics}},
       {"master_remainders", {knob, {}, is_core}},
       {"recompute", {knob, {"none", "selective", "full", "operators"}}},
@@ -61,7 +64,7 @@ const std::map<std::string_view, Key>& keys() {
       {"attention_kernel", {knob, {"best"}}},
       {"fused_kernels", {knob, {"true"}}},
       {"compile", {question}},
-      {"loss", {knob, {"fused", "chunked"}}},
+      {"loss", {knob, {"fused", "chunked"}, has_token_loss}},
       {"holds_logits", {question}},
       {"loss_metrics", {question}},
       {"dropout", {question}},

@@ -98,10 +98,20 @@ class Launches {
 // What the row takes; of those that take any text, texts that mean something to one or another.
 std::vector<std::string> their_values(const LaunchFlag& row) {
   if (row.values.empty())
-    return {"Qwen/Qwen3-0.6B",          "0.25",       "q_proj", "shard_grad_op",
-            "CutCrossEntropyPlugin",    "qwen3_0.6b", "attn",   "mlp",
-            "expandable_segments:True", "0,1",        "128,0",  "([0]*2+[1]*59)",
-            "GPT2BPETokenizer"};
+    return {"Qwen/Qwen3-0.6B",
+            "0.25",
+            "q_proj",
+            "shard_grad_op",
+            "CutCrossEntropyPlugin",
+            "qwen3_0.6b",
+            "attn",
+            "mlp",
+            "expandable_segments:True",
+            "0,1",
+            "128,0",
+            "([0]*2+[1]*59)",
+            "GPT2BPETokenizer",
+            "rank=64, update_proj_gap=50"};
   std::vector<std::string> values;
   for (std::string theirs : listed_words(row.values)) {
     theirs = theirs.substr(0, theirs.rfind('='));
@@ -256,7 +266,7 @@ TEST(LaunchContract, NothingThatHasAKeyIsDropped) {
   has("fsdp_version: 2\nfsdp_config:\n  reshard_after_forward: false\n", {{"model.zero_stage", "2"}});
   has("cut_cross_entropy: true\n", {{"model.loss", "chunked"}});
   has("plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n", {{"model.loss", "chunked"}});
-  has("optimizer: adamw_torch_8bit\n", {{"model.optimizer", "adamw_8bit"}});
+  has("optimizer: adamw_torch_8bit\n", {{"model.optimizer", "torchao_8bit"}});
   has("gradient_checkpointing: offload\n",
       {{"model.recompute", "full"}, {"offload.technique", "checkpoints"}, {"offload.tier", "host"}});
   has("gradient_checkpointing: true\nactivation_offloading: disk\n",

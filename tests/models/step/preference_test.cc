@@ -1,0 +1,109 @@
+// DPO: pairs of sequences, the log-probabilities of their labels, and what a reference model adds.
+#include <gtest/gtest.h>
+
+#include "base/input_error.h"
+#include "models/step/trace_generator.h"
+#include "tests/models/example_profile.h"
+#include "tests/models/step/measured_trace.h"
+
+namespace spillway::models::preference {
+namespace {
+
+constexpr std::int64_t s = 64, b = 4, h = 256, v = 1000;
+
+ModelSpec small_llama() {
+  ModelSpec model = find_model("llama-3-8b");  // with a head of its own
+  model.layers = 2, model.hidden = h, model.heads = 8, model.kv_heads = 2, model.head_dim = 32;
+  model.vocabulary = v, model.feed_forward = 512;
+  return model;
+}
+
+TrainingSetup preferences(Reference reference = Reference::none) {
+  TrainingSetup setup;
+  setup.sequence = s, setup.micro_batch = b, setup.precision = TrainingPrecision::bf16;
+  setup.loss = LossForm::preference, setup.reference = reference;
+  return setup;
+}
+
+Trace trace_of(const TrainingSetup& setup) {
+  Trace trace = generate_trace(small_llama(), setup, CostModel(example_profile()), flat_cluster());
+  trace.check_invariants();
+  EXPECT_EQ(memory_of(trace).left, 0);
+  return trace;
+}
+
+std::int64_t held(const Trace& trace) { return memory_of(trace).before; }
+
+// Of each sequence the log-softmax is kept, which together is what PyTorch's cross-entropy keeps, and four sequences
+// have four kernels each way.
+TEST(Preference, LogProbabilitiesBySequence) {
+  TrainingSetup tokens = preferences();
+  tokens.loss = LossForm::native;
+  const Trace trace = trace_of(preferences()), plain = trace_of(tokens);
+  EXPECT_EQ(count_of(trace, "log_softmax"), b);
+  EXPECT_EQ(count_of(trace, "log_softmax_backward"), b);
+  // A loss of four bytes in place of two.
+  EXPECT_EQ(memory_of(trace).kept - memory_of(plain).kept, 4 - 2);
+  EXPECT_EQ(flops_of(trace, Phase::forward), flops_of(plain, Phase::forward));
+}
+
+// A second model: its weights in 16 bits and nothing else of it, and a forward more for each micro-batch.
+TEST(Preference, ReferenceModel) {
+  const Trace alone = trace_of(preferences()), both = trace_of(preferences(Reference::model));
+  const std::int64_t weights = 2 * parameter_count(small_llama());
+  const std::int64_t angles = 2 * 2 * s * 32;
+  EXPECT_EQ(held(both) - held(alone), weights + angles);
+  EXPECT_EQ(memory_of(both).kept, memory_of(alone).kept);
+  EXPECT_EQ(flops_of(both, Phase::forward), 2 * flops_of(alone, Phase::forward));
+  EXPECT_EQ(flops_of(both, Phase::backward), flops_of(alone, Phase::backward));
+  TrainingSetup again = preferences(Reference::model);
+  again.recompute = Recompute::full;
+  EXPECT_EQ(flops_of(trace_of(again), Phase::forward), 2 * flops_of(alone, Phase::forward));
+}
+
+// Whole with ZeRO 1, a share with ZeRO 3.
+TEST(Preference, ReferenceModelOfSeveralRanks) {
+  const auto added = [](std::int64_t stage) {
+    TrainingSetup setup = preferences();
+    setup.data_parallel = 4, setup.zero_stage = stage;
+    const std::int64_t alone = held(trace_of(setup));
+    setup.reference = Reference::model;
+    return held(trace_of(setup)) - alone;
+  };
+  std::int64_t shares = 0;
+  for (const Parameter& parameter : parameters(small_llama())) shares += 2 * ((parameter.elements() + 3) / 4);
+  const std::int64_t angles = 2 * 2 * s * 32;
+  EXPECT_EQ(added(1), 2 * parameter_count(small_llama()) + angles);
+  EXPECT_EQ(added(3), shares + angles);
+}
+
+// With adapters the reference is the base: its forward has no product of theirs.
+TEST(Preference, BaseWithoutAdapters) {
+  TrainingSetup setup = preferences();
+  setup.trainable = Trainable::lora;
+  const Trace alone = trace_of(setup);
+  setup.reference = Reference::base;
+  const Trace both = trace_of(setup);
+  EXPECT_EQ(held(both), held(alone));
+  EXPECT_EQ(flops_of(both, Phase::forward) - flops_of(alone, Phase::forward),
+            flops_of(trace_of(preferences()), Phase::forward));
+  setup.data_parallel = 2, setup.zero_stage = 3;
+  EXPECT_GT(count_of(trace_of(setup), "all_gather_weights"), 0);
+}
+
+TEST(Preference, WhatItRefuses) {
+  const auto refused = [](TrainingSetup setup) { EXPECT_THROW(resolve(setup, small_llama()), InputError); };
+  refused(preferences(Reference::base));
+  TrainingSetup setup = preferences();
+  setup.micro_batch = 3;
+  refused(setup);
+  setup = preferences();
+  setup.tensor_parallel = 2;
+  refused(setup);
+  setup = preferences(Reference::model);
+  setup.loss = LossForm::fused;
+  refused(setup);
+}
+
+}  // namespace
+}  // namespace spillway::models::preference
