@@ -257,7 +257,8 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
     if (model_.has_encoder() && index + 1 == model_.encoder_layers) x = leave_encoder(x);
   }
   session_.set_layer(-1);
-  bias_ = memory_ = {};
+  bias_ = memory_ = layer_inputs_ = {};
+  shared_keys_[0] = shared_keys_[1] = {};
   if (scaling_) scaling_->after_forward();
   if (!part_.has_head) return x;
   if (units_.before_head) units_.before_head();
@@ -300,7 +301,9 @@ Tensor Transformer::embed(const Tensor& ids) {
   }
   if (setup_.sequence_parallel && !scatter) x = ops_.split_sequence("embedding.split", x);
   if (model_.norm_placement == NormPlacement::post) x = norm("embedding_norm", x);
-  return ops_.dropout("embedding.dropout", x, setup_.dropout);
+  x = ops_.dropout("embedding.dropout", x, setup_.dropout);
+  if (model_.has_layer_inputs()) layer_inputs_ = make_layer_inputs(ids, x);
+  return x;
 }
 
 // A convolution with stride and size of a patch is a product; the class token is put before its rows.
@@ -321,18 +324,28 @@ bool Transformer::is_recomputed(std::int64_t index) const {
 }
 
 Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
-  if (!is_recomputed(index)) return layer_result(index, {x, bias_, memory_});
-  std::vector<Tensor> inputs = {x};
-  const bool has_bias = static_cast<bool>(bias_), has_memory = static_cast<bool>(memory_);
-  if (has_bias) inputs.push_back(bias_);
-  if (has_memory) inputs.push_back(memory_);
+  LayerInput input{x, bias_, memory_, layer_inputs_, {}, {}};
+  if (const Block block = model_.block_of_all(index); block.shares_keys) {
+    input.keys = shared_keys_[block.window > 0 ? 1 : 0].keys;
+    input.values = shared_keys_[block.window > 0 ? 1 : 0].values;
+  }
+  if (!is_recomputed(index)) return layer_result(index, input);
+  std::vector<Tensor> inputs;
+  std::vector<Tensor LayerInput::*> parts;
+  for (Tensor LayerInput::*part : {&LayerInput::x, &LayerInput::bias, &LayerInput::memory, &LayerInput::inputs,
+                                   &LayerInput::keys, &LayerInput::values}) {
+    if (!(input.*part)) continue;
+    inputs.push_back(input.*part);
+    parts.push_back(part);
+  }
   const auto kept =
       setup_.recompute == Recompute::operators ? std::make_shared<KeptResults>() : std::shared_ptr<KeptResults>();
-  const auto run = [this, index, has_bias, has_memory, kept](const std::vector<Tensor>& again) {
+  const auto run = [this, index, parts, kept](const std::vector<Tensor>& again) {
     if (kept) kept->begin(session_.phase() == Phase::recompute);
     KeptResults* outer = ops_.keep(kept.get());
-    Tensor out =
-        layer_result(index, {again.front(), has_bias ? again[1] : Tensor(), has_memory ? again.back() : Tensor()});
+    LayerInput now;
+    for (std::size_t i = 0; i < parts.size(); ++i) now.*parts[i] = again[i];
+    Tensor out = layer_result(index, now);
     ops_.keep(outer);
     return out;
   };
@@ -344,6 +357,7 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   const std::string prefix = model_.layer_prefix(index);
   const bool before = model_.norms_inputs(), post = model_.norm_placement == NormPlacement::post;
   const Block block = model_.block_of_all(index);
+  given_keys_ = {input.keys, input.values};
   std::optional<CapturedScope> scope(std::in_place, session_, setup_.captures("attn"));
   Tensor branch = before && block.mixer != Mixer::none ? norm(prefix + "attention.norm", input.x) : input.x;
   if (model_.block_layout != BlockLayout::sequential) return parallel_blocks(index, branch, input.x);
@@ -359,6 +373,7 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
     middle = add_branch(prefix + "attention.out", branch, input.x);
   }
   branch = {};
+  given_keys_ = {};
   if (post) middle = norm(prefix + "attention.norm", middle);
   scope.reset();
   scope.emplace(session_, setup_.captures("mlp") && !block.has_experts());
@@ -384,7 +399,7 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   }
   branch = {};
   if (post) out = norm(prefix + "mlp.norm", out);
-  return out;
+  return input.inputs ? with_layer_input(index, out, input.inputs) : out;
 }
 
 Tensor Transformer::mixed(std::int64_t index, const Tensor& x, const Tensor& bias) {
@@ -478,6 +493,12 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
     if (rotates) packed[0] = rotary(prefix + "attention.rotary", packed[0], block.head_dim);
     return packed;
   }
+  if (block.shares_keys) {
+    Tensor q = linear(prefix + "attention.q", x);
+    if (model_.query_key_norm) q = norm(prefix + "attention.q_norm", q);
+    if (rotates) q = rotary(prefix + "attention.q_rotary", q, block.head_dim);
+    return {q, given_keys_.keys, given_keys_.values};
+  }
   std::vector<EagerOps::Linear> layers = {layer_of(prefix + "attention.q"), layer_of(prefix + "attention.k")};
   if (!block.keys_as_values) layers.push_back(layer_of(prefix + "attention.v"));
   if (model_.attention_gate || model_.head_gate) layers.push_back(layer_of(prefix + "attention.gate"));
@@ -495,6 +516,8 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
     qkv[0] = rotary(prefix + "attention.q_rotary", qkv[0], block.head_dim);
     qkv[1] = rotary(prefix + "attention.k_rotary", qkv[1], block.head_dim);
   }
+  if (model_.shares_keys() && session_.phase() == Phase::forward)
+    shared_keys_[block.window > 0 ? 1 : 0] = {qkv[1], qkv[2]};
   return qkv;
 }
 
@@ -666,6 +689,7 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   if (has_split_loss(setup_)) return ops_.split_cross_entropy("loss", logits, labels);
   if (setup_.loss_metrics > 0) judged_ = {logits, labels};
   hold(logits);
+  if (setup_.loss == LossForm::preference) return ops_.preference_loss("loss", logits, labels);
   Tensor loss = ops_.cross_entropy("loss", logits, labels);
   if (keeps_logits_)
     kept_logits_ = ops_.widened("logits", logits);
@@ -689,7 +713,6 @@ Tensor Transformer::classifier_loss(const Tensor& x, const Tensor& labels) {
   const Tensor first = ops_.first_tokens("classifier.first", x, setup_.sequence);
   return ops_.cross_entropy("loss", linear("classifier", first), labels);
 }
-  if (setup_.loss == LossForm::preference) return ops_.preference_loss("loss", logits, labels);
 
 Tensor Transformer::pretraining_loss(const Tensor& x, const Tensor& labels) {
   Tensor inner = linear("mlm.transform", x);

@@ -110,9 +110,12 @@ class Transformer {
   Tensor add_branch(const std::string& name, const Tensor& inner, const Tensor& x);
   // What a layer reads: the residual stream, its stack's bias, what the encoder gave (both empty where there is none).
   struct LayerInput {
-    Tensor x, bias, memory;
+    Tensor x, bias, memory, inputs, keys, values;
   };
   Tensor layer_result(std::int64_t index, const LayerInput& input);
+  // Inputs of their own for all layers (layer_inputs.cc): what the layers read of it, and a layer's branch of it.
+  Tensor make_layer_inputs(const Tensor& ids, const Tensor& x);
+  Tensor with_layer_input(std::int64_t index, const Tensor& x, const Tensor& inputs);
   // Layers of Transformer Engine (te_layer.cc).
   Tensor engine_layer(std::int64_t index, const Tensor& x);
   Tensor without_norm(const std::string& name, const Tensor& normed, const Tensor& x, const Tensor& result);
@@ -173,6 +176,12 @@ class Transformer {
   std::size_t slice_ = 0;
   Tensor next_sentence_labels_;
   Tensor bias_, memory_;  // of the micro-batch and the stack at hand
+  Tensor layer_inputs_;   // of all layers
+  struct Keys {
+    Tensor keys, values;
+  };
+  Keys shared_keys_[2];  // of the last layer that made them, without and with a window
+  Keys given_keys_;      // to the layer at hand
   std::vector<Tensor> buffers_;
   std::vector<Tensor> judged_;  // logits and labels that metrics will read
   Tensor held_logits_;          // TrainingSetup::holds_logits

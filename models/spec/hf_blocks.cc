@@ -15,7 +15,7 @@ namespace {
 bool is_same(const Block& a, const Block& b) {
   return a.mixer == b.mixer && a.feed_forward == b.feed_forward && a.window == b.window && a.heads == b.heads &&
          a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.value_dim == b.value_dim && a.width == b.width &&
-         a.keys_as_values == b.keys_as_values && a.sinks == b.sinks;
+         a.keys_as_values == b.keys_as_values && a.shares_keys == b.shares_keys && a.sinks == b.sinks;
 }
 
 // "auto", or missing: the rest of the width.
@@ -385,10 +385,12 @@ void read_gemma4(const HfObject& config, ModelSpec& spec) {
   spec.query_key_norm = true;
   spec.logit_softcap = config.number("final_logit_softcapping", 0, 0, 1e6);
   const bool no_inputs = config.mentions("hidden_size_per_layer_input") && !config.has("hidden_size_per_layer_input");
-  if (!no_inputs && config.integer("hidden_size_per_layer_input", 256, 0) > 0)
-    config.unsupported("hidden_size_per_layer_input", "an input of its own for each layer");
-  if (config.integer("num_kv_shared_layers", 0, 0) > 0)
-    config.unsupported("num_kv_shared_layers", "keys and values that layers share");
+  spec.layer_inputs.width = no_inputs ? 0 : config.integer("hidden_size_per_layer_input", 256, 0);
+  if (spec.layer_inputs.width > 0) spec.layer_inputs.vocabulary = config.integer("vocab_size_per_layer_input", 262'144);
+  const std::int64_t sharing = config.integer("num_kv_shared_layers", 0, 0), first_sharing = spec.layers - sharing;
+  if (sharing > 0 && first_sharing < 1)
+    config.fail("num_kv_shared_layers", "no layer has keys of its own", "correct it");
+  const bool is_doubled = sharing > 0 && config.flag("use_double_wide_mlp", false);
   const bool has_experts = config.flag("enable_moe_block", false), joins = config.flag("attention_k_eq_v", false);
   if (has_experts)
     spec.experts = {.count = config.required("num_experts"),
@@ -411,6 +413,9 @@ void read_gemma4(const HfObject& config, ModelSpec& spec) {
     const bool is_full =
         words.empty() ? (layer + 1) % every == 0 : words[static_cast<std::size_t>(layer)] == "full_attention";
     layers.push_back(is_full || layer + 1 == spec.layers ? full : local);
+    if (layer < first_sharing) continue;
+    layers.back().shares_keys = true;
+    if (is_doubled) layers.back().width = 2 * spec.feed_forward;
   }
   set_blocks(spec, layers);
 }

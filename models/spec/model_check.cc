@@ -92,6 +92,8 @@ Fault block_fault(const ModelSpec& spec) {
                       "see docs/internals/models.md for what that is"};
   if (any([](const Block& b) { return b.mixer == Mixer::none && b.feed_forward == FeedForward::none; }))
     return ShapeFault{"blocks", "one has neither a mixer nor a feed-forward block", "leave it out"};
+  if (spec.blocks.front().shares_keys)
+    return ShapeFault{"blocks", "the first layer has no keys before it to share", "correct it"};
   for (const Block& each : spec.blocks) {
     const std::int64_t heads = each.heads > 0 ? each.heads : spec.heads,
                        keys = each.kv_heads > 0 ? each.kv_heads : spec.kv_heads;

@@ -199,7 +199,20 @@ void describe(Block& block, FieldVisitor& visitor) {
   fields::integer_or_none(
       visitor, {.key = "width", .min = 1, .max = widest, .about = "Of the dense feed-forward block."}, block.width);
   fields::flag(visitor, {.key = "keys_as_values", .about = "One projection makes both."}, block.keys_as_values);
+  fields::flag(
+      visitor,
+      {.key = "shares_keys",
+       .about = "Keys and values are those of the last layer before of the same kind, with or without a window."},
+      block.shares_keys);
   fields::flag(visitor, {.key = "sinks", .about = "A learned number per head in each softmax."}, block.sinks);
+}
+
+void describe(LayerInputs& inputs, FieldVisitor& visitor) {
+  fields::integer(visitor, {.key = "width", .min = 1, .max = 65536, .about = "Of one layer.", .required = true},
+                  inputs.width);
+  fields::integer(visitor,
+                  {.key = "vocabulary", .min = 1, .max = longest, .about = "Rows of the table.", .required = true},
+                  inputs.vocabulary);
 }
 
 void describe(Experts& experts, FieldVisitor& visitor) {
@@ -336,6 +349,9 @@ void describe(ModelSpec& spec, FieldVisitor& visitor) {
                spec.blocks, [&](Block& block) { describe(block, visitor); });
   fields::group(visitor, {.key = "experts", .about = "Feed-forward blocks of which a token sees some."},
                 [&] { describe(spec.experts, visitor); });
+  fields::group(visitor,
+                {.key = "layer_inputs", .about = "An input of its own for each layer, from a second table (Gemma 4)."},
+                [&] { describe(spec.layer_inputs, visitor); });
   fields::group(visitor, {.key = "patches", .about = "Images in place of tokens (ViT)."},
                 [&] { describe(spec.patches, visitor); });
   describe_kinds(spec, visitor);

@@ -87,7 +87,8 @@ struct Merged {
 };
 Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::string_view stem) {
   if (!setup.traits().megatron) return {};
-  const bool has_values = !model.any_block([](const Block& block) { return block.keys_as_values; });
+  const bool has_values =
+      !model.any_block([](const Block& block) { return block.keys_as_values || block.shares_keys; });
   const bool packed_attention = !model.has_latent() && !model.wide_query_key_norm && !model.attention_gate &&
                                 !model.head_gate && has_values &&
                                 (!model.query_key_norm || has_engine_layers(model, setup)) &&
@@ -192,7 +193,7 @@ namespace {
 bool has_alike_parts(const ModelSpec& model) {
   return !model.any_block([](const Block& block) {
     return (block.mixer != Mixer::attention && block.mixer != Mixer::delta_rule) || block.keys_as_values ||
-           block.feed_forward == FeedForward::none || block.feed_forward == FeedForward::both ||
+           block.shares_keys || block.feed_forward == FeedForward::none || block.feed_forward == FeedForward::both ||
            block.value_dim != block.head_dim;
   });
 }

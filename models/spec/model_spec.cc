@@ -121,11 +121,13 @@ void add_query_key_norms(ParameterList& list, const ModelSpec& spec, const Block
   const bool wide = spec.wide_query_key_norm;
   if (!wide && !spec.query_key_norm) return;
   list.norm("attention.q_norm", wide ? block.query_width() : block.head_dim, spec);
+  if (block.shares_keys) return;
   list.norm("attention.k_norm", wide ? block.key_width() : block.head_dim, spec);
 }
 
 void add_projections(ParameterList& list, const ModelSpec& spec, const Block& block, const std::string& name) {
   list.linear(name + ".q", block.query_width(), spec.hidden, spec.qkv_bias);
+  if (block.shares_keys) return;
   list.linear(name + ".k", block.key_width(), spec.hidden, spec.qkv_bias);
   if (!block.keys_as_values) list.linear(name + ".v", block.value_width(), spec.hidden, spec.qkv_bias);
 }
@@ -219,6 +221,11 @@ void add_layer(ParameterList& list, const ModelSpec& spec, const Block& block, b
     add_feed_forward(list, spec, "mlp", block.width);
   }
   if (after) list.norm("mlp" + after_name, spec.hidden, spec);
+  if (!spec.has_layer_inputs()) return;
+  list.belongs_to(Component::mlp);
+  list.matrix("input.gate", spec.layer_inputs.width, spec.hidden);
+  list.matrix("input.projection", spec.hidden, spec.layer_inputs.width);
+  list.norm("input.norm", spec.hidden, spec);
 }
 
 // The first layer of a stack holds the bias that all its layers add to their scores.
@@ -251,6 +258,12 @@ void add_embeddings(ParameterList& list, const ModelSpec& spec) {
   } else {
     list.matrix("embedding", spec.vocabulary, spec.hidden);
   }
+  if (spec.has_layer_inputs()) {
+    const std::int64_t width = spec.layers * spec.layer_inputs.width;
+    list.matrix("layer_inputs", spec.layer_inputs.vocabulary, width);
+    list.matrix("layer_inputs.projection", width, spec.hidden);
+    list.rms_norm("layer_inputs.norm", spec.layer_inputs.width);
+  }
   if (spec.positions == Positions::learned)
     list.matrix("positions", spec.max_positions + spec.position_offset, spec.hidden);
   if (spec.token_types > 0) list.matrix("token_types", spec.token_types, spec.hidden);
@@ -275,7 +288,8 @@ void add_heads(ParameterList& list, const ModelSpec& spec) {
 }
 
 bool multiplies_tokens(const Parameter& parameter) {
-  const bool gathered = parameter.component == Component::embedding && !parameter.name.starts_with("patches");
+  const bool gathered = parameter.component == Component::embedding && !parameter.name.starts_with("patches") &&
+                        !parameter.name.ends_with("projection.weight");
   const bool of_one_token = parameter.name.starts_with("pooler") || parameter.name.starts_with("nsp") ||
                             parameter.name.starts_with("classifier");
   const bool matrix =

@@ -140,6 +140,7 @@ struct Block {
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0, value_dim = 0;
   std::int64_t width = 0;       // of the dense feed-forward block
   bool keys_as_values = false;  // one projection is both
+  bool shares_keys = false;     // keys and values are those of the last layer before with a window, or without, as well
   bool sinks = false;           // a learned number per head beside the scores of a row
 
   // Of the concatenated heads.
@@ -152,6 +153,13 @@ struct Block {
   [[nodiscard]] bool has_experts() const {
     return feed_forward == FeedForward::experts || feed_forward == FeedForward::both;
   }
+};
+
+// An input of its own for each layer (Gemma 4's small models): of a token's row in a second table and of a product of
+// its embedding, `width` values a layer, which gate a small branch behind the feed-forward block.
+struct LayerInputs {
+  std::int64_t width = 0;       // 0: the model has none
+  std::int64_t vocabulary = 0;  // rows of the table
 };
 
 // Images cut into squares (ViT, arXiv:2010.11929). The sequence is the patches and one class token.
@@ -196,6 +204,7 @@ struct ModelSpec {
   Mamba mamba;
   ShortConvolution convolution;
   Experts experts;
+  LayerInputs layer_inputs;
   // Of the decoder's layers, one kind behind the other, over and over where there are more layers than they count;
   // empty: what full_every, experts.every, first_dense_layers and global_every say.
   std::vector<Block> blocks;
@@ -251,6 +260,10 @@ struct ModelSpec {
     return norm_placement == NormPlacement::sandwich || norm_placement == NormPlacement::branch;
   }
   [[nodiscard]] bool has_encoder() const { return encoder_layers > 0; }
+  [[nodiscard]] bool has_layer_inputs() const { return layer_inputs.width > 0; }
+  [[nodiscard]] bool shares_keys() const {
+    return any_block([](const Block& block) { return block.shares_keys; });
+  }
   // Of both stacks, the encoder's first; Parameter::layer counts them so.
   [[nodiscard]] std::int64_t all_layers() const { return encoder_layers + layers; }
   [[nodiscard]] bool is_encoder_layer(std::int64_t index) const { return index < encoder_layers; }

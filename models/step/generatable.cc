@@ -77,6 +77,11 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
        "fewer heads of linear attention's keys than tensor ranks"},
   };
   for (const Gap& gap : splits) refuse(model, gap, "set tensor_parallel and context_parallel to 1");
+  const bool has_inputs = model.has_layer_inputs() || model.shares_keys();
+  refuse(model,
+         {has_inputs && (split || ring || setup.pipeline_parallel > 1 || setup.sequence_slices > 1),
+          "layers with inputs and keys of other layers, which one rank has"},
+         "set all parallel sizes but data_parallel to 1");
   for (const Block& each : model.blocks) {
     const std::int64_t t = setup.tensor_parallel, heads = each.heads, keys = each.kv_heads, width = each.width;
     const bool uneven = heads % t != 0 || (keys % t != 0 && !setup.shares_key_heads(keys)) || width % t != 0;
