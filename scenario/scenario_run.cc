@@ -241,7 +241,7 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given, const Scenar
   // 6 flops per matmul parameter and token where all is trained, plus attention scores and context (causal: half),
   // forward and backward.
   const double tokens = static_cast<double>(loaded.options.tokens_per_step);
-  double attention = 6.0 * static_cast<double>(half_squares_of_scores(model) * setup.sequence) * tokens;
+  double attention = 6.0 * static_cast<double>(half_squares_of_scores(model) * setup.document()) * tokens;
   if (setup.frozen_layers > 0)  // a third of it is forward
     attention *= 1 - 2.0 / 3 * static_cast<double>(setup.frozen_layers) / static_cast<double>(model.all_layers());
   loaded.options.model_flops_per_step = product_flops_per_token(model, setup) * tokens + attention;

@@ -77,8 +77,8 @@ std::int64_t LatentAttentionBlock::window() const {
 
 // Of products of `width` over the pairs that attention sees, this rank's heads.
 Flops LatentAttentionBlock::core_flops(std::int64_t width) const {
-  const std::int64_t s = setup_.sequence, w = window(), pairs = w > 0 ? w * (2 * s - w) : s * s;
-  return Flops(setup_.micro_batch * local_heads() * pairs * width);
+  const std::int64_t s = setup_.document(), w = window(), pairs = w > 0 ? w * (2 * s - w) : s * s;
+  return Flops(setup_.micro_batch * setup_.documents() * local_heads() * pairs * width);
 }
 
 Tensor LatentAttentionBlock::core(const std::string& name, const Tensor& q, const Tensor& expanded, const Tensor& key) {
@@ -86,10 +86,10 @@ Tensor LatentAttentionBlock::core(const std::string& name, const Tensor& q, cons
   const LatentAttention& latent = model_.latent;
   const std::int64_t heads = model_.heads / setup_.tensor_parallel;
   const std::int64_t rows = setup_.tokens() * heads, wide = model_.head_dim, narrow = latent.value_dim;
-  const AttentionShape shape{.batch = setup_.micro_batch,
+  const AttentionShape shape{.batch = setup_.micro_batch * setup_.documents(),
                              .heads = heads,
                              .kv_heads = heads,
-                             .sequence = setup_.sequence,
+                             .sequence = setup_.document(),
                              .head_dim = wide,
                              .value_dim = narrow,
                              .window = window()};
@@ -297,10 +297,10 @@ Tensor LatentAttentionBlock::key_gradient(const std::string& name, const Tensor&
 }
 
 AttentionShape LatentAttentionBlock::engine_shape() const {
-  return {.batch = setup_.micro_batch,
+  return {.batch = setup_.micro_batch * setup_.documents(),
           .heads = local_heads(),
           .kv_heads = local_heads(),
-          .sequence = setup_.sequence,
+          .sequence = setup_.document(),
           .head_dim = model_.head_dim,
           .value_dim = model_.latent.value_dim,
           .window = window()};

@@ -82,10 +82,10 @@ Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
     input.qkv.push_back(std::move(mixed));
     return engine_branch(name + ".out", with_sinks(prefix, attend(core, input)));
   }
-  const AttentionShape shape{.batch = setup_.micro_batch,
+  const AttentionShape shape{.batch = setup_.micro_batch * setup_.documents(),
                              .heads = block.heads / setup_.tensor_parallel,
                              .kv_heads = setup_.local_key_heads(block.kv_heads),
-                             .sequence = setup_.local_sequence(),
+                             .sequence = setup_.local_sequence() / setup_.documents(),
                              .head_dim = block.head_dim,
                              .causal = is_causal,
                              .window = block.window,

@@ -595,15 +595,15 @@ Tensor Transformer::attend(const std::string& name, const CoreInput& input) {
 Tensor Transformer::core(const std::string& name, const CoreInput& input) {
   const auto slice = static_cast<std::int64_t>(slice_);
   const Block& block = input.block;
-  const AttentionShape shape{.batch = setup_.micro_batch,
+  const AttentionShape shape{.batch = setup_.micro_batch * setup_.documents(),
                              .heads = block.heads / setup_.tensor_parallel,
                              .kv_heads = setup_.local_key_heads(block.kv_heads),
-                             .sequence = setup_.slice_tokens(),
+                             .sequence = setup_.slice_tokens() / setup_.documents(),
                              .head_dim = block.head_dim,
                              .causal = input.causal,
                              .keys = setup_.sequence_slices > 1 ? (slice + 1) * setup_.slice_tokens() : 0,
                              .value_dim = block.value_dim == block.head_dim ? 0 : block.value_dim,
-                             .window = block.window,
+                             .window = block.window < setup_.document() ? block.window : 0,
                              .dropout = attention_dropout() > 0,
                              .kernel = setup_.attention_kernel};
   if (setup_.sequence_slices > 1) return ops_.flash_slice(name, input.qkv, shape, setup_.sequence, sliced_keys_[name]);

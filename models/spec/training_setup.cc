@@ -128,6 +128,23 @@ void check_pipeline(TrainingSetup& setup, const ModelSpec& model) {
                      "use fewer stages or chunks");
 }
 
+// Attention within documents is a call of FlashAttention for lengths that vary.
+void check_documents(const TrainingSetup& setup, const ModelSpec& model) {
+  if (setup.document_tokens == 0) return;
+  const auto refuse = [](const char* cause, const char* remedy) {
+    throw InputError("", "document_tokens", cause, remedy);
+  };
+  if (setup.document_tokens < 0 || setup.sequence % setup.document_tokens != 0)
+    refuse("does not divide the tokens of a sequence", "give a divisor, the documents' mean length or near it");
+  if (!setup.flash_attention) refuse("plain attention computes the whole square", "set flash_attention to true");
+  if (setup.context_parallel > 1 || setup.sequence_slices > 1)
+    refuse("documents whose parts lie on several ranks are not modelled",
+           "set context_parallel and sequence_slices to 1");
+  if (model.mask != AttentionMask::causal || model.has_encoder() || model.reads_images() ||
+      model.positions == Positions::relative_bias || model.has_indexer())
+    refuse("packed documents are modelled in causal decoders", "leave it out");
+}
+
 // LOMO: a gradient is gone before another pass, or another rank, could add to it.
 void check_updates_in_backward(const TrainingSetup& setup) {
   if (!setup.updates_in_backward()) return;
@@ -287,6 +304,7 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "optimizer", "gradients of whole matrices are projected, ZeRO shares them out",
                      "set zero_stage to 0 or choose another optimizer");
   check_updates_in_backward(setup);
+  check_documents(setup, model);
   if (setup.context_parallel > 1 && setup.context_exchange == ContextExchange::all_gather &&
       !setup.traits().gathers_context)
     throw InputError("", "context_exchange", "gathered keys and values are PyTorch's, not Megatron-core's",

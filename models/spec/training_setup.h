@@ -179,6 +179,9 @@ struct TrainingSetup {
   std::int64_t recompute_layers = 0;  // full: the first so many of each stage's chunk (Megatron's "block"); 0: all
   std::int64_t recompute_every = 1;   // full: every n-th layer (torchtitan's selective, option n)
   bool flash_attention = true;
+  // Sequences are packed with documents of so many tokens, and attention stays within each: FlashAttention's kernels
+  // for lengths that vary, called with these. 0: a sequence is one document.
+  std::int64_t document_tokens = 0;
   AttentionKernel attention_kernel = AttentionKernel::best;  // with flash_attention
   // RMSNorm, rotary embedding and gelu_new as one kernel each (Apex, Transformer Engine, a compiler), attention on
   // queries, keys and values as they come. false: the sequence of elementwise kernels of Hugging Face's code run
@@ -330,6 +333,9 @@ struct TrainingSetup {
     return shares_key_heads(key_heads) ? 1 : key_heads / tensor_parallel;
   }
   [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }
+  // What attention sees as one, and how many of these a sequence has.
+  [[nodiscard]] std::int64_t document() const { return document_tokens > 0 ? document_tokens : sequence; }
+  [[nodiscard]] std::int64_t documents() const { return sequence / document(); }
   // Of one sequence on this rank, in one pass through a chunk.
   [[nodiscard]] std::int64_t slice_tokens() const { return local_sequence() / sequence_slices; }
   // Sequences of all replicas, whether given as such or by micro-batches.

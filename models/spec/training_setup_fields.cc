@@ -318,6 +318,14 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "false: scores and probabilities are written to memory.",
                 .label = "flash attention"},
                setup.flash_attention);
+  fields::integer(visitor,
+                  {.key = "document_tokens",
+                   .max = 0x1p24,
+                   .about = "Sequences are packed with documents of so many tokens, which attention stays within; a "
+                            "divisor of sequence. 0: a sequence is one.",
+                   .label = "packed documents",
+                   .unit = "tokens"},
+                  setup.document_tokens);
   fields::word(visitor, {.key = "attention_kernel", .about = "Which fused kernel computes attention."},
                setup.attention_kernel, attention_kernel_words());
   fields::flag(visitor,

@@ -61,6 +61,7 @@ const std::map<std::string_view, Key>& keys() {
       {"recompute_layers", {knob, {}, recomputes_layers}},
       {"recompute_every", {knob, {"1", "2", "3", "4"}, recomputes_layers}},
       {"flash_attention", {knob, {"true"}}},
+      {"document_tokens", {question}},
       {"attention_kernel", {knob, {"best"}}},
       {"fused_kernels", {knob, {"true"}}},
       {"compile", {question}},

@@ -58,7 +58,7 @@ const std::vector<std::string>& scenarios() {
           "zero_stage": 2, "optimizer_device": "cpu", "optimizer": "adamw", "host_threads": 1},
          "hardware": {"profile": "workstation-2x4090"}, "what_if": {"host": 1.5})",
       R"("model": {"name": "gpt2-small", "layers": 2, "micro_batch": 1, "sequence": 512, "optimizer": "galore_adamw",
-          "optimizer_rank": 64},
+          "optimizer_rank": 64, "document_tokens": 128},
          "hardware": {"profile": "gh200-1gpu"})",
       R"("model": {"name": "gpt2-small", "layers": 4, "micro_batch": 4, "sequence": 512, "trainable": "lora",
           "lora_rank": 16, "lora_dropout": 0.05, "global_batch": 16, "evaluate_every": 100, "evaluation_batches": 4,

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/input_error.h"
+#include "models/spec/model_check.h"
 #include "models/step/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
@@ -165,12 +166,54 @@ TEST(Blocks, HeadsOfTheirOwn) {
   EXPECT_EQ(flops_of(trace_of(plain), Phase::forward) - local, 4 * b * h * (pairs - seen));
 }
 
+// Attention within documents: as many pairs as their own squares have, and nothing else of the layer changes.
+TEST(Blocks, PackedDocuments) {
+  for (const bool latent : {false, true}) {
+    ModelSpec model = small_llama();
+    if (latent) {
+      model.kv_heads = model.heads, model.head_dim = 48;
+      model.latent = {.query_rank = 64, .kv_rank = 32, .rope_dim = 16, .nope_dim = 32, .value_dim = 32};
+    }
+    const TrainingSetup packed{.document_tokens = s / 4};
+    const std::int64_t width = latent ? 48 + 32 : 2 * 32, pairs = s * s / 2;
+    const Trace whole = trace_of(model), parts = trace_of(model, packed);
+    EXPECT_EQ(flops_of(whole, Phase::forward) - flops_of(parts, Phase::forward),
+              model.layers * 2 * b * model.heads * width * pairs * 3 / 4);
+    EXPECT_EQ(memory_of(parts).kept, memory_of(whole).kept);
+    EXPECT_THROW(trace_of(model, {.document_tokens = 48}), InputError);
+  }
+}
+
 TEST(Blocks, KeysAsValues) {
   ModelSpec model = small_llama();
   const std::int64_t plain = parameter_count(model);
   model.blocks = {{.keys_as_values = true}};
   EXPECT_EQ(plain - parameter_count(model), 2 * h * 2 * 32);
   trace_of(model);
+}
+
+// An input of its own for each layer, and keys of the layer before.
+TEST(Blocks, InputsOfLayersAndSharedKeys) {
+  ModelSpec model = small_llama();
+  constexpr std::int64_t w = 16;
+  const std::int64_t plain = parameter_count(model), plain_kept = layer_keeps(model);
+  model.layer_inputs = {.width = w, .vocabulary = 100};
+  EXPECT_EQ(parameter_count(model) - plain, 100 * 2 * w + 2 * w * h + w + 2 * (2 * h * w + h));
+  // The gate, its gelu and the product, what the norm reads, its statistics, and the layer's result for the next sum
+  // and product.
+  EXPECT_EQ(layer_keeps(model) - plain_kept, 2 * t * (3 * w + h + h) + 4 * t + 2 * t * 2 * w + 4 * t);
+  const std::int64_t own = layer_flops(model, Phase::forward);
+  model.blocks = {{}, {.shares_keys = true}};
+  trace_of(model);
+  EXPECT_EQ(own - layer_flops(model, Phase::forward), 0);  // the third layer is the first once more
+  model.layers = 1;
+  const std::int64_t first = flops_of(trace_of(model), Phase::forward);
+  model.layers = 2;
+  EXPECT_EQ(own - (flops_of(trace_of(model), Phase::forward) - first), 2 * t * 2 * h * 2 * 32);
+  for (const Recompute recompute : {Recompute::full, Recompute::operators}) trace_of(model, {.recompute = recompute});
+  EXPECT_THROW(trace_of(model, {.tensor_parallel = 2}), InputError);
+  model.blocks = {{.shares_keys = true}, {}};
+  EXPECT_NE(shape_fault(model), std::nullopt);
 }
 
 // Experts behind a product into a narrower space: rows, gates and results are as wide as that.
