@@ -32,6 +32,7 @@
 #include "cli/output/table.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/machine_power.h"
+#include "studies/answer/answer_json.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::cli {
@@ -89,130 +90,6 @@ Json exported_json(const studies::Exported& one) {
   return json;
 }
 
-struct FitAnswer {
-  FitOutcome outcome;
-  std::vector<OtherTraining> others;
-  std::optional<studies::OtherMachine> machine;  // where nothing that trains alike fits
-  std::vector<studies::ShownWay> shown;
-  std::vector<studies::Launchers> launched_by;  // of each shown
-  std::size_t chosen = 0;                       // of `shown`
-  std::vector<studies::Exported> exports;       // of the chosen way
-
-  [[nodiscard]] const Row& chosen_row() const { return outcome.ways[shown[chosen].way].row; }
-};
-
-Json outcome_json(const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
-  const FitOutcome& outcome = answer.outcome;
-  Json document = json_document("spillway.fit");
-  document["goal"] = call.goal;
-  if (!call.framework.empty()) document["for"] = call.framework;
-  document["gpus"] = subject.gpus;
-  document["machine"] = subject.hardware.name;
-  document["assumptions"] = subject.assumptions;
-  document["cost_basis"] = told_cost();
-  if (outcome.any()) document["fingerprint"] = fmt::format("{:016x}", outcome.ways.front().row.result.fingerprint);
-  document["fitting"] = outcome.fitting;
-  const std::size_t same = outcome.best_of_same_maths();
-  document["best_of_same_maths"] = same < outcome.ways.size() ? Json(same) : Json();
-  document["ways"] = Json::array();
-  for (const FitWay& way : outcome.ways) document["ways"].push_back(fit_way_json(way));
-  document["shown"] = Json::array();
-  for (std::size_t i = 0; i < answer.shown.size(); ++i) {
-    const studies::ShownWay& way = answer.shown[i];
-    Json folded = Json::array();
-    for (const studies::FoldedWay& one : way.folded) folded.push_back({{"way", one.way}, {"reason", one.reason}});
-    document["shown"].push_back({{"way", way.way},
-                                 {"group", title_of(group_of(outcome.ways[way.way]))},
-                                 {"launched_by", answer.launched_by[i] ? Json(*answer.launched_by[i]) : Json()},
-                                 {"folded", std::move(folded)}});
-  }
-  document["without"] = Json::array();
-  for (const FitAblation& each : outcome.worth) document["without"].push_back({{"name", each.name}, {"way", each.way}});
-  document["other_trainings"] = Json::array();
-  for (const OtherTraining& other : answer.others) document["other_trainings"].push_back(other_json(other));
-  document["other_machine"] = Json();
-  if (answer.machine) {
-    Json on_it = fit_way_json(answer.machine->best);
-    on_it["machine"] = answer.machine->machine;
-    on_it["gpus"] = answer.machine->gpus;
-    document["other_machine"] = std::move(on_it);
-  }
-  document["exports"] = Json::array();
-  for (const studies::Exported& one : answer.exports) document["exports"].push_back(exported_json(one));
-  document["layouts_estimated"] = outcome.screened;
-  document["replays"] = outcome.replayed;
-  document["work"] = outcome.work;
-  document["stopped"] = outcome.stopped;
-  document["exhausted"] = outcome.exhausted;
-  document["proof"] = Json();
-  if (const std::optional<studies::FitProof>& proof = outcome.proof)
-    document["proof"] = {{"set_ups", proof->set_ups},
-                         {"too_large", proof->too_large},
-                         {"slower", proof->slower},
-                         {"open", proof->open},
-                         {"least_step_time_s", proof->least_seconds},
-                         {"proven", proof->is_proven()}};
-  document["warnings"] = outcome.any() ? Json(outcome.ways.front().row.result.warnings) : Json::array();
-  return document;
-}
-
-// The scenario with the chosen way's edits, its paths seen from where it is written.
-void write_chosen(const FitSubject& subject, const Row& chosen, const std::string& path) {
-  std::string text = subject.scenario.text;
-  for (const std::string& setting : chosen.candidate.edits) text = with_setting(text, setting);
-  OutputFile file(path);
-  file.write(moved_scenario(text, subject.scenario.folder, std::filesystem::path(path).parent_path().string()));
-  file.commit();
-}
-
-// Of each shown way the frameworks whose file says all of it and that run it so; of a capture, or where the search was
-// stopped, nobody looks.
-void find_launchers(const FitSubject& subject, FitAnswer& answer) {
-  for (const studies::ShownWay& shown : answer.shown) {
-    const FitWay& way = answer.outcome.ways[shown.way];
-    const bool is_chosen = answer.launched_by.size() == answer.chosen;
-    studies::Launchers& launchers = answer.launched_by.emplace_back();
-    if (!answer.outcome.any() || !subject.model || answer.outcome.stopped ||
-        way.carrier != studies::Carrier::frameworks)
-      continue;
-    const std::vector<std::string>& edits = way.row.candidate.edits;
-    if (is_chosen && !answer.exports.empty()) {
-      launchers = studies::launched_by(answer.exports, edits);
-      continue;
-    }
-    try {
-      launchers = studies::launched_by(scenario_of(subject.scenario, edits), edits);
-    } catch (const Cancelled&) {
-      answer.outcome.stopped = true;
-    }
-  }
-}
-
-// None of a capture, or where nothing fits, or of what was interrupted.
-std::vector<studies::Exported> chosen_exported(const FitSubject& subject, FitAnswer& answer) {
-  if (!answer.outcome.any() || !subject.model) return {};
-  try {
-    return studies::exported(scenario_of(subject.scenario, answer.chosen_row().candidate.edits));
-  } catch (const Cancelled&) {
-    answer.outcome.stopped = true;
-  } catch (const InputError&) {
-    // no launch has such a set-up
-  }
-  return {};
-}
-
-FitFindings findings_of(const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
-  return {.question = call.question,
-          .subject = subject,
-          .outcome = answer.outcome,
-          .shown = answer.shown,
-          .launched_by = answer.launched_by,
-          .others = answer.others,
-          .machine = answer.machine,
-          .goal = call.goal,
-          .framework = call.framework};
-}
-
 std::string command_of(const FitCall& call) {
   const FitQuestion& question = call.question;
   std::vector<std::string> words = {"fit", question.what};
@@ -232,20 +109,85 @@ std::string command_of(const FitCall& call) {
   return told_command(std::move(words), call.settings);
 }
 
+Json outcome_json(const FitCall& call, const FitFindings& found) {
+  const FitOutcome& outcome = found.outcome;
+  const FitSubject& subject = found.subject;
+  Json document = json_document("spillway.fit");
+  document["goal"] = call.goal;
+  if (!call.framework.empty()) document["for"] = call.framework;
+  document["gpus"] = subject.gpus;
+  document["machine"] = subject.hardware.name;
+  document["assumptions"] = subject.assumptions;
+  document["cost_basis"] = told_cost();
+  if (outcome.any()) document["fingerprint"] = fmt::format("{:016x}", outcome.ways.front().row.result.fingerprint);
+  document["fitting"] = outcome.fitting;
+  const std::size_t same = outcome.best_of_same_maths();
+  document["best_of_same_maths"] = same < outcome.ways.size() ? Json(same) : Json();
+  document["ways"] = Json::array();
+  for (const FitWay& way : outcome.ways) document["ways"].push_back(fit_way_json(way));
+  document["shown"] = Json::array();
+  for (std::size_t i = 0; i < found.shown.size(); ++i) {
+    const studies::ShownWay& way = found.shown[i];
+    Json folded = Json::array();
+    for (const studies::FoldedWay& one : way.folded) folded.push_back({{"way", one.way}, {"reason", one.reason}});
+    document["shown"].push_back({{"way", way.way},
+                                 {"group", title_of(group_of(outcome.ways[way.way]))},
+                                 {"launched_by", found.launched_by[i] ? Json(*found.launched_by[i]) : Json()},
+                                 {"folded", std::move(folded)}});
+  }
+  document["without"] = Json::array();
+  for (const FitAblation& each : outcome.worth) document["without"].push_back({{"name", each.name}, {"way", each.way}});
+  document["other_trainings"] = Json::array();
+  for (const OtherTraining& other : found.others) document["other_trainings"].push_back(other_json(other));
+  document["other_machine"] = Json();
+  if (found.machine) {
+    Json on_it = fit_way_json(found.machine->best);
+    on_it["machine"] = found.machine->machine;
+    on_it["gpus"] = found.machine->gpus;
+    document["other_machine"] = std::move(on_it);
+  }
+  document["exports"] = Json::array();
+  for (const studies::Exported& one : found.exports) document["exports"].push_back(exported_json(one));
+  document["layouts_estimated"] = outcome.screened;
+  document["replays"] = outcome.replayed;
+  document["work"] = outcome.work;
+  document["stopped"] = outcome.stopped;
+  document["exhausted"] = outcome.exhausted;
+  document["proof"] = Json();
+  if (const std::optional<studies::FitProof>& proof = outcome.proof)
+    document["proof"] = {{"set_ups", proof->set_ups},
+                         {"too_large", proof->too_large},
+                         {"slower", proof->slower},
+                         {"open", proof->open},
+                         {"least_step_time_s", proof->least_seconds},
+                         {"proven", proof->is_proven()}};
+  document["warnings"] = outcome.any() ? Json(outcome.ways.front().row.result.warnings) : Json::array();
+  document["answer"] = answer_json(fit_answer(found, command_of(call)));
+  return document;
+}
+
+// The scenario with the chosen way's edits, its paths seen from where it is written.
+void write_chosen(const FitFindings& found, const std::string& path) {
+  const FitSubject& subject = found.subject;
+  const Row& chosen = found.outcome.ways[found.shown[found.chosen].way].row;
+  std::string text = subject.scenario.text;
+  for (const std::string& setting : chosen.candidate.edits) text = with_setting(text, setting);
+  OutputFile file(path);
+  file.write(moved_scenario(text, subject.scenario.folder, std::filesystem::path(path).parent_path().string()));
+  file.commit();
+}
+
 // With what only a page shows: each way as frameworks launch it, and memory over time.
-void write_page(const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
-  const FitFindings found = findings_of(call, subject, answer);
+void write_page(const FitCall& call, const FitFindings& found) {
   studies::Answer document = fit_answer(found, command_of(call));
-  if (!answer.outcome.stopped) add_launches(found, document);
+  if (!found.outcome.stopped) add_launches(found, document);
   add_fit_pictures(found, document);
   write_answer(document, call.output);
 }
 
-void print_page(Context& context, const FitCall& call, const FitSubject& subject, const FitAnswer& answer) {
-  const FitFindings found = findings_of(call, subject, answer);
+void print_page(Context& context, const FitCall& call, const FitFindings& found) {
   const studies::Answer document = fit_answer(found, command_of(call));
-  const FitPage page{
-      .found = found, .answer = document, .exports = answer.exports, .chosen = answer.chosen, .all = call.all};
+  const FitPage page{.found = found, .answer = document, .all = call.all};
   if (context.rows_only())
     print(context, fit_table(page));
   else
@@ -266,32 +208,20 @@ void run_fit(Context& context, FitCall& call) {
     call.question = asked_by(std::move(call.question), subject, call.framework);
     subject = fit_subject(call.question);
   }
-  FitAnswer answer;
-  FitOutcome& outcome = answer.outcome;
+  FitFindings found;
   {
     const Progress progress(context);
     const StopScope scope(&deadline.flag());
     const auto show = [&](const std::string& what, std::size_t replays) {
       return progress.show(fmt::format("{} ({} replays)", what, replays)) && !deadline.is_reached();
     };
-    outcome = find_fit(call.question, subject, {.store = store.get(), .progress = show});
-    if (!outcome.stopped && !(outcome.any() && subject.gpus > studies::most_gpus_for_adapters))
-      answer.others = other_trainings(call.question, subject, {.store = store.get(), .progress = show});
-    const auto trains_alike = [](const FitWay& way) {
-      return group_of(way) <= studies::FitGroup::planner && does_fit(way.row);
-    };
-    if (!outcome.stopped && std::none_of(outcome.ways.begin(), outcome.ways.end(), trains_alike))
-      answer.machine = on_more_gpus(call.question, subject, {.store = store.get(), .progress = show});
-    if (!call.framework.empty() && outcome.any())
-      outcome = as_launched(call.question, subject, outcome, call.framework, {.store = store.get()});
-    answer.shown = shown_ways(outcome);
-    if (call.way > answer.shown.size() && !answer.shown.empty())
-      throw InputError("--way", std::to_string(call.way), fmt::format("shown are 1 to {}", answer.shown.size()),
+    found = find_ways(call.question, std::move(subject), call.framework, {.store = store.get(), .progress = show});
+    if (call.way > found.shown.size() && !found.shown.empty())
+      throw InputError("--way", std::to_string(call.way), fmt::format("shown are 1 to {}", found.shown.size()),
                        "name one of them");
-    answer.chosen = call.way - 1;
-    if (!outcome.stopped) answer.exports = chosen_exported(subject, answer);
-    find_launchers(subject, answer);
+    launch_ways(call.way - 1, found);
   }
+  const FitOutcome& outcome = found.outcome;
   if (outcome.stopped)
     note(context, is_interrupted() ? "interrupted: the best so far"
                                    : fmt::format("{:.0f} s are over: the best so far (--budget)", call.seconds));
@@ -300,15 +230,15 @@ void run_fit(Context& context, FitCall& call) {
     throw InputError("--budget", fmt::format("{:g}", call.seconds), "not one way was replayed in that time",
                      "give more seconds");
   if (context.json())
-    print_json(outcome_json(call, subject, answer));
+    print_json(outcome_json(call, found));
   else
-    print_page(context, call, subject, answer);
+    print_page(context, call, found);
   const Result* const unknown = outcome.unknown();
   if (outcome.any() || unknown != nullptr)
     warn_of_verdict(context, unknown != nullptr ? *unknown : outcome.ways.front().row.result);
   const bool wants_page = call.output.ends_with(".html");
-  if (wants_page) write_page(call, subject, answer);
-  if (!call.output.empty() && !wants_page && outcome.any()) write_chosen(subject, answer.chosen_row(), call.output);
+  if (wants_page) write_page(call, found);
+  if (!call.output.empty() && !wants_page && outcome.any()) write_chosen(found, call.output);
   if (!call.output.empty() && !wants_page && !outcome.any())
     note(context, "nothing fits: " + call.output + " is not written");
   const bool in_doubt = unknown != nullptr && unknown->is_in_doubt();

@@ -98,7 +98,7 @@ class Page {
   // ---- the chosen way ----
 
   void chosen() {
-    const studies::AnswerWay& way = answer_.ways[page_.chosen];
+    const studies::AnswerWay& way = answer_.ways[page_.found.chosen];
     line(fmt::format("{:>2}  {}: what it changes", way.number, way.name), number_width);
     std::size_t key_width = 0, value_width = 0;
     const auto told = [](const studies::AnswerChange& change) {
@@ -122,13 +122,11 @@ class Page {
 
   // As `spillway export` writes it, replayed as each framework would run that.
   void exports() {
-    if (page_.exports.empty()) return;
+    if (answer_.ways.empty() || page_.found.exports.empty()) return;
     line("  As a framework launches it (spillway export)");
-    for (const studies::Exported& one : page_.exports) {
-      const studies::AnswerLaunch launch = launch_of(one, answer_.ways[page_.chosen].edits);
-      const std::string cannot = launch.cannot_say.empty() || !one.alone
-                                     ? ""
-                                     : fmt::format("; can't say {}", fmt::join(launch.cannot_say, ", "));
+    for (const studies::AnswerLaunch& launch : answer_.ways[page_.found.chosen].launches) {
+      const std::string cannot =
+          launch.cannot_say.empty() ? "" : fmt::format("; can't say {}", fmt::join(launch.cannot_say, ", "));
       line(fmt::format("    {:10}  {}{}", launch.framework, launch.figures, cannot), 16);
       if (!launch.lines.empty()) line(fmt::format("    {:10}  {}", "", fmt::join(launch.lines, ", ")), 16);
       if (!launch.with_code_figures.empty())

@@ -13,10 +13,8 @@ namespace spillway::cli {
 
 struct FitPage {
   const studies::FitFindings& found;
-  const studies::Answer& answer;                  // of these
-  const std::vector<studies::Exported>& exports;  // of the chosen way
-  std::size_t chosen = 0;                         // of those shown
-  bool all = false;                               // every way that was tried
+  const studies::Answer& answer;  // of these
+  bool all = false;               // every way that was tried
 };
 
 std::string fit_page(const FitPage& page);

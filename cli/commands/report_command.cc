@@ -223,8 +223,9 @@ void report_pcie(Context& context, const ReportArguments& arguments) {
 
 bool is_page(const std::string& path) { return path.ends_with(".html"); }
 
-studies::Answer answer_of(const ReportArguments& arguments, const LoadedScenario& loaded, const ScenarioRun& ran,
+studies::Answer answer_of(const ReportArguments& arguments, const LoadedScenario& loaded, ScenarioRun ran,
                           const std::optional<StepDiagnosis>& diagnosis) {
+  take_replayed_order(loaded, ran);
   std::vector<std::string> words = {"run", arguments.scenario};
   if (!arguments.reserve.empty()) words.insert(words.end(), {"--reserve", arguments.reserve});
   return studies::step_answer(loaded, ran, diagnosis, told_command(std::move(words), arguments.settings));

@@ -42,6 +42,7 @@
 #include "sim/devices/memory/torch_settings.h"
 #include "sim/replay/fidelity.h"
 #include "sim/replay/replayed_trace.h"
+#include "studies/answer/answer_json.h"
 #include "studies/diagnosis/default_stakes.h"
 #include "studies/diagnosis/step_diagnosis.h"
 #include "studies/diagnosis/training_run.h"
@@ -159,13 +160,26 @@ void print_result_page(const Result& result, const std::string& parts) {
         paragraphs(parts + (is_verbose() ? "\n" + result_details(result) : ""), page_width(), indent));
 }
 
-// The answer without what further replays would find.
-studies::Answer run_document(const char* command, const RunArguments& arguments, const LoadedScenario& loaded,
-                             const ScenarioRun& run, const std::optional<StepDiagnosis>& diagnosis) {
+std::string step_command(const char* command, const RunArguments& arguments) {
   std::vector<std::string> words = {command, arguments.first};
   if (!arguments.reserve.empty()) words.insert(words.end(), {"--reserve", arguments.reserve});
   if (!arguments.tie_order.empty()) words.insert(words.end(), {"--tie-order", arguments.tie_order});
-  return studies::step_answer(loaded, run, diagnosis, told_command(std::move(words), arguments.settings));
+  return told_command(std::move(words), arguments.settings);
+}
+
+// The answer without what further replays would find.
+studies::Answer run_document(const char* command, const RunArguments& arguments, const LoadedScenario& loaded,
+                             ScenarioRun run, const std::optional<StepDiagnosis>& diagnosis) {
+  take_replayed_order(loaded, run);
+  return studies::step_answer(loaded, run, diagnosis, step_command(command, arguments));
+}
+
+// And without its pictures.
+studies::Answer short_document(const char* command, const RunArguments& arguments, const LoadedScenario& loaded,
+                               const Result& result, const std::optional<StepDiagnosis>& diagnosis) {
+  studies::Answer answer = run_answer(loaded, result, step_command(command, arguments));
+  if (diagnosis) add_diagnosis(*diagnosis, answer);
+  return answer;
 }
 
 // Whether the run is asked for more than its figures: for what goes op by op.
@@ -240,6 +254,7 @@ void run_scenario(const RunArguments& arguments, Context& context) {
       if (stretch) document["range"] = stretch_json(*stretch);
       if (wants_training_run(arguments))
         document["training_run"] = training ? training_run_json(*training) : nlohmann::ordered_json();
+      document["answer"] = answer_json(short_document("run", arguments, loaded, result, diagnosis));
       print_json(document);
     } else {
       print_result_page(
@@ -369,6 +384,9 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
     }
     document["roofline"] = roofline_json(roofline(loaded, ran));
     if (diagnosis) document["diagnosis"] = diagnosis_json(*diagnosis);
+    studies::Answer answer = short_document("explain", arguments, loaded, result, diagnosis);
+    add_helps(relaxations, answer);
+    document["answer"] = answer_json(answer);
     return print_json(document);
   }
   Table table({"relaxed", "of the critical path", "step time (ms)", "gain"});

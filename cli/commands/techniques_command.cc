@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "planners/technique/technique_table.h"
 #include "reports/pictures/bars_svg.h"
 #include "scenario/machine_power.h"
+#include "studies/answer/answer_json.h"
 #include "studies/answer/techniques_answer.h"
 #include "studies/candidates/compare_techniques.h"
 
@@ -60,7 +62,8 @@ Json technique_json(const TechniqueRow& each) {
   return json;
 }
 
-void print_rows_json(const TechniqueComparison& comparison, const std::string& scenario) {
+void print_rows_json(const TechniqueComparison& comparison, const std::string& scenario,
+                     const std::optional<studies::Answer>& answer) {
   Json document = json_document("spillway.techniques");
   document["scenario"] = scenario;
   document["whole"] = comparison.is_whole;
@@ -68,6 +71,7 @@ void print_rows_json(const TechniqueComparison& comparison, const std::string& s
   document["warnings"] = Json::array();
   document["rows"] = Json::array();
   for (const TechniqueRow& each : comparison.rows) document["rows"].push_back(technique_json(each));
+  document["answer"] = answer ? answer_json(*answer) : Json();
   print_json(document);
 }
 
@@ -191,10 +195,14 @@ void run_techniques(Context& context, const TechniquesCall& call) {
   const std::string title = scenario_of(scenario, candidates.front().edits).title;
   if (wants_page && !comparison.rows.front().row.ran())
     note(context, "the plain step can't be run: " + call.output + " is not written");
-  if (wants_page && comparison.rows.front().row.ran()) {
+  std::optional<studies::Answer> answer;
+  if ((wants_page || context.json()) && comparison.rows.front().row.ran()) {
     std::vector<std::string> words = {"techniques", call.scenario};
     for (const std::string& name : call.techniques) words.insert(words.end(), {"--technique", name});
-    write_answer(techniques_answer(scenario, comparison, told_command(std::move(words), call.settings)), call.output);
+    answer = techniques_answer(scenario, comparison, told_command(std::move(words), call.settings), wants_page);
+    if (wants_page) write_answer(*answer, call.output);
+    answer->stages.clear();
+    answer->lanes = {};
   }
   if (!call.output.empty() && !wants_page) {
     OutputFile output(call.output);
@@ -202,7 +210,7 @@ void run_techniques(Context& context, const TechniquesCall& call) {
     output.commit();
   }
   if (context.json()) {
-    print_rows_json(comparison, call.scenario);
+    print_rows_json(comparison, call.scenario, answer);
   } else {
     print(context, technique_table(comparison, context.rows_only() || is_verbose()));
     if (const Result& plain = comparison.rows.front().row.result;

@@ -61,7 +61,7 @@ class Page {
     if (result_.tokens_per_second > 0)
       step += fmt::format("; {} tokens/s", grouped_text(std::llround(result_.tokens_per_second)));
     row("step", step);
-    row("80 %", range());
+    row("80 %", "of steps like it: " + studies::range_words(result_));
     recorded();
     if (const std::string words = utilisation(); !words.empty()) row("GPU", words);
     row("binds", bindings());
@@ -71,14 +71,6 @@ class Page {
                                     short_duration(to_seconds(result_.evaluation->time)),
                                     result_.evaluation->every_steps, short_percent(result_.evaluation->time_share),
                                     grouped_text(std::llround(result_.evaluation->tokens_per_second))));
-  }
-
-  [[nodiscard]] std::string range() const {
-    const FigureRange& range = result_.step_time_range;
-    const double seconds = to_seconds(result_.step_time);
-    return range.known ? fmt::format("of steps like it: {} to {} ({})", short_duration(seconds * range.low),
-                                     short_duration(seconds * range.high), range.basis)
-                       : "of steps like it: not known: " + range.basis;
   }
 
   // Of a recorded step: how the replay compares with it.

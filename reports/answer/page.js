@@ -86,24 +86,8 @@ paragraph(answer.why.sentence);
 paragraph(answer.verdict.advice);
 paragraph(answer.when, "muted");
 if (answer.verdict.hangs_on.length) paragraph("Hangs on: " + answer.verdict.hangs_on.join("; ") + ".", "muted");
-const figure = (name, value, small) => value ? $("figures").append(el("div", {}, el("dt", {}, name), el("dd", {}, value),
-  small ? el("dd", {class: "small"}, small) : null)) : null;
-const top1 = answer.now || (answer.ways.length ? answer.ways[0].figures : null);
-const first = answer.stages[stage];
-if (top1 && top1.step_time_ns !== null) {
-  const short = top1.short_of_bytes !== null, range = top1.step_time_range;
-  figure(answer.now ? "step" + (short ? ", if it fitted" : "") : (answer.verdict.fits ? "step, best way" : "step, nearest way"), top1.shown.step, range.low === null ? "" :
-    time(top1.step_time_ns * range.low) + " to " + time(top1.step_time_ns * range.high) + " (80 %)");
-  if (top1.tokens_per_second) figure("tokens/s", Math.round(top1.tokens_per_second).toLocaleString("en-US"),
-    top1.shown.mfu ? "MFU " + top1.shown.mfu : "");
-}
-const keptFree = s => s && s.capacity_bytes ? "of " + size(s.capacity_bytes) + (s.limit_bytes && s.limit_bytes < s.capacity_bytes
-  ? ", " + digits((s.capacity_bytes - s.limit_bytes) / GiB) + " kept free" : "") : "";
-const onHost = first && first.name === "host memory";
-if (top1 && !onHost && top1.peak_reserved_bytes !== null && top1.step_time_ns !== null)
-  figure("peak reserved", size(top1.peak_reserved_bytes), keptFree(first) || (top1.limit_bytes ? "of " + size(top1.limit_bytes) : ""));
-else if (first && !timesAlone)
-  figure("peak allocated", size(first.peak_allocated_bytes), onHost ? "" : size(first.peak_reserved_bytes) + " reserved");
+for (const {name, value, detail} of answer.head)
+  $("figures").append(el("div", {}, el("dt", {}, name), el("dd", {}, value), detail ? el("dd", {class: "small"}, detail) : null));
 
 // ---- ways ----
 const rows = [];
@@ -147,9 +131,7 @@ const wayRow = (way, index) => {
     fill.style.width = Math.min(100, used * 100) + "%";
     second.append(el("span", {class: "track"}, fill));
   }
-  const left = fig.shown.left;
-  second.append(left.startsWith("-") && left.length > 1 ? el("span", {class: "bad"}, "short of " + left.slice(1) + " GiB")
-    : el("span", {}, /^[0-9]/.test(left) ? left.replace(" ▲", "") + " GiB left" + (left.includes("▲") ? ", tight ▲" : "") : fig.shown.verdict));
+  second.append(el("span", {class: /^-./.test(fig.shown.left) ? "bad" : ""}, fig.shown.room));
   if (way.runs_in) second.append(el("span", {class: "chip" + (/own code|simulation|[*]/.test(way.runs_in) ? " own" : "")}, way.runs_in));
   const button = el("button", {type: "button", class: "way", "aria-expanded": "false"},
     el("span", {class: "rank"}, way.number === null ? "" : String(way.number)), el("span", {class: "name"}, way.name),
@@ -223,7 +205,7 @@ const tellPreview = () => {
   strip.append(el("b", {class: "name"}, way.name));
   add("step", shown.step);
   add("tokens/s", shown.tokens.replace("-", "−"));
-  if (/^[0-9]/.test(shown.left)) add("memory left", shown.left + " GiB"); else add("memory", shown.verdict);
+  add("memory", shown.room);
   add("binds", shown.binds);
 };
 

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t all_bins = 9'600, fewest_bins = 300, most_bins = 1'200;  // over all stages; of each
 constexpr double least_gain = 0.005;
+constexpr std::string_view host_memory = "host memory";  // StageMemory::name
 
 std::string gib_number(Bytes bytes) { return three_digits(in_gib(bytes)); }
 
@@ -40,6 +41,14 @@ std::string binds_sentence(const std::vector<AnswerShare>& shares) {
   for (const AnswerShare& share : shares)
     sentence += fmt::format("{}{} {}", sentence.empty() ? "" : ", ", share.name, short_percent(share.fraction));
   return sentence.empty() ? "" : "Of the critical path: " + sentence + ".";
+}
+
+std::string peak_detail(const AnswerFigures& figures) {
+  const Bytes all = std::max(figures.capacity, figures.limit);
+  if (all <= Bytes(0)) return "";
+  const Bytes kept = figures.capacity - figures.limit;
+  return "of " + short_size(all) +
+         (kept > Bytes(0) && figures.limit > Bytes(0) ? ", " + gib_number(kept) + " kept free" : "");
 }
 
 }  // namespace
@@ -82,6 +91,23 @@ AnswerWhy why_of(const Result& result) {
   return {activations ? "activations" : "owners", sentence + "."};
 }
 
+std::string range_words(const Result& result) {
+  const FigureRange& range = result.step_time_range;
+  const double seconds = to_seconds(result.step_time);
+  if (!range.known) return "not known: " + range.basis;
+  return fmt::format("{} to {} ({})", short_duration(seconds * range.low), short_duration(seconds * range.high),
+                     range.basis);
+}
+
+std::string warning_words(const std::string& warning) {
+  const std::size_t end = warning.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_");
+  if (end == std::string::npos || warning.compare(end, 2, " (") != 0) return warning;
+  const std::size_t close = warning.find_first_not_of("0123456789", end + 2);
+  if (close == std::string::npos || close == end + 2 || warning.compare(close, 3, "): ") != 0) return warning;
+  const std::string count = warning.substr(end + 2, close - end - 2), words = warning.substr(close + 3);
+  return count == "1" ? words : words + " (" + count + " times)";
+}
+
 std::string room_left(const Result& result) {
   const MemoryResult& memory = result.memory;
   if (!memory.known || memory.limit <= Bytes(0)) return "-";
@@ -90,6 +116,46 @@ std::string room_left(const Result& result) {
   if (!result.may_fit()) return memory.short_of > Bytes(0) ? "-" + gib_number(memory.short_of) : "too large";
   const std::string left = gib_number(memory.limit - memory.peak_reserved);
   return result.as_replayed() == Verdict::tight ? left + " ▲" : left;
+}
+
+std::string room_words(const AnswerFigures& figures) {
+  const std::string& left = figures.left;
+  if (left.starts_with("-") && left.size() > 1) return "short of " + left.substr(1) + " GiB";
+  if (left.empty() || std::isdigit(static_cast<unsigned char>(left.front())) == 0) return figures.verdict;
+  const std::size_t number = left.find(' ');
+  return left.substr(0, number) + " GiB left" + (number == std::string::npos ? "" : ", tight ▲");
+}
+
+std::vector<HeadFigure> head_figures(const Answer& answer) {
+  std::vector<HeadFigure> head;
+  const AnswerFigures* const top = answer.now            ? &*answer.now
+                                   : answer.ways.empty() ? nullptr
+                                                         : &answer.ways.front().figures;
+  const bool has_step = top != nullptr && top->step_time > Picos(0);
+  if (has_step) {
+    const std::string name = answer.now              ? top->short_of > Bytes(0) ? "step, if it fitted" : "step"
+                             : is_yes(answer.answer) ? "step, best way"
+                                                     : "step, nearest way";
+    const FigureRange& range = top->step_time_range;
+    const double seconds = to_seconds(top->step_time);
+    head.push_back({name, top->step,
+                    range.known ? fmt::format("{} to {} (80 %)", short_duration(seconds * range.low),
+                                              short_duration(seconds * range.high))
+                                : ""});
+    if (top->tokens_per_second > 0)
+      head.push_back({"tokens/s", grouped_text(std::llround(top->tokens_per_second)),
+                      top->mfu_text.empty() ? "" : "MFU " + top->mfu_text});
+  }
+  const auto fullest =
+      std::max_element(answer.stages.begin(), answer.stages.end(),
+                       [](const StageMemory& a, const StageMemory& b) { return a.peak_allocated < b.peak_allocated; });
+  const bool on_host = fullest != answer.stages.end() && fullest->name == host_memory;
+  if (has_step && !on_host && top->peak_reserved >= Bytes(0))
+    head.push_back({"peak reserved", short_size(top->peak_reserved), peak_detail(*top)});
+  else if (fullest != answer.stages.end())
+    head.push_back({"peak allocated", short_size(fullest->peak_allocated),
+                    on_host ? "" : short_size(fullest->peak_reserved) + " reserved"});
+  return head;
 }
 
 AnswerFigures figures_of(const Result& result, const Result* given) {
@@ -108,6 +174,7 @@ AnswerFigures figures_of(const Result& result, const Result* given) {
   if (result.memory.known) {
     figures.peak_allocated = result.memory.peak_allocated;
     figures.peak_reserved = result.memory.peak_reserved;
+    figures.capacity = result.memory.capacity;
     figures.limit = result.memory.limit;
     figures.short_of = result.memory.short_of;
   }
@@ -138,7 +205,7 @@ Answer run_answer(const LoadedScenario& loaded, const Result& result, std::strin
   answer.binds = binds_sentence(answer.shares);
   answer.inputs = result.provenance;
   answer.warnings = fidelity_warnings(result);
-  answer.warnings.insert(answer.warnings.end(), result.warnings.begin(), result.warnings.end());
+  for (const std::string& warning : result.warnings) answer.warnings.push_back(warning_words(warning));
   AnswerWork kept{"kept as recorded: nothing in the capture explains it", {}};
   for (const KeptIdle& row : result.kept_idle)
     if (row.on_path > Picos(0)) kept.rows.push_back({.name = row.name, .count = row.count, .time = row.total});
@@ -175,8 +242,7 @@ void add_diagnosis(const StepDiagnosis& diagnosis, Answer& answer) {
   sort_by_share(answer.helps);
 }
 
-void add_pictures(const LoadedScenario& loaded, ScenarioRun run, Answer& answer) {
-  take_replayed_order(loaded, run);
+void add_pictures(const LoadedScenario& loaded, const ScenarioRun& run, Answer& answer) {
   const std::size_t ranks = std::max<std::size_t>(1, run.result.ranks.size());
   answer.stages = stage_memories(loaded, run, std::clamp(all_bins / ranks, fewest_bins, most_bins));
   answer.held = "at the peak";
@@ -205,6 +271,16 @@ Answer step_answer(const LoadedScenario& loaded, const ScenarioRun& run, const s
   if (diagnosis) add_diagnosis(*diagnosis, answer);
   add_pictures(loaded, run, answer);
   return answer;
+}
+
+void add_search(const Answer& found, Answer& step) {
+  step.is_search = true;
+  step.ways = found.ways;
+  step.ways_heading = found.heading;
+  step.best = found.best;
+  step.advice = found.advice;
+  step.search = found.search;
+  step.search_state = found.search_state;
 }
 
 }  // namespace spillway::studies

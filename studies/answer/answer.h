@@ -24,7 +24,7 @@ struct AnswerFigures {
   FigureRange step_time_range;
   double tokens_per_second = 0, mfu = 0;        // 0: unknown
   Bytes peak_allocated{-1}, peak_reserved{-1};  // -1: unknown
-  Bytes limit{}, short_of{};                    // 0: none
+  Bytes capacity{}, limit{}, short_of{};        // 0: none
   std::optional<Bytes> host;
   std::optional<double> usd_per_million_tokens, life_years;
   std::uint64_t fingerprint = 0;
@@ -119,12 +119,26 @@ struct Answer {
   std::uint64_t fingerprint = 0;
 };
 
+// "17.6 GiB left", "short of 78.8 GiB"; where neither is known, the verdict.
+std::string room_words(const AnswerFigures& figures);
+
+// A figure of the answer's head: "step, if it fitted", "1.12 s", "1.00 s to 1.17 s (80 %)".
+struct HeadFigure {
+  std::string name, value, detail;
+};
+// Of what is asked about; of a model alone, of the first way: step, tokens, peak, as far as they are known.
+std::vector<HeadFigure> head_figures(const Answer& answer);
+
 // "12.3", "-78.8" for what is short, "-" where nobody knows.
 std::string room_left(const Result& result);
 // Of the critical path, in words of describe_shortly(), most first; those of less than half a per cent left out.
 std::vector<AnswerShare> binding_shares(const Result& result);
 // Of a result's memory, or of what else it lacks.
 AnswerWhy why_of(const Result& result);
+// Of 80 % of steps like it: "1.00 s to 1.17 s (published steps)", "not known: ...".
+std::string range_words(const Result& result);
+// A result's warning without the word by which programs know its kind: "kernel times come from ... (12 times)".
+std::string warning_words(const std::string& warning);
 // `given`: what tokens are compared with; null: nothing.
 AnswerFigures figures_of(const Result& result, const Result* given);
 
@@ -135,9 +149,12 @@ void add_helps(const std::vector<Relaxation>& relaxations, Answer& answer);
 // Of a recorded step: its kernels, operators and host calls; and what each would give, where that was asked.
 void add_diagnosis(const StepDiagnosis& diagnosis, Answer& answer);
 // Memory over time and what runs when, of a run with its ops. What it costs: a replay of each GPU's allocations.
-void add_pictures(const LoadedScenario& loaded, ScenarioRun run, Answer& answer);
-// All of these but the helps.
+// Precondition: take_replayed_order(loaded, run).
+void add_pictures(const LoadedScenario& loaded, const ScenarioRun& run, Answer& answer);
+// All of these but the helps. Precondition: take_replayed_order(loaded, run).
 Answer step_answer(const LoadedScenario& loaded, const ScenarioRun& run, const std::optional<StepDiagnosis>& diagnosis,
                    std::string command);
+// The ways that fit_answer() found of the same step, in its answer.
+void add_search(const Answer& found, Answer& step);
 
 }  // namespace spillway::studies

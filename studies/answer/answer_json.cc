@@ -101,6 +101,7 @@ Json figures_json(const AnswerFigures& figures) {
                    {"step", figures.step},
                    {"tokens", figures.tokens},
                    {"left", figures.left},
+                   {"room", visible_text(room_words(figures))},
                    {"mfu", figures.mfu_text},
                    {"binds", figures.binds}};
   return json;
@@ -305,6 +306,9 @@ Json document_json(const Answer& answer, const Cut& cut) {
                      {"hangs_on", texts_json(answer.hangs_on)}};
   json["when"] = visible_text(answer.when);
   json["why"] = {{"kind", answer.why.kind}, {"sentence", visible_text(answer.why.sentence)}};
+  json["head"] = Json::array();
+  for (const HeadFigure& one : head_figures(answer))
+    json["head"].push_back({{"name", one.name}, {"value", one.value}, {"detail", one.detail}});
   json["now"] = answer.now ? figures_json(*answer.now) : Json();
   json["ways_heading"] = answer.ways_heading;
   json["ways"] = Json::array();

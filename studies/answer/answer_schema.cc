@@ -64,6 +64,7 @@ OrderedJson figures() {
                               {"step", text()},
                               {"tokens", text()},
                               {"left", text()},
+                              {"room", text()},
                               {"mfu", text()},
                               {"binds", text()}}),
                       "The same as every face prints it; tokens: a change where there is a step to compare "
@@ -179,6 +180,8 @@ std::string answer_schema() {
                                   {"hangs_on", list(text())}})},
               {"when", text()},
               {"why", object({{"kind", text()}, {"sentence", text()}})},
+              {"head", told(list(object({{"name", text()}, {"value", text()}, {"detail", text()}})),
+                            "The figures beside the verdict.")},
               {"now", std::move(now)},
               {"ways_heading", text()},
               {"ways", list(way())},

@@ -14,6 +14,7 @@
 #include "base/input_error.h"
 #include "base/number_text.h"
 #include "base/short_text.h"
+#include "base/stop.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/scenario_memory.h"
@@ -50,6 +51,33 @@ bool is_taken_back(const std::string& key, const std::vector<std::string>& from,
     return found == settings.end() ? std::string() : *found;
   };
   return has(from) != has(to);
+}
+
+// What the file says of the edits, and what the program must; figures of both.
+AnswerLaunch launch_of(const Exported& exported, const std::vector<std::string>& edits) {
+  AnswerLaunch to{.framework = exported.target};
+  const auto runs = [](const std::optional<Result>& result) { return result && is_yes(result->answer()); };
+  const auto figures = [](const Result& result) {
+    return fmt::format("{} {}, {}", verdict_shape(result.answer()), short_duration(to_seconds(result.step_time)),
+                       lacking(result).empty() ? to_spare(result) : "short of " + lacking(result));
+  };
+  to.state = runs(exported.alone)       ? LaunchState::runs
+             : runs(exported.with_code) ? LaunchState::with_code
+                                        : LaunchState::no;
+  to.figures = exported.alone ? figures(*exported.alone) : "✖ " + exported.refusal;
+  if (exported.alone)
+    for (const launch::UnsaidKey& each : exported.launch.unsaid)
+      to.cannot_say.push_back(each.key.substr(each.key.find('.') + 1));
+  if (to.state != LaunchState::no)
+    for (const std::string& setting : edits)
+      for (const launch::SaidKey& said : exported.launch.said)
+        if (setting.starts_with(said.key + "="))
+          to.lines.push_back(said.as.empty() ? said.flag : said.flag + " " + said.as);
+  if (exported.with_code) {
+    to.with_code_figures = figures(*exported.with_code);
+    to.code = exported.code;
+  }
+  return to;
 }
 
 class FitAnswerMaker {
@@ -111,7 +139,9 @@ class FitAnswerMaker {
     answer_.verdict = to_string(answer_.answer);
     const std::string& best = outcome_.ways.front().row.candidate.name;
     answer_.heading = search_heading(found);
-    answer_.best = (outcome_.any() ? "best for " + findings_.goal + ": " : "nearest: ") + best;
+    answer_.best = (outcome_.any() ? "best for " + std::string(fit_goal_words()[findings_.question.goal].name) + ": "
+                                   : "nearest: ") +
+                   best;
     lacks_host_memory();
   }
 
@@ -149,6 +179,8 @@ class FitAnswerMaker {
                  .runs_in = told_carrier(way, findings_.launched_by[index]),
                  .figures = figures(way.row)};
     if (way.row.ran()) to.sentences = sentences(way.row);
+    if (index == findings_.chosen)
+      for (const Exported& one : findings_.exports) to.launches.push_back(launch_of(one, to.edits));
     for (const FoldedWay& one : shown.folded) {
       const Row& row = outcome_.ways[one.way].row;
       to.folded.push_back({row.candidate.name, std::string(one.reason), figures(row)});
@@ -222,11 +254,11 @@ class FitAnswerMaker {
 
   [[nodiscard]] static std::vector<std::string> sentences(const Row& row) {
     const Result& result = row.result;
-    std::vector<std::string> lines = {fmt::format("binds: {}; 80 % of steps like it: {}",
-                                                  describe_shortly(result.binding), step_range_words(result))};
+    std::vector<std::string> lines = {
+        fmt::format("binds: {}; 80 % of steps like it: {}", describe_shortly(result.binding), range_words(result))};
     if (const auto cost = row.cost_per_million_tokens())
       lines.push_back(fmt::format("{} USD per million tokens", three_digits(*cost)));
-    if (result.host_memory.known)
+    if (result.host_memory.known && result.host_memory.peak > Bytes(0))
       lines.push_back(fmt::format("host memory: {} of {} GiB", three_digits(in_gib(result.host_memory.peak)),
                                   three_digits(in_gib(result.host_memory.capacity))));
     if (const std::string life = planners::life_cell(result); life != "-")
@@ -268,7 +300,7 @@ class FitAnswerMaker {
     const Result& best = outcome_.ways.front().row.result;
     answer_.fingerprint = best.fingerprint;
     answer_.inputs = best.provenance;
-    answer_.warnings = best.warnings;
+    for (const std::string& warning : best.warnings) answer_.warnings.push_back(warning_words(warning));
   }
 
   [[nodiscard]] std::string told_proof() const {
@@ -291,38 +323,69 @@ struct DrawnRun {
 };
 
 // None: it can't be run.
-std::optional<DrawnRun> drawn_run(const FitSubject& subject, const std::vector<std::string>& edits) {
+std::optional<DrawnRun> drawn_run(const BaseScenario& scenario, const std::vector<std::string>& edits) {
   try {
-    LoadedScenario loaded = load(scenario_of(subject.scenario, edits));
+    LoadedScenario loaded = load(scenario_of(scenario, edits));
     ScenarioRun run = run_traced(loaded);
+    take_replayed_order(loaded, run);
     return DrawnRun{std::move(loaded), std::move(run)};
   } catch (const InputError&) {
     return std::nullopt;
   }
 }
 
-std::vector<WayOutline> outlines_of(DrawnRun drawn) {
-  take_replayed_order(drawn.loaded, drawn.run);
-  std::vector<WayOutline> outlines;
-  for (StageMemory& stage : stage_memories(drawn.loaded, drawn.run, outline_bins)) {
-    WayOutline& outline = outlines.emplace_back();
-    outline.stage = stage.name;
-    outline.begin = stage.begin;
-    outline.end = stage.end;
-    for (const std::vector<std::int64_t>& bin : stage.bins) {
-      std::int64_t sum = 0;
-      for (const std::int64_t bytes : bin) sum += bytes;
-      outline.allocated.push_back(sum);
-    }
-    outline.passes = std::move(stage.passes);
+// Of each shown way the frameworks whose file says all of it and that run it so.
+void find_launchers(FitFindings& findings) {
+  const FitOutcome& outcome = findings.outcome;
+  for (std::size_t i = 0; i < findings.shown.size(); ++i) {
+    const FitWay& way = outcome.ways[findings.shown[i].way];
+    const bool is_asked =
+        outcome.any() && findings.subject.model && !outcome.stopped && way.carrier == Carrier::frameworks;
+    if (!is_asked) continue;
+    const std::vector<std::string>& edits = way.row.candidate.edits;
+    findings.launched_by[i] = i == findings.chosen && !findings.exports.empty()
+                                  ? launched_by(findings.exports, edits)
+                                  : launched_by(scenario_of(findings.subject.scenario, edits), edits);
   }
-  return outlines;
 }
 
 }  // namespace
 
 Answer fit_answer(const FitFindings& findings, std::string command) {
   return FitAnswerMaker(findings).made(std::move(command));
+}
+
+FitFindings find_ways(FitQuestion question, FitSubject subject, std::string framework, const FitOptions& options) {
+  FitFindings found{.question = std::move(question), .subject = std::move(subject), .framework = std::move(framework)};
+  FitOutcome& outcome = found.outcome;
+  outcome = find_fit(found.question, found.subject, options);
+  if (!outcome.stopped && !(outcome.any() && found.subject.gpus > most_gpus_for_adapters))
+    found.others = other_trainings(found.question, found.subject, options);
+  const auto trains_alike = [](const FitWay& way) { return group_of(way) <= FitGroup::planner && does_fit(way.row); };
+  if (!outcome.stopped && std::none_of(outcome.ways.begin(), outcome.ways.end(), trains_alike))
+    found.machine = on_more_gpus(found.question, found.subject, options);
+  if (!found.framework.empty() && outcome.any())
+    outcome = as_launched(found.question, found.subject, outcome, found.framework, {.store = options.store});
+  found.shown = shown_ways(outcome);
+  found.launched_by.resize(found.shown.size());
+  return found;
+}
+
+void launch_ways(std::size_t chosen, FitFindings& findings) {
+  findings.chosen = chosen;
+  const FitSubject& subject = findings.subject;
+  if (findings.outcome.stopped || !findings.outcome.any() || !subject.model) return;
+  try {
+    const Row& row = findings.outcome.ways[findings.shown[chosen].way].row;
+    try {
+      findings.exports = exported(scenario_of(subject.scenario, row.candidate.edits));
+    } catch (const InputError&) {
+      // no launch has such a set-up
+    }
+    find_launchers(findings);
+  } catch (const Cancelled&) {
+    findings.outcome.stopped = true;
+  }
 }
 
 AnswerFigures way_figures(const FitFindings& findings, const Row& row) {
@@ -342,39 +405,13 @@ const Result* given_step(const FitFindings& findings) {
 
 bool ended_early(const FitOutcome& outcome) { return outcome.stopped || outcome.exhausted; }
 
-AnswerLaunch launch_of(const Exported& exported, const std::vector<std::string>& edits) {
-  AnswerLaunch to{.framework = exported.target};
-  const auto runs = [](const std::optional<Result>& result) { return result && is_yes(result->answer()); };
-  const auto figures = [](const Result& result) {
-    return fmt::format("{} {}, {}", verdict_shape(result.answer()), short_duration(to_seconds(result.step_time)),
-                       lacking(result).empty() ? to_spare(result) : "short of " + lacking(result));
-  };
-  to.state = runs(exported.alone)       ? LaunchState::runs
-             : runs(exported.with_code) ? LaunchState::with_code
-                                        : LaunchState::no;
-  to.figures = exported.alone ? figures(*exported.alone) : "✖ " + exported.refusal;
-  for (const launch::UnsaidKey& each : exported.launch.unsaid)
-    to.cannot_say.push_back(each.key.substr(each.key.find('.') + 1));
-  if (to.state != LaunchState::no)
-    for (const std::string& setting : edits)
-      for (const launch::SaidKey& said : exported.launch.said)
-        if (setting.starts_with(said.key + "="))
-          to.lines.push_back(said.as.empty() ? said.flag : said.flag + " " + said.as);
-  if (exported.with_code) {
-    to.with_code_figures = figures(*exported.with_code);
-    to.code = exported.code;
-  }
-  return to;
-}
-
 void add_launches(const FitFindings& findings, Answer& answer) {
   if (!findings.subject.model) return;
   for (AnswerWay& way : answer.ways) {
-    if (way.number == 0 || way.number > findings.shown.size()) continue;
+    if (way.number == 0 || way.number > findings.shown.size() || !way.launches.empty()) continue;
     const FitWay& found = findings.outcome.ways[findings.shown[way.number - 1].way];
     if (found.carrier != Carrier::frameworks || !does_fit(found.row)) continue;
     try {
-      way.launches.clear();
       for (const Exported& one : exported(scenario_of(findings.subject.scenario, way.edits)))
         way.launches.push_back(launch_of(one, way.edits));
     } catch (const InputError&) {
@@ -387,18 +424,36 @@ void add_fit_pictures(const FitFindings& findings, Answer& answer) {
   const bool has_given = given_step(findings) != nullptr;
   const std::size_t first = has_given ? answer.ways.size() : 0;
   if (std::optional<DrawnRun> drawn =
-          drawn_run(findings.subject, has_given ? std::vector<std::string>() : answer.ways.front().edits)) {
+          drawn_run(findings.subject.scenario, has_given ? std::vector<std::string>() : answer.ways.front().edits)) {
     answer.drawn = has_given ? "as given" : answer.ways.front().name;
     answer.why = why_of(drawn->run.result);
-    add_pictures(drawn->loaded, std::move(drawn->run), answer);
+    add_pictures(drawn->loaded, drawn->run, answer);
     if (!has_given)
       for (std::string* sentence : {&answer.why.sentence, &answer.when})
         if (!sentence->empty()) *sentence = "Way 1: " + lowered(*sentence);
   }
   for (std::size_t i = 0; i < answer.ways.size(); ++i)
     if (i != first && answer.ways[i].group != more_gpus)
-      if (std::optional<DrawnRun> drawn = drawn_run(findings.subject, answer.ways[i].edits))
-        answer.ways[i].outlines = outlines_of(std::move(*drawn));
+      answer.ways[i].outlines = way_outlines(findings.subject.scenario, answer.ways[i].edits);
+}
+
+std::vector<WayOutline> way_outlines(const BaseScenario& scenario, const std::vector<std::string>& edits) {
+  std::vector<WayOutline> outlines;
+  std::optional<DrawnRun> drawn = drawn_run(scenario, edits);
+  if (!drawn) return outlines;
+  for (StageMemory& stage : stage_memories(drawn->loaded, drawn->run, outline_bins)) {
+    WayOutline& outline = outlines.emplace_back();
+    outline.stage = stage.name;
+    outline.begin = stage.begin;
+    outline.end = stage.end;
+    for (const std::vector<std::int64_t>& bin : stage.bins) {
+      std::int64_t sum = 0;
+      for (const std::int64_t bytes : bin) sum += bytes;
+      outline.allocated.push_back(sum);
+    }
+    outline.passes = std::move(stage.passes);
+  }
+  return outlines;
 }
 
 }  // namespace spillway::studies

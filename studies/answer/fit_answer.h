@@ -12,17 +12,26 @@
 
 namespace spillway::studies {
 
+// What a question comes to, with all that the answer says of it.
 struct FitFindings {
-  const FitQuestion& question;
-  const FitSubject& subject;
-  const FitOutcome& outcome;
-  const std::vector<ShownWay>& shown;
-  const std::vector<Launchers>& launched_by;  // of each shown
-  const std::vector<OtherTraining>& others;
-  const std::optional<OtherMachine>& machine;  // where nothing that trains alike fits
-  std::string goal;                            // "speed"
-  std::string framework;                       // as which ways are launched; empty: as they are
+  FitQuestion question;
+  FitSubject subject;
+  FitOutcome outcome;
+  std::vector<OtherTraining> others;
+  std::optional<OtherMachine> machine;  // where nothing that trains alike fits
+  std::string framework;                // as which ways are launched; empty: as they are
+  std::vector<ShownWay> shown;
+  std::vector<Launchers> launched_by;  // of each shown
+  std::size_t chosen = 0;              // of `shown`
+  std::vector<Exported> exports;       // of the chosen way
 };
+
+// Searches for ways, and for what else would do; nothing of it is launched yet. Stopped by `options`, or by the
+// thread's StopScope: what was found until then. Throws as find_fit() does.
+FitFindings find_ways(FitQuestion question, FitSubject subject, std::string framework, const FitOptions& options);
+// Each shown way as frameworks launch it, the chosen one with all figures. None of a capture, or of a search that was
+// stopped.
+void launch_ways(std::size_t chosen, FitFindings& findings);
 
 // Its ways: those shown, numbered from 1, and behind them what other trainings and more GPUs come to, which have no
 // number.
@@ -34,12 +43,13 @@ AnswerFigures way_figures(const FitFindings& findings, const Row& row);
 const Result* given_step(const FitFindings& findings);
 // A no needs a whole search.
 bool ended_early(const FitOutcome& outcome);
-// What the file says of the edits, and what the program must; figures of both.
-AnswerLaunch launch_of(const Exported& exported, const std::vector<std::string>& edits);
-// Of each shown way that frameworks carry out: launches. Replays each. None of a capture.
+// Of each shown way that frameworks carry out: launches; the chosen one has them already. Replays each. None of a
+// capture.
 void add_launches(const FitFindings& findings, Answer& answer);
 // The stages and lanes of the scenario as given, else of the first way; and each shown way's memory as an outline.
 // A replay each.
 void add_fit_pictures(const FitFindings& findings, Answer& answer);
+// The memory of the scenario with those edits over time, by stage: a replay. None: it can't be run.
+std::vector<WayOutline> way_outlines(const BaseScenario& scenario, const std::vector<std::string>& edits);
 
 }  // namespace spillway::studies

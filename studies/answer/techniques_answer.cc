@@ -4,14 +4,20 @@
 
 #include <utility>
 
+#include "scenario/scenario_memory.h"
+
 namespace spillway::studies {
 
-Answer techniques_answer(const BaseScenario& scenario, const TechniqueComparison& comparison, std::string command) {
+Answer techniques_answer(const BaseScenario& scenario, const TechniqueComparison& comparison, std::string command,
+                         bool with_pictures) {
   const Row& plain = comparison.rows.front().row;
   const LoadedScenario loaded = load(scenario_of(scenario, plain.candidate.edits));
-  ScenarioRun run = run_traced(loaded);
-  Answer answer = run_answer(loaded, run.result, std::move(command));
-  add_pictures(loaded, std::move(run), answer);
+  Answer answer = run_answer(loaded, plain.result, std::move(command));
+  if (with_pictures) {
+    ScenarioRun run = run_traced(loaded);
+    take_replayed_order(loaded, run);
+    add_pictures(loaded, run, answer);
+  }
   answer.drawn = plain.candidate.name;
   for (std::size_t i = 1; i < comparison.rows.size(); ++i) {
     const Row& row = comparison.rows[i].row;

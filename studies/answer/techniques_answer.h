@@ -8,8 +8,9 @@
 
 namespace spillway::studies {
 
-// Its ways are the rows behind the first, compared with that. Precondition: the first ran. Replays it once more for its
-// picture. Throws what load() does.
-Answer techniques_answer(const BaseScenario& scenario, const TechniqueComparison& comparison, std::string command);
+// Its ways are the rows behind the first, compared with that. Precondition: the first ran. with_pictures: replays it
+// once more for its memory over time. Throws what load() does.
+Answer techniques_answer(const BaseScenario& scenario, const TechniqueComparison& comparison, std::string command,
+                         bool with_pictures);
 
 }  // namespace spillway::studies

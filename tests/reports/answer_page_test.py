@@ -7,7 +7,6 @@ Usage: answer_page_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
 import importlib.util
 import json
 import os
-import pickle
 import shutil
 import subprocess
 import sys
@@ -25,6 +24,8 @@ if DRIVER is None or BROWSER is None:
     print("chromium and chromium-driver are not installed: skipped")
     sys.exit(77)
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
+import hostile  # noqa: E402
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.chrome.options import Options  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
@@ -33,9 +34,6 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 PROGRAM, ROOT = sys.argv[1:3]
-HOSTILE = ("</script><script>window.ran=1</script><img src=\"https://127.0.0.1:9/x.png\" onerror=\"window.ran=2\">"
-           "\u2028\u202ekcab\"'&amp;<svg onload=window.ran=3>")
-SNAPSHOT = os.path.join(ROOT, "traces/data/ran-out/snapshot.pickle")
 ONE = {"model": {"name": "gpt2-small", "layers": 4, "sequence": 1024, "micro_batch": 8},
        "hardware": {"profile": "h100-80gb-1gpu"}, "memory": {"capacity_bytes": 2500000000}}
 PIPELINE = {"model": {"name": "gpt2-small", "layers": 8, "sequence": 256, "micro_batch": 1,
@@ -82,8 +80,8 @@ class PageTest(unittest.TestCase):
             "run": cls.written("run", cls.scenario("one", ONE)),
             "pipeline": cls.written("explain", cls.scenario("stages", PIPELINE)),
             "hostile": cls.written("fit", cls.scenario("hostile", {**ONE, "model": {
-                **ONE["model"], "name": cls.hostile_model()}}, HOSTILE), "--replays", "30"),
-            "snapshot": cls.written("explain", cls.hostile_snapshot()),
+                **ONE["model"], "name": cls.hostile_model()}}, hostile.NAME), "--replays", "30"),
+            "snapshot": cls.written("explain", hostile.snapshot(ROOT, cls.folder.name)),
             "times alone": cls.written("explain", cls.hostile_capture()),
         }
 
@@ -103,20 +101,8 @@ class PageTest(unittest.TestCase):
         with open(os.path.join(ROOT, "models/data/gpt2-small.json"), encoding="utf-8") as file:
             model = json.load(file)
         with open(cls.path("hostile-model.json"), "w", encoding="utf-8") as out:
-            json.dump({**model, "title": HOSTILE}, out)
+            json.dump({**model, "title": hostile.NAME}, out)
         return cls.path("hostile-model.json")
-
-    @classmethod
-    def hostile_snapshot(cls):
-        with open(SNAPSHOT, "rb") as file:
-            snapshot = pickle.load(file)
-        for trace in snapshot["device_traces"]:
-            for event in trace:
-                for frame in event["frames"]:
-                    frame["name"] += HOSTILE
-        with open(cls.path("hostile.pickle"), "wb") as file:
-            pickle.dump(snapshot, file)
-        return cls.path("hostile.pickle")
 
     @classmethod
     def hostile_capture(cls):
@@ -125,7 +111,7 @@ class PageTest(unittest.TestCase):
         for i in range(20):
             events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 100 * i, "dur": 5,
                         "args": {"correlation": i + 1}},
-                       {"ph": "X", "cat": "kernel", "name": f"kernel {i % 3} {HOSTILE}", "pid": 0, "tid": 7, "ts": 100 * i + 10,
+                       {"ph": "X", "cat": "kernel", "name": f"kernel {i % 3} {hostile.NAME}", "pid": 0, "tid": 7, "ts": 100 * i + 10,
                         "dur": 80, "args": {"correlation": i + 1, "device": 0, "stream": 7}}]
         with open(cls.path("hostile-capture.json"), "w", encoding="utf-8") as out:
             json.dump({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}],

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "scenario/scenario_memory.h"
 #include "sim/replay/verdict_words.h"
 #include "studies/answer/answer_json.h"
 #include "studies/answer/snapshot_answer.h"
@@ -22,7 +23,8 @@ TEST(Answer, OfARunSaysWhatTheReplaySays) {
   ScenarioRun run = run_traced(loaded);
   const Result result = run.result;
   Answer answer = run_answer(loaded, result, "spillway run tiny.json");
-  add_pictures(loaded, std::move(run), answer);
+  take_replayed_order(loaded, run);
+  add_pictures(loaded, run, answer);
   EXPECT_EQ(answer.answer, Verdict::does_not_fit);
   EXPECT_EQ(answer.heading, verdict_shape(Verdict::does_not_fit) + " " + verdict_heading(result));
   EXPECT_EQ(answer.why.kind, "states");

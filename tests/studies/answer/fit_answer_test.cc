@@ -23,27 +23,17 @@ class FitAnswerOf : public testing::Test {
                                        "small", ""});
     outcome_ = find_fit(question_, subject_);
     shown_ = shown_ways(outcome_);
-    launched_by_.resize(shown_.size());
   }
   [[nodiscard]] FitFindings findings() const {
-    return {.question = question_,
-            .subject = subject_,
-            .outcome = outcome_,
-            .shown = shown_,
-            .launched_by = launched_by_,
-            .others = others_,
-            .machine = machine_,
-            .goal = "speed",
-            .framework = ""};
+    FitFindings found{.question = question_, .subject = subject_, .outcome = outcome_, .shown = shown_};
+    found.launched_by.resize(shown_.size());
+    return found;
   }
 
   FitQuestion question_;
   FitSubject subject_;
   FitOutcome outcome_;
   std::vector<ShownWay> shown_;
-  std::vector<Launchers> launched_by_;
-  std::vector<OtherTraining> others_;
-  std::optional<OtherMachine> machine_;
 };
 
 TEST_F(FitAnswerOf, WaysAreTheSearchs) {
