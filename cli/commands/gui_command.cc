@@ -120,7 +120,7 @@ void add_gui_command(Command& app) {
       ->to_write()
       ->type_name("FILE");
   gui->add_option("--view", call->view, "what --screenshot shows, or which view to open with")
-      ->choices({"start", "canvas", "ways", "diagnosis", "timeline", "memory", "map", "sensitivity", "pareto",
+      ->choices({"start", "answer", "canvas", "diagnosis", "timeline", "memory", "map", "sensitivity", "pareto",
                  "roofline", "pipeline", "compare", "treemap", "flame"})
       ->type_name("NAME");
   gui->add_option("--theme", call->theme, "light or dark; else the last one used")

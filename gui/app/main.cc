@@ -35,7 +35,7 @@ void add_options(QCommandLineParser& parser) {
   parser.addOption({"screenshot", "write a picture of a view and end", "FILE"});
   parser.addOption(
       {"view",
-       "start, canvas, ways, diagnosis, sensitivity, pareto, roofline, compare, treemap or flame; of the canvas "
+       "start, answer, canvas, diagnosis, sensitivity, pareto, roofline, compare, treemap or flame; of the canvas "
        "timeline, memory, map or pipeline",
        "NAME"});
   parser.addOption({"set", "of a picture: change the scenario, which is pinned as the baseline first", "KEY=VALUE"});

@@ -7,7 +7,6 @@
 #include <QDragEnterEvent>
 #include <QFileInfo>
 #include <QLabel>
-#include <QListWidget>
 #include <QMimeData>
 #include <QProgressBar>
 #include <QPushButton>
@@ -15,12 +14,14 @@
 #include <QSortFilterProxyModel>
 #include <QStackedWidget>
 #include <QStatusBar>
+#include <QToolButton>
 #include <algorithm>
 #include <utility>
 
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/version.h"
+#include "gui/panels/answer_view.h"
 #include "gui/panels/compare_view.h"
 #include "gui/panels/diagnosis_panel.h"
 #include "gui/panels/holders_panel.h"
@@ -32,7 +33,6 @@
 #include "gui/panels/trace_range_dialog.h"
 #include "gui/panels/variant_panel.h"
 #include "gui/panels/verdict_strip.h"
-#include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
@@ -43,14 +43,14 @@
 #include "scenario/scenario.h"
 #include "scenario/scenario_memory.h"
 #include "studies/answer/answer.h"
-#include "studies/diagnosis/step_diagnosis.h"
 
 namespace spillway::gui {
 namespace {
 
 constexpr int most_recent = 8;
+constexpr int roomy_width = 1500;               // logical pixels: the answer has its room beside the keys
 constexpr int start_index = 0, work_index = 1;  // of the stack
-const QStringList view_names = {"canvas", "sensitivity", "pareto", "roofline", "compare", "holders"};
+const QStringList view_names = {"answer", "canvas", "sensitivity", "pareto", "roofline", "compare", "holders"};
 
 }  // namespace
 
@@ -62,7 +62,8 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
   make_docks();
   make_status();
   make_actions();
-  new InputGuard(*this);  // the window's
+  session_.want_sensitivity(true);  // the answer is in sight
+  new InputGuard(*this);            // the window's
   session_.on_opened = [this] { begin_document(); };
   session_.on_document = [this] {
     show_scenario();
@@ -78,6 +79,7 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
   session_.on_error = [this](const SimulationError& error) { show_error(error); };
   session_.on_sensitivity = [this] {
     sensitivity_->show(session_.sensitivity(), session_.baseline_sensitivity());
+    if (session_.sensitivity() != nullptr) answer_->show_helps(*session_.sensitivity());
     show_selection();
   };
   session_.on_progress = [this](const std::string& part, double fraction) {
@@ -85,10 +87,6 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
     progress_->setVisible(fraction >= 0);
     progress_->setValue(static_cast<int>(fraction * 100));
     cancel_->setVisible(true);
-  };
-  session_.on_preview = [this] {
-    const auto previewed = session_.previewed();
-    canvas_->show(drawn_, previewed != nullptr ? previewed : drawn_baseline_);
   };
   QObject::connect(&session_.history(), &QUndoGroup::canUndoChanged, undo_, &QAction::setEnabled);
   QObject::connect(&session_.history(), &QUndoGroup::canRedoChanged, redo_, &QAction::setEnabled);
@@ -105,7 +103,6 @@ MainWindow::~MainWindow() = default;
 
 // One step to undo; what it was is said, and how to take it back.
 void MainWindow::apply_way(const std::string& text, const std::string& name) {
-  session_.preview("");
   session_.become(text, "apply: " + name);
   message_->show_note(tr("Applied: %1. Ctrl+Z takes it back.").arg(QString::fromStdString(name)));
 }
@@ -156,7 +153,6 @@ void MainWindow::open_unguarded(const QString& file) {
     case FileKind::sweep:
       sweep_->open(file);
       stack_->setCurrentIndex(work_index);
-      table_dock_->setVisible(true);
       show_view("pareto");
       show_parts();
       sweep_->start();
@@ -196,7 +192,6 @@ void MainWindow::take(ScenarioDocument document, const QString& recent, const Re
 
 void MainWindow::show_work() {
   stack_->setCurrentIndex(work_index);
-  table_dock_->setVisible(true);
   show_parts();
 }
 
@@ -207,10 +202,14 @@ bool MainWindow::shows_sweep() const {
 void MainWindow::show_parts() {
   if (stack_->currentIndex() != work_index) return;
   const bool is_alone = shows_sweep(), has_document = session_.document() != nullptr;
-  if (has_document != has_document_ || is_alone != sweep_alone_) scenario_dock_->setVisible(has_document && !is_alone);
   has_document_ = has_document;
-  sweep_alone_ = is_alone;
-  strip_->setVisible(drawn_ != nullptr && !is_alone);
+  const bool shows_answer = tabs_->currentWidget() == answer_;  // it has its own figures
+  strip_->setVisible(drawn_ != nullptr && !is_alone && !shows_answer);
+  table_dock_->setVisible(!shows_answer);
+  const bool shows_keys = wants_keys_.value_or(!shows_answer || width() >= roomy_width);
+  scenario_dock_->setVisible(has_document && !is_alone && shows_keys);
+  keys_button_->setEnabled(has_document && !is_alone);
+  keys_button_->setChecked(shows_keys);
   for (int i = 1; i < bottom_->count(); ++i) bottom_->setTabVisible(i, !is_alone);  // the first is the sweep's table
   for (QLabel* const label : {state_, provenance_, fingerprint_}) label->setVisible(!is_alone);
   update_title();
@@ -273,12 +272,10 @@ void MainWindow::show_outcome() {
   fingerprint_->setToolTip(tr("fingerprint %1").arg(drawn_->result().fingerprint, 16, 16, QChar('0')));
   pin_->setChecked(drawn_baseline_ != nullptr && drawn_baseline_ == drawn_);
   show_legend();
-  show_warnings();
   if (old != drawn_) {
-    ways_->show(drawn_);
+    answer_->show(drawn_);
     diagnosis_->show(drawn_);
     look_for_ways_.start();
-    if (!drawn_->result().may_fit() && !shows_sweep()) bottom_->setCurrentWidget(ways_);
   }
   show_holders();
   look_for_diagnosis();
@@ -287,22 +284,13 @@ void MainWindow::show_outcome() {
   session_.drop(std::move(old_baseline));
 }
 
-// What the readers, the models and the techniques say of this result; nothing of it is left out.
-void MainWindow::show_warnings() {
-  const std::vector<std::string>& warnings = drawn_->result().warnings;
-  warnings_->clear();
-  for (const std::string& warning : warnings) warnings_->addItem(QString::fromStdString(warning));
-  if (warnings.empty()) warnings_->addItem(tr("No warnings."));
-  const int tab = bottom_->indexOf(warnings_);
-  bottom_->setTabText(tab, warnings.empty() ? tr("Warnings") : tr("Warnings (%1)").arg(warnings.size()));
-}
-
 void MainWindow::show_state() {
   const bool stale = session_.is_stale() || session_.is_busy();
   canvas_->set_stale(stale && drawn_ != nullptr);
   sensitivity_->set_stale(stale && drawn_ != nullptr);
   roofline_->set_stale(stale && drawn_ != nullptr);
   strip_->set_stale(stale);
+  answer_->set_stale(stale && drawn_ != nullptr);
   progress_->setVisible(false);
   cancel_->setVisible(session_.is_busy());
   stop_->setEnabled(session_.is_busy());
@@ -325,8 +313,8 @@ bool MainWindow::is_complete() const {
   if (compare_->isVisible() && session_.replays_others()) return false;
   if (start_->isVisible() && !start_->is_complete()) return false;
   if (diagnosis_->is_searching() || rank_.is_running()) return false;
-  const bool looks = look_for_ways_.isActive() || ways_->is_searching();
-  if (waits_for_ways_ && ways_->isVisible() && looks) return false;
+  const bool looks = look_for_ways_.isActive() || answer_->is_searching();
+  if (waits_for_ways_ && answer_->isVisible() && looks) return false;
   return !sensitivity_->isVisible() || session_.sensitivity() != nullptr;
 }
 
@@ -340,12 +328,10 @@ bool MainWindow::show_view(const QString& name) {
     show_start();
     return true;
   }
-  waits_for_ways_ = name == "ways";
-  if (waits_for_ways_ || name == "diagnosis") {
-    stack_->setCurrentIndex(work_index);
-    table_dock_->setVisible(true);
-    bottom_->setCurrentWidget(waits_for_ways_ ? static_cast<QWidget*>(ways_) : diagnosis_);
-    return true;
+  waits_for_ways_ = name == "answer";
+  if (name == "diagnosis") {
+    bottom_->setCurrentWidget(diagnosis_);
+    return show_view("canvas");
   }
   if (name == "treemap" || name == "flame") {
     holders_->set_shape(name == "flame" ? HeldShape::flame : HeldShape::treemap);
@@ -358,7 +344,7 @@ bool MainWindow::show_view(const QString& name) {
   const auto* const place =
       std::find_if(std::begin(places), std::end(places), [&](const auto& one) { return name == one.first; });
   const bool is_place = place != std::end(places);
-  const auto index = is_place ? 0 : view_names.indexOf(name);
+  const auto index = view_names.indexOf(is_place ? "canvas" : name);
   if (index < 0) return false;
   stack_->setCurrentIndex(work_index);
   tabs_->setCurrentIndex(static_cast<int>(index));
@@ -378,7 +364,7 @@ void MainWindow::set_theme(const Theme& theme) {
   roofline_->set_theme(theme);
   sweep_->set_theme(theme);
   strip_->set_theme(theme);
-  ways_->set_theme(theme);
+  answer_->set_theme(theme);
   diagnosis_->set_theme(theme);
   holders_->set_theme(theme);
   compare_->set_theme(theme);
@@ -388,13 +374,13 @@ void MainWindow::set_theme(const Theme& theme) {
   settings_.setValue("window/dark", theme.is_dark);
 }
 
-// As `spillway run --output` writes it.
+// What is shown, whole.
 void MainWindow::write_answer_page(const QString& file) {
   const std::string unsaved = "spillway run of the scenario, once it is saved";
-  const auto diagnosis = studies::diagnose_capture(drawn_->loaded, drawn_->run);
+  studies::Answer answer = diagnosis_->diagnosed() == nullptr ? diagnose(drawn_).answer : *answer_->document();
+  answer.command = session_.document()->command().value_or(unsaved);
   OutputFile out(file.toStdString());
-  out.write(answer_html(
-      studies::step_answer(drawn_->loaded, drawn_->run, diagnosis, session_.document()->command().value_or(unsaved))));
+  out.write(answer_html(answer));
   out.commit();
 }
 
@@ -459,6 +445,11 @@ void MainWindow::dropEvent(QDropEvent* event) {
   event->acceptProposedAction();
 }
 
+void MainWindow::resizeEvent(QResizeEvent* event) {
+  QMainWindow::resizeEvent(event);
+  show_parts();
+}
+
 void MainWindow::closeEvent(QCloseEvent* event) {
   if (!leaves_ && !session_.changed().empty()) {
     event->ignore();
@@ -471,7 +462,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   settings_.setValue("window/geometry", saveGeometry());
   settings_.sync();
   sweep_->stop();
-  ways_->stop();
+  answer_->stop();
   diagnosis_->stop();
   export_.stop();
   session_.cancel();

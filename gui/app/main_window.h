@@ -1,5 +1,6 @@
-// The window: scenario at the left, answers on top, views in the middle, the selection's table below, provenance in the
-// status bar. Everything in it can be done by keyboard.
+// The window: scenario at the left, the answer in the middle; behind it the canvas with all tracks and other views,
+// with the figures on top and the selection's table below; provenance in the status bar. Everything in it can be done
+// by keyboard.
 #pragma once
 
 #include <QMainWindow>
@@ -20,18 +21,19 @@
 class QComboBox;
 class QLabel;
 class QLineEdit;
-class QListWidget;
 class QProgressBar;
 class QPushButton;
 class QSettings;
 class QSortFilterProxyModel;
 class QStackedWidget;
 class QTabWidget;
+class QToolButton;
 class QTableView;
 class QUndoView;
 
 namespace spillway::gui {
 
+class AnswerView;
 class CanvasView;
 class CompareView;
 class DiagnosisPanel;
@@ -46,7 +48,6 @@ class SweepView;
 class TableModel;
 class VariantPanel;
 class VerdictStrip;
-class WaysPanel;
 struct TableRows;
 
 class MainWindow : public QMainWindow {
@@ -57,7 +58,7 @@ class MainWindow : public QMainWindow {
 
   // Any file that can be opened or dropped, by its content. Errors are shown in the window.
   void open(const QString& file);
-  // The names of --view: "start", "canvas", "ways", "diagnosis", "sensitivity", "pareto", "roofline", "compare",
+  // The names of --view: "start", "answer", "canvas", "diagnosis", "sensitivity", "pareto", "roofline", "compare",
   // "treemap", "flame"; "timeline", "memory", "map" and "pipeline" are places of the canvas. False for another.
   bool show_view(const QString& name);
   void set_theme(const Theme& theme);
@@ -68,7 +69,7 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] ScenarioPanel& panel() { return *panel_; }
   [[nodiscard]] VerdictStrip& strip() { return *strip_; }
   [[nodiscard]] CanvasView& canvas() { return *canvas_; }
-  [[nodiscard]] WaysPanel& ways() { return *ways_; }
+  [[nodiscard]] AnswerView& answer() { return *answer_; }
   [[nodiscard]] SweepView& sweep() { return *sweep_; }
   [[nodiscard]] SensitivityChart& sensitivity() { return *sensitivity_; }
   [[nodiscard]] RooflineChart& roofline() { return *roofline_; }
@@ -102,9 +103,14 @@ class MainWindow : public QMainWindow {
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   void write_answer_page(const QString& file);
+  // Beside the step itself, ways and what would help; while it is in sight.
+  void look_for_answer();
+  static constexpr int answer_tab = 0, canvas_tab = 1;  // of tabs_
+
   // main_window_layout.cc
   void make_views();
   QWidget* make_canvas();
@@ -126,7 +132,6 @@ class MainWindow : public QMainWindow {
   void begin_document();
   void show_scenario();
   void show_outcome();
-  void show_warnings();
   void show_state();
   // The sweep in sight is a document of its own: nothing of the variant at hand stands around it.
   [[nodiscard]] bool shows_sweep() const;
@@ -187,19 +192,20 @@ class MainWindow : public QMainWindow {
   SharedTime time_;
   Session session_;
   std::shared_ptr<const Outcome> drawn_, drawn_baseline_;
-  bool has_document_ = false, sweep_alone_ = false;  // as the parts are shown
-  QString opened_;                                   // the file that is being opened; empty: what has none
-  std::string next_reveal_;  // key of the control to show when it is open; empty: none in particular
-  bool leaves_ = false;      // the question about unsaved changes has been answered
+  bool has_document_ = false;       // as the parts are shown
+  std::optional<bool> wants_keys_;  // none: where there is room for them
+  QString opened_;                  // the file that is being opened; empty: what has none
+  std::string next_reveal_;         // key of the control to show when it is open; empty: none in particular
+  bool leaves_ = false;             // the question about unsaved changes has been answered
 
   QStackedWidget* stack_ = nullptr;
   QTabWidget* tabs_ = nullptr;
+  QToolButton* keys_button_ = nullptr;
   StartPage* start_ = nullptr;
   ScenarioPanel* panel_ = nullptr;
   VerdictStrip* strip_ = nullptr;
-  WaysPanel* ways_ = nullptr;
+  AnswerView* answer_ = nullptr;
   QTabWidget* bottom_ = nullptr;
-  QListWidget* warnings_ = nullptr;
   QTimer look_for_ways_;
   bool waits_for_ways_ = false;  // is_complete() does
   QLabel* legend_ = nullptr;

@@ -18,17 +18,19 @@
 #include <QStackedWidget>
 #include <QTabWidget>
 #include <QTableView>
+#include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "base/version.h"
 #include "gui/app/main_window.h"
+#include "gui/panels/answer_view.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/trace_range_dialog.h"
 #include "gui/panels/training_run_dialog.h"
 #include "gui/panels/variant_panel.h"
-#include "gui/panels/ways_panel.h"
+#include "gui/panels/way_list.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
@@ -82,12 +84,11 @@ void MainWindow::make_actions() {
   QMenu* const what_if = menuBar()->addMenu(tr("&What if"));
   pin_ = action(what_if, tr("Pin as &baseline"), QKeySequence("B"), [this] { session_.pin(); });
   pin_->setCheckable(true);
-  action(what_if, tr("&Make it fit"), QKeySequence("G"), [this] {
+  action(what_if, tr("Wa&ys to fit"), QKeySequence("G"), [this] {
     stack_->setCurrentIndex(1);
-    table_dock_->setVisible(true);
-    bottom_->setCurrentWidget(ways_);
-    ways_->table().setFocus();
-    if (!ways_->table().currentIndex().isValid() && ways_->model().rowCount() > 0) ways_->table().selectRow(0);
+    tabs_->setCurrentIndex(answer_tab);
+    show_parts();
+    answer_->ways().setFocus();
   });
   action(what_if, tr("&New variant"), QKeySequence("V"), [this] { session_.branch({}); });
   action(what_if, tr("Ne&xt variant"), QKeySequence("Shift+V"), [this] { next_variant(); });
@@ -116,9 +117,11 @@ void MainWindow::make_actions() {
     action(view, tabs_->tabText(i), QKeySequence(QString("Ctrl+%1").arg(i + 1)), [this, i] {
       stack_->setCurrentIndex(1);
       tabs_->setCurrentIndex(i);
-      i == 0 ? canvas_->setFocus() : tabs_->currentWidget()->setFocus();
+      show_parts();
+      i == canvas_tab ? canvas_->setFocus() : tabs_->currentWidget()->setFocus();
     });
   view->addSeparator();
+  action(view, tr("&Keys and variants"), QKeySequence("F9"), [this] { keys_button_->click(); });
   action(view, tr("&Dark or light"), {}, [this] { set_theme(theme_->is_dark ? light_theme() : dark_theme()); });
   const auto offer = [this] {
     palette_->offer(palette_items(), [this](const QString& words) { return key_items(words); });
@@ -263,7 +266,7 @@ void MainWindow::ask_trace_range() {
 }
 
 void MainWindow::copy_picture() {
-  if (tabs_->currentIndex() == 0)
+  if (tabs_->currentIndex() == canvas_tab)
     QApplication::clipboard()->setImage(canvas_->picture());
   else
     QApplication::clipboard()->setPixmap(tabs_->currentWidget()->grab());
@@ -287,7 +290,7 @@ std::vector<KeyRow> MainWindow::keys() const {
     }
     if (!keys.isEmpty()) rows.push_back({keys, {}, QString(one->text()).remove('&').remove(QChar(0x2026))});
   }
-  rows.push_back({{"Return"}, tr("double click"), tr("in Make it fit: apply the way; with Shift as a variant")});
+  rows.push_back({{"Return"}, tr("double click"), tr("in the ways to fit: apply the way; with Shift as a variant")});
   return rows;
 }
 

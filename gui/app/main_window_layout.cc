@@ -4,7 +4,6 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
-#include <QListWidget>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QScrollArea>
@@ -14,12 +13,14 @@
 #include <QStatusBar>
 #include <QTabWidget>
 #include <QTableView>
+#include <QToolButton>
 #include <QUndoView>
 #include <QVBoxLayout>
 #include <utility>
 
 #include "base/number_text.h"
 #include "gui/app/main_window.h"
+#include "gui/panels/answer_view.h"
 #include "gui/panels/compare_view.h"
 #include "gui/panels/diagnosis_panel.h"
 #include "gui/panels/holders_panel.h"
@@ -29,7 +30,6 @@
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/variant_panel.h"
 #include "gui/panels/verdict_strip.h"
-#include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
@@ -122,19 +122,32 @@ void MainWindow::make_views() {
     canvas_->choose_block(static_cast<std::size_t>(block));
     show_selection();
   };
+  answer_ = new AnswerView;
   tabs_ = new QTabWidget;
   tabs_->setDocumentMode(true);
   tabs_->setAccessibleName(tr("Views"));
+  tabs_->setObjectName("views");
+  keys_button_ = new QToolButton;
+  keys_button_->setText("☰");
+  keys_button_->setCheckable(true);
+  keys_button_->setAutoRaise(true);
+  keys_button_->setAccessibleName(tr("Keys and variants"));
+  keys_button_->setToolTip(tr("Keys and variants, at the left (F9)"));
+  QObject::connect(keys_button_, &QToolButton::clicked, this, [this](bool wanted) {
+    wants_keys_ = wanted;
+    show_parts();
+  });
+  tabs_->setCornerWidget(keys_button_, Qt::TopLeftCorner);
+  tabs_->addTab(answer_, tr("Answer"));
   tabs_->addTab(canvas, tr("Canvas"));
   tabs_->addTab(sensitivity_, tr("Sensitivity"));
   tabs_->addTab(sweep_, tr("Pareto"));
   tabs_->addTab(roofline_, tr("Roofline"));
   tabs_->addTab(compare_, tr("Compare"));
   tabs_->addTab(holders_, tr("Memory"));
-  QObject::connect(tabs_, &QTabWidget::currentChanged, this, [this](int index) {
-    session_.want_sensitivity(tabs_->widget(index) == sensitivity_);
+  QObject::connect(tabs_, &QTabWidget::currentChanged, this, [this] {
     show_parts();
-    look_for_diagnosis();
+    look_for_answer();
     show_comparison();
     show_selection();
   });
@@ -151,6 +164,8 @@ void MainWindow::make_views() {
     session_.open(ScenarioDocument(text, "", folder), {}, sweep_->is_of_scenario() ? session_.current() : -1,
                   setting_of(text, "title").value_or("a point of the sweep"));
   };
+  answer_->on_apply = [this](const std::string& text, const std::string& name) { apply_way(text, name); };
+  answer_->on_variant = [this](const std::string& text, const std::string& name) { session_.branch(name, text); };
   strip_ = new VerdictStrip;
   strip_->on_hover = [this](const QString& words) { provenance_->setText(words); };
   message_ = new MessageBar;
@@ -395,41 +410,29 @@ void MainWindow::make_docks() {
   line->addWidget(filter_);
   column->addLayout(line);
   column->addWidget(table_);
-  ways_ = new WaysPanel;
-  ways_->on_preview = [this](const std::string& text) { session_.preview(text); };
-  ways_->on_apply = [this](const ShownWay& way) { apply_way(way.text, way.row.candidate.name); };
-  ways_->on_variant = [this](const ShownWay& way) {
-    session_.preview("");
-    session_.branch(way.row.candidate.name, way.text);
-  };
   look_for_ways_.setSingleShot(true);
   look_for_ways_.setInterval(ways_after_ms);
   QObject::connect(&look_for_ways_, &QTimer::timeout, this, [this] {
     const bool is_new = drawn_ != nullptr && drawn_ == session_.outcome() && !session_.is_stale();
-    if (is_new && ways_->isVisible()) ways_->search();
+    if (is_new && answer_->isVisible()) answer_->search();
   });
   bottom_ = new QTabWidget;
   bottom_->setDocumentMode(true);
-  bottom_->setAccessibleName(tr("Ways and tables"));
+  bottom_->setAccessibleName(tr("Tables"));
   bottom_->addTab(content, tr("Selection"));
-  bottom_->addTab(ways_, tr("Make it fit"));
   diagnosis_ = new DiagnosisPanel;
   diagnosis_->on_found = [this] {
     holders_->show_diagnosis(diagnosis_->diagnosed());
+    if (diagnosis_->diagnosed() != nullptr)
+      answer_->show_step(diagnosis_->diagnosed()->answer);
+    else
+      answer_->show_undrawn();
     show_state();
   };
   diagnosis_->on_go = [this](const DiagnosedPlace& place) { go_to_place(place); };
   bottom_->addTab(diagnosis_, tr("Diagnosis"));
-  warnings_ = new QListWidget;
-  warnings_->setAccessibleName(tr("Warnings"));
-  warnings_->setWordWrap(true);
-  warnings_->setAlternatingRowColors(true);
-  bottom_->addTab(warnings_, tr("Warnings"));
-  QObject::connect(bottom_, &QTabWidget::currentChanged, this, [this] {
-    if (ways_->isVisible()) look_for_ways_.start();
-    look_for_diagnosis();
-  });
-  table_dock_ = new QDockWidget(tr("Ways and tables"), this);
+  QObject::connect(bottom_, &QTabWidget::currentChanged, this, [this] { look_for_diagnosis(); });
+  table_dock_ = new QDockWidget(tr("Tables"), this);
   table_dock_->setObjectName("selection dock");
   table_dock_->setWidget(bottom_);
   table_dock_->setTitleBarWidget(new QWidget);  // the tabs are its head

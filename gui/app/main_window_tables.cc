@@ -12,6 +12,7 @@
 
 #include "base/number_text.h"
 #include "gui/app/main_window.h"
+#include "gui/panels/answer_view.h"
 #include "gui/panels/compare_view.h"
 #include "gui/panels/diagnosis_panel.h"
 #include "gui/panels/holders_panel.h"
@@ -190,7 +191,7 @@ TableRows MainWindow::ranks_table() const {
 
 void MainWindow::show_selection() {
   const QWidget* const view = tabs_->currentWidget();
-  const bool on_canvas = tabs_->currentIndex() == 0;
+  const bool on_canvas = tabs_->currentIndex() == canvas_tab;
   table_choice_->setVisible(on_canvas);
   TableRows rows;
   QString what;
@@ -263,8 +264,8 @@ void MainWindow::row_chosen(const QModelIndex& index) {
   const QWidget* const view = tabs_->currentWidget();
   if (id < 0) return;
   const bool blocks = table_choice_->currentIndex() == 1 || drawn_ == nullptr || drawn_->timeline.empty();
-  if (tabs_->currentIndex() == 0 && blocks) canvas_->choose_block(static_cast<std::size_t>(id));
-  if (tabs_->currentIndex() == 0 && !blocks) canvas_->go_to(static_cast<OpId>(id));
+  if (tabs_->currentIndex() == canvas_tab && blocks) canvas_->choose_block(static_cast<std::size_t>(id));
+  if (tabs_->currentIndex() == canvas_tab && !blocks) canvas_->go_to(static_cast<OpId>(id));
   if (view == holders_) {
     tabs_->setCurrentIndex(0);
     canvas_->choose_block(static_cast<std::size_t>(id));
@@ -279,7 +280,14 @@ void MainWindow::show_holders() {
 
 void MainWindow::look_for_diagnosis() {
   if (drawn_ == nullptr || session_.is_stale()) return;
-  if (diagnosis_->isVisible() || holders_->isVisible()) diagnosis_->search();
+  if (answer_->isVisible() || diagnosis_->isVisible() || holders_->isVisible()) diagnosis_->search();
+}
+
+void MainWindow::look_for_answer() {
+  const QWidget* const shown = tabs_->currentWidget();
+  session_.want_sensitivity(shown == sensitivity_ || shown == answer_);
+  if (shown == answer_) look_for_ways_.start();
+  look_for_diagnosis();
 }
 
 void MainWindow::go_to_place(const DiagnosedPlace& place) {

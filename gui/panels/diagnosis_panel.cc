@@ -96,22 +96,23 @@ DiagnosisPanel::DiagnosisPanel() : title_(new QLabel), rows_(new QTreeView), mod
 
 void DiagnosisPanel::set_theme(const Theme& theme) { title_->setStyleSheet("color: " + theme.muted.name()); }
 
+bool DiagnosisPanel::is_capture() const { return outcome_ != nullptr && !outcome_->loaded.scenario.trace.empty(); }
+
 void DiagnosisPanel::show(std::shared_ptr<const Outcome> outcome) {
   diagnoser_.stop();
   outcome_ = std::move(outcome);
   diagnosed_ = nullptr;
   searched_ = false;
   model_->removeRows(0, model_->rowCount());
-  const bool is_capture = outcome_ != nullptr && !outcome_->loaded.scenario.trace.empty();
-  title_->setText(is_capture ? tr("Not looked for yet.")
-                             : tr("A generated step has no host to diagnose: Sensitivity says what binds it. Open a "
-                                  "capture or a memory snapshot."));
+  title_->setText(is_capture() ? tr("Not looked for yet.")
+                               : tr("A generated step has no host to diagnose: Sensitivity says what binds it. Open a "
+                                    "capture or a memory snapshot."));
 }
 
 void DiagnosisPanel::search() {
-  if (searched_ || outcome_ == nullptr || outcome_->loaded.scenario.trace.empty()) return;
+  if (searched_ || outcome_ == nullptr) return;
   searched_ = true;
-  title_->setText(tr("Looking for what made it so: one replay for each of the largest…"));
+  if (is_capture()) title_->setText(tr("Looking for what made it so: one replay for each of the largest…"));
   diagnoser_.start(outcome_);
 }
 
@@ -137,7 +138,7 @@ void DiagnosisPanel::fill() {
     fill_step(*diagnosed_->step);
   else if (diagnosed_->memory)
     fill_memory(*diagnosed_->memory);
-  else
+  else if (is_capture())
     title_->setText(tr("The what-if is not the step that was recorded: Sensitivity says what binds it."));
   rows_->expandAll();
 }

@@ -41,6 +41,7 @@ class DiagnosisPanel : public QWidget {
   std::function<void(const DiagnosedPlace&)> on_go;
 
  private:
+  [[nodiscard]] bool is_capture() const;
   void fill();
   void fill_step(const studies::StepDiagnosis& found);
   void fill_memory(const studies::MemoryDiagnosis& found);

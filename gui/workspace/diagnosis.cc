@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "scenario/scenario_memory.h"
+#include "studies/answer/snapshot_answer.h"
 
 namespace spillway::gui {
 
@@ -14,8 +15,14 @@ Diagnosed diagnose(std::shared_ptr<const Outcome> outcome) {
   if (!scenario.trace.empty() && !has_times) {
     ReadOptions read;
     read.keep_stacks = true;
-    found.memory =
-        studies::diagnose_memory(read_captured(scenario, read), allocations_of(outcome->loaded, outcome->run).device);
+    const Trace trace = read_captured(scenario, read);
+    const AllocationStreamOptions options = allocations_of(outcome->loaded, outcome->run);
+    found.memory = studies::diagnose_memory(trace, options.device);
+    const std::vector<MemoryKnob> knobs =
+        found.memory->ran_out ? std::vector<MemoryKnob>() : try_memory_knobs(trace, options);
+    found.answer = studies::snapshot_answer(trace, options.device, *found.memory, knobs, scenario.title, {});
+  } else {
+    found.answer = studies::step_answer(outcome->loaded, outcome->run, found.step, {});
   }
   found.of = std::move(outcome);
   return found;

@@ -1,4 +1,5 @@
-// Why a recorded step is slow, and who holds memory: slower to find than figures, and looked for beside the window.
+// The whole answer of a step: why a recorded one is slow, who holds memory, memory over time. Slower to find than
+// figures, and looked for beside the window.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "gui/workspace/outcome.h"
 #include "gui/workspace/worker.h"
+#include "studies/answer/answer.h"
 #include "studies/diagnosis/held_tree.h"
 #include "studies/diagnosis/step_diagnosis.h"
 
@@ -17,9 +19,11 @@ struct Diagnosed {
   std::shared_ptr<const Outcome> of;
   std::optional<studies::StepDiagnosis> step;      // none: no capture with recorded times
   std::optional<studies::MemoryDiagnosis> memory;  // none: no snapshot, whose events have call stacks
+  studies::Answer answer;                          // with its pictures; without a command
 };
 
-// What `spillway explain` says of it. Reads a capture or a snapshot again for Python's functions and call stacks.
+// What `spillway explain` says of it, and its answer. Reads a capture or a snapshot again for Python's functions and
+// call stacks.
 Diagnosed diagnose(std::shared_ptr<const Outcome> outcome);
 
 class Diagnoser {

@@ -51,16 +51,9 @@ Session::Session() {
   quiet_.setSingleShot(true);
   QObject::connect(&quiet_, &QTimer::timeout, &context_, [this] { ask(); });
   simulation_ = std::make_unique<Simulation>(answers());
-  Simulation::Answers previews;
-  previews.outcome = [this](std::shared_ptr<const Outcome> outcome) {
-    previews_->drop(std::exchange(previewed_, std::move(outcome)));
-    if (on_preview) on_preview();
-  };
-  previews.failed = [](std::uint64_t /*generation*/, const SimulationError& /*error*/) {};  // its row says why
-  previews.sensitivity = [](const std::shared_ptr<const Sensitivity>& /*found*/) {};
-  previews.progress = [](std::uint64_t /*generation*/, const std::string& /*part*/, double /*fraction*/) {};
-  Simulation::Answers others = previews;
-  previews_ = std::make_unique<Simulation>(std::move(previews));
+  Simulation::Answers others;
+  others.sensitivity = [](const std::shared_ptr<const Sensitivity>& /*found*/) {};
+  others.progress = [](std::uint64_t /*generation*/, const std::string& /*part*/, double /*fraction*/) {};
   const auto next = [this](std::shared_ptr<const Outcome> outcome) {
     const int id = std::exchange(replayed_other_, -1);
     for (const auto& variant : variants_)
@@ -87,7 +80,6 @@ Session::Session() {
 
 Session::~Session() {
   others_.reset();
-  previews_.reset();
   simulation_.reset();
   current_ = nullptr;  // histories speak up when they go
   variants_.clear();
@@ -192,7 +184,6 @@ void Session::switch_to(int id) {
   if (found == variants_.end() || found->get() == current_) return;
   if (std::exchange(opening_, std::nullopt)) simulation_->cancel();
   quiet_.stop();
-  preview("");
   make_current(**found);
   stale_ = true;
   edited_at_ = QDateTime::currentMSecsSinceEpoch();
@@ -313,17 +304,6 @@ void Session::replay_others() {
 }
 
 // ---- the one at hand ----
-
-void Session::preview(const std::string& text) {
-  previews_->cancel();
-  if (!text.empty() && current_ != nullptr) {
-    previews_->ask({text, current_->document.name(), current_->document.folder()}, range_);
-    return;
-  }
-  if (previewed_ == nullptr) return;
-  previews_->drop(std::exchange(previewed_, nullptr));
-  if (on_preview) on_preview();
-}
 
 void Session::open(ScenarioDocument document, ReadRange range, int parent, const std::string& name) {
   if (!document.file().empty())

@@ -70,9 +70,6 @@ class Session {
   void become(const std::string& text, const std::string& name = {});
   void undo();
   void redo();
-  // Replays another text of the document beside it (on_preview); nothing changes. Empty: no more.
-  void preview(const std::string& text);
-  [[nodiscard]] std::shared_ptr<const Outcome> previewed() const { return previewed_; }
   void set_range(ReadRange range);  // of a trace: reads it again
   // The present outcome becomes what all views compare with; pinned again while it is that one: unpins.
   void pin();
@@ -89,7 +86,7 @@ class Session {
   void drop(std::shared_ptr<const Outcome> outcome) { simulation_->drop(std::move(outcome)); }
 
   std::function<void()> on_opened;  // another document; before on_document and on_outcome
-  std::function<void()> on_document, on_outcome, on_state, on_sensitivity, on_preview;
+  std::function<void()> on_document, on_outcome, on_state, on_sensitivity;
   std::function<void()> on_notes;     // of the variant at hand became others; also when another is at hand
   std::function<void()> on_variants;  // came, went, or have other names or figures
   std::function<void(const SimulationError&)> on_error;
@@ -131,9 +128,8 @@ class Session {
   bool stale_ = false, busy_ = false, wants_sensitivity_ = false;
   qint64 edited_at_ = 0;
   double milliseconds_ = 0;
-  std::shared_ptr<const Outcome> previewed_;
-  int replayed_other_ = -1;                                     // the variant that replay_others() is at
-  std::unique_ptr<Simulation> simulation_, previews_, others_;  // end before the rest
+  int replayed_other_ = -1;                          // the variant that replay_others() is at
+  std::unique_ptr<Simulation> simulation_, others_;  // end before the rest
 };
 
 }  // namespace spillway::gui

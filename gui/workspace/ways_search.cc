@@ -1,20 +1,29 @@
 #include "gui/workspace/ways_search.h"
 
+#include <algorithm>
+
+#include "base/shell_word.h"
 #include "scenario/scenario.h"
-#include "studies/candidates/compare_techniques.h"
-#include "studies/fit/fit_search.h"
+#include "studies/answer/fit_answer.h"
 
 namespace spillway::gui {
 namespace {
 
-constexpr std::int64_t most_replays = 60;
+constexpr std::size_t most_known = 16;
 
-std::string with_all(std::string text, const std::vector<std::string>& settings) {
-  for (const std::string& setting : settings) text = with_setting(text, setting);
-  return text;
+std::string key_of(const ScenarioText& scenario, const WaysWish& wish) {
+  return std::to_string(static_cast<int>(wish.goal)) + (wish.keeps_numerics ? "n" : "") + scenario.folder + "\n" +
+         scenario.text;
 }
 
+studies::BaseScenario base_of(const ScenarioText& scenario) { return {scenario.text, scenario.name, scenario.folder}; }
+
 }  // namespace
+
+std::string with_edits(std::string text, const std::vector<std::string>& edits) {
+  for (const std::string& edit : edits) text = with_setting(text, edit);
+  return text;
+}
 
 WaysSearch::WaysSearch() {
   worker_.on_failed = [this](const SimulationError& error) { trouble_ = error.title; };
@@ -24,41 +33,69 @@ WaysSearch::WaysSearch() {
 }
 
 void WaysSearch::stop() {
+  outlines_.stop();
   if (!worker_.is_running()) return;
   worker_.stop();
   if (on_state) on_state();
 }
 
-void WaysSearch::start(const ScenarioText& scenario) {
+void WaysSearch::end_early() {
+  if (ends_ != nullptr) ends_->store(true);
+}
+
+void WaysSearch::start(const ScenarioText& scenario, const WaysWish& wish) {
   trouble_.clear();
-  worker_.start([this, scenario](const Worker::Task& task) { search(task, scenario); });
+  outlines_.stop();
+  const std::string key = key_of(scenario, wish);
+  for (const auto& [known, answer] : known_)
+    if (known == key) {
+      worker_.stop();
+      if (on_answer) on_answer(answer);
+      if (on_state) on_state();
+      return;
+    }
+  ends_ = std::make_shared<std::atomic<bool>>(false);
+  worker_.start(
+      [this, scenario, wish, ends = ends_](const Worker::Task& task) { search(task, scenario, wish, *ends); });
+  if (on_state) on_state();
 }
 
 // On the worker.
-void WaysSearch::search(const Worker::Task& task, const ScenarioText& scenario) {
-  const auto found = [&](const studies::Row& row, const std::string& text, bool changes_maths) {
-    if (!row.is_done) return;
-    task.post([this, way = ShownWay{row, text, changes_maths}] {
-      if (on_way) on_way(way);
-    });
-  };
-  const studies::BaseScenario given{scenario.text, scenario.name, scenario.folder};
-  const std::vector<studies::Candidate> ways = studies::technique_candidates(given);
-  studies::EvaluateOptions options;
-  options.progress = [&](const studies::Row& row, std::size_t /*done*/, std::size_t /*all*/) {
-    found(row, with_all(given.text, row.candidate.edits), false);
-    return !task.is_stopped();
-  };
-  static_cast<void>(studies::compare_techniques(given, ways, options));
+void WaysSearch::search(const Worker::Task& task, const ScenarioText& scenario, const WaysWish& wish,
+                        const std::atomic<bool>& ends) {
   studies::FitQuestion question;
   question.what = scenario.name;
-  question.replays = most_replays;
-  const studies::FitSubject subject = studies::fit_subject(question, given);
+  question.goal = wish.goal;
+  question.same_maths = wish.keeps_numerics;
   studies::FitOptions looking;
-  looking.progress = [&](const std::string& /*what*/, std::size_t /*replays*/) { return !task.is_stopped(); };
-  const studies::FitOutcome outcome = studies::find_fit(question, subject, looking);
-  for (const studies::FitWay& way : outcome.ways)
-    found(way.row, with_all(given.text, way.row.candidate.edits), way.changes_maths);
+  looking.progress = [&](const std::string& what, std::size_t replays) {
+    task.post([this, what, replays] {
+      if (on_progress) on_progress(what, replays);
+    });
+    return !task.is_stopped() && !ends.load();
+  };
+  studies::FitFindings found =
+      studies::find_ways(question, studies::fit_subject(question, base_of(scenario)), {}, looking);
+  if (found.outcome.ways.empty()) return;
+  studies::launch_ways(0, found);
+  auto answer =
+      std::make_shared<const studies::Answer>(studies::fit_answer(found, "spillway fit " + shell_word(scenario.name)));
+  task.post([this, answer, key = key_of(scenario, wish), is_whole = !found.outcome.stopped] {
+    if (is_whole) {
+      if (known_.size() >= most_known) known_.erase(known_.begin());
+      known_.emplace_back(key, answer);
+    }
+    if (on_answer) on_answer(answer);
+  });
+}
+
+void WaysSearch::outline(const ScenarioText& scenario, std::size_t way, const std::vector<std::string>& edits) {
+  outlines_.start([this, scenario, way, edits](const Worker::Task& task) {
+    std::vector<studies::WayOutline> found = studies::way_outlines(base_of(scenario), edits);
+    task.post([this, way, found = std::move(found)]() mutable {
+      if (on_outline) on_outline(way, std::move(found));
+    });
+  });
 }
 
 }  // namespace spillway::gui

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-VIEWS = ["start", "canvas", "timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline", "compare"]
+VIEWS = ["start", "answer", "canvas", "timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline", "compare"]
 
 
 def size_of(path):

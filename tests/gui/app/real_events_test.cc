@@ -12,6 +12,7 @@
 #include <QPushButton>
 #include <QScrollBar>
 #include <QSettings>
+#include <QTabWidget>
 #include <QTableView>
 #include <QTemporaryDir>
 #include <QTest>
@@ -21,12 +22,14 @@
 #include <random>
 
 #include "gui/app/main_window.h"
+#include "gui/panels/answer_view.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/variant_panel.h"
 #include "gui/panels/verdict_strip.h"
-#include "gui/panels/ways_panel.h"
+#include "gui/panels/way_list.h"
+#include "gui/plots/answer_picture.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "scenario/relaxation_setting.h"
@@ -44,6 +47,7 @@ constexpr double longest_gap_ms = 3'000;
 class RealEvents : public testing::Test {
  protected:
   RealEvents() : settings_(folder_.filePath("settings.ini"), QSettings::IniFormat), window_(settings_) {
+    window_.findChild<QTabWidget*>("views")->setCurrentIndex(1);  // the canvas; the answer has tests of its own
     window_.show();
     activate(window_);
   }
@@ -495,19 +499,15 @@ TEST_F(RealEvents, AWayIsPreviewedAppliedAndTakenBack) {
   open("fits-after-one-toggle");
   const std::string before = text();
   ASSERT_TRUE(person_.key("g"));
-  WaysPanel& ways = window_.ways();
-  ASSERT_TRUE(ways.table().hasFocus());
-  ASSERT_TRUE(QTest::qWaitFor([&] { return ways.model().fitting() > 0; }, event_patience_ms));
+  AnswerView& answer = window_.answer();
+  ASSERT_TRUE(answer.ways().hasFocus());
+  ASSERT_TRUE(QTest::qWaitFor([&] { return answer.ways().count() > 0; }, event_patience_ms));
   ASSERT_TRUE(person_.key("Down"));
-  const ShownWay* const first = ways.model().way(ways.table().currentIndex().row());
-  ASSERT_NE(first, nullptr);
-  EXPECT_TRUE(QTest::qWaitFor([&] { return window_.session().previewed() != nullptr; }, event_patience_ms));
+  ASSERT_EQ(answer.ways().current(), 0);
+  EXPECT_TRUE(QTest::qWaitFor([&] { return answer.picture().has_outline(); }, event_patience_ms));
   EXPECT_EQ(text(), before);
-  const ShownWay* const best = ways.model().way(ways.table().currentIndex().row());
-  ASSERT_NE(best, nullptr);
-  const std::string wanted = best->text;
-  const double rate = best->row.result.tokens_per_second;
-  ASSERT_TRUE(best->row.works());
+  const std::string wanted = answer.text_of(0);
+  const double rate = answer.document()->ways[0].figures.tokens_per_second;
   ASSERT_TRUE(person_.key("Return"));
   EXPECT_EQ(text(), wanted);
   settle();

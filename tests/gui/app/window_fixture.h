@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <QSettings>
+#include <QTabWidget>
 #include <QTemporaryDir>
 #include <QTest>
 #include <cstdlib>
@@ -21,6 +22,7 @@ inline constexpr int patience_ms = 300'000;  // a loaded machine; nothing is sai
 class Window : public testing::Test {
  protected:
   Window() : settings_(folder_.filePath("settings.ini"), QSettings::IniFormat), window_(settings_) {
+    window_.findChild<QTabWidget*>("views")->setCurrentIndex(1);  // the canvas; the answer has tests of its own
     window_.show();
     static_cast<void>(QTest::qWaitForWindowExposed(&window_));
   }

@@ -54,7 +54,7 @@ TEST_F(Window, ThereIsOneVocabulary) {
   const ShownFigure& binds = window_.strip().shown().at(1);
   EXPECT_TRUE(bindings.count(QString::fromStdString(binds.value))) << binds.value;
   const QRegularExpression words_of_code(R"(\bhbm\b|\bcompute\b|new scenario|\bdon't\b|\bas it is\b|\b[0-9a-f]{16}\b)");
-  for (const char* const view : {"canvas", "sensitivity", "roofline", "compare", "treemap", "ways", "diagnosis"}) {
+  for (const char* const view : {"canvas", "sensitivity", "roofline", "compare", "treemap", "answer", "diagnosis"}) {
     ASSERT_TRUE(window_.show_view(view));
     ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_complete(); }, patience_ms)) << view;
     for (const QString& text : words_of(window_))

@@ -10,7 +10,6 @@
 #include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
-#include <QListWidget>
 #include <QMenu>
 #include <QMenuBar>
 #include <QMouseEvent>
@@ -27,6 +26,7 @@
 #include <fstream>
 #include <set>
 
+#include "gui/panels/answer_view.h"
 #include "gui/panels/diagnosis_panel.h"
 #include "gui/panels/holders_panel.h"
 #include "gui/panels/scenario_panel.h"
@@ -34,7 +34,6 @@
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/training_run_dialog.h"
 #include "gui/panels/variant_panel.h"
-#include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
@@ -168,7 +167,7 @@ TEST_F(Window, EveryViewPaintsInBothThemes) {
   for (const Theme* const theme : {&light_theme(), &dark_theme()}) {
     window_.set_theme(*theme);
     for (const char* const view :
-         {"timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline", "compare"}) {
+         {"answer", "timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline", "compare"}) {
       ASSERT_TRUE(window_.show_view(view));
       ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_complete(); }, patience_ms));
       EXPECT_FALSE(window_.grab().isNull()) << view;
@@ -298,9 +297,12 @@ TEST_F(Window, WarningsAreSeen) {
   const Outcome& outcome = *window_.session().outcome();
   ASSERT_FALSE(outcome.trace().findings.empty());
   ASSERT_FALSE(outcome.result().warnings.empty());
-  auto* const list = window_.findChild<QListWidget*>();
-  ASSERT_NE(list, nullptr);
-  EXPECT_EQ(list->count(), static_cast<int>(outcome.result().warnings.size()));
+  const auto labels = window_.answer().findChildren<QLabel*>();
+  for (const std::string& warning : outcome.result().warnings) {
+    const QString words = "▲ " + QString::fromStdString(studies::warning_words(warning));
+    EXPECT_TRUE(std::any_of(labels.begin(), labels.end(), [&](const QLabel* one) { return one->text() == words; }))
+        << warning;
+  }
   const ShownFigure& verdict = window_.strip().shown().front();
   EXPECT_TRUE(verdict.is_caution || verdict.is_alarm) << verdict.value;
   EXPECT_EQ(verdict.short_value.rfind("Unknown", 0), 0U) << verdict.short_value;
@@ -418,7 +420,7 @@ TEST_F(Window, ASweepIsADocumentOfItsOwn) {
   EXPECT_FALSE(window_.strip().isVisible());
   EXPECT_FALSE(window_.panel().isVisible());
   EXPECT_FALSE(window_.variants().isVisible());
-  EXPECT_FALSE(window_.ways().isVisible());
+  EXPECT_FALSE(window_.answer().isVisible());
   EXPECT_TRUE(window_.windowTitle().startsWith("sweep.json")) << window_.windowTitle().toStdString();
   // The variant is where it was.
   window_.show_view("canvas");
@@ -432,7 +434,7 @@ TEST_F(Window, ASweepIsADocumentOfItsOwn) {
   settle();
   EXPECT_EQ(window_.session().variant(window_.session().current())->parent, -1);
   EXPECT_EQ(window_.session().baseline(), nullptr);
-  EXPECT_TRUE(window_.strip().isVisible());
+  EXPECT_TRUE(window_.answer().isVisible());
 }
 
 TEST_F(Window, ASweepOfTheScenarioIsItsOwn) {

@@ -1,0 +1,117 @@
+// The answer in the middle of the window: the same document as every face has, whole on a small screen; its ways made
+// and taken back.
+#include <QLabel>
+#include <QPushButton>
+#include <QScrollArea>
+#include <algorithm>
+
+#include "gui/panels/answer_view.h"
+#include "gui/panels/way_list.h"
+#include "gui/plots/answer_picture.h"
+#include "studies/answer/fit_answer.h"
+#include "tests/gui/app/window_fixture.h"
+
+namespace spillway::gui {
+namespace {
+
+class WindowAnswer : public Window {
+ protected:
+  void answer(const char* name) {
+    open(name);
+    ASSERT_TRUE(window_.show_view("answer"));
+    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_complete() && view().ways().count() > 0; }, patience_ms));
+    QTest::qWait(50);
+  }
+  [[nodiscard]] AnswerView& view() { return window_.answer(); }
+  [[nodiscard]] QStringList texts() {
+    QStringList found;
+    for (const QLabel* const label : view().findChildren<QLabel*>())
+      if (label->isVisible()) found += label->text();
+    return found;
+  }
+};
+
+// Verdict, names and figures are those of `spillway fit`, and each is on screen.
+TEST_F(WindowAnswer, IsTheAnswerOfFit) {
+  answer("fits-after-one-toggle");
+  const ScenarioText& scenario = window_.session().outcome()->scenario;
+  studies::FitQuestion question;
+  question.what = scenario.name;
+  studies::FitFindings found = studies::find_ways(
+      question, studies::fit_subject(question, {scenario.text, scenario.name, scenario.folder}), {}, {});
+  studies::launch_ways(0, found);
+  const studies::Answer expected = studies::fit_answer(found, {});
+  const studies::Answer& shown = *view().document();
+  EXPECT_EQ(shown.ways_heading, expected.heading);
+  EXPECT_EQ(shown.search, expected.search);
+  ASSERT_EQ(shown.ways.size(), expected.ways.size());
+  ASSERT_EQ(view().ways().count(), static_cast<int>(expected.ways.size()));
+  const QStringList said = texts();
+  const auto has = [&](const std::string& text) { return said.contains(QString::fromStdString(text)); };
+  EXPECT_TRUE(has(shown.heading)) << shown.heading;
+  EXPECT_TRUE(has(expected.heading)) << expected.heading;
+  for (std::size_t i = 0; i < expected.ways.size(); ++i) {
+    EXPECT_EQ(shown.ways[i].name, expected.ways[i].name);
+    EXPECT_EQ(shown.ways[i].figures.fingerprint, expected.ways[i].figures.fingerprint);
+    EXPECT_TRUE(has(expected.ways[i].name)) << expected.ways[i].name;
+    EXPECT_TRUE(has(expected.ways[i].figures.step)) << expected.ways[i].figures.step;
+    EXPECT_TRUE(has(studies::room_words(expected.ways[i].figures)));
+  }
+}
+
+// At the size of a small laptop memory, the GPU's stream and three ways are in sight, and no row is cut at the side.
+TEST_F(WindowAnswer, ASmallScreenShowsIt) {
+  window_.resize(1280, 720);
+  answer("fits-after-one-toggle");
+  EXPECT_EQ(window_.height(), 720);
+  const QRect page = window_.rect();
+  const auto place = [&](const QWidget& of) { return QRect(of.mapTo(&window_, QPoint(0, 0)), of.size()); };
+  EXPECT_TRUE(page.contains(place(view().picture())));
+  EXPECT_EQ(view().picture().visibleRegion().boundingRect(), view().picture().rect());  // its last row is the axis
+  ASSERT_GE(view().ways().count(), 3);
+  for (int way = 0; way < view().ways().count(); ++way) {
+    const QWidget& row = view().ways().row(way);
+    if (way < 3) EXPECT_EQ(row.visibleRegion().boundingRect(), row.rect()) << way;
+    const QWidget* viewport = row.parentWidget();
+    while (!viewport->parentWidget()->inherits("QScrollArea")) viewport = viewport->parentWidget();
+    EXPECT_LE(row.mapTo(viewport, QPoint(row.width(), 0)).x(), viewport->width()) << way;
+    EXPECT_GE(row.width(), row.minimumSizeHint().width()) << way;
+  }
+}
+
+// One step that is taken back; what was found of the scenario before is there again without a search.
+TEST_F(WindowAnswer, AWayIsMadeAndTakenBack) {
+  answer("fits-after-one-toggle");
+  const std::string before = window_.session().document()->text();
+  const std::string found = view().document()->ways_heading;
+  const std::string wanted = view().text_of(0);
+  view().ways().choose(0);
+  EXPECT_TRUE(QTest::qWaitFor([this] { return view().picture().has_outline(); }, patience_ms));
+  QTest::mouseClick(&view().ways().apply_button(0), Qt::LeftButton);
+  EXPECT_EQ(window_.session().document()->text(), wanted);
+  settle();
+  EXPECT_TRUE(window_.session().outcome()->result().fits());
+  window_.session().undo();
+  settle();
+  EXPECT_EQ(window_.session().document()->text(), before);
+  view().search();
+  EXPECT_FALSE(view().is_searching());
+  EXPECT_EQ(view().document()->ways_heading, found);
+}
+
+// A snapshot's answer names the line, as `spillway explain` does.
+TEST_F(WindowAnswer, ASnapshotNamesItsLine) {
+  window_.open(QString::fromStdString(root + "/traces/data/ran-out/snapshot.pickle"));
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.session().is_busy(); }, patience_ms));
+  ASSERT_TRUE(window_.show_view("answer"));
+  ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_complete(); }, patience_ms));
+  const studies::Answer& shown = *view().document();
+  EXPECT_NE(shown.heading.find("loss.py:9"), std::string::npos) << shown.heading;
+  EXPECT_TRUE(texts().contains(QString::fromStdString(shown.heading)));
+  EXPECT_EQ(shown.why.kind, "line");
+  ASSERT_EQ(shown.stages.size(), 1U);
+  EXPECT_GT(view().picture().legend().size(), 1U);
+}
+
+}  // namespace
+}  // namespace spillway::gui
