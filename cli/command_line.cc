@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -69,6 +70,8 @@ void report_error(std::string_view text) {
   std::fprintf(stderr, "%serror:%s %s\n", color ? "\033[1;31m" : "", color ? "\033[0m" : "",
                terminal_text(text).c_str());
 }
+
+void report_note(const std::string& text) { std::fprintf(stderr, "note: %s\n", text.c_str()); }
 
 std::vector<std::string> command_names(const Command& command) {
   std::vector<std::string> names;
@@ -160,28 +163,48 @@ constexpr std::string_view out_of_memory =
 }
 
 constexpr std::string_view start_screen =
-    R"(Does a training step fit, how long does it take, what binds, and what helps?
+    R"(Does a training step fit, how long does it take, what limits it, and what helps?
 
   spillway fit meta-llama/Llama-3.1-8B --on 8xh100
-      ways to make a model fit, the fastest first
+      set-ups that make a model fit, the fastest first
   spillway import launch.sh --on 8xh100 --output a.scenario.json
       a framework's launch script or configuration, as a scenario
   spillway new llama-3.1-8b dgx-h100 --output a.scenario.json
       or a scenario to start from, with comments
   spillway run a.scenario.json
-      one step of it: verdict, time, memory, what binds
+      one step of it: verdict, time, memory, bottleneck
   spillway explain a.scenario.json
       where its time and memory go, and what would change that
 
 Names: spillway list. Commands: spillway --help; one: spillway COMMAND --help.
 )";
 
+struct Renamed {
+  std::string_view old, now;
+};
+constexpr std::array<Renamed, 2> renamed_options{{{"--same-maths", "--keep-numerics"}, {"--reserve", "--keep-free"}}};
+
+// An option's old name is taken as the new one, which standard error names; what follows "--" is another program's.
+void rename_options(std::vector<std::string>& words) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  const bool is_quiet =
+      std::any_of(words.begin(), end, [](const auto& word) { return word == "-q" || word == "--quiet"; });
+  for (auto word = words.begin(); word != end; ++word)
+    for (const Renamed& option : renamed_options) {
+      if (word->substr(0, word->find('=')) != option.old) continue;
+      word->replace(0, option.old.size(), option.now);
+      if (!is_quiet) report_note(std::string(option.old) + " is now " + std::string(option.now));
+    }
+}
+
 // Words as the parser takes them: "help run" is "run --help".
-std::vector<const char*> words_of_line(int argc, const char* const* argv) {
-  std::vector<const char*> words(argv, argv + argc);
-  if (argc < 3 || std::string_view(argv[1]) != "help") return words;
-  words.erase(words.begin() + 1);
-  words.push_back("--help");
+std::vector<std::string> words_of_line(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  if (argc >= 3 && words[1] == "help") {
+    words.erase(words.begin() + 1);
+    words.emplace_back("--help");
+  }
+  rename_options(words);
   return words;
 }
 
@@ -247,8 +270,10 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   guard_files_in_use();
   use_installed_data();
   add_study_sections();
-  const std::vector<const char*> words = words_of_line(argc, argv);
-  if (words.size() < 2 || (words.size() == 2 && std::string_view(words[1]) == "help")) {
+  const std::vector<std::string> line = words_of_line(argc, argv);
+  std::vector<const char*> words;
+  for (const std::string& word : line) words.push_back(word.c_str());
+  if (words.size() < 2 || (words.size() == 2 && line[1] == "help")) {
     std::fwrite(start_screen.data(), 1, start_screen.size(), stdout);
     return exit_done;
   }

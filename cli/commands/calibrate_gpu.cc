@@ -205,7 +205,7 @@ void add_calibrate_gpu(Command& group, Context& context) {
                     "less than 120 seconds instead of eight minutes: fewer shapes and sizes");
   command
       ->add_option("--base", request->base,
-                   "GPU profile whose peaks, prices and tables stay; by default that of the very card")
+                   "GPU profile that keeps its peaks, prices and tables; by default that of this card")
       ->type_name("NAME");
   command
       ->add_option("--points", request->points, "write each raw point as it is measured; by default beside the profile")

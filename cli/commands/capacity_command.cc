@@ -291,7 +291,7 @@ void add_capacity_command(Command& app, Context& context) {
   command->add_option("--min-mfu", asked.least_mfu, "lowest model flop utilisation allowed, e.g. 0.4")
       ->check(positive_number())
       ->type_name("X");
-  command->add_option("--min-life", asked.least_life_years, "shortest life of the drives allowed, in years")
+  command->add_option("--min-life", asked.least_life_years, "shortest SSD lifetime allowed, in years")
       ->amount(Dimension::years, "years")
       ->check(positive_number())
       ->type_name("YEARS");

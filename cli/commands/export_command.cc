@@ -118,7 +118,7 @@ void add_export_command(Command& app, Context& context) {
   command->add_option("SCENARIO", request->scenario, "a scenario that names a model")->required();
   command
       ->add_option("--for", request->target,
-                   "the framework; torch is accelerate with Hugging Face's Trainer, pytorch a plan's fates for "
+                   "the framework; torch is accelerate with Hugging Face's Trainer, pytorch a per-tensor plan for "
                    "spillway.torch.apply")
       ->required()
       ->choices(targets);

@@ -99,7 +99,7 @@ std::string command_of(const FitCall& call) {
   add("--on", question.machine);
   if (question.goal != FitGoal::speed) add("--goal", call.goal);
   add("--for", call.framework);
-  add("--reserve", call.reserve);
+  add("--keep-free", call.reserve);
   if (question.sequence > 0) add("--sequence", std::to_string(question.sequence));
   if (question.global_batch > 0) add("--global-batch", std::to_string(question.global_batch));
   if (question.same_maths) words.emplace_back("--keep-numerics");
@@ -250,7 +250,7 @@ void run_fit(Context& context, FitCall& call) {
 
 void add_fit_command(Command& app, Context& context) {
   Command* command =
-      app.add_subcommand("fit", "Ranked ways to make a step fit: layouts, techniques, what each is worth");
+      app.add_subcommand("fit", "Ranked set-ups that make a step fit: parallelism, techniques, what each is worth");
   const auto call = std::make_shared<FitCall>();
   call->goal = fit_goal_words()[FitGoal::speed].name;
   FitQuestion& question = call->question;
@@ -262,20 +262,20 @@ void add_fit_command(Command& app, Context& context) {
       ->type_name("MACHINE");
   std::vector<std::string> goals;
   for (const Word& word : fit_goal_words()) goals.emplace_back(word.name);
-  command->add_option("--goal", call->goal, "which of the ways that fit is best (speed)")
+  command->add_option("--goal", call->goal, "which of the set-ups that fit is best (speed)")
       ->choices(goals)
       ->type_name("GOAL");
-  command->add_flag("--keep-numerics,--same-maths", question.same_maths,
+  command->add_flag("--keep-numerics", question.same_maths,
                     "look at no other optimizer or precision and no updates a step late");
   command->add_flag("--any-numerics", question.any_numerics,
-                    "rank ways that change the numerics among the others, not behind them");
+                    "rank set-ups that change the numerics among the others, not behind them");
   command->add_flag("--research", question.research,
-                    "also what no program at hand does: planned layouts, other allocators, orders, schedules");
+                    "also what no program at hand does: planned addresses, other allocators, orders, schedules");
   std::vector<std::string> targets;
   for (const Word& word : launch::export_target_words()) targets.emplace_back(word.name);
   command
       ->add_option("--for", call->framework,
-                   "the ways as this framework launches them, with what it does by itself where its file can't say")
+                   "the set-ups as this framework launches them, with what it does by itself where its file can't say")
       ->choices(targets)
       ->type_name("FRAMEWORK");
   command->add_option("--sequence", question.sequence, "tokens of a sequence")
@@ -287,26 +287,27 @@ void add_fit_command(Command& app, Context& context) {
   add_reserve_option(*command, call->reserve);
   command
       ->add_option("--output", call->output,
-                   "write the best way as a scenario; or the whole answer as one interactive page (.html)")
+                   "write the best set-up as a scenario; or the whole answer as one interactive page (.html)")
       ->to_write()
       ->type_name("FILE");
   add_store_option(*command, call->store);
   command->add_option("--jobs", call->jobs, "threads (default: one per core)")->range(1, 1024)->type_name("N");
   command
       ->add_option("--effort", call->effort,
-                   "how much is replayed, of what the search does by default (1); the answer does not depend on the "
+                   "how much is simulated, of what the search does by default (1); the answer does not depend on the "
                    "machine")
       ->range(0.01, 1000.0)
       ->type_name("N");
   command->add_option("--budget", call->seconds, "stop after so long with the best so far")
       ->check(positive_number())
       ->type_name("SECONDS");
-  command->add_option("--replays", question.replays, "ways replayed, at most (200)")
+  command->add_option("--replays", question.replays, "set-ups simulated, at most (200)")
       ->check(positive_number())
       ->type_name("N");
-  command->add_flag("--all", call->all, "show every way that was tried");
+  command->add_flag("--all", call->all, "show every set-up that was tried");
   command
-      ->add_option("--way", call->way, "tell what the way of this number changes and how it is launched, and write it")
+      ->add_option("--way", call->way,
+                   "print what the set-up of this number changes and how it is launched, and write it")
       ->check(positive_number())
       ->type_name("N");
   command

@@ -211,7 +211,7 @@ void add_import_command(Command& app, Context& context) {
   command->add_option("--output", request->output, "write the scenario here; else it is printed")
       ->to_write()
       ->type_name("FILE");
-  command->add_option("--from", request->from, "whose settings they are, instead of by content")->choices(formats);
+  command->add_option("--from", request->from, "the framework, if its content does not tell")->choices(formats);
   command->add_option("--model", request->model, "the model, as elsewhere, instead of the launch's")->type_name("NAME");
   command->add_option("--on", request->machine, "the machine: 16xh100, 4xrtx4090, dgx-h100x2, a profile or its file")
       ->type_name("MACHINE");

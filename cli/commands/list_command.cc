@@ -183,7 +183,7 @@ void add_list_command(Command& app, Context& context) {
   const auto wanted = std::make_shared<std::string>();
   const auto all = std::make_shared<bool>(false);
   command->add_option("WHAT", *wanted, "what to list: " + type + "; left out, these words")->choices(names);
-  command->add_flag("--all", *all, "of models, also the Hugging Face ids whose shape is known");
+  command->add_flag("--all", *all, "of models, also the Hugging Face ids with a known shape");
   command->callback([&context, wanted, all] { run_list(context, *wanted, *all); });
 }
 

@@ -453,8 +453,8 @@ void add_memory_commands(Command& app, Context& context) {
       ->required();
   command
       ->add_option("--allocator", request->allocators,
-                   "what serves the allocations; torch if not given. Several are compared side by side. Settings of "
-                   "its own may follow a colon")
+                   "what serves the allocations; torch if not given. Several are compared side by side. Its settings "
+                   "may follow a colon")
       ->type_name(policy_names())
       ->allow_extra_args(false);
   command->add_option("--alloc-conf,--config", request->config, "settings in PYTORCH_CUDA_ALLOC_CONF's spelling")
@@ -463,7 +463,7 @@ void add_memory_commands(Command& app, Context& context) {
       ->type_name("FILE");
   command
       ->add_option("--save-requests", request->requests,
-                   "write the requests and their lives as CSV, for `spillway plan layout`")
+                   "write the requests and their lifetimes as CSV, for `spillway plan layout`")
       ->to_write()
       ->type_name("FILE");
   command->add_flag(

@@ -12,7 +12,7 @@ namespace spillway::cli {
 
 void add_plan_commands(Command& app, Context& context) {
   Command* group = app.add_subcommand(
-      "plan", "Plans: where buffers lie, in what order operators run, what leaves the device, how a pipeline runs");
+      "plan", "Plans: memory addresses, operator order, what leaves the device, how a pipeline runs");
   group->require_subcommand();
   add_plan_layout(*group, context);
   add_plan_stalloc(*group, context);

@@ -101,7 +101,7 @@ void run_layout(Context& context, const LayoutRequest& request) {
 }  // namespace
 
 void add_plan_layout(Command& group, Context& context) {
-  Command* command = group.add_subcommand("layout", "Addresses for buffers with known lives, as low as can be");
+  Command* command = group.add_subcommand("layout", "Addresses for buffers with known lifetimes, as low as possible");
   const auto request = std::make_shared<LayoutRequest>();
   command->add_option("FILE", request->file, "buffers: a table id,lower,upper,size")->required();
   command

@@ -244,7 +244,7 @@ void add_plan_offload(Command& group, Context& context) {
   command->add_option("--budget", request->budget, "device memory to fit into (default: the hardware's), e.g. 40GiB")
       ->size_with_unit()
       ->type_name("BYTES");
-  command->add_option("--least-life", request->least_life_years, "years the drives must live")
+  command->add_option("--least-life", request->least_life_years, "years that the SSDs must last")
       ->amount(Dimension::years, "years")
       ->type_name("YEARS")
       ->check(non_negative_number());
@@ -256,7 +256,7 @@ void add_plan_offload(Command& group, Context& context) {
       ->type_name("FILE.json");
   command->add_flag("--no-drives", request->no_drives, "nothing goes to drives");
   command->add_flag("--no-host", request->no_host, "nothing goes to host memory");
-  command->add_flag("--no-recompute", request->no_recompute, "nothing is computed again");
+  command->add_flag("--no-recompute", request->no_recompute, "nothing is recomputed");
   add_setting_options(*command, request->settings);
   add_reserve_option(*command, request->reserve);
   command->callback([request, &context] { run_stoppable([&] { run_plan_offload(context, *request); }); });
@@ -267,7 +267,7 @@ void add_plan_rok(Command& group, Context& context) {
   Command* command =
       group.add_subcommand("rok", "Recompute, offload, keep: activation memory against throughput, per batch");
   command->add_option("SCENARIO", request->scenario, "scenario file with a model")->required();
-  command->add_option("--batches", request->batches, "micro-batches to replay")
+  command->add_option("--batches", request->batches, "micro-batches to simulate")
       ->type_name("N,N,...")
       ->delimiter(',')
       ->check(positive_number());

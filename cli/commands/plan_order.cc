@@ -181,7 +181,7 @@ void add_plan_order(Command& group, Context& context) {
       ->to_write()
       ->type_name("FILE");
   command->add_flag("--baselines", request->baselines, "also the greedy order of LESCEA, for comparison");
-  command->add_option("--effort", request->options.best.effort, "of the exhaustive search, in operators looked at")
+  command->add_option("--effort", request->options.best.effort, "of the exhaustive search, in operators tried")
       ->check(positive_number())
       ->capture_default_str()
       ->type_name("N");

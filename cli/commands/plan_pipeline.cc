@@ -303,7 +303,7 @@ void add_plan_pipeline(Command& group, Context& context) {
       ->type_name("C");
   command
       ->add_option("--offload-states", call->offloaded_states,
-                   "chunks per device, deepest first, whose optimizer states live on the host")
+                   "chunks per device, deepest first, with optimizer states on the host")
       ->check(non_negative_number())
       ->type_name("C");
   command->add_option("--optimizer", call->optimizer, "where their optimizer runs")

@@ -107,7 +107,7 @@ void run_plan(Context& context, const RecomputeCall& call) {
 }  // namespace
 
 void add_plan_recompute(Command& group, Context& context) {
-  Command* command = group.add_subcommand("recompute", "Which activations are made again so that a step fits");
+  Command* command = group.add_subcommand("recompute", "Which activations to recompute so that a step fits");
   const auto call = std::make_shared<RecomputeCall>();
   command->add_option("SCENARIO", call->scenario, "scenario file, or a trace to replay as captured")->required();
   command

@@ -227,7 +227,7 @@ studies::Answer answer_of(const ReportArguments& arguments, const LoadedScenario
                           const std::optional<StepDiagnosis>& diagnosis) {
   take_replayed_order(loaded, ran);
   std::vector<std::string> words = {"run", arguments.scenario};
-  if (!arguments.reserve.empty()) words.insert(words.end(), {"--reserve", arguments.reserve});
+  if (!arguments.reserve.empty()) words.insert(words.end(), {"--keep-free", arguments.reserve});
   return studies::step_answer(loaded, ran, diagnosis, told_command(std::move(words), arguments.settings));
 }
 
@@ -301,7 +301,7 @@ void add_report_commands(Command& app, Context& context) {
   group->require_subcommand();
   const auto ssd = std::make_shared<ReportArguments>();
   Command* drives = group->add_subcommand(
-      "ssd", "Write rate, life and cost of drives under offloaded activations; exit code 1 if none holds and lasts");
+      "ssd", "Write rate, lifetime and cost of SSDs under offloaded activations; exit code 1 if none holds and lasts");
   add_report_options(*drives, *ssd);
   drives->add_option("--life-years", ssd->question.life_years, "how long the drives should last")
       ->check(positive_number())
@@ -329,7 +329,7 @@ void add_report_commands(Command& app, Context& context) {
   drives
       ->add_option(
           "--retention", ssd->retention,
-          "credit flash whose data live for weeks (x6.67) or a day (x86), as publications do and no vendor does")
+          "credit flash for data that is kept for weeks (x6.67) or a day (x86), as publications do and no vendor does")
       ->choices({"rated", "weeks", "day"})
       ->capture_default_str();
   drives->callback([&context, ssd] { run_stoppable([&] { report_ssd(context, *ssd); }); });
@@ -339,7 +339,7 @@ void add_report_commands(Command& app, Context& context) {
   add_report_options(*links, *pcie);
   links->callback([&context, pcie] { run_stoppable([&] { report_pcie(context, *pcie); }); });
   const auto step = std::make_shared<ReportArguments>();
-  Command* whole = group->add_subcommand("step", "The replayed step as a document; exit code 1 if the answer is no");
+  Command* whole = group->add_subcommand("step", "The simulated step as a document; exit code 1 if the answer is no");
   whole->add_option("SCENARIO", step->scenario, "a scenario, or a trace")->required();
   whole->add_option("--baseline", step->baseline, "a scenario or trace to compare with")->type_name("SCENARIO");
   add_settings(*whole, *step);

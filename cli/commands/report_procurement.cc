@@ -235,7 +235,8 @@ void add_procurement_report(Command& group, Context& context) {
       ->type_name("PERCENT");
   command->add_option("--write-amplification", flags.write_amplification, "of the workload itself (1)")->type_name("X");
   command
-      ->add_option("--retention", flags.retention, "credit flash whose data live for weeks or a day, as no vendor does")
+      ->add_option("--retention", flags.retention,
+                   "credit flash for data that is kept for weeks or a day, as no vendor does")
       ->choices({"rated", "weeks", "day"});
   command->add_option("--route", flags.route, "how bytes get to the drives")->choices({"gpudirect", "bounce"});
   add_setting_options(*command, call->settings);

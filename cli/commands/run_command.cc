@@ -162,7 +162,7 @@ void print_result_page(const Result& result, const std::string& parts) {
 
 std::string step_command(const char* command, const RunArguments& arguments) {
   std::vector<std::string> words = {command, arguments.first};
-  if (!arguments.reserve.empty()) words.insert(words.end(), {"--reserve", arguments.reserve});
+  if (!arguments.reserve.empty()) words.insert(words.end(), {"--keep-free", arguments.reserve});
   if (!arguments.tie_order.empty()) words.insert(words.end(), {"--tie-order", arguments.tie_order});
   return told_command(std::move(words), arguments.settings);
 }
@@ -417,9 +417,12 @@ void add_run_options(Command& command, RunArguments& arguments) {
 void add_run_commands(Command& app, Context& context) {
   const auto arguments = std::make_shared<RunArguments>();
 
-  Command* run_app = app.add_subcommand("run", "Replay a scenario or a trace: does it fit, how fast, what binds");
+  Command* run_app =
+      app.add_subcommand("run", "Simulate a scenario or a trace: does it fit, how fast, what is the bottleneck");
   run_app->add_option("SCENARIO", arguments->first, "scenario file, or a trace to replay as captured")->required();
-  run_app->add_option("--timeline", arguments->timeline, "write the replay as a picture (.svg) or for Perfetto (.json)")
+  run_app
+      ->add_option("--timeline", arguments->timeline,
+                   "write the simulation as a picture (.svg) or for Perfetto (.json)")
       ->to_write()
       ->type_name("FILE");
   run_app->add_option("--memory-snapshot", arguments->memory_snapshot, "write its allocations for PyTorch's memory_viz")
@@ -432,7 +435,7 @@ void add_run_commands(Command& app, Context& context) {
       ->type_name("FILE");
   run_app
       ->add_option("--range", arguments->range,
-                   "sum up what lies in this time of the replay, milliseconds: work by kind and name, passes, how busy "
+                   "sum up this time range of the simulation, milliseconds: work by kind and name, passes, how busy "
                    "the GPU, PCIe and the drives are")
       ->type_name("FROM..TO");
   run_app
@@ -448,8 +451,8 @@ void add_run_commands(Command& app, Context& context) {
   add_run_options(*run_app, *arguments);
   run_app->callback([arguments, &context] { run_stoppable([&] { run_scenario(*arguments, context); }); });
 
-  Command* compare_app =
-      app.add_subcommand("compare", "Replay two scenarios, or one and a what-if on it (--set), and show what differs");
+  Command* compare_app = app.add_subcommand(
+      "compare", "Simulate two scenarios, or one and a what-if on it (--set), and show what differs");
   compare_app->add_option("A", arguments->first, "scenario file or trace")->required();
   compare_app->add_option("B", arguments->second, "scenario file or trace; left out, A with what --set changes");
   add_run_options(*compare_app, *arguments);

@@ -57,7 +57,7 @@ void add_schema_command(Command& app) {
   std::vector<std::string> names;
   for (const Document& document : documents) names.emplace_back(document.name);
   Command* command = app.add_subcommand("schema", "Print the JSON Schema of a kind of file");
-  command->add_option("NAME", request->name, "whose")->required()->choices(names);
+  command->add_option("NAME", request->name, "kind of file")->required()->choices(names);
   command->add_flag("--table", request->is_table, "of a scenario: its keys as a Markdown table");
   command->callback([request] { print_schema(*request); });
 }

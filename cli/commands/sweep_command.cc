@@ -453,18 +453,17 @@ void run_merge_command(Context& context, const SweepCall& call) {
 void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
   const auto call = std::make_shared<SweepCall>();
   call->job = job;
-  Command* sweep =
-      app.add_subcommand("sweep", "Search a space of scenarios: screened in closed form, the best replayed");
+  Command* sweep = app.add_subcommand("sweep", "Search a space of scenarios: all estimated, the best simulated");
   sweep->add_option("FILE", call->file, "sweep file (docs/how-to/run-a-sweep.md)")->required();
   sweep->add_option("--output", call->output, "keep what is found in this store")->to_write()->type_name("STORE");
   add_store_option(*sweep, call->kept);
   sweep->add_flag("--resume", call->resumes, "go on with a store that is there");
-  sweep->add_option("--shard", call->shard, "screen and replay part i of N only; `spillway merge` joins them")
+  sweep->add_option("--shard", call->shard, "estimate and simulate part i of N only; `spillway merge` joins them")
       ->type_name("i/N");
   sweep
-      ->add_option(
-          "--check-screen", call->check,
-          "instead of a sweep: draw N points, replay them all, and see whether the screen prunes any of the best")
+      ->add_option("--check-screen", call->check,
+                   "instead of a sweep: draw N configurations, simulate them all, and check that the estimate leaves "
+                   "out none of the best")
       ->type_name("N");
   sweep
       ->add_option("--point", call->point,
@@ -476,7 +475,8 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
   merge->add_option("--output", call->output, "keep everything in this store")->to_write()->type_name("STORE");
   for (Command* command : {sweep, merge}) {
     command->add_option("--jobs", call->jobs, "threads (default: one per core)")->range(1, 1024)->type_name("N");
-    command->add_flag("--explain-pruning", call->explains, "why points were not replayed, with an example of each");
+    command->add_flag("--explain-pruning", call->explains,
+                      "why configurations were not simulated, with an example of each");
     command
         ->add_option("--plot", call->plots,
                      "write a picture: front[:X,Y]=F.svg over two objectives, map:AXIS,AXIS[,OBJECTIVE]=F.svg, or "
@@ -486,10 +486,10 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
         ->allow_extra_args(false);
     command
         ->add_option("--database", call->database,
-                     "write every replayed point into this SQLite database (docs/how-to/run-a-sweep.md)")
+                     "write every simulated configuration into this SQLite database (docs/how-to/run-a-sweep.md)")
         ->to_write()
         ->type_name("FILE");
-    command->add_flag("--all", call->all, "show every replayed point, not the front alone");
+    command->add_flag("--all", call->all, "show every simulated configuration, not the Pareto front alone");
   }
   sweep->callback([&context, call] { run_sweep_command(context, *call); });
   merge->callback([&context, call] { run_merge_command(context, *call); });

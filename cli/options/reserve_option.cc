@@ -7,7 +7,7 @@ namespace spillway::cli {
 
 void add_reserve_option(Command& command, std::string& reserve) {
   command
-      .add_option("--reserve", reserve,
+      .add_option("--keep-free", reserve,
                   "device memory kept free for what the allocator doesn't see: 2GiB, 8%; 0 for none; by parts if not "
                   "given (docs/explanation/does-it-fit.md)")
       ->type_name("SIZE|SHARE");
@@ -18,7 +18,7 @@ std::vector<std::string> with_reserve(std::vector<std::string> settings, const s
   try {
     static_cast<void>(parse_size_or_share(reserve));
   } catch (const InputError& error) {
-    throw InputError("--reserve", "", error.cause(), error.remedy());
+    throw InputError("--keep-free", "", error.cause(), error.remedy());
   }
   settings.push_back("memory.reserve=" + reserve);
   return settings;

@@ -1,4 +1,4 @@
-// --reserve: what is kept free of a GPU's memory, wherever a command replays a scenario.
+// --keep-free: what is kept free of a GPU's memory, wherever a command replays a scenario.
 #pragma once
 
 #include <string>

@@ -65,13 +65,13 @@ def run(scenario, *, program=None, beside=None, reserve=None, **settings):
 
     settings  changes, as with --set: `model__sequence=4096` or `**{"model.sequence": 4096}`
     beside    folder that relative paths in a dict are read from (the current one)
-    reserve   device memory kept free, as with --reserve: "2GiB", "8%"
+    reserve   device memory kept free, as with --keep-free: "2GiB", "8%"
     Returns a Result; `fits` is True, False or None (unknown). Raises InputError with the program's message.
     """
     with _as_file(scenario, beside or os.getcwd(), "scenario") as path:
         arguments = ["run", path, *_settings(settings)]
         if reserve is not None:
-            arguments.append(f"--reserve={reserve}")
+            arguments.append(f"--keep-free={reserve}")
         return _answer(arguments, program)
 
 

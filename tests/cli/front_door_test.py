@@ -44,6 +44,25 @@ class Files(unittest.TestCase):
 
 
 
+class OldNames(Files):
+    def test_old_options_are_the_new_ones(self):
+        step = self.done("new", "gpt2-small", "a10").stdout
+        step = self.write("step.json", step)
+        for old, new, arguments in (("--reserve", "--keep-free", ("run", step, "{}", "3GiB")),
+                                    ("--reserve", "--keep-free", ("run", step, "{}=8%")),
+                                    ("--same-maths", "--keep-numerics", ("fit", step, "{}", "--replays", "1"))):
+            def asked(name, *more, arguments=arguments):
+                result = spillway(*(word.format(name) for word in arguments), *more)
+                self.assertIn(result.returncode, (0, 1, 4), result.stderr)
+                return result
+
+            self.assertEqual(asked(old).stdout, asked(new).stdout)
+            self.assertIn(f"note: {old} is now {new}\n", asked(old).stderr)
+            self.assertNotIn("note:", asked(new).stderr)
+            self.assertNotIn("note:", asked(old, "--quiet").stderr)
+            self.assertNotIn(old, self.done(arguments[0], "--help").stdout)
+
+
 class Models(Files):
     def scenario(self, model):
         return {"schema": "spillway-scenario", "version": 1, "hardware": {"profile": "h100-80gb-1gpu"},

@@ -87,34 +87,34 @@ class WordsTest(ProgramTest):
         peak, whole = answer["peak_reserved_bytes"], 2 << 30
         for capacity, verdict, code in ((peak + whole, "fits", 0), (peak + whole - 512, "tight", 0),
                                         (peak + 64, "does not fit", 1)):
-            answer, result = self.run_at(capacity, "--reserve", "2GiB")
+            answer, result = self.run_at(capacity, "--keep-free", "2GiB")
             self.assertEqual((answer["verdict"], answer["fits"], result.returncode), (verdict, verdict != "does not fit",
                                                                                       code))
             self.assertEqual(answer["reserve"]["bytes"], whole)
             self.assertEqual("warning: tight" in result.stderr, verdict == "tight", result.stderr)
-            table = spillway("run", self.scenario, "--set", f"memory.capacity_bytes={capacity}", "--reserve", "2GiB")
+            table = spillway("run", self.scenario, "--set", f"memory.capacity_bytes={capacity}", "--keep-free", "2GiB")
             shape = {"fits": "✔ Fits", "tight": "▲ Tight", "does not fit": "✖ Does not fit"}[verdict]
             self.assertEqual(table.stdout.splitlines()[2].split(":")[0].split(" with")[0], shape)
-            rows = spillway("run", self.scenario, "--set", f"memory.capacity_bytes={capacity}", "--reserve", "2GiB",
+            rows = spillway("run", self.scenario, "--set", f"memory.capacity_bytes={capacity}", "--keep-free", "2GiB",
                             "--format", "csv").stdout.splitlines()
             row = next(csv.DictReader(rows))
             self.assertEqual((row["fits"], row["verdict"]), ("false" if code else "true", verdict))
             page = self.path("page.html")
-            report = spillway("report", "step", self.scenario, "--set", f"memory.capacity_bytes={capacity}", "--reserve",
+            report = spillway("report", "step", self.scenario, "--set", f"memory.capacity_bytes={capacity}", "--keep-free",
                               "2GiB", "--output", page)
             self.assertEqual(report.returncode, code, report.stderr)
             self.assertEqual(answer_of(page)["verdict"]["word"], verdict)
 
     def test_with_what_it_is_short_of_it_fits(self):
-        answer, _ = self.run_at("1GiB", "--reserve", "256MiB")
+        answer, _ = self.run_at("1GiB", "--keep-free", "256MiB")
         self.assertFalse(answer["fits"])
         short = answer["short_of_bytes"]
-        self.assertTrue(self.run_at((1 << 30) + short, "--reserve", "256MiB")[0]["fits"])
-        self.assertFalse(self.run_at((1 << 30) + short - 1024, "--reserve", "256MiB")[0]["fits"])
+        self.assertTrue(self.run_at((1 << 30) + short, "--keep-free", "256MiB")[0]["fits"])
+        self.assertFalse(self.run_at((1 << 30) + short - 1024, "--keep-free", "256MiB")[0]["fits"])
 
     def test_bad_reserves_are_refused(self):
-        self.refused("run", self.scenario, "--reserve", "much", says=["--reserve", "much"])
-        self.refused("run", self.scenario, "--reserve", "100%", says=["--reserve", "less than 100 %"])
+        self.refused("run", self.scenario, "--keep-free", "much", says=["--keep-free", "much"])
+        self.refused("run", self.scenario, "--keep-free", "100%", says=["--keep-free", "less than 100 %"])
         self.refused("run", self.scenario, "--set", "memory.reserve=900GiB", says=["/memory/reserve", "leave nothing"])
 
     def test_a_what_if_is_compared_with_what_it_changes(self):
@@ -1025,7 +1025,7 @@ class FitTest(ProgramTest):
 
     def test_a_scenario_keeps_its_files_and_a_table_tells_the_edits(self):
         scenario = os.path.join(ROOT, "cli/scenarios/gpt2-xl-1k-h100.json")
-        result = spillway("fit", scenario, "--goal", "change", "--replays", "20", "--same-maths", "--set",
+        result = spillway("fit", scenario, "--goal", "change", "--replays", "20", "--keep-numerics", "--set",
                           "memory.capacity_bytes=40000000000")
         self.assertIn(result.returncode, (0, 1), result.stderr)
         self.assertIn("runs in", result.stdout)
@@ -1063,7 +1063,7 @@ class FitTest(ProgramTest):
         self.assertIsNone(asked["other_machine"])
 
     def test_mistakes_are_exit_code_2(self):
-        early = spillway("fit", "llama-3-70b", "--on", "2xh100", "--same-maths", "--replays", "1")
+        early = spillway("fit", "llama-3-70b", "--on", "2xh100", "--keep-numerics", "--replays", "1")
         self.assertEqual(early.returncode, 4, early.stderr)  # a search that ended early is never a no
         self.assertIn("Not decided", early.stdout)
         self.refused("fit", "lama-3-8b", "--on", "8xh100", says=["llama-3-8b"])

@@ -8,6 +8,7 @@ Usage: words_check.py SOURCE_ROOT           checks; exit code 1 where a page bre
 User pages: README, docs/index.md, docs/install.md, and the folders tutorial, how-to and explanation of docs. Prose is what is
 left of a page without comments, code blocks, tables, headings, images and the targets of links. A list item is a
 paragraph. A sentence ends at . ! ? or : before a space and a capital, a digit or a code span, and with its paragraph.
+The page of commands, which is what --help prints: no refused word.
 Pages of all kinds: no dead link, no dead anchor. CHANGELOG: at most 40 bullets a release, of at most 40 words each.
 """
 import pathlib
@@ -25,6 +26,7 @@ BULLETS = BULLET_WORDS = 40  # of a release in CHANGELOG.md, and of a bullet
 CLICKS = 2  # from README or docs/index.md to any user page
 USER_PAGES = ("README.md", "docs/index.md", "docs/install.md", "docs/tutorial/**/*.md", "docs/how-to/**/*.md",
               "docs/explanation/**/*.md")
+HELP_PAGES = ("docs/reference/commands.md",)  # what --help prints: no refused word
 STARTS = ("README.md", "docs/index.md")
 SHORT = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|Fig|No|approx|St)\.$")
 
@@ -149,6 +151,12 @@ def dead_links(path, text):
             yield line, f"dead anchor {target}"
 
 
+def refused(text):
+    for pattern, better in REFUSED_RE:
+        for match in pattern.finditer(text):
+            yield f"'{match[0]}' is no word for users; instead: {better}"
+
+
 def language(text):
     """(line, what is wrong) of a user page."""
     for line, raw in paragraphs(prose(text)):
@@ -160,9 +168,7 @@ def language(text):
         for sentence in sentences(paragraph):
             if count(sentence) > SENTENCE_WORDS:
                 yield line, f"a sentence of {count(sentence)} words, at most {SENTENCE_WORDS}: {sentence[:60]}..."
-        for pattern, better in REFUSED_RE:
-            for match in pattern.finditer(paragraph):
-                yield line, f"'{match[0]}' is no word of user pages; instead: {better}"
+        yield from ((line, what) for what in refused(paragraph))
 
 
 def user_pages(root):
@@ -208,6 +214,8 @@ def problems(root):
             if size(path) > most:
                 wrong.append((1, f"{size(path)} words, at most {most}"))
         wrong += changelog(text) if name == "CHANGELOG.md" else []
+        if name in HELP_PAGES:
+            wrong += [(number, what) for number, line in enumerate(text.split("\n"), 1) for what in refused(plain(line))]
         opening = " ".join(text.split("\n## ")[0].split())
         wrong += [(1, f"does not begin with the words people search for: {word}")
                   for word in SEARCHED.get(name, ()) if word not in opening]
@@ -267,6 +275,9 @@ def self_test():
             expect(GOOD + "\n" + text + "\n", part)
         expect(GOOD + "\n| " + "fates " * 90 + "|\n\n```\n" + "fates " * 90 + "\n```\n<!-- fates -->\n", None)
         expect(GOOD, "no 2 links lead here", index="Nothing.")
+        (root / "docs/reference").mkdir()
+        expect("| `--x` | the fates |\n", "'fates'", where=root / HELP_PAGES[0])
+        (root / HELP_PAGES[0]).unlink()
         log = "# Changelog\n\n## 2\n\n" + "- Bullet.\n" * 40
         expect(log, None, where=root / "CHANGELOG.md", index="[page](how-to/page.md)")
         expect(log + "- Bullet.\n", "more than 40 bullets", where=root / "CHANGELOG.md", index="[page](how-to/page.md)")
