@@ -9,8 +9,10 @@ User pages: README, docs/index.md, docs/install.md, and the folders tutorial, ho
 left of a page without comments, code blocks, tables, headings, images and the targets of links. A list item is a
 paragraph. A sentence ends at . ! ? or : before a space and a capital, a digit or a code span, and with its paragraph.
 The page of commands, which is what --help prints: no refused word.
+CONTRIBUTING and SECURITY keep to the rules of language, and are not counted.
 Pages of all kinds: no dead link, no dead anchor. CHANGELOG: at most 40 bullets a release, of at most 40 words each.
 """
+import math
 import pathlib
 import re
 import sys
@@ -26,6 +28,7 @@ BULLETS = BULLET_WORDS = 40  # of a release in CHANGELOG.md, and of a bullet
 CLICKS = 2  # from README or docs/index.md to any user page
 USER_PAGES = ("README.md", "docs/index.md", "docs/install.md", "docs/tutorial/**/*.md", "docs/how-to/**/*.md",
               "docs/explanation/**/*.md")
+PROJECT_PAGES = ("CONTRIBUTING.md", "SECURITY.md")
 HELP_PAGES = ("docs/reference/commands.md",)  # what --help prints: no refused word
 STARTS = ("README.md", "docs/index.md")
 SHORT = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|Fig|No|approx|St)\.$")
@@ -67,6 +70,20 @@ REFUSED = {
     r"system profile": "machine, or its profile",
     r"simply|just(?! (?:before|after|as)\b)|easy|easily|obviously|of course": "(delete)",
 }
+BE = r"(?:is|are|was|were|be|been|being|gets|got)"
+IRREGULAR = ("made|taken|given|kept|held|told|said|read|written|found|shown|known|done|seen|left|put|drawn|met|sent|"
+             "built|run|set|lost|paid|chosen|thrown|spent|cut|split|begun|worn|bound|meant|let|asked|looked")
+# Sentences that are fine now and then: what, at most which share of a page's sentences, how they are known.
+SHARES = (
+    ("over 25 words", 0.10, lambda sentence: count(sentence) > 25),
+    ("passive", 0.20, re.compile(
+        rf"\b{BE}\s+(?:(?:not|never|always|also|then|only|once|all|there|again)\s+)?(?:\w+ed|{IRREGULAR})\b", re.I).search),
+    ("inverted", 0.03, lambda sentence: count(sentence) > 5 and not sentence.endswith("?") and re.match(
+        r"(?:What|Of|Where|Whose|Whoever|Those|Such|Which|Beside|With what)\b", sentence)),
+    ("with 'of it', 'of them'", 0.02, re.compile(
+        r"\b(?:of it|of them|of these|of those|thereof|of which|behind it|by itself)\b", re.I).search),
+    ("with over four numbers", 0.02, lambda sentence: len(re.findall(r"(?<![\w.])\d[\d,.]*", sentence)) > 4),
+)
 REFUSED_RE = [(re.compile(rf"\b(?:{words})\b", re.I), better) for words, better in REFUSED.items()]
 
 
@@ -157,6 +174,15 @@ def refused(text):
             yield f"'{match[0]}' is no word for users; instead: {better}"
 
 
+def shares(text):
+    """(line of the last one, what is too often) of the sentences of a page."""
+    every = [(line, sentence) for line, raw in paragraphs(prose(text)) for sentence in sentences(plain(raw)) if count(sentence)]
+    for kind, share, known in SHARES:
+        hits = [line for line, sentence in every if known(sentence)]
+        if len(hits) > math.ceil(share * len(every)):
+            yield hits[-1], f"{len(hits)} of {len(every)} sentences are {kind}, at most {share:.0%}: lines {hits}"
+
+
 def language(text):
     """(line, what is wrong) of a user page."""
     for line, raw in paragraphs(prose(text)):
@@ -169,6 +195,7 @@ def language(text):
             if count(sentence) > SENTENCE_WORDS:
                 yield line, f"a sentence of {count(sentence)} words, at most {SENTENCE_WORDS}: {sentence[:60]}..."
         yield from ((line, what) for what in refused(paragraph))
+    yield from shares(text)
 
 
 def user_pages(root):
@@ -213,6 +240,8 @@ def problems(root):
             most = LONGER_PAGES.get(name, PAGE_WORDS)
             if size(path) > most:
                 wrong.append((1, f"{size(path)} words, at most {most}"))
+        elif name in PROJECT_PAGES:
+            wrong += language(text)
         wrong += changelog(text) if name == "CHANGELOG.md" else []
         if name in HELP_PAGES:
             wrong += [(number, what) for number, line in enumerate(text.split("\n"), 1) for what in refused(plain(line))]
@@ -243,6 +272,9 @@ def print_sizes(root):
 GOOD = "# Page\n\nOne sentence. Another one, with `code that is long` in it.\n"
 FAULTS = (
     ("Word " * 31 + "end.", "a sentence of 32 words"),
+    ("The tensor is kept. It was made. It is run.", "sentences are passive"),
+    ("What fits in it is a small step. Of the steps one fits well.", "sentences are inverted"),
+    ("Most of them fit. One of these fits.", "'of it'"),
     ("Two words. " * 41, "a paragraph of 82 words"),
     ("The fates of tensors.", "'fates'"),
     ("See [x](missing.md).", "dead link"),
