@@ -11,6 +11,7 @@ html_theme_options = {"page_width": "1100px", "sidebar_width": "230px", "show_po
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 highlight_language = "none"  # else what the program prints is coloured as Python
+smartquotes = False  # -- stays --
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
@@ -31,8 +32,10 @@ def add_contents(app, docname, source):
     text = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s:#]+)(?:#[^)\s]*)?\)", outside, text)
     if docname == root_doc or docname.endswith("/index"):
         entries = sorted(page.stem for page in folder.glob("*.md") if page.stem != "index")
-        entries += sorted(f"{page.parent.name}/{page.stem}" for page in folder.glob("*/*.md")
-                          if page.stem == "index" or not (page.parent / "index.md").exists())
+        for below in ("tutorial", "how-to", "explanation", "reference", "internals"):
+            first = folder / below / "index.md"
+            pages = [first] if first.exists() else sorted((folder / below).glob("*.md"))
+            entries += [f"{below}/{page.stem}" for page in pages]
         text += "\n\n```{toctree}\n:hidden:\n\n" + "\n".join(entries) + "\n```\n"
     source[0] = text
 
