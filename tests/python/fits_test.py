@@ -342,15 +342,17 @@ def _with_sparse_buffer():
 
 
 class DocumentationTest(unittest.TestCase):
-    # The example of the page, run as it stands there.
-    def test_the_example_of_the_page(self):
-        with open(os.path.join(fixture.ROOT, "docs/internals/pytorch.md"), encoding="utf-8") as page:
-            section = page.read().split("\n## A module of your own\n", 1)[1].split("\n## ", 1)[0]
-        code = re.search(r"```python\n(.*?)```", section, re.DOTALL).group(1)
-        said = io.StringIO()
-        with mock.patch.dict(os.environ, {"SPILLWAY": PROGRAM}), contextlib.redirect_stdout(said):
-            exec(compile(code, "docs/internals/pytorch.md", "exec"), {})
-        self.assertRegex(said.getvalue(), r"^Sequential on 4090: (fits|does not fit|tight)")
+    # The examples of the pages, run as they stand there.
+    def test_the_examples_of_the_pages(self):
+        for path, heading in (("docs/internals/pytorch.md", "A module of your own"),
+                              ("docs/how-to/use-from-python.md", "Ask about your own module")):
+            with open(os.path.join(fixture.ROOT, path), encoding="utf-8") as page:
+                section = page.read().split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+            code = re.search(r"```python\n(.*?)```", section, re.DOTALL).group(1)
+            said = io.StringIO()
+            with mock.patch.dict(os.environ, {"SPILLWAY": PROGRAM}), contextlib.redirect_stdout(said):
+                exec(compile(code, path, "exec"), {})
+            self.assertRegex(said.getvalue(), r"^Sequential on 4090: (fits|does not fit|tight)", path)
 
     def test_the_package_alone_needs_no_torch(self):
         code = "import sys, spillway; sys.exit('torch' in sys.modules)"
