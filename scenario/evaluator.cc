@@ -153,7 +153,7 @@ const ScenarioRun& Evaluator::run() const {
     judge_fidelity(loaded_, run);
     result.step_time_range.basis = result.peak_range.basis = "a recorded step";
   } else {
-    result.step_time_range = step_time_range(loaded_.setup, result, loaded_.hardware.gpu, loaded_.hardware.host);
+    result.step_time_range = step_time_range(loaded_.setup, result, loaded_.hardware);
     result.peak_range = peak_range(loaded_.setup, result);
   }
   time_evaluation(loaded_, result);

@@ -114,6 +114,7 @@ Table row_table(const std::vector<CaseOutcome>& outcomes) {
   std::vector<std::string> titles = {"case",           "source", "metric", "unit",       "measured", "predicted",
                                      "relative_error", "role",   "fits",   "confidence", "setup"};
   for (int i = 0; i < binding_count; ++i) titles.push_back("share_" + std::string(to_string(static_cast<Binding>(i))));
+  titles.insert(titles.end(), {"range_kind", "range_low", "range_high"});
   Table table(titles);
   for (const CaseOutcome& outcome : outcomes) {
     if (!outcome.skipped.empty()) continue;
@@ -130,6 +131,9 @@ Table row_table(const std::vector<CaseOutcome>& outcomes) {
                                       one.confidence,
                                       one.setup};
     for (const double share : outcome.shares) cells.push_back(fmt::format("{:.4f}", share));
+    cells.push_back(outcome.range_kind);
+    for (const double end : {outcome.range.low, outcome.range.high})
+      cells.push_back(outcome.range.known ? fmt::format("{:.4f}", end) : "");
     table.add(cells);
   }
   return table;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -22,16 +23,15 @@ Result step(std::initializer_list<std::pair<Binding, std::int64_t>> parts) {
   return result;
 }
 
-GpuProfile gpu(const char* system) { return ProfileLibrary::shared().load_system(system).gpu; }
-
 FigureRange range_of(const Result& result, const char* system = "h100-80gb-1gpu") {
-  return step_time_range({}, result, gpu(system), {});
+  return step_time_range({}, result, ProfileLibrary::shared().load_system(system));
 }
 
 TEST(FigureRange, IsWiderWhereNobodyMeasuredTheKernels) {
   const Result compute = step({{Binding::compute, 5}}), network = step({{Binding::network, 5}});
-  EXPECT_NEAR(range_of(compute, "workstation-4090").low, range_of(compute).low - 0.12, 1e-12);
-  EXPECT_NEAR(range_of(compute, "workstation-4090").high, range_of(compute).high + 0.12, 1e-12);
+  const FigureRange measured = range_of(compute), kin = range_of(compute, "workstation-4090");
+  EXPECT_NEAR(1 - kin.low, std::hypot(1 - measured.low, 0.12), 1e-12);
+  EXPECT_NEAR(kin.high - 1, std::hypot(measured.high - 1, 0.12), 1e-12);
   EXPECT_EQ(range_of(network, "workstation-4090").high, range_of(network).high);
 }
 
@@ -57,18 +57,18 @@ TEST(FigureRange, IsASumOverWhatBinds) {
 TEST(FigureRange, TheHostOfExpertsIsKnownLess) {
   const Result waiting = step({{Binding::host, 5}}), working = step({{Binding::compute, 5}});
   HardwareProfile cloud = ProfileLibrary::shared().load_system("cloud-8xh100");
-  const models::TrainingSetup dense{.framework = models::Framework::megatron, .data_parallel = 8};
+  const models::TrainingSetup dense{.framework = models::Framework::megatron, .data_parallel = 8, .zero_stage = 1};
   models::TrainingSetup experts = dense;
   experts.expert_parallel = 8;
   const auto high = [&](const models::TrainingSetup& setup, const Result& result) {
-    return step_time_range(setup, result, cloud.gpu, cloud.host).high;
+    return step_time_range(setup, result, cloud).high;
   };
   const double assumed = high(experts, waiting);
   EXPECT_EQ(high(dense, waiting), range_of(waiting).high);
-  EXPECT_EQ(high(experts, working), range_of(working).high);
+  EXPECT_GT(high(experts, working), range_of(working).high);
   cloud.host.framework_slowdown->origin.provenance = OriginKind::measured;
   const double measured = high(experts, waiting);
-  EXPECT_GT(assumed, measured * 1.5);
+  EXPECT_GT(assumed, measured * 1.2);
   EXPECT_GT(measured, high(dense, waiting));
   cloud.host.framework_slowdown.reset();
   EXPECT_EQ(high(experts, waiting), measured);
@@ -79,9 +79,29 @@ TEST(FigureRange, TheHostOfDeepspeedsFetchesIsHardlyKnown) {
   const HardwareProfile machine = ProfileLibrary::shared().load_system("dgx-a100");
   const Result waiting = step({{Binding::host, 5}});
   models::TrainingSetup setup{.framework = models::Framework::deepspeed, .data_parallel = 8, .zero_stage = 3};
-  EXPECT_GT(step_time_range(setup, waiting, machine.gpu, machine.host).high, 6.1);
+  EXPECT_GT(step_time_range(setup, waiting, machine).high, 6.1);
   setup.zero_stage = 2;
-  EXPECT_LT(step_time_range(setup, waiting, machine.gpu, machine.host).high, 2);
+  EXPECT_LT(step_time_range(setup, waiting, machine).high, 2);
+}
+
+// What a tensor group's collectives take over machines is known least; what is hardly predicted still widens a range.
+TEST(FigureRange, GoesByWhatTheNetworkHasToDo) {
+  const HardwareProfile machine = ProfileLibrary::shared().load_system("dgx-h100");
+  const Result waiting = step({{Binding::compute, 6}, {Binding::network, 4}}), working = step({{Binding::compute, 5}});
+  const auto high = [&](const models::TrainingSetup& setup, const Result& result) {
+    return step_time_range(setup, result, machine).high;
+  };
+  const models::TrainingSetup inside{.tensor_parallel = 8}, across{.tensor_parallel = 8, .data_parallel = 2},
+      split{.tensor_parallel = 16};
+  EXPECT_EQ(range_kind_words(range_kind(inside, machine)), "inside");
+  EXPECT_EQ(range_kind_words(range_kind(across, machine)), "across");
+  EXPECT_EQ(range_kind_words(range_kind(split, machine)), "split");
+  EXPECT_GT(high(split, waiting), high(across, waiting));
+  EXPECT_GT(high(across, working), high(inside, working) + 0.05);
+  EXPECT_EQ(step_time_range(across, working, machine).low, step_time_range(inside, working, machine).low);
+  models::TrainingSetup gathers{.framework = models::Framework::megatron_2021, .data_parallel = 16, .zero_stage = 3};
+  EXPECT_EQ(range_kind_words(range_kind(gathers, machine)), "gathers");
+  EXPECT_GT(high(gathers, waiting), high(split, waiting));
 }
 
 TEST(FigureRange, IsUnknownWhereNothingLikeItWasMeasured) {
@@ -104,14 +124,18 @@ TEST(FigureRange, OfPeaksGoByFramework) {
   EXPECT_LT(engine.peak_range.high, 1.05);
   EXPECT_TRUE(engine.step_time_range.known);
   const Result eager = run_on({"model.framework=eager"});
-  EXPECT_FALSE(eager.peak_range.known);
-  EXPECT_TRUE(run_on({"model.framework=huggingface"}).peak_range.known);
+  EXPECT_TRUE(eager.peak_range.known);
+  const FigureRange full = run_on({"model.framework=huggingface"}).peak_range;
+  const Result adapted = run_on({"model.framework=huggingface", "model.trainable=lora"});
+  ASSERT_TRUE(full.known && adapted.peak_range.known);
+  EXPECT_GT(adapted.peak_range.high, full.high + 0.1);
   EXPECT_TRUE(eager.step_time_range.known);
 }
 
 TEST(FigureRange, OfPeaksAreThoseOfTheLayersAndTheAllocatorThatWerePublished) {
   EXPECT_FALSE(run_on({"model.framework=megatron", "model.flash_attention=false"}).peak_range.known);
   EXPECT_FALSE(run_on({"model.framework=megatron", "memory.allocator=stalloc"}).peak_range.known);
+  EXPECT_FALSE(run_on({"model.framework=nanotron"}).peak_range.known);
 }
 
 TEST(FigureRange, IsUnknownWithStateOffTheGpu) {

@@ -10,6 +10,7 @@
 #include "base/input_error.h"
 #include "base/parallel.h"
 #include "scenario/brief_run.h"
+#include "scenario/figure_range.h"
 #include "scenario/shared_machines.h"
 #include "validation/published/case_work.h"
 #include "validation/published/several_steps.h"
@@ -86,6 +87,7 @@ void run_group(const Group& group, SharedMachines& machines) {
                                  : predict(measured.metric, measured.unit, loaded, result, measured.stage);
         outcome->verdict = result.verdict();
         outcome->range = range_of(measured.metric, result);
+        outcome->range_kind = scenario::range_kind_words(scenario::range_kind(loaded.setup, loaded.hardware));
         for (std::size_t i = 0; i < outcome->shares.size() && result.replayed > Picos(0); ++i)
           outcome->shares[i] = to_seconds(result.breakdown[i]) / to_seconds(result.replayed);
       } catch (const InputError& error) {

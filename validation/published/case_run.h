@@ -21,8 +21,9 @@ struct CaseOutcome {
   Verdict verdict = Verdict::unknown;  // of the replay's memory; its time is given whatever it is
   // Of the step's critical path, by what binds there; none for a projection.
   std::array<double, binding_count> shares{};
-  FigureRange range;    // of steps' times and of peaks
-  std::string skipped;  // why there is no prediction; empty: there is one
+  FigureRange range;       // of steps' times and of peaks
+  std::string range_kind;  // scenario/figure_range.h
+  std::string skipped;     // why there is no prediction; empty: there is one
   // In the case's unit; of a range what lies nearest to the prediction.
   [[nodiscard]] double figure() const {
     return std::clamp(predicted, measured->measured, std::max(measured->measured, measured->measured_to));

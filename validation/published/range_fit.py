@@ -4,9 +4,10 @@
 Usage: range_fit.py CSV...
   CSV  what `spillway validate published --output CSV` and the tables of table_cases.py write
 
-measured / predicted is a sum over what binds on the critical path, share by share: two linear regressions at the
-quantiles LOW and HIGH, sources weighing alike, factors at least FLOOR away from 1. Each source is left out in turn.
-Needs numpy and scipy (Debian: python3-numpy, python3-scipy).
+measured / predicted is a sum over what binds on the critical path, share by share, by the kind of step: two linear
+regressions at the quantiles LOW and HIGH, sources weighing alike, factors at least FLOOR away from 1 (experts' kernels
+further, as one source alone has them). Each source is left out in turn. The host of experts has factors that are not
+fitted here. Needs numpy and scipy (Debian: python3-numpy, python3-scipy).
 """
 import collections
 import csv
@@ -16,8 +17,9 @@ import sys
 import numpy
 from scipy.optimize import linprog
 
-LOW, HIGH, FLOOR = 0.05, 0.9, 0.05
-PARTS = (("compute",), ("hbm",), ("network",), ("host", "launch_latency", "pcie", "storage", "idle"))
+LOW, HIGH, FLOOR, FLOOR_OF_EXPERTS = 0.06, 0.9, 0.05, (0.12, 0.25)
+PARTS = ("kernels", "experts", "inside", "across", "split", "gathers", "host")
+HOST_OF_EXPERTS, ON_CLOUDS, LEAST_NETWORK = (0.8, 1.45), 1.25, 0.1
 
 
 def source_of(name):
@@ -29,46 +31,74 @@ def source_of(name):
     return re.split(r" Table | Sec |, | fp8$| H100 of | A100$(?<=torchtitan A100)|(?<=AWS) ", name)[0]
 
 
+class Step:
+    def __init__(self, row):
+        error = float(row["relative_error"])
+        self.ratio = 1 + error if row["metric"] == "throughput" else 1 / (1 + error)
+        share = {name[6:]: float(value) for name, value in row.items() if name.startswith("share_")}
+        self.kernels, self.network = share["compute"] + share["hbm"], share["network"]
+        self.host = sum(share[part] for part in ("host", "launch_latency", "pcie", "storage", "idle"))
+        self.reach, _, experts = row["range_kind"].partition(" ")
+        self.experts, self.on_cloud = experts != "", row["source"].startswith("AWS")
+
+    def shares(self, is_high):
+        """By PARTS. At the upper end a tenth of a step over machines counts as communication."""
+        moved = min(max(LEAST_NETWORK - self.network, 0), self.kernels) if is_high and self.reach == "across" else 0
+        result = dict.fromkeys(PARTS, 0.0)
+        result["experts" if self.experts else "kernels"] = self.kernels - moved
+        result[self.reach] = self.network + moved
+        result["host"] = 0 if self.experts else self.host
+        return numpy.array([result[part] for part in PARTS])
+
+    def fixed(self, is_high):
+        factor = HOST_OF_EXPERTS[is_high] * (ON_CLOUDS if is_high and self.on_cloud else 1)
+        return self.host * factor if self.experts else 0
+
+
 def read(paths):
-    rows = collections.defaultdict(list)
+    steps = collections.defaultdict(list)
     for path in paths:
         with open(path, encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 source = source_of(row["source"])
-                if row["metric"] not in ("iteration_time", "throughput") or row["role"] != "validation" or not source:
-                    continue
-                error = float(row["relative_error"])
-                ratio = 1 + error if row["metric"] == "throughput" else 1 / (1 + error)
-                shares = [sum(float(row["share_" + part]) for part in parts) for parts in PARTS]
-                rows[source].append((ratio, shares))
-    return rows
+                if row["metric"] in ("iteration_time", "throughput") and row["role"] == "validation" and source:
+                    steps[source].append(Step(row))
+    return steps
 
 
-def factors(rows, quantile):
-    shares = numpy.array([shares for group in rows for _, shares in group])
-    ratios = numpy.array([ratio for group in rows for ratio, _ in group])
-    weights = numpy.array([1 / len(group) for group in rows for _ in group])
+def factors(groups, is_high):
+    steps = [step for group in groups for step in group]
+    shares = numpy.array([step.shares(is_high) for step in steps])
+    ratios = numpy.array([step.ratio - step.fixed(is_high) for step in steps])
+    weights = numpy.array([1 / len(group) for group in groups for _ in group])
     count, parts = shares.shape
-    bounds = [(0.3, 1 - FLOOR) if quantile < 0.5 else (1 + FLOOR, None)] * parts + [(0, None)] * (2 * count)
+    floors = [FLOOR_OF_EXPERTS[is_high] if part == "experts" else FLOOR for part in PARTS]
+    bounds = [(1 + floor, None) if is_high else (0.3, 1 - floor) for floor in floors] + [(0, None)] * (2 * count)
+    quantile = HIGH if is_high else LOW
     costs = numpy.concatenate([numpy.zeros(parts), weights * quantile, weights * (1 - quantile)])
     equal = numpy.hstack([shares, numpy.eye(count), -numpy.eye(count)])
     return linprog(costs, A_eq=equal, b_eq=ratios, bounds=bounds, method="highs").x[:parts]
 
 
 def main():
-    rows = read(sys.argv[1:])
+    sources = read(sys.argv[1:])
     within = total = 0
-    print(f"{'left out':36} {'steps':>5} within   mean range")
-    for source, mine in sorted(rows.items()):
-        others = [group for name, group in rows.items() if name != source]
-        low, high = factors(others, LOW), factors(others, HIGH)
-        ends = [(numpy.dot(shares, low), numpy.dot(shares, high)) for _, shares in mine]
-        hits = sum(least <= ratio <= most for (ratio, _), (least, most) in zip(mine, ends))
+    widths = collections.defaultdict(list)
+    print(f"{'left out':36} {'steps':>5} within   mean range   width")
+    for source, mine in sorted(sources.items()):
+        others = [group for name, group in sources.items() if name != source]
+        both = [factors(others, is_high) for is_high in (False, True)]
+        ends = [[step.shares(i) @ both[i] + step.fixed(i) for i in (False, True)] for step in mine]
+        hits = sum(low <= step.ratio <= high for step, (low, high) in zip(mine, ends))
         within, total = within + hits, total + len(mine)
-        print(f"{source:36} {len(mine):5} {hits / len(mine):6.0%}   {numpy.mean(ends, axis=0).round(2)}")
-    print(f"{'all':36} {total:5} {within / total:6.1%}   {len(rows)} sources")
-    for name, quantile in (("low", LOW), ("high", HIGH)):
-        print(name, dict(zip((parts[0] for parts in PARTS), factors(list(rows.values()), quantile).round(3))))
+        for step, (low, high) in zip(mine, ends):
+            widths["experts" if step.experts else "dense"].append(high / low)
+        width = numpy.mean([high / low for low, high in ends])
+        print(f"{source:36} {len(mine):5} {hits / len(mine):6.0%}   {numpy.mean(ends, axis=0).round(2)}  {width:.2f}")
+    print(f"{'all':36} {total:5} {within / total:6.1%}   {len(sources)} sources")
+    print({kind: round(numpy.mean(values), 2) for kind, values in widths.items()})
+    for is_high in (False, True):
+        print("high" if is_high else "low", dict(zip(PARTS, factors(list(sources.values()), is_high).round(3))))
 
 
 if __name__ == "__main__":
