@@ -4,10 +4,10 @@
 // over what binds on the step's critical path (Result::breakdown), with factors by the kind of step (RangeKind): what
 // its network has to do, experts, who measured the kernels, what slows the host. low_b and high_b are two regressions
 // on published steps that no constant was fitted to, sources weighing alike (validation/published/range_fit.py;
-// docs/validation.md, "Ranges"): quantiles 0.06 and 0.9, which hold 80 % of the steps of a source that is left out of
-// them. None is nearer to 1 than 0.05: chips of one model differ by as much. Of a step over several machines a tenth
-// counts as communication at the upper end, however little is predicted: a range must not narrow where too little is.
-// O(1).
+// docs/internals/validation.md, "Ranges"): quantiles 0.06 and 0.9, which hold 80 % of the steps of a source that is
+// left out of them. None is nearer to 1 than 0.05: chips of one model differ by as much. Of a step over several
+// machines a tenth counts as communication at the upper end, however little is predicted: a range must not narrow where
+// too little is. O(1).
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ RangeKind range_kind(const models::TrainingSetup& setup, const hwprofiles::Hardw
 std::string range_kind_words(RangeKind kind);  // "across", "inside experts"
 
 // Of a generated step on that machine. Kernels of a GPU that nobody measured (CostSource::kin) err by 0.12 besides,
-// independently (docs/operator-times.md: GPUs left out of the fit). The host of experts is known less, and less still
-// where what slows it is assumed. Not known where nothing like it was published: steps that wait for copies or drives,
-// or keep weights or optimizer states off the GPU.
+// independently (docs/internals/operator-times.md: GPUs left out of the fit). The host of experts is known less, and
+// less still where what slows it is assumed. Not known where nothing like it was published: steps that wait for copies
+// or drives, or keep weights or optimizer states off the GPU.
 sim::FigureRange step_time_range(const models::TrainingSetup& setup, const sim::Result& result,
                                  const hwprofiles::HardwareProfile& machine);
 

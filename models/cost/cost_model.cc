@@ -452,7 +452,7 @@ Duration CostModel::memory_bound(const KernelCost& kernel) const {
   return products.time > duration.time ? products : duration;
 }
 
-// From published times of two GPUs (docs/operator-times.md), so of kin everywhere.
+// From published times of two GPUs (docs/internals/operator-times.md), so of kin everywhere.
 Duration CostModel::chunks(const KernelCost& kernel) const {
   const double bf16 = peak(DataType::bf16);
   const bool knows_clock = times_ && times_->facts.multiprocessors > 0;

@@ -6,7 +6,7 @@ namespace spillway::models {
 namespace {
 
 // Flops a clock and multiprocessor of flash-linear-attention's Triton kernels, with decays by head and by channel, and
-// what a chunk takes that waits for the one before (docs/operator-times.md).
+// what a chunk takes that waits for the one before (docs/internals/operator-times.md).
 constexpr double delta_rate = 470, delta_backward_rate = 370, channel_rate = 260, channel_backward_rate = 150;
 constexpr Picos chunk_time = nanoseconds(1200), chunk_backward_time = nanoseconds(2300);
 

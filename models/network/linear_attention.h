@@ -20,8 +20,8 @@
 // 4 t K of decays in place of 4 t a, 2 t V less of the first product, and one more product within chunks, 2 a t c k.
 //
 // Times: kernels that multiply take their traffic's or their products', whichever is longer, at rates fitted to
-// published times of flash-linear-attention's kernels (docs/operator-times.md); the others their traffic's. States go
-// from chunk to chunk one after the other, which decides where batch times heads is small.
+// published times of flash-linear-attention's kernels (docs/internals/operator-times.md); the others their traffic's.
+// States go from chunk to chunk one after the other, which decides where batch times heads is small.
 #pragma once
 
 #include <memory>

@@ -5,7 +5,7 @@
 namespace spillway::models {
 namespace {
 
-// Flops a clock and multiprocessor of state-spaces' Triton kernels (docs/operator-times.md).
+// Flops a clock and multiprocessor of state-spaces' Triton kernels (docs/internals/operator-times.md).
 constexpr double scan_rate = 550, scan_backward_rate = 340;
 
 }  // namespace

@@ -18,7 +18,7 @@
 // those of the first three kernels again and t (4 k (d + 2 g n) + 4 q g n + 4 q d + 8 d n).
 //
 // Times: kernels that multiply take their traffic's or their products', whichever is longer, at rates read off
-// published times of these kernels (docs/operator-times.md); the others their traffic's.
+// published times of these kernels (docs/internals/operator-times.md); the others their traffic's.
 #pragma once
 
 #include <memory>
