@@ -41,6 +41,7 @@ void print_commands(const std::vector<CommandEntry>& table) {
   for (const CommandEntry& command : table)
     document["commands"].push_back({{"path", command.path},
                                     {"about", command.about},
+                                    {"page", command.page},
                                     {"arguments", options_json(command.arguments)},
                                     {"options", options_json(command.options)}});
   print_json(document);

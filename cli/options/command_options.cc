@@ -258,6 +258,18 @@ void Command::require_subcommand() { app_->require_subcommand(1); }
 void Command::fallthrough() { app_->fallthrough(); }
 
 std::string Command::name() const { return app_->get_name(); }
+void Command::set_page(const std::string& path, const std::string& page) {
+  const std::size_t end = path.find(' ');
+  for (const auto& command : commands_) {
+    if (command->name() != path.substr(0, end)) continue;
+    if (end != std::string::npos) return command->set_page(path.substr(end + 1), page);
+    command->page_ = page;
+    command->app_->footer("More: " + page);
+    return;
+  }
+  throw std::logic_error("no command " + path);
+}
+
 std::string Command::about() const { return app_->get_description(); }
 bool Command::is_hidden() const { return app_->get_group().empty(); }
 

@@ -106,6 +106,8 @@ class Command {
     std::vector<std::string> commands;
   };
   void group_commands(const std::vector<Group>& groups);
+  // Of the command below it with this path ("plan layout"): the page of docs/ that --help ends with.
+  void set_page(const std::string& path, const std::string& page);
   // A name without dashes is a positional argument; "--a,--b" are two names of one option.
   template <OptionValue T>
   Option* add_option(const std::string& names, T& value, const std::string& about);
@@ -122,6 +124,7 @@ class Command {
 
   [[nodiscard]] std::string name() const;
   [[nodiscard]] std::string about() const;
+  [[nodiscard]] const std::string& page() const { return page_; }  // "docs/how-to/make-it-fit.md", or empty
   [[nodiscard]] bool is_hidden() const;
   [[nodiscard]] std::vector<Option> options() const;           // with hidden ones, in the order of --help
   [[nodiscard]] std::vector<const Command*> commands() const;  // likewise
@@ -138,6 +141,7 @@ class Command {
 
   std::unique_ptr<CLI::App> program_;  // of the program alone
   CLI::App* app_;
+  std::string page_;
   std::vector<std::unique_ptr<Command>> commands_;
   std::vector<std::unique_ptr<Option>> options_;
 };

@@ -47,6 +47,7 @@ std::string section_of(const CommandEntry& command) {
     text += fmt::format(".TP\n{}\n{}\n", italic(argument.names.front()), plain(argument.about));
   for (const OptionEntry& option : command.options)
     if (option.names.back() != "--help") text += described(option);
+  if (!command.page.empty()) text += fmt::format(".PP\nMore: {}\n", plain(command.page));
   return text;
 }
 
@@ -89,6 +90,8 @@ std::string markdown_of(const CommandEntry& command) {
       if (!option.value.empty()) names += " " + option.value;
       rows += markdown_row(names, option.about);
     }
+  if (constexpr std::string_view folder = "docs/"; command.page.starts_with(folder))
+    text += fmt::format("\nMore: [{0}](../{0}).\n", command.page.substr(folder.size()));
   return rows.empty() ? text : text + "\n| name | what it does |\n|---|---|\n" + rows;
 }
 

@@ -90,6 +90,16 @@ class ManualTest(unittest.TestCase):
         built = re.search(r"foreach command : \[(.*?)\]", text, re.S)[1]
         self.assertEqual(set(re.findall(r"'(\w+)'", built)), tops)
 
+    def test_each_command_names_its_page(self):
+        root = pathlib.Path(__file__).parents[2]
+        for command in json.loads(spillway("manual", "--format", "json"))["commands"]:
+            if command["page"]:
+                self.assertTrue((root / command["page"]).is_file(), command["page"])
+                self.assertTrue(spillway(*command["path"].split(), "--help").rstrip().endswith("More: " + command["page"]))
+            else:  # those that others lie below, or above
+                self.assertIn(command["path"].split(" ")[0],
+                              ("", "report", "trace", "plan", "profile", "prices", "calibrate"))
+
     def test_markdown_names_everything(self):
         page = spillway("manual", "--format", "markdown")
         for path in self.all:
