@@ -42,9 +42,10 @@ Tensor EagerOps::narrow_copy(const std::string& name, const char* suffix, std::i
 }
 
 // What torch.compile makes of a cast that writes its result transposed reaches 1.4 TB/s where other casts reach 2.2
-// (H100; pytorch/pytorch issue 133242).
+// (H100; pytorch/pytorch issue 133242). torchao's recipes are compiled; the others are Transformer Engine's.
 KernelCost EagerOps::turning() const {
-  return {.access = options_.dtensor ? MemoryAccess::strided : MemoryAccess::streamed};
+  const bool compiled = options_.recipe == Fp8Recipe::tensorwise || options_.recipe == Fp8Recipe::rowwise;
+  return {.access = options_.dtensor && compiled ? MemoryAccess::strided : MemoryAccess::streamed};
 }
 
 void EagerOps::find_largest(const std::string& name, const Tensor& x) {

@@ -185,13 +185,13 @@ def torchtitan(rows):
         data, pipeline, context = int(row["fsdp"]), int(row["pp"]), int(row["cp"])
         chunks = 2 if row["pp_schedule"].startswith("Interleaved") else 1
         micro_batches = pipeline
-        is_compiled = row["compile"].startswith("per ")
+        is_compiled, recipe = row["compile"].startswith("per "), row["float8"].split(" ")[0]
         # The whole loss was not in December 2024 (train.py of 9dec370); a split one never is.
         compiles_loss = is_compiled and (tensor > 1 or "9dec370" not in row["software"])
         fields = {"hardware__profile": "dgx-a100" if "A100" in row["gpu"] else "dgx-h100-500w-96gb",
                   "model__name": TITAN_MODELS[row["model"]], "model__framework": "eager",
                   "model__precision": "fp8_mixed" if row["float8"] else "bf16_mixed",
-                  **({"model__fp8_recipe": row["float8"]} if row["float8"] in FP8_RECIPES else {}),
+                  **({"model__fp8_recipe": recipe} if recipe in FP8_RECIPES else {}),
                   "model__fused_kernels": is_compiled,
                   **({"model__compile": True} if compiles_loss else {}), "model__attention_kernel": "flash2",
                   "model__optimizer_form": "fused", "model__sequence": sequence,
