@@ -63,8 +63,9 @@ void add_routing(const TrainingSetup& stated, const TrainingSetup& setup, const 
   choice.training.expert_imbalance = models::fullest_over_mean(model, drawn);
   const double rows = static_cast<double>(setup.micro_batch * setup.slice_tokens() * model.experts.active);
   constexpr double bytes_of_element = 2, kept = 2;  // a row's input, and as wide a result or gate
+  const std::int64_t layers = model.layers / setup.pipeline_parallel;
   choice.bytes = (choice.training.expert_imbalance - 1) * rows * bytes_of_element * kept *
-                 static_cast<double>((model.hidden + model.experts.width) * model.layers / setup.pipeline_parallel);
+                 static_cast<double>((model.hidden + model.experts.width) * layers);
   choices.push_back(std::move(choice));
 }
 
