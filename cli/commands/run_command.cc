@@ -33,7 +33,7 @@
 #include "cli/output/run_page.h"
 #include "cli/output/stretch_report.h"
 #include "cli/output/training_run_report.h"
-#include "reports/pictures/timeline_svg.h"
+#include "reports/pictures/timeline_file.h"
 #include "scenario/recompute_gain.h"
 #include "scenario/relaxation_setting.h"
 #include "scenario/scenario_memory.h"
@@ -41,13 +41,11 @@
 #include "sim/devices/memory/memory_policies.h"
 #include "sim/devices/memory/torch_settings.h"
 #include "sim/replay/fidelity.h"
-#include "sim/replay/replayed_trace.h"
 #include "studies/answer/answer_json.h"
 #include "studies/diagnosis/default_stakes.h"
 #include "studies/diagnosis/step_diagnosis.h"
 #include "studies/diagnosis/training_run.h"
 #include "studies/offload/roofline.h"
-#include "traces/formats/chrome_writer.h"
 #include "traces/formats/read.h"
 #include "traces/formats/torch_snapshot_writer.h"
 
@@ -81,19 +79,6 @@ Result figures_of(const std::string& path, const RunArguments& arguments, const 
 void check_timeline_name(const std::string& path) {
   if (!path.ends_with(".svg") && !path.ends_with(".json"))
     throw InputError(path, "--timeline", "neither .svg nor .json", "name a picture (.svg) or a Perfetto file (.json)");
-}
-
-void write_timeline(const LoadedScenario& loaded, const ScenarioRun& run, const std::string& path) {
-  const Trace& trace = run.trace(loaded);
-  if (path.ends_with(".svg")) return write_text(path, timeline_svg(trace, result_on_gpu_clock(loaded, run)));
-  Trace replayed = replayed_trace(trace, run.result);
-  const bool is_placed = std::any_of(trace.memory_events.begin(), trace.memory_events.end(),
-                                     [](const MemoryEvent& event) { return event.address != Addr(0); });
-  if (run.result.memory.known && is_placed)
-    replayed.memory_events = placed_allocations(loaded, run).trace.memory_events;
-  OutputFile out(path);
-  write_chrome_trace(replayed, out);
-  out.commit();
 }
 
 // As PyTorch calls them.
@@ -226,7 +211,7 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   const std::optional<TrainingRun> training = asked_training_run(arguments, loaded, result);
   std::optional<StretchReport> stretch;
   if (!arguments.range.empty()) stretch = stretch_report(run.trace(loaded), result, arguments.range);
-  if (!arguments.timeline.empty()) write_timeline(loaded, run, arguments.timeline);
+  if (!arguments.timeline.empty()) reports::write_timeline(loaded, run, arguments.timeline);
   std::optional<StepDiagnosis> diagnosis;
   if (!arguments.output.empty() || !context.rows_only())
     diagnosis = diagnose_capture(loaded, run, DiagnosisDepth::short_form);

@@ -74,7 +74,13 @@ std::string_view call_name(OpKind kind) {
 
 class ChromeWriter {
  public:
-  ChromeWriter(const Trace& trace, OutputFile& out) : trace_(trace), out_(out) { find_rows(); }
+  ChromeWriter(const Trace& trace, std::span<const ChromeCounter> counters, OutputFile& out)
+      : trace_(trace), counters_(counters), out_(out), moved_(trace.ops.size(), TensorId::none) {
+    find_rows();
+    for (const Use& use : trace.uses)
+      if (const OpKind kind = trace.ops.kind[index_of(use.op)]; is_storage(kind) || is_copy(kind))
+        moved_[index_of(use.op)] = use.tensor;
+  }
 
   void write() {
     out_.write("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"baseTimeNanoseconds\": " +
@@ -83,6 +89,7 @@ class ChromeWriter {
     for (std::size_t i = 0; i < trace_.spans.size(); ++i) write_span(i);
     for (std::size_t i = 0; i < trace_.ops.size(); ++i) write_op(i);
     write_counters();
+    for (const ChromeCounter& counter : counters_) write_curve(counter);
     write_memory();
     out_.write("\n]}\n");
   }
@@ -206,6 +213,10 @@ class ChromeWriter {
     // Our own field: readers tell by it what binds a kernel. PyTorch writes one of that name at operators.
     if (!is_host_call(ops.kind[i]) && ops.flops[i] > Flops(0))
       arguments += ", \"flops\": " + std::to_string(ops.flops[i].count());
+    if (moved_[i] != TensorId::none)
+      if (const std::string_view tensor = trace_.strings.text(trace_.tensors.name[index_of(moved_[i])]);
+          !tensor.empty())
+        arguments += ", \"tensor\": " + quoted_text(tensor);
     if (ops.phase[i] != Phase::unknown) arguments += ", \"phase\": \"" + std::string(to_string(ops.phase[i])) + "\"";
     event("\"ph\": \"X\", \"cat\": \"" + std::string(category(ops.kind[i])) +
           "\", \"name\": " + quoted_text(own.empty() ? call_name(ops.kind[i]) : own) + place_of_op(i) +
@@ -255,12 +266,30 @@ class ChromeWriter {
         continue;
       if (e.total_allocated >= Bytes(0)) total = e.total_allocated;
       if (e.time == unknown_time) continue;
-      const std::string name =
-          e.device < 0 ? "host allocated bytes" : "GPU " + std::to_string(e.device) + " allocated bytes";
-      event("\"ph\": \"C\", \"cat\": \"memory\", \"name\": \"" + name +
-            "\", \"pid\": " + std::to_string(process_of_memory(e.device)) + ", \"ts\": " + microseconds_text(e.time) +
-            ", \"args\": {\"bytes\": " + std::to_string(total.count()) + "}");
+      const std::string where = e.device < 0 ? "host" : "GPU " + std::to_string(e.device);
+      const std::int64_t process = process_of_memory(e.device);
+      write_point("memory", where + " allocated bytes", process, e.time, "bytes", std::to_string(total.count()));
+      Bytes& reserved = reserved_[e.device];
+      if (e.total_reserved < Bytes(0) || e.total_reserved == reserved) continue;
+      reserved = e.total_reserved;
+      write_point("memory", where + " reserved bytes", process, e.time, "bytes", std::to_string(reserved.count()));
     }
+  }
+  void write_point(const char* category, const std::string& name, std::int64_t process, Picos at,
+                   const std::string& unit, const std::string& value) {
+    event("\"ph\": \"C\", \"cat\": \"" + std::string(category) + "\", \"name\": " + quoted_text(name) +
+          ", \"pid\": " + std::to_string(process) + ", \"ts\": " + microseconds_text(at) + ", \"args\": {" +
+          quoted_text(unit) + ": " + value + "}");
+  }
+  // Beside the rank's first GPU.
+  void write_curve(const ChromeCounter& counter) {
+    const auto lane = std::find_if(trace_.lanes.begin(), trace_.lanes.end(), [&](const Lane& one) {
+      return one.rank == counter.rank && one.kind != LaneKind::host_thread;
+    });
+    const std::int64_t process = lane == trace_.lanes.end() ? counter.rank * pids_per_rank : process_of(*lane);
+    for (std::size_t i = 0; i < counter.at.size(); ++i)
+      write_point("counter", counter.name, process, Picos(counter.at[i]), counter.unit,
+                  std::to_string(counter.value[i]));
   }
 
   // As torch.profiler has them: blocks at their addresses, frees with negative sizes.
@@ -288,7 +317,10 @@ class ChromeWriter {
   }
 
   const Trace& trace_;
+  std::span<const ChromeCounter> counters_;
   OutputFile& out_;
+  std::vector<TensorId> moved_;  // by op: by copies and transfers
+  std::map<std::int16_t, Bytes> reserved_;
   std::map<std::size_t, std::int64_t> extra_row_;          // thread by op, of those not in their lane's own
   std::vector<std::pair<LaneId, std::size_t>> row_names_;  // of extra threads: lane, and which of its rows
   bool first_ = true;
@@ -296,6 +328,10 @@ class ChromeWriter {
 
 }  // namespace
 
-void write_chrome_trace(const Trace& trace, OutputFile& out) { ChromeWriter(trace, out).write(); }
+void write_chrome_trace(const Trace& trace, OutputFile& out) { ChromeWriter(trace, {}, out).write(); }
+
+void write_chrome_timeline(const Trace& trace, std::span<const ChromeCounter> counters, OutputFile& out) {
+  ChromeWriter(trace, counters, out).write();
+}
 
 }  // namespace spillway::traces

@@ -35,10 +35,10 @@ Trace small_trace() {
   return t;
 }
 
-std::string chrome_text(const Trace& trace) {
+std::string chrome_text(const Trace& trace, std::span<const ChromeCounter> counters = {}) {
   const std::string path = test::temporary_path("chrome.json");
   OutputFile out(path);
-  write_chrome_trace(trace, out);
+  write_chrome_timeline(trace, counters, out);
   out.commit();
   std::ifstream in(path);
   std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
@@ -62,6 +62,31 @@ TEST(ChromeWriterTest, Events) {
   EXPECT_EQ(starts, 3);
   EXPECT_EQ(finishes, 3);
   EXPECT_EQ(bytes, (std::vector<std::int64_t>{100, 40}));
+}
+
+// A counter of the caller's own is beside its rank's GPU; what is reserved has one; a transfer says what it moves.
+TEST(ChromeWriterTest, CountersAndTensors) {
+  Trace trace = small_trace();
+  trace.memory_events[0].total_reserved = Bytes(512);
+  trace.tensors.name.push_back(trace.strings.intern("layers.3.h"));
+  trace.tensors.bytes.emplace_back(64);
+  const OpId store = trace.append_op({.name = trace.strings.intern("offload store"),
+                                      .kind = OpKind::storage_write,
+                                      .lane = trace.ops.lane.back(),
+                                      .start = microseconds(40),
+                                      .duration = microseconds(2)});
+  trace.uses.push_back({.op = store, .tensor = TensorId{0}});
+  const std::vector<ChromeCounter> counters = {{"PCIe to GPU", "bytes per second", 0, {0, 2'000'000}, {1.5, 0}}};
+  const auto file = nlohmann::json::parse(chrome_text(trace, counters));
+  std::vector<double> curve;
+  int reserved = 0;
+  for (const auto& e : file["traceEvents"]) {
+    if (e["ph"] == "C" && e["name"] == "PCIe to GPU") curve.push_back(e["args"]["bytes per second"]);
+    if (e["ph"] == "C" && e["name"].get<std::string>().ends_with("reserved bytes")) reserved = e["args"]["bytes"];
+    if (e["ph"] == "X" && e["name"] == "offload store") EXPECT_EQ(e["args"]["tensor"], "layers.3.h");
+  }
+  EXPECT_EQ(curve, (std::vector<double>{1.5, 0}));
+  EXPECT_EQ(reserved, 512);
 }
 
 // Our Kineto reader gives back the same device ops with the same durations and launches.
