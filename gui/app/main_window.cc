@@ -62,8 +62,8 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
   make_docks();
   make_status();
   make_actions();
-  session_.want_sensitivity(true);  // the answer is in sight
-  new InputGuard(*this);            // the window's
+  session_.want_sensitivity(true, true);  // the answer is in sight
+  new InputGuard(*this);                  // the window's
   session_.on_opened = [this] { begin_document(); };
   session_.on_document = [this] {
     show_scenario();

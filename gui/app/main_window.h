@@ -21,6 +21,7 @@
 class QComboBox;
 class QLabel;
 class QLineEdit;
+class QPlainTextEdit;
 class QProgressBar;
 class QPushButton;
 class QSettings;
@@ -39,6 +40,7 @@ class CompareView;
 class DiagnosisPanel;
 struct DiagnosedPlace;
 class HoldersPanel;
+class Legend;
 class MessageBar;
 class RooflineChart;
 class ScenarioPanel;
@@ -92,6 +94,8 @@ class MainWindow : public QMainWindow {
   // document. False when it failed, which the window says.
   bool export_report(const QString& file);
   bool export_selection(const QString& file);
+  // What runs when: for Perfetto (.json) or as a picture (.svg; .png: the canvas as it is). Beside the window.
+  bool export_timeline(const QString& file);
   // As `spillway report procurement` of the scenario's file does, beside the window: when it is there the message says
   // so. False: it has no file that is as it is.
   bool export_procurement(const QString& file);
@@ -155,6 +159,7 @@ class MainWindow : public QMainWindow {
 
   // main_window_tables.cc
   void show_selection();
+  void show_frames();
   [[nodiscard]] TableRows work_table() const;
   [[nodiscard]] TableRows allocation_table() const;
   [[nodiscard]] TableRows kinds_table() const;
@@ -175,6 +180,7 @@ class MainWindow : public QMainWindow {
   void ask_open();
   bool ask_save(bool elsewhere);  // false: nothing was saved
   void ask_report();
+  void ask_timeline();
   void ask_procurement();
   void ask_csv();
   // Which of the notes there are, or none for a new one at that place.
@@ -208,7 +214,7 @@ class MainWindow : public QMainWindow {
   QTabWidget* bottom_ = nullptr;
   QTimer look_for_ways_;
   bool waits_for_ways_ = false;  // is_complete() does
-  QLabel* legend_ = nullptr;
+  Legend* legend_ = nullptr;
   MessageBar* message_ = nullptr;
   CanvasView* canvas_ = nullptr;
   QPushButton *axis_gpu_ = nullptr, *axis_host_ = nullptr, *axis_order_ = nullptr, *path_button_ = nullptr;
@@ -219,6 +225,7 @@ class MainWindow : public QMainWindow {
   RooflineChart* roofline_ = nullptr;
   SweepView* sweep_ = nullptr;
   QTableView* table_ = nullptr;
+  QPlainTextEdit* frames_ = nullptr;
   CompareView* compare_ = nullptr;
   DiagnosisPanel* diagnosis_ = nullptr;
   HoldersPanel* holders_ = nullptr;

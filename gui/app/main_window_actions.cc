@@ -34,6 +34,7 @@
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
+#include "reports/pictures/timeline_file.h"
 #include "reports/procurement_report.h"
 #include "scenario/scenario.h"
 #include "studies/procurement/procurement.h"
@@ -60,6 +61,7 @@ void MainWindow::make_actions() {
   action(file, tr("Save scenario &as…"), QKeySequence("Ctrl+Shift+S"), [this] { ask_save(true); });
   action(file, tr("Save &workspace…"), {}, [this] { ask_save_workspace(); });
   action(file, tr("Export &report…"), QKeySequence("Ctrl+E"), [this] { ask_report(); });
+  action(file, tr("Export the t&imeline…"), {}, [this] { ask_timeline(); });
   action(file, tr("Export the &procurement report…"), QKeySequence("Ctrl+Shift+E"), [this] { ask_procurement(); });
   action(file, tr("Export the table as &CSV…"), {}, [this] { ask_csv(); });
   file->addSeparator();
@@ -188,6 +190,33 @@ void MainWindow::ask_report() {
   const QString file = QFileDialog::getSaveFileName(this, tr("Export the report"), "report.html",
                                                     tr("Reports (*.html *.pdf *.xlsx *.csv)"));
   if (!file.isEmpty()) export_report(file);
+}
+
+void MainWindow::ask_timeline() {
+  if (drawn_ == nullptr) return;
+  const QString file = QFileDialog::getSaveFileName(this, tr("Export the timeline"), "timeline.json",
+                                                    tr("Perfetto traces (*.json);;Pictures (*.svg *.png)"));
+  if (!file.isEmpty()) export_timeline(file);
+}
+
+bool MainWindow::export_timeline(const QString& file) {
+  const bool is_picture = file.endsWith(".png");
+  if (!is_picture && !file.endsWith(".svg") && !file.endsWith(".json")) {
+    message_->show_note(tr("Name a Perfetto file (.json) or a picture (.svg, .png)."));
+    return false;
+  }
+  if (is_picture) {
+    const bool written = canvas_->picture().save(file);
+    message_->show_note(written ? tr("The timeline is in %1").arg(file) : tr("%1 could not be written").arg(file));
+    return written;
+  }
+  export_.on_failed = [this](const SimulationError& error) { show_error(error); };
+  export_.on_end = [this] { show_state(); };
+  export_.start([this, file, outcome = drawn_](const Worker::Task& task) {
+    reports::write_timeline(outcome->loaded, outcome->run, file.toStdString());
+    task.post([this, file] { message_->show_note(tr("The timeline is in %1").arg(file)); });
+  });
+  return true;
 }
 
 void MainWindow::ask_procurement() {

@@ -4,11 +4,13 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
+#include <QPlainTextEdit>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QSignalBlocker>
 #include <QSortFilterProxyModel>
+#include <QSplitter>
 #include <QStackedWidget>
 #include <QStatusBar>
 #include <QTabWidget>
@@ -32,6 +34,7 @@
 #include "gui/panels/verdict_strip.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
+#include "gui/plots/legend.h"
 #include "gui/plots/table_model.h"
 
 namespace spillway::gui {
@@ -57,43 +60,6 @@ QTableView* figure_table(const QString& name, QAbstractItemModel* model) {
   return table;
 }
 
-// As many entries as there is room for, from the first; its tip has all.
-class Legend : public QLabel {
- public:
-  Legend() {
-    setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-    setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-  }
-  void show_entries(const std::vector<std::pair<QColor, QString>>& entries) {
-    entries_ = entries;
-    fit();
-  }
-
- protected:
-  void resizeEvent(QResizeEvent* event) override {
-    QLabel::resizeEvent(event);
-    fit();
-  }
-
- private:
-  void fit() {
-    QString shown, all;
-    int used = 0;
-    bool is_full = false;
-    for (const auto& [color, words] : entries_) {
-      const QString entry =
-          QString("<span style='color:%1'>&#9632;</span> %2 &nbsp; ").arg(color.name(), words.toHtmlEscaped());
-      used += fontMetrics().horizontalAdvance("■ " + words + "   ");
-      is_full = is_full || used > width();
-      if (!is_full) shown += entry;
-      all += entry;
-    }
-    setText(shown);
-    setToolTip(all);
-  }
-  std::vector<std::pair<QColor, QString>> entries_;
-};
-
 }  // namespace
 
 void MainWindow::make_views() {
@@ -117,7 +83,7 @@ void MainWindow::make_views() {
   compare_ = new CompareView;
   holders_ = new HoldersPanel;
   holders_->on_block = [this](std::int64_t block) {
-    tabs_->setCurrentIndex(0);
+    tabs_->setCurrentIndex(canvas_tab);
     table_choice_->setCurrentIndex(1);
     canvas_->choose_block(static_cast<std::size_t>(block));
     show_selection();
@@ -349,7 +315,7 @@ void MainWindow::show_legend() {
                              QString::fromStdString(owner.words).section(',', 0, 0).remove("allocated in "));
     }
   }
-  static_cast<Legend*>(legend_)->show_entries(entries);
+  legend_->show_entries(entries);
 }
 
 void MainWindow::make_docks() {
@@ -409,7 +375,17 @@ void MainWindow::make_docks() {
   line->addStretch(1);
   line->addWidget(filter_);
   column->addLayout(line);
-  column->addWidget(table_);
+  frames_ = new QPlainTextEdit;
+  frames_->setReadOnly(true);
+  frames_->setTabChangesFocus(true);
+  frames_->setLineWrapMode(QPlainTextEdit::NoWrap);
+  frames_->setAccessibleName(tr("Call stack of the block"));
+  frames_->setVisible(false);
+  auto* const halves = new QSplitter;
+  halves->addWidget(table_);
+  halves->addWidget(frames_);
+  halves->setSizes({600, 400});
+  column->addWidget(halves);
   look_for_ways_.setSingleShot(true);
   look_for_ways_.setInterval(ways_after_ms);
   QObject::connect(&look_for_ways_, &QTimer::timeout, this, [this] {

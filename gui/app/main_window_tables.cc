@@ -2,6 +2,7 @@
 #include <QComboBox>
 #include <QHeaderView>
 #include <QLabel>
+#include <QPlainTextEdit>
 #include <QPushButton>
 #include <QScrollBar>
 #include <QSortFilterProxyModel>
@@ -21,6 +22,7 @@
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
+#include "studies/diagnosis/memory_diagnosis.h"
 
 namespace spillway::gui {
 namespace {
@@ -253,10 +255,31 @@ void MainWindow::show_selection() {
                                  ? tr("%1 of %2 tracks selected ×").arg(length).arg(canvas_->area_tracks())
                                  : tr("%1 selected ×").arg(length));
   }
+  show_frames();
   if (!on_canvas || table_choice_->currentIndex() != 1 || !canvas_->chosen_block()) return;
   for (int row = 0; row < selection_->rowCount(); ++row)
     if (selection_->id_of(row) == static_cast<qint64>(*canvas_->chosen_block()))
       table_->selectRow(filtered_->mapFromSource(selection_->index(row, 0)).row());
+}
+
+// Of the block that is chosen, beside the table: what it is, and the stack that asked for it, innermost first.
+void MainWindow::show_frames() {
+  const auto memory = canvas_->memory();
+  const std::optional<std::size_t> chosen = canvas_->chosen_block();
+  QStringList lines;
+  if (tabs_->currentIndex() == canvas_tab && memory != nullptr && chosen) {
+    const MemoryPicture::Block& block = memory->picture.blocks[*chosen];
+    const Trace& trace = drawn_->trace();
+    const std::uint32_t stack =
+        block.event < 0 ? no_stack : trace.memory_events[static_cast<std::size_t>(block.event)].stack;
+    if (stack != no_stack) {
+      lines += tr("%1 at 0x%2").arg(words(bytes_text(block.size)), QString::number(block.address, 16));
+      for (const std::string_view place : studies::stack_places(trace, stack))
+        lines += QString::fromUtf8(place.data(), static_cast<qsizetype>(place.size()));
+    }
+  }
+  frames_->setPlainText(lines.join('\n'));
+  frames_->setVisible(!lines.isEmpty());
 }
 
 void MainWindow::row_chosen(const QModelIndex& index) {
@@ -267,9 +290,10 @@ void MainWindow::row_chosen(const QModelIndex& index) {
   if (tabs_->currentIndex() == canvas_tab && blocks) canvas_->choose_block(static_cast<std::size_t>(id));
   if (tabs_->currentIndex() == canvas_tab && !blocks) canvas_->go_to(static_cast<OpId>(id));
   if (view == holders_) {
-    tabs_->setCurrentIndex(0);
+    tabs_->setCurrentIndex(canvas_tab);
     canvas_->choose_block(static_cast<std::size_t>(id));
   }
+  show_frames();
   if (view == sweep_) sweep_->load_point(static_cast<std::size_t>(id));
 }
 
@@ -285,7 +309,7 @@ void MainWindow::look_for_diagnosis() {
 
 void MainWindow::look_for_answer() {
   const QWidget* const shown = tabs_->currentWidget();
-  session_.want_sensitivity(shown == sensitivity_ || shown == answer_);
+  session_.want_sensitivity(shown == sensitivity_ || shown == answer_, shown == answer_);
   if (shown == answer_) look_for_ways_.start();
   look_for_diagnosis();
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "studies/diagnosis/memory_diagnosis.h"
+
 namespace spillway::gui {
 namespace {
 
@@ -18,6 +20,7 @@ std::string block_name(const Trace& trace, const MemoryPicture::Block& block) {
   }
   if (event.anchor != OpId::none)
     return "for " + std::string(trace.strings.text(trace.ops.name[index_of(event.anchor)]));
+  if (event.stack != no_stack) return studies::own_place(trace, event.stack);
   return "allocation " + std::to_string(block.event);
 }
 

@@ -17,6 +17,7 @@
 #include "base/short_text.h"
 #include "gui/panels/way_list.h"
 #include "gui/plots/answer_picture.h"
+#include "gui/plots/legend.h"
 
 namespace spillway::gui {
 namespace {
@@ -118,6 +119,18 @@ AnswerView::AnswerView() : theme_(&light_theme()) {
     ways_state_->setText(tr("%1 (%2 replays)").arg(answer_words(what)).arg(replays));
   };
   search_.on_state = [this] { show_ways(); };
+  ways_->on_tick = [this] {
+    const std::size_t count = ways_->ticked().size();
+    combine_->setText(tr("Combine %1").arg(count));
+    combine_->setVisible(count > 1);
+  };
+  QObject::connect(combine_, &QPushButton::clicked, this, [this] {
+    const std::vector<int> ticked = ways_->ticked();
+    std::string name;
+    for (const int way : ticked)
+      name += (name.empty() ? "" : " + ") + document_->ways[static_cast<std::size_t>(way)].name;
+    if (on_variant) on_variant(text_of(ticked), name);
+  });
   ways_->on_point = [this](int way) { show_preview(way); };
   ways_->on_reveal = [this](QWidget& row) {
     QTimer::singleShot(0, &row, [this, &row] { ways_area_->ensureWidgetVisible(&row, 0, 8); });
@@ -174,6 +187,10 @@ QWidget* AnswerView::make_ways() {
   line->addWidget(goal_);
   line->addWidget(numerics_);
   line->addStretch(1);
+  combine_ = new QPushButton;
+  combine_->setToolTip(tr("Makes the ticked ways together, as a variant; where two set a key, the later one's value"));
+  combine_->setVisible(false);
+  line->addWidget(combine_);
   line->addWidget(stop_);
   ways_ = new WayList;
   auto* const content = new QWidget;
@@ -209,10 +226,7 @@ QWidget* AnswerView::make_picture() {
   stages_ = new QComboBox;
   stages_->setAccessibleName(tr("Whose memory is shown"));
   stages_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
-  legend_ = new QLabel;
-  legend_->setTextFormat(Qt::RichText);
-  legend_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-  legend_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  legend_ = new Legend;
   auto* const line = new QHBoxLayout;
   line->setSpacing(10);
   line->addWidget(title);
@@ -273,7 +287,8 @@ void AnswerView::set_theme(const Theme& theme) {
   picture_area_->setStyleSheet(QString("#card { background: %1; border: 1px solid %2; border-radius: 6px; }"
                                        "#preview { border: 1px dashed %3; border-radius: 4px; padding: 2px 8px; }")
                                    .arg(theme[Token::raised].name(), line, theme[Token::control].name()));
-  for (QLabel* const label : {when_, ways_state_, search_words_, readout_, legend_}) tone(label, Token::muted);
+  for (QLabel* const label : {when_, ways_state_, search_words_, readout_, static_cast<QLabel*>(legend_)})
+    tone(label, Token::muted);
   picture_->set_theme(theme);
   ways_->set_theme(theme);
   if (document_ == nullptr) return;
@@ -293,6 +308,7 @@ void AnswerView::set_stale(bool stale) {
 void AnswerView::show(const std::shared_ptr<const Outcome>& outcome) {
   search_.stop();
   scenario_ = outcome->scenario;
+  searchable_ = outcome->trace().has(Capability::times);  // a snapshot's answer has its own
   step_ = studies::run_answer(outcome->loaded, outcome->result(), {});
   found_ = nullptr;
   searched_ = false;
@@ -334,10 +350,13 @@ void AnswerView::compose() {
   auto document = std::make_shared<studies::Answer>(step_);
   if (found_ != nullptr) studies::add_search(*found_, *document);
   document_ = std::move(document);
-  if (found_ != listed_) {  // else who is in the list stays there
+  const bool lists_own = found_ == nullptr && !step_.ways.empty();
+  if (found_ != listed_ || lists_own || lists_own_) {  // else who is in the list stays there
     listed_ = found_;
+    lists_own_ = lists_own;
     outlines_.assign(document_->ways.size(), {});
     ways_->show(document_);
+    combine_->setVisible(false);
     show_preview(-1);
   }
   show_band();
@@ -382,7 +401,9 @@ void AnswerView::show_band() {
 void AnswerView::show_ways() {
   const bool searching = search_.is_running();
   stop_->setVisible(searching);
-  if (found_ != nullptr) {
+  for (QWidget* const one : {static_cast<QWidget*>(goal_), static_cast<QWidget*>(numerics_)})
+    one->setVisible(searchable_);
+  if (found_ != nullptr || lists_own_) {
     ways_title_->setText(answer_words(document_->ways_heading));
     set_text(ways_state_, answer_words(document_->best + (document_->advice.empty() ? "" : ". " + document_->advice)));
   } else {
@@ -482,15 +503,10 @@ void AnswerView::choose_stage(int stage) {
   if (pointed_ >= 0) show_preview(pointed_);
 }
 
-void AnswerView::show_legend() {
-  QString text;
-  for (const auto& [color, name] : picture_->legend())
-    text += QString("<span style='color:%1'>&#9632;</span> %2 &nbsp; ").arg(color.name(), name.toHtmlEscaped());
-  legend_->setText(text);
-}
+void AnswerView::show_legend() { legend_->show_entries(picture_->legend()); }
 
 void AnswerView::search() {
-  if (searched_ || step_.heading.empty()) return;
+  if (searched_ || !searchable_) return;
   searched_ = true;
   found_ = nullptr;
   ways_state_->setText({});
@@ -502,8 +518,12 @@ void AnswerView::stop() {
   search_.stop();
 }
 
-std::string AnswerView::text_of(int way) const {
-  return with_edits(scenario_.text, document_->ways[static_cast<std::size_t>(way)].edits);
+std::string AnswerView::text_of(int way) const { return text_of(std::vector<int>{way}); }
+
+std::string AnswerView::text_of(const std::vector<int>& ways) const {
+  std::string text = scenario_.text;
+  for (const int way : ways) text = with_edits(std::move(text), document_->ways[static_cast<std::size_t>(way)].edits);
+  return text;
 }
 
 // On a small screen the picture alone, the cards below it; on a larger one both.

@@ -31,6 +31,7 @@ class QVBoxLayout;
 namespace spillway::gui {
 
 class AnswerPicture;
+class Legend;
 class WayList;
 
 class AnswerView : public QWidget {
@@ -53,8 +54,9 @@ class AnswerView : public QWidget {
   [[nodiscard]] std::shared_ptr<const studies::Answer> document() const { return document_; }
   [[nodiscard]] WayList& ways() { return *ways_; }
   [[nodiscard]] AnswerPicture& picture() { return *picture_; }
-  // Text of the scenario that the way makes.
+  // Text of the scenario that the way makes; of several, made one after the other.
   [[nodiscard]] std::string text_of(int way) const;
+  [[nodiscard]] std::string text_of(const std::vector<int>& ways) const;
 
   std::function<void(const std::string&text, const std::string&name)> on_apply, on_variant;
 
@@ -79,20 +81,22 @@ class AnswerView : public QWidget {
   ScenarioText scenario_;
   studies::Answer step_;
   std::shared_ptr<const studies::Answer> found_, listed_, document_;  // listed_: found_ as its rows are shown
+  bool lists_own_ = false;                                            // the rows are of step_
   std::vector<std::vector<studies::WayOutline>> outlines_;            // by way; none: not yet
-  bool searched_ = false, stale_ = false;
+  bool searchable_ = false, searched_ = false, stale_ = false;
   int pointed_ = -1;
 
   QFrame* band_ = nullptr;
   QLabel *heading_ = nullptr, *why_ = nullptr, *when_ = nullptr;
   QHBoxLayout* figures_ = nullptr;
   QLabel *ways_title_ = nullptr, *ways_state_ = nullptr, *search_words_ = nullptr;
-  QPushButton* stop_ = nullptr;
+  QPushButton *stop_ = nullptr, *combine_ = nullptr;
   QComboBox *goal_ = nullptr, *stages_ = nullptr;
   QCheckBox* numerics_ = nullptr;
   WayList* ways_ = nullptr;
   QScrollArea *ways_area_ = nullptr, *picture_area_ = nullptr;
-  QLabel *legend_ = nullptr, *preview_ = nullptr, *readout_ = nullptr;
+  Legend* legend_ = nullptr;
+  QLabel *preview_ = nullptr, *readout_ = nullptr;
   AnswerPicture* picture_ = nullptr;
   QVBoxLayout *binds_ = nullptr, *rests_ = nullptr;
   QSplitter* halves_ = nullptr;

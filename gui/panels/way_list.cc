@@ -1,5 +1,6 @@
 #include "gui/panels/way_list.h"
 
+#include <QCheckBox>
 #include <QGridLayout>
 #include <QKeyEvent>
 #include <QLabel>
@@ -93,6 +94,7 @@ class WayRow : public QFrame {
     show_state();
   }
   [[nodiscard]] QPushButton* apply_button() const { return apply_; }
+  [[nodiscard]] bool is_ticked() const { return tick_ != nullptr && tick_->isChecked(); }
 
  protected:
   void mousePressEvent(QMouseEvent* /*event*/) override { list_.choose(place_); }
@@ -120,6 +122,14 @@ class WayRow : public QFrame {
     const Token tone = change.starts_with('-') && change.size() > 1 ? Token::bad
                        : change.starts_with('+')                    ? Token::good
                                                                     : Token::muted;
+    if (!way_.edits.empty()) {
+      tick_ = new QCheckBox;
+      tick_->setAccessibleName(QObject::tr("Tick to combine: %1").arg(way_words(way_.name)));
+      tick_->setToolTip(QObject::tr("Tick several to make them together"));
+      QObject::connect(tick_, &QCheckBox::toggled, this, [this] {
+        if (list_.on_tick) list_.on_tick();
+      });
+    }
     line->addWidget(number, 0, Qt::AlignTop);
     line->addWidget(name, 1);
     if (way_.figures.step != "-")
@@ -131,8 +141,12 @@ class WayRow : public QFrame {
 
   QLayout* second() {
     auto* const line = new QHBoxLayout;
-    line->setContentsMargins(24, 0, 0, 0);
+    line->setContentsMargins(0, 0, 0, 0);
     line->setSpacing(8);
+    if (tick_ != nullptr)
+      line->addWidget(tick_);
+    else
+      line->addSpacing(16);
     const studies::AnswerFigures& figures = way_.figures;
     const Token tone = figures.answer == Verdict::does_not_fit ? Token::bad
                        : figures.answer == Verdict::tight      ? Token::warn
@@ -174,7 +188,7 @@ class WayRow : public QFrame {
     }
     grid->setColumnStretch(1, 1);
     column->addLayout(grid);
-    if (way_.changes.empty() && way_.number > 0)
+    if (way_.changes.empty() && way_.number > 0 && list_.answer_->is_search)
       column->addWidget(label_of(QObject::tr("It is as given: nothing changes."), color(Token::text)));
     auto* const line = new QHBoxLayout;
     apply_ = new QPushButton(QObject::tr("Apply"));
@@ -231,6 +245,7 @@ class WayRow : public QFrame {
   const AnswerWay& way_;
   int place_;
   QWidget* details_ = nullptr;
+  QCheckBox* tick_ = nullptr;
   QPushButton* apply_ = nullptr;
 };
 
@@ -273,6 +288,13 @@ void WayList::show(std::shared_ptr<const studies::Answer> answer) {
     rows_.push_back(new WayRow(*this, way, count()));
     column_->addWidget(rows_.back());
   }
+}
+
+std::vector<int> WayList::ticked() const {
+  std::vector<int> found;
+  for (int way = 0; way < count(); ++way)
+    if (rows_[static_cast<std::size_t>(way)]->is_ticked()) found.push_back(way);
+  return found;
 }
 
 QWidget& WayList::row(int way) { return *rows_[static_cast<std::size_t>(way)]; }

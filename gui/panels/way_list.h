@@ -28,6 +28,7 @@ class WayList : public QWidget {
   void show(std::shared_ptr<const studies::Answer> answer);
   [[nodiscard]] int count() const { return static_cast<int>(rows_.size()); }
   [[nodiscard]] int current() const { return current_; }  // -1: none
+  [[nodiscard]] std::vector<int> ticked() const;          // to be made together, in their order
   // Opened, in sight and in focus.
   void choose(int way);
   [[nodiscard]] QWidget& row(int way);
@@ -35,6 +36,7 @@ class WayList : public QWidget {
 
   std::function<void(int way)> on_point;  // by pointer or arrows; -1: none
   std::function<void(int way, bool as_variant)> on_apply;
+  std::function<void()> on_tick;
   std::function<void(QWidget&)> on_reveal;  // is to be brought into sight
 
  protected:

@@ -18,7 +18,7 @@ namespace {
 using studies::Pass;
 using studies::StageMemory;
 
-constexpr double left_margin = 84, right_margin = 12, top_margin = 10, axis_height = 20, row_gap = 4;
+constexpr double least_left = 64, most_left = 130, right_margin = 12, top_margin = 10, axis_height = 20, row_gap = 4;
 constexpr double phase_height = 16, lane_height = 15, stages_height = 112;
 constexpr std::size_t most_lanes = 3, most_lanes_of_stage = 2;
 constexpr double least_named = 44, least_numbered = 15;  // logical pixels of a pass or a span with its name
@@ -35,13 +35,22 @@ Token token_of(Phase phase) {
   return tokens[static_cast<std::size_t>(phase)];
 }
 
-// Owners that are roles have their colour everywhere; lines of a program have one after the other.
+// Owners have their colour everywhere, as on the page; lines of a program take one after the other.
 Token token_of(const std::string& owner, std::size_t place) {
-  std::string kind = owner.ends_with('s') ? owner.substr(0, owner.size() - 1) : owner;
-  std::replace(kind.begin(), kind.end(), ' ', '_');
-  constexpr std::array<std::string_view, 4> plain = {"other", "allocated", "held_before", "held before"};
-  if (std::find(plain.begin(), plain.end(), owner) != plain.end()) return Token::unknown;
-  if (const Token token = owner_token(kind); token != Token::unknown) return token;
+  constexpr std::pair<std::string_view, Token> named[] = {{"weights", Token::weight},
+                                                          {"optimizer states", Token::optimizer},
+                                                          {"gradients", Token::backward},
+                                                          {"activations", Token::forward},
+                                                          {"temporary", Token::temporary},
+                                                          {"other", Token::unknown},
+                                                          {"allocated in forward", Token::forward},
+                                                          {"allocated in backward", Token::backward},
+                                                          {"allocated in optimizer", Token::optimizer},
+                                                          {"allocated in recompute", Token::recompute},
+                                                          {"held before", Token::cached},
+                                                          {"allocated", Token::unknown}};
+  for (const auto& [word, token] : named)
+    if (word == owner) return token;
   constexpr std::array spare = {Token::optimizer, Token::forward, Token::weight, Token::recompute,
                                 Token::temporary, Token::drive,   Token::host,   Token::communication};
   return spare[place % spare.size()];
@@ -225,9 +234,13 @@ AnswerPicture::Place AnswerPicture::place() const {
   Place place;
   const StageMemory& of = *shown();
   place.rows = rows();
-  double below = axis_height;
+  double below = axis_height, left = least_left;
+  QFont small = font();
+  small.setPixelSize(11);
+  for (const Row& row : place.rows) left = std::max(left, QFontMetricsF(small).horizontalAdvance(row.name) + 12);
+  left = std::min(left, most_left);
   for (const Row& row : place.rows) below += row.height + row_gap;
-  place.plot = QRectF(left_margin, top_margin, std::max(1.0, width() - left_margin - right_margin),
+  place.plot = QRectF(left, top_margin, std::max(1.0, width() - left - right_margin),
                       std::max(40.0, height() - top_margin - below - row_gap));
   place.begin = of.begin;
   place.end = std::max(of.end, of.begin + 1);
@@ -517,7 +530,7 @@ void AnswerPicture::point_at(std::optional<double> x) {
 
 void AnswerPicture::mouseMoveEvent(QMouseEvent* event) {
   const double x = event->position().x();
-  point_at(x < left_margin ? std::nullopt : std::optional(x));
+  point_at(x < least_left ? std::nullopt : std::optional(x));
 }
 
 // On its row of the stages: that one.
@@ -544,7 +557,7 @@ void AnswerPicture::keyPressEvent(QKeyEvent* event) {
   switch (event->key()) {
     case Qt::Key_Left:
     case Qt::Key_Right:
-      return point_at(cursor_.value_or(left_margin) + (event->key() == Qt::Key_Left ? -stride : stride));
+      return point_at(cursor_.value_or(least_left) + (event->key() == Qt::Key_Left ? -stride : stride));
     case Qt::Key_BracketLeft:
     case Qt::Key_BracketRight:
       if (on_stage) on_stage(stage_ + (event->key() == Qt::Key_BracketLeft ? -1 : 1));

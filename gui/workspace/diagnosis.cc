@@ -13,9 +13,7 @@ Diagnosed diagnose(std::shared_ptr<const Outcome> outcome) {
   const bool has_times = outcome->trace().has(Capability::times);
   if (has_times) found.step = studies::diagnose_capture(outcome->loaded, outcome->run);
   if (!scenario.trace.empty() && !has_times) {
-    ReadOptions read;
-    read.keep_stacks = true;
-    const Trace trace = read_captured(scenario, read);
+    const Trace& trace = outcome->trace();
     const AllocationStreamOptions options = allocations_of(outcome->loaded, outcome->run);
     found.memory = studies::diagnose_memory(trace, options.device);
     const std::vector<MemoryKnob> knobs =

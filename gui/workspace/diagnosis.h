@@ -22,8 +22,7 @@ struct Diagnosed {
   studies::Answer answer;                          // with its pictures; without a command
 };
 
-// What `spillway explain` says of it, and its answer. Reads a capture or a snapshot again for Python's functions and
-// call stacks.
+// What `spillway explain` says of it, and its answer. Reads a capture again for Python's functions.
 Diagnosed diagnose(std::shared_ptr<const Outcome> outcome);
 
 class Diagnoser {

@@ -35,6 +35,7 @@ LoadedScenario load_with(const Scenario& scenario, const ReadRange& range,
   if (captured == nullptr || captured->key != key) {
     captured = nullptr;
     ReadOptions read;
+    read.keep_stacks = true;
     read.progress = [&progress](std::uint64_t done, std::uint64_t all) {
       return progress("reading", all > 0 ? static_cast<double>(done) / static_cast<double>(all) : -1);
     };

@@ -408,14 +408,15 @@ void Session::pin() {
   if (on_outcome) on_outcome();
 }
 
-void Session::want_sensitivity(bool wanted) {
+void Session::want_sensitivity(bool wanted, bool small_alone) {
   wants_sensitivity_ = wanted;
+  small_alone_ = small_alone;
   ask_sensitivity();
 }
 
 void Session::ask_sensitivity() {
-  if (wants_sensitivity_ && outcome_ != nullptr && sensitivity_ == nullptr && !busy_ && !stale_)
-    simulation_->ask_sensitivity(outcome_);
+  if (outcome_ == nullptr || (small_alone_ && outcome_->trace().ops.size() >= small_outcome)) return;
+  if (wants_sensitivity_ && sensitivity_ == nullptr && !busy_ && !stale_) simulation_->ask_sensitivity(outcome_);
 }
 
 void Session::cancel() {

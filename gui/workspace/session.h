@@ -74,7 +74,8 @@ class Session {
   // The present outcome becomes what all views compare with; pinned again while it is that one: unpins.
   void pin();
   // Sensitivity is worked out for each outcome from now on, or no more.
-  void want_sensitivity(bool wanted);
+  // small_alone: of large steps, a replay of which takes gigabytes, it is not.
+  void want_sensitivity(bool wanted, bool small_alone = false);
   void cancel();
 
   // The document differs from what the outcome is of.
@@ -125,7 +126,7 @@ class Session {
   std::optional<Opening> opening_;  // what the worker was asked about last, when it is that
   std::shared_ptr<const Outcome> outcome_, baseline_;
   std::shared_ptr<const Sensitivity> sensitivity_, baseline_sensitivity_;
-  bool stale_ = false, busy_ = false, wants_sensitivity_ = false;
+  bool stale_ = false, busy_ = false, wants_sensitivity_ = false, small_alone_ = false;
   qint64 edited_at_ = 0;
   double milliseconds_ = 0;
   int replayed_other_ = -1;                          // the variant that replay_others() is at

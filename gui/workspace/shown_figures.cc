@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/number_text.h"
-#include "planners/offload/drive_life.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::gui {
@@ -72,16 +71,6 @@ bool ran_out_when_recorded(const Outcome& outcome) {
 // One sentence that a cell holds; the whole is its tip.
 std::string short_verdict(const Outcome& outcome) {
   const Result& result = outcome.result();
-  if (result.may_fit() && !result.drives_refuse.empty()) {
-    const DriveTraffic* const drive = shortest_lived(result);
-    const auto& demands = outcome.loaded.scenario.offload.demands;
-    if (drive == nullptr || !drive->life || demands.least_life_years <= 0) return "The drives can't do it";
-    const char* const bound = demands.bound == planners::LifeBound::rated      ? "rated for"
-                              : demands.bound == planners::LifeBound::expected ? "last"
-                                                                               : "last at most";
-    return fmt::format("Drives {} {:.2f} of {:.3g} years", bound, years_by(*drive->life, demands.bound),
-                       demands.least_life_years);
-  }
   if (result.verdict() == Verdict::unknown && ran_out_when_recorded(outcome)) return "Ran out as recorded";
   return verdict_cell(result);
 }

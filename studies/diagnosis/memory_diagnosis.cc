@@ -23,13 +23,6 @@ struct Live {
   std::uint32_t stack = no_stack;
 };
 
-std::vector<std::string_view> places_of(const Trace& trace, std::uint32_t stack) {
-  std::vector<std::string_view> places;  // innermost first
-  for (; stack != no_stack; stack = trace.stack_frames[stack].caller)
-    places.push_back(trace.strings.text(trace.stack_frames[stack].place));
-  return places;
-}
-
 std::string_view between(std::string_view text, std::string_view before, std::string_view behind) {
   const std::size_t begin = text.find(before);
   if (begin == std::string_view::npos) return {};
@@ -170,7 +163,7 @@ class MemoryDiagnosisMaker {
     }
     std::map<std::string, MemoryHolder> places, modules, phases;
     for (const auto& [stack, holder] : by_stack) {
-      const std::vector<std::string_view> frames = places_of(trace_, stack);
+      const std::vector<std::string_view> frames = stack_places(trace_, stack);
       for (MemoryHolder* row :
            {&places[own_place_of(frames)], &modules[module_of(frames)], &phases[phase_of(frames)]}) {
         row->bytes += holder.bytes;
@@ -262,7 +255,14 @@ bool is_library(std::string_view place) {
          });
 }
 
-std::string own_place(const Trace& trace, std::uint32_t stack) { return own_place_of(places_of(trace, stack)); }
+std::vector<std::string_view> stack_places(const Trace& trace, std::uint32_t stack) {
+  std::vector<std::string_view> places;
+  for (; stack != no_stack; stack = trace.stack_frames[stack].caller)
+    places.push_back(trace.strings.text(trace.stack_frames[stack].place));
+  return places;
+}
+
+std::string own_place(const Trace& trace, std::uint32_t stack) { return own_place_of(stack_places(trace, stack)); }
 
 MemoryDiagnosis diagnose_memory(const Trace& trace, std::int16_t device) {
   return MemoryDiagnosisMaker(trace, device).run();

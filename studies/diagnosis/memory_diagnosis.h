@@ -59,6 +59,8 @@ bool is_library(std::string_view place);
 // The innermost line of the program's own of a recorded stack (Trace::stack_frames); of a stack without, the backward
 // node or the operator; "no stack recorded".
 std::string own_place(const Trace& trace, std::uint32_t stack);
+// Its places, innermost first. They live as long as the trace.
+std::vector<std::string_view> stack_places(const Trace& trace, std::uint32_t stack);
 
 // Of one device of a snapshot, read with ReadOptions::keep_stacks. Lines of torch, of installed packages and of C++
 // don't count as the program's own; of a stack without others, the backward node or the operator is told. O(events log

@@ -1,13 +1,18 @@
 // The answer in the middle of the window: the same document as every face has, whole on a small screen; its ways made
 // and taken back.
+#include <QCheckBox>
+#include <QFile>
 #include <QLabel>
+#include <QPlainTextEdit>
 #include <QPushButton>
 #include <QScrollArea>
+#include <QTableView>
 #include <algorithm>
 
 #include "gui/panels/answer_view.h"
 #include "gui/panels/way_list.h"
 #include "gui/plots/answer_picture.h"
+#include "gui/plots/canvas_view.h"
 #include "studies/answer/fit_answer.h"
 #include "tests/gui/app/window_fixture.h"
 
@@ -99,6 +104,42 @@ TEST_F(WindowAnswer, AWayIsMadeAndTakenBack) {
   EXPECT_EQ(view().document()->ways_heading, found);
 }
 
+// Ways that are ticked become one variant, with the edits of each.
+TEST_F(WindowAnswer, TickedWaysAreCombined) {
+  answer("fits-after-one-toggle");
+  const std::string before = window_.session().document()->text();
+  const auto ticks = view().ways().findChildren<QCheckBox*>();
+  ASSERT_GE(ticks.size(), 3);
+  const std::string wanted = view().text_of(std::vector<int>{0, 2});
+  EXPECT_NE(wanted, view().text_of(0));
+  for (QCheckBox* const tick : {ticks[0], ticks[2]}) tick->setChecked(true);
+  QPushButton* combine = nullptr;
+  for (QPushButton* const button : view().findChildren<QPushButton*>())
+    if (button->isVisible() && button->text() == "Combine 2") combine = button;
+  ASSERT_NE(combine, nullptr);
+  const int parent = window_.session().current();
+  QTest::mouseClick(combine, Qt::LeftButton);
+  EXPECT_EQ(window_.session().variant(window_.session().current())->parent, parent);
+  EXPECT_EQ(window_.session().document()->text(), wanted);
+  EXPECT_EQ(window_.session().variant(parent)->document.text(), before);
+  settle();
+}
+
+// For Perfetto: the replay, with its counters; and a name that says what it is to be.
+TEST_F(WindowAnswer, TheTimelineIsExported) {
+  open("wears-out-its-drives");
+  const QString file = folder_.filePath("timeline.json");
+  EXPECT_FALSE(window_.export_timeline(folder_.filePath("timeline.txt")));
+  ASSERT_TRUE(window_.export_timeline(file));
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.is_exporting(); }, patience_ms));
+  QFile written(file);
+  ASSERT_TRUE(written.open(QIODevice::ReadOnly));
+  const QByteArray text = written.readAll();
+  for (const char* const part : {"PCIe from GPU", "Drive queue", "reserved bytes", "\"tensor\": \""})
+    EXPECT_TRUE(text.contains(part)) << part;
+  ASSERT_TRUE(window_.export_timeline(folder_.filePath("timeline.png")));
+}
+
 // A snapshot's answer names the line, as `spillway explain` does.
 TEST_F(WindowAnswer, ASnapshotNamesItsLine) {
   window_.open(QString::fromStdString(root + "/traces/data/ran-out/snapshot.pickle"));
@@ -110,7 +151,20 @@ TEST_F(WindowAnswer, ASnapshotNamesItsLine) {
   EXPECT_TRUE(texts().contains(QString::fromStdString(shown.heading)));
   EXPECT_EQ(shown.why.kind, "line");
   ASSERT_EQ(shown.stages.size(), 1U);
-  EXPECT_GT(view().picture().legend().size(), 1U);
+  const auto legend = view().picture().legend();
+  ASSERT_GT(legend.size(), 2U);
+  EXPECT_NE(legend[0].first, legend[1].first);
+  EXPECT_EQ(view().ways().count(), static_cast<int>(shown.ways.size()));  // its own: there is nothing to search
+  EXPECT_FALSE(view().is_searching());
+  // The stack of a block that is chosen is beside the table.
+  ASSERT_TRUE(window_.show_view("map"));
+  for (QTableView* const table : window_.findChildren<QTableView*>())
+    if (table->accessibleName() == "Selection")
+      QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(table->model()->index(0, 0)).center());
+  ASSERT_TRUE(window_.canvas().chosen_block().has_value());
+  const auto* const frames = window_.findChild<QPlainTextEdit*>();
+  EXPECT_TRUE(frames->isVisible());
+  EXPECT_TRUE(frames->toPlainText().contains(".py:")) << frames->toPlainText().toStdString();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <QCheckBox>
 #include <QCoreApplication>
 #include <QLabel>
 #include <QPushButton>
@@ -75,6 +76,18 @@ TEST(WayList, KeysOpenAndApply) {
   QTest::keyClick(&shown.list, Qt::Key_Return);
   EXPECT_EQ(shown.list.current(), 2);
   EXPECT_EQ(shown.applied.size(), 3U);
+}
+
+TEST(WayList, TickedOnesAreToldInTheirOrder) {
+  Shown shown;
+  int told = 0;
+  shown.list.on_tick = [&] { ++told; };
+  const auto ticks = shown.list.findChildren<QCheckBox*>();
+  ASSERT_EQ(ticks.size(), 2);  // what has no edits can't be made
+  EXPECT_TRUE(shown.list.ticked().empty());
+  for (QCheckBox* const tick : {ticks[1], ticks[0]}) tick->setChecked(true);
+  EXPECT_EQ(shown.list.ticked(), (std::vector<int>{0, 1}));
+  EXPECT_EQ(told, 2);
 }
 
 }  // namespace
