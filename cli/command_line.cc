@@ -201,6 +201,7 @@ constexpr Page pages[] = {
     {"trace check", "how-to/record-a-trace"},
     {"trace convert", "how-to/record-a-trace"},
     {"record", "how-to/record-a-trace"},
+    {"check", "how-to/check-against-your-cluster"},
     {"export", "how-to/export-to-a-framework"},
     {"plan layout", "how-to/plan-memory-addresses"},
     {"plan stalloc", "how-to/plan-memory-addresses"},

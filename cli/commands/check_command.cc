@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 // What Python runs: one error that says what is missing, else the package's command.
 constexpr const char* start = R"(
 import importlib, sys
-for name, what in (("torch", "PyTorch"), ("spillway.torch", "the package spillway")):
+for name, what in (('torch', 'PyTorch'), ('spillway.torch', 'the package spillway')):
     try:
         importlib.import_module(name)
     except ImportError as error:
@@ -50,7 +50,7 @@ void lend_package() {
   }
 }
 
-std::vector<std::string> arguments_of(const CheckCall& call, const Context& context) {
+std::vector<std::string> words_of_check(const CheckCall& call, const Context& context) {
   std::vector<std::string> arguments = {call.python,   "-c",
                                         start,         "check",
                                         "--model",     call.model,
@@ -70,7 +70,7 @@ std::vector<std::string> arguments_of(const CheckCall& call, const Context& cont
   return arguments;
 }
 
-void run_check(CheckCall call, const Context& context) {
+void run_steps(CheckCall call, const Context& context) {
   if (call.python.empty()) {
     const char* const named = std::getenv("SPILLWAY_PYTHON");
     call.python = named != nullptr && *named != '\0' ? named : "python3";
@@ -79,7 +79,7 @@ void run_check(CheckCall call, const Context& context) {
   std::error_code error;
   const std::string self = fs::read_symlink("/proc/self/exe", error).string();
   if (!self.empty()) setenv("SPILLWAY", self.c_str(), 1);
-  std::vector<std::string> arguments = arguments_of(call, context);
+  std::vector<std::string> arguments = words_of_check(call, context);
   std::vector<char*> raw;
   raw.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) raw.push_back(argument.data());
@@ -103,6 +103,7 @@ void add_check_command(Command& app, Context& context) {
                    "which is measured)")
       ->type_name("GPU");
   check->add_option("--output", call->output, "write the corrected profile, for --on of every command: a new file")
+      ->to_write()
       ->type_name("FILE");
   check->add_option("--batch", call->batch, "sequences of a step (8)")->check(positive_number())->type_name("N");
   check->add_option("--sequence", call->sequence, "tokens of a sequence (1024; bert-large 512)")
@@ -118,7 +119,7 @@ void add_check_command(Command& app, Context& context) {
   check->add_option("--device", call->device, "as PyTorch names it (cuda, else cpu)")->type_name("NAME");
   check->add_option("--python", call->python, "a Python that has PyTorch ($SPILLWAY_PYTHON, else python3)")
       ->type_name("PROGRAM");
-  check->callback([call, &context] { run_check(*call, context); });
+  check->callback([call, &context] { run_steps(*call, context); });
 }
 
 }  // namespace spillway::cli

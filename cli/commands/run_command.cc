@@ -348,12 +348,13 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   const bool stays = !loaded.offloads();
   if (result.memory.known && !result.memory.on_host && stays)
     memory = explain_memory(ran.trace(loaded), allocations_of(loaded, ran));
-  if (!arguments.output.empty()) {
-    studies::Answer answer = run_document("explain", arguments, loaded, ran, diagnosis);
+  const auto finished = [&](studies::Answer answer) {
     add_helps(relaxations, answer);
     for (const studies::DefaultStake& stake : stakes) answer.assumed.push_back(stake_sentence(stake, result));
-    write_answer(answer, arguments.output);
-  }
+    return answer;
+  };
+  if (!arguments.output.empty())
+    write_answer(finished(run_document("explain", arguments, loaded, ran, diagnosis)), arguments.output);
   if (context.json()) {
     nlohmann::ordered_json document = result_json(result);
     document["schema"] = "spillway-explanation";
@@ -369,9 +370,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
     }
     document["roofline"] = roofline_json(roofline(loaded, ran));
     if (diagnosis) document["diagnosis"] = diagnosis_json(*diagnosis);
-    studies::Answer answer = short_document("explain", arguments, loaded, result, diagnosis);
-    add_helps(relaxations, answer);
-    document["answer"] = answer_json(answer);
+    document["answer"] = answer_json(finished(short_document("explain", arguments, loaded, result, diagnosis)));
     return print_json(document);
   }
   Table table({"relaxed", "of the critical path", "step time (ms)", "gain"});

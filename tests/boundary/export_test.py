@@ -153,7 +153,7 @@ class ExportTest(unittest.TestCase):
             events = json.load(file)["traceEvents"]
         names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
         for device, rank in enumerate(answer["ranks"]):
-            counted = [event for event in events if event["ph"] == "C" and event["name"].startswith(f"GPU {device} ")]
+            counted = [event for event in events if event["ph"] == "C" and event["name"] == f"GPU {device} allocated bytes"]
             self.assertEqual({names[event["pid"]] for event in counted}, {f"rank {device} GPU {device}"})
             # A rank's peak may be of the iteration before, in which the optimizer's state was made.
             peak = max(event["args"]["bytes"] for event in counted)
@@ -304,7 +304,8 @@ class ExportTest(unittest.TestCase):
         self.assertLessEqual(most, answer["peak_allocated_bytes"])
         self.assertEqual(max(each["Total Reserved"] for each in memory), answer["peak_reserved_bytes"])
         self.assertEqual(max(each["Total Allocated"] for each in memory), answer["peak_allocated_bytes"])
-        counted = [event["args"]["bytes"] for event in events if event["ph"] == "C"]
+        counted = [event["args"]["bytes"] for event in events
+                   if event["ph"] == "C" and event["name"].endswith(" allocated bytes")]
         self.assertEqual(max(counted), answer["peak_allocated_bytes"])
         again = self.answer("run", timeline)
         for key in ("step_time_ns", "binding_resource"):

@@ -58,7 +58,7 @@ STOPPED = {
 BEST_SO_FAR = {"plan layout", "plan pipeline"}
 # At their end before a signal could come, or another program's affair.
 SHORT = {"import", "merge", "new", "list", "profile list", "profile show", "profile check", "profile diff", "prices check",
-         "calibrate gpu", "calibrate nvme", "calibrate pcie", "record", "schema", "gui"}
+         "calibrate gpu", "calibrate nvme", "calibrate pcie", "record", "check", "schema", "gui"}
 KEEPS = {"sweep", "memory"}  # what was found so far, a picture that was done before the search
 
 

@@ -179,6 +179,8 @@ def main(words=None):
     except SpillwayError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

@@ -76,7 +76,9 @@ TEST_F(WindowAnswer, ASmallScreenShowsIt) {
   ASSERT_GE(view().ways().count(), 3);
   for (int way = 0; way < view().ways().count(); ++way) {
     const QWidget& row = view().ways().row(way);
-    if (way < 3) EXPECT_EQ(row.visibleRegion().boundingRect(), row.rect()) << way;
+    if (way < 3) {
+      EXPECT_EQ(row.visibleRegion().boundingRect(), row.rect()) << way;
+    }
     const QWidget* viewport = row.parentWidget();
     while (!viewport->parentWidget()->inherits("QScrollArea")) viewport = viewport->parentWidget();
     EXPECT_LE(row.mapTo(viewport, QPoint(row.width(), 0)).x(), viewport->width()) << way;

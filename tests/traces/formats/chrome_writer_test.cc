@@ -83,7 +83,9 @@ TEST(ChromeWriterTest, CountersAndTensors) {
   for (const auto& e : file["traceEvents"]) {
     if (e["ph"] == "C" && e["name"] == "PCIe to GPU") curve.push_back(e["args"]["bytes per second"]);
     if (e["ph"] == "C" && e["name"].get<std::string>().ends_with("reserved bytes")) reserved = e["args"]["bytes"];
-    if (e["ph"] == "X" && e["name"] == "offload store") EXPECT_EQ(e["args"]["tensor"], "layers.3.h");
+    if (e["ph"] == "X" && e["name"] == "offload store") {
+      EXPECT_EQ(e["args"]["tensor"], "layers.3.h");
+    }
   }
   EXPECT_EQ(curve, (std::vector<double>{1.5, 0}));
   EXPECT_EQ(reserved, 512);
