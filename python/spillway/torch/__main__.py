@@ -24,7 +24,7 @@ def _parser():
     parser = argparse.ArgumentParser(prog="python -m spillway.torch", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     model = argparse.ArgumentParser(add_help=False)
-    model.add_argument("--model", required=True, choices=sorted(MODELS))
+    model.add_argument("--model", required=True, help=", ".join(MODELS))
     model.add_argument("--batch", type=int, default=8)
     model.add_argument("--sequence", type=int, default=None, help="tokens (1024; bert-large 512)")
     model.add_argument("--precision", choices=PRECISIONS, default="bf16",
@@ -59,6 +59,8 @@ def _parser():
 
 
 def _checked(arguments):
+    if arguments.model not in MODELS:
+        raise InputError(f"no model is called {arguments.model}; there are {', '.join(MODELS)}")
     for name in ("batch", "steps", "warm_up", "layers", "vocabulary", "sequence"):
         value = getattr(arguments, name, None)
         if value is not None and value < 1:
