@@ -212,6 +212,7 @@ FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, c
   FitOutcome launched = outcome;
   launched.ways.clear();
   launched.worth.clear();
+  launched.proof.reset();  // it is of the ways as searched
   launched.fitting = 0;
   std::vector<Candidate> ways;
   std::set<std::vector<std::string>> seen;

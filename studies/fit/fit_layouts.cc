@@ -115,6 +115,19 @@ std::vector<FitPoint> fit_layouts(const FitSubject& subject, const FitPoints& po
   return Layouts(subject, points, gpus).all();
 }
 
+int ways_split(const TrainingSetup& setup) {
+  int ways = 0;
+  for (const std::int64_t ranks : {setup.tensor_parallel, setup.context_parallel, setup.pipeline_parallel})
+    ways += ranks > 1 ? 1 : 0;
+  return ways;
+}
+
+bool is_recipe(const FitSubject& subject, const TrainingSetup& setup) {
+  const int ways = ways_split(setup) + (setup.expert_parallel > 1 ? 1 : 0);
+  const bool fills_machines = setup.tensor_parallel == std::min(subject.gpus, subject.hardware.gpu_count);
+  return ways <= 1 || (ways == 2 && fills_machines && setup.pipeline_parallel > 1);
+}
+
 std::vector<FitPoint> neighbouring_layouts(const FitSubject& subject, const FitPoints& points, const FitPoint& point) {
   constexpr std::array kinds = {&TrainingSetup::tensor_parallel, &TrainingSetup::context_parallel,
                                 &TrainingSetup::pipeline_parallel, &TrainingSetup::data_parallel};

@@ -17,6 +17,12 @@ std::vector<std::int64_t> divisors(std::int64_t whole);
 // impossible (FitScreen). Precondition: subject.model.
 std::vector<FitPoint> fit_layouts(const FitSubject& subject, const FitPoints& points, std::int64_t gpus);
 
+// In how many ways tensor, context and pipeline parallelism split a sequence's work: 0 to 3.
+int ways_split(const TrainingSetup& setup);
+// What somebody with experience tries first: work split in one way, experts counting as one, or by tensor parallelism
+// that fills machines and a pipeline over them.
+bool is_recipe(const FitSubject& subject, const TrainingSetup& setup);
+
 // The same point with a factor of two moved from one kind of parallelism to another; sizes that don't divide are left
 // out.
 std::vector<FitPoint> neighbouring_layouts(const FitSubject& subject, const FitPoints& points, const FitPoint& point);

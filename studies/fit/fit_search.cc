@@ -191,16 +191,12 @@ class Search {
   void look_at(std::vector<FitPoint> layouts) {
     if (!goes_on("layouts estimated", outcome_.replayed)) throw Stopped{};
     if (question_.few_layouts)
-      std::erase_if(layouts, [](const FitPoint& point) {
-        const TrainingSetup& s = point.setup;
-        const auto split = [](std::int64_t ranks) { return ranks > 1 ? 1 : 0; };
-        return split(s.tensor_parallel) + split(s.context_parallel) + split(s.pipeline_parallel) > 1;
-      });
+      std::erase_if(layouts, [](const FitPoint& point) { return ways_split(point.setup) > 1; });
     outcome_.screened += layouts.size();
-    notes_ = true;
+    notes_bounds_ = true;
     try_recipes(layouts);
     const std::vector<Prospect> candidates = space_over(std::move(layouts));
-    notes_ = false;
+    notes_bounds_ = false;
     sort(too_large_);
     for (const Prospect& one : too_large_) faster_with_room_.push_back(one.point);
     if (is_verbose())
@@ -219,14 +215,14 @@ class Search {
     replay_best("ways that hold least replayed", least, wave, 1);
   }
 
-  // What somebody with experience tries first, so that there soon is a way that people can run: the work split in one
-  // way, or by tensor parallelism within machines and a pipeline over them; as it is, with all layers computed again
-  // and lean kernels, and with the optimizer on the CPU besides. What is soon replayed goes first, until one fits.
+  // What somebody with experience tries first, so that there soon is a way that people can run: layouts of is_recipe()
+  // as they are, with all layers computed again and lean kernels, and with the optimizer on the CPU besides. What is
+  // soon replayed goes first, until one fits.
   void try_recipes(const std::vector<FitPoint>& layouts) {
     constexpr std::size_t most = 6;
     std::vector<FitPoint> points;
     for (const FitPoint& layout : layouts) {
-      if (!is_recipe(layout.setup)) continue;
+      if (!is_recipe(subject_, layout.setup)) continue;
       const FitPoint least = points_.with(moves_.lean(layout), {setting(recompute_key, to_string(Recompute::full))});
       points.push_back(layout);
       points.push_back(least);
@@ -240,14 +236,6 @@ class Search {
     for (std::size_t i = 0; i < std::min(most, recipes.size()) && !found(); ++i)
       if (!replay_all("recipes replayed", {&recipes[i]})) return;
   }
-  [[nodiscard]] bool is_recipe(const TrainingSetup& setup) const {
-    const auto split = [](std::int64_t ranks) { return ranks > 1 ? 1 : 0; };
-    const int ways = split(setup.tensor_parallel) + split(setup.context_parallel) + split(setup.pipeline_parallel) +
-                     split(setup.expert_parallel);
-    const bool fills_machines = setup.tensor_parallel == std::min(subject_.gpus, subject_.hardware.gpu_count);
-    return ways <= 1 || (ways == 2 && fills_machines && setup.pipeline_parallel > 1);
-  }
-
   // Of each layout: everything kept, one sequence at a time; where that does not fit, kernels that hold less, some or
   // all layers computed again, the optimizer and the weights on the CPU; where there is room, more sequences at a time.
   std::vector<Prospect> space_over(std::vector<FitPoint> layouts) {
@@ -367,7 +355,7 @@ class Search {
     std::vector<Prospect> candidates;
     for (std::size_t i = 0; i < points.size(); ++i) {
       if (!estimates[i].invalid.empty()) continue;
-      if (notes_) bounded_.try_emplace(points_.settings(points[i]), Bounded{estimates[i], points[i].setup.gpus()});
+      if (notes_bounds_) bounds_.note(points_.settings(points[i]), estimates[i], points[i].setup.gpus());
       candidates.push_back({std::move(points[i]), estimates[i], figure_of_estimate(points[i], estimates[i])});
     }
     sort(candidates);
@@ -715,25 +703,11 @@ class Search {
   }
 
   void tell_what_is_proven() {
-    if (!found() || bounded_.empty() || (question_.goal != FitGoal::speed && question_.goal != FitGoal::cost)) return;
+    const bool by_cost = question_.goal == FitGoal::cost;
+    if (!found() || bounds_.empty() || (question_.goal != FitGoal::speed && !by_cost)) return;
     const Row& best = rows_[*best_];
-    const auto dear = [this](double seconds, std::int64_t gpus) {
-      return question_.goal == FitGoal::cost ? seconds * static_cast<double>(gpus) : seconds;
-    };
-    const double figure = dear(to_seconds(best.result.step_time), best.gpus);
-    FitProof proof{.set_ups = bounded_.size()};
-    for (const auto& [settings, one] : bounded_) {
-      if (seen_.contains(settings)) continue;
-      const FitEstimate& estimate = one.estimate;
-      const bool is_large = estimate.least_peak > screen_->whole_capacity();
-      const bool is_slow = !is_large && dear(estimate.least_seconds, one.gpus) >= figure;
-      proof.too_large += is_large ? 1 : 0;
-      proof.slower += is_slow ? 1 : 0;
-      if (is_large || is_slow) continue;
-      proof.least_seconds =
-          proof.open++ == 0 ? estimate.least_seconds : std::min(proof.least_seconds, estimate.least_seconds);
-    }
-    outcome_.proof = proof;
+    outcome_.proof = bounds_.against(to_seconds(best.result.step_time), best.gpus, by_cost, screen_->whole_capacity(),
+                                     [this](const Settings& settings) { return seen_.contains(settings); });
   }
 
   // Of what is shown and doesn't fit: the nearest ways, and those without a technique. The search asks no replay for
@@ -778,12 +752,8 @@ class Search {
   std::map<Settings, std::size_t> seen_;  // rows by their edits
   std::optional<std::size_t> best_;
   std::map<Kind, Learnt> learnt_;
-  struct Bounded {
-    FitEstimate estimate;
-    std::int64_t gpus = 1;
-  };
-  std::map<Settings, Bounded> bounded_;     // what was estimated of layouts
-  bool notes_ = false;                      // what is estimated now is of layouts
+  FitBounds bounds_;
+  bool notes_bounds_ = false;               // what is estimated now is of layouts
   std::vector<Prospect> too_large_;         // of space_over(), with everything kept
   std::vector<FitPoint> faster_with_room_;  // of these, the fastest first
   std::vector<std::pair<std::string, std::size_t>> worth_;

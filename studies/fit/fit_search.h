@@ -25,6 +25,7 @@
 #include "studies/candidates/evaluate.h"
 #include "studies/fit/binding_provenance.h"
 #include "studies/fit/fit_moves.h"
+#include "studies/fit/fit_proof.h"
 #include "studies/fit/fit_question.h"
 
 namespace spillway::studies {
@@ -42,17 +43,6 @@ struct FitWay {
 struct FitAblation {
   std::string name;  // "without full recomputation"
   std::size_t way = 0;
-};
-
-// What bounds say of the set-ups that were estimated: those of which a replay isn't worth it, whatever estimates say.
-struct FitProof {
-  std::size_t set_ups = 0;    // with their recomputation, devices of states, micro-batches
-  std::size_t too_large = 0;  // at least more than the memory
-  std::size_t slower = 0;     // at least as slow as the best way, or as dear
-  std::size_t open = 0;       // neither, and not replayed
-  double least_seconds = 0;   // of a step, among those
-
-  [[nodiscard]] bool is_proven() const { return set_ups > 0 && open == 0; }
 };
 
 struct FitOutcome {
