@@ -632,9 +632,11 @@ bool TrainingSetup::recomputes_module(std::string_view module) const {
   return std::find(words.begin(), words.end(), module) != words.end();
 }
 
+std::int64_t TrainingSetup::optimizer_bytes_per_parameter() const { return master_bytes() + moment_bytes(*this); }
+
 std::int64_t TrainingSetup::model_state_bytes_per_parameter() const {
   const std::int64_t gradient = updates_in_backward() ? 0 : gradient_bytes();
-  return trained_weight_bytes() + gradient + master_bytes() + moment_bytes(*this);
+  return trained_weight_bytes() + gradient + optimizer_bytes_per_parameter();
 }
 
 std::int64_t default_bucket_bytes(const TrainingSetup& setup) {

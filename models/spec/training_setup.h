@@ -411,8 +411,10 @@ struct TrainingSetup {
   [[nodiscard]] bool updates_in_backward() const {
     return optimizer == OptimizerKind::lomo || optimizer == OptimizerKind::adalomo;
   }
-  // Weights, gradients, master weights and optimizer state per trained parameter: 16 for bf16_mixed AdamW. Without the
-  // small extras: 0 of state for Adafactor and projected gradients, 2 for 8-bit AdamW, one moment for Muon.
+  // Master weights and optimizer state per trained parameter: 12 for bf16_mixed AdamW. Without the small extras: 0 of
+  // state for Adafactor and projected gradients, 2 for 8-bit AdamW, one moment for Muon.
+  [[nodiscard]] std::int64_t optimizer_bytes_per_parameter() const;
+  // These, weights and gradients: 16 for bf16_mixed AdamW.
   [[nodiscard]] std::int64_t model_state_bytes_per_parameter() const;
 };
 

@@ -29,6 +29,8 @@ HeldState held_state(const ModelSpec& model, const TrainingSetup& setup, bool ex
                                  : trains && setup.has_wide_shards() ? 0  // FSDP's are the fp32 ones of the state
                                                                      : parameter.elements() * setup.weight_bytes();
     held.weights += static_cast<double>(weights);
+    if (setup.reference == Reference::model)
+      held.weights += static_cast<double>(parameter.elements() * setup.weight_bytes());
     if (trains) held.trained += static_cast<double>(parameter.elements());
     if (!is_adapted(parameter, setup)) continue;
     const std::int64_t added =
@@ -47,9 +49,7 @@ Bytes least_state_bytes(const ModelSpec& model, const TrainingSetup& setup) {
   const auto shards = static_cast<double>(setup.shards());
   const auto spread = static_cast<double>(setup.expert_parallel);
   const bool weights_stay = setup.weight_device == StateDevice::gpu;
-  const double state = static_cast<double>(setup.model_state_bytes_per_parameter() - setup.gradient_bytes() -
-                                           setup.trained_weight_bytes()) *
-                       states_on_gpu(model, setup);
+  const double state = static_cast<double>(setup.optimizer_bytes_per_parameter()) * states_on_gpu(model, setup);
   // Experts are spread over e of the ranks that share, and shared out over the rest.
   const auto per_gpu = [&](const HeldState& held, double holders) {
     const double weights = (weights_stay ? held.weights : 0) / (setup.zero_stage >= 3 ? holders : 1);
