@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -90,28 +91,36 @@ class Ranks {
   }
   [[nodiscard]] bool has_lost() const { return has_lost_; }
 
-  // Throws InputError where a process that may send it has died.
+  // Throws InputError where a process that may send it has died, be it in the midst of it.
   template <class Content>
   Content receive(int source, int tag, int* from = nullptr) {
-    const mpi::status status = wait_for(source, tag);
-    Content content;
-    world_.recv(status.source(), tag, content);
-    if (from != nullptr) *from = status.source();
-    return content;
+    const int sender = wait_for(source, [&] { return world_.iprobe(source, tag); }).source();
+    auto content = std::make_unique<Content>();
+    mpi::request request = world_.irecv(sender, tag, *content);
+    try {
+      wait_for(sender, [&] { return request.test(); });
+    } catch (const InputError&) {
+      static_cast<void>(content.release());  // the library may still write to it; the job ends
+      throw;
+    }
+    if (from != nullptr) *from = sender;
+    return std::move(*content);
   }
 
  private:
-  // Without spinning: ranks often share cores.
-  mpi::status wait_for(int source, int tag) {
+  // arrived: an optional status. Without spinning: ranks often share cores.
+  template <class Arrived>
+  mpi::status wait_for(int source, const Arrived& arrived) {
     constexpr int between_looks = 400;
     for (int turn = 1;; ++turn) {
-      if (const auto status = world_.iprobe(source, tag)) return *status;
+      if (const auto status = arrived()) return *status;
       std::this_thread::sleep_for(std::chrono::microseconds(500));
       if (turn % between_looks != 0) continue;
       for (int rank = 0; rank < world_.size(); ++rank) {
         const auto& process = watched_[static_cast<std::size_t>(rank)];
         const bool may_send = source == mpi::any_source ? rank != world_.rank() : rank == source;
-        if (!may_send || !process || process->is_there() || world_.iprobe(source, tag)) continue;
+        if (!may_send || !process || process->is_there()) continue;
+        if (const auto status = arrived()) return *status;
         has_lost_ = true;
         throw InputError(fmt::format("rank {}", rank), "", "has died",
                          "see what the launcher says of it; a sweep with --output goes on with --resume");

@@ -141,7 +141,11 @@ class MpiTest(SweepJobTest):
             worker = self.workers(job.pid)
             if worker:
                 os.kill(worker[-1], signal.SIGKILL)
-            message = job.communicate(timeout=240)[1].decode(errors="replace")
+            try:
+                message = job.communicate(timeout=240)[1].decode(errors="replace")
+            except subprocess.TimeoutExpired:
+                job.kill()  # else leaving the block waits for it
+                raise
         self.assertTrue(worker, "the job was over before a rank could be killed")
         self.assertGreaterEqual(records(store), 6)
         finished = run(*self.mpi("sweep", path, "--output", store, "--resume", "--format", "json", ranks=3),
