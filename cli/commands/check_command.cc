@@ -21,9 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What Python runs: one error that says what is missing, else the package's command.
+// What Python runs: one error that says what is missing, else the package's command. Nothing of the current folder is
+// imported.
 constexpr const char* start = R"(
-import importlib, sys
+import sys
+sys.path[:] = [place for place in sys.path if place]
+import importlib
 for name, what in (('torch', 'PyTorch'), ('spillway.torch', 'the package spillway')):
     try:
         importlib.import_module(name)
