@@ -169,7 +169,7 @@ FigureRange peak_range(const models::TrainingSetup& setup, const Result& result)
                : known(0.993, 1.013, "10 stages of Megatron-core on B200");
   if (whose.megatron && !whose.core) return known(0.995, 1.084, "84 peaks of Zero Bubble's tables");
   if (whose.transformers && !adapts) return known(0.95, 1.02, "145 peaks of fine-tuning on one to four A100");
-  if (whose.pytorch && !adapts) return known(0.97, 1.18, "30 peaks of torchtitan, KempnerForge, torchao and torchtune");
+  if (whose.pytorch && !adapts) return known(0.97, 1.18, "peaks of KempnerForge, torchao and torchtune");
   if (whose.transformers || whose.pytorch) {
     FigureRange range = known(0.9, 1.13, "reports of adapters on small cards, LitGPT, fms-acceleration");
     range.high += held_beside / std::max(static_cast<double>(result.memory.peak_reserved.count()), held_beside);

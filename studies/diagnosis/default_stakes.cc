@@ -120,9 +120,9 @@ std::vector<DefaultStake> default_stakes(const LoadedScenario& loaded, const Res
 std::string stake_sentence(const DefaultStake& stake, const Result& result) {
   const std::string turns = stake.turns ? ", which turns the verdict" : "";
   if (stake.key == "model.expert_load")
-    return fmt::format("even routing is assumed: a hot rank at cv 0.6 (model.expert_load) needs {} more{}",
+    return fmt::format("routing is even here: a hot rank at cv 0.6 (model.expert_load) needs {} more{}",
                        gib_text(-stake.hangs), turns);
-  return fmt::format("of these {} {} hang on {}: {} unless stated, {} with {}{}", gib_text(result.memory.peak_reserved),
+  return fmt::format("of these {} {} hang on {}: {} here, {} with {}{}", gib_text(result.memory.peak_reserved),
                      gib_text(stake.hangs), stake.key, stake.value, gib_text(stake.peak), stake.other, turns);
 }
 

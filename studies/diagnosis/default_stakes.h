@@ -1,5 +1,5 @@
-// What an answer hangs on that nobody stated: keys that stand at their defaults though people set them otherwise, with
-// what the peak is then.
+// What an answer hangs on that often nobody stated: keys that have their defaults' values though people set them
+// otherwise, with what the peak is then. Whether the scenario states such a value isn't looked at.
 //
 //   model.loss            PyTorch modules: fp32, against chunked; Megatron-core: against fused
 //   model.main_gradients  Megatron-core's fp32 buffers, against bf16
@@ -26,7 +26,7 @@ struct DefaultStake {
 // Largest first. None of a capture, and where the peak is not known.
 std::vector<DefaultStake> default_stakes(const LoadedScenario& loaded, const Result& result);
 
-// "of these 257 GiB 87.1 hang on model.loss: fp32 unless stated, 170 GiB with chunked, which turns the verdict".
+// "of these 257 GiB 87.1 hang on model.loss: fp32 here, 170 GiB with chunked, which turns the verdict".
 std::string stake_sentence(const DefaultStake& stake, const Result& result);
 
 }  // namespace spillway::studies

@@ -36,7 +36,7 @@ TEST(DefaultStakes, LogitsInFp32HangOnTheLoss) {
   EXPECT_EQ(loss.peak, chunked.result.memory.peak_reserved);
   EXPECT_EQ(loss.hangs, found.result.memory.peak_reserved - loss.peak);
   EXPECT_GT(loss.hangs, Bytes(std::int64_t{4} << 30));
-  EXPECT_NE(stake_sentence(loss, found.result).find("hang on model.loss: fp32 unless stated"), std::string::npos);
+  EXPECT_NE(stake_sentence(loss, found.result).find("hang on model.loss: fp32 here"), std::string::npos);
   EXPECT_TRUE(chunked.stakes.empty());
 }
 
