@@ -1,6 +1,6 @@
 #include <sys/types.h>
 
-#include <string_view>
+#include <initializer_list>
 
 #include "cli/command_line.h"
 
@@ -20,6 +20,6 @@ void keep_freed_pages() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "fit") keep_freed_pages();
+  keep_freed_pages();
   return spillway::cli::run_command_line(argc, argv);
 }

@@ -208,8 +208,9 @@ BestOffload best_within(const LoadedScenario& loaded, const Steps& steps, const 
       outcome.best = keep_of(one);
     } else {
       one.planned = true;
-      outcome =
-          plan_hybrid(one.loaded->trace, CountedReplayer(*one.loaded, steps.count), settings, steps.count.asked());
+      HybridSettings other = settings;
+      if (now.may_fit()) other.to_beat = now.result.step_time;
+      outcome = plan_hybrid(one.loaded->trace, CountedReplayer(*one.loaded, steps.count), other, steps.count.asked());
     }
     if (!is_better(outcome.best.result, now.result)) continue;
     outcome.replays += best.outcome.replays;
