@@ -140,11 +140,15 @@ Json outcome_json(const FitCall& call, const FitFindings& found) {
   document["other_trainings"] = Json::array();
   for (const OtherTraining& other : found.others) document["other_trainings"].push_back(other_json(other));
   document["other_machine"] = Json();
-  if (found.machine) {
-    Json on_it = fit_way_json(found.machine->best);
-    on_it["machine"] = found.machine->machine;
-    on_it["gpus"] = found.machine->gpus;
-    document["other_machine"] = std::move(on_it);
+  document["larger_machines"] = Json::array();
+  for (const studies::OtherMachine& other : found.machines) {
+    Json on_it = fit_way_json(other.best);
+    on_it["machine"] = other.machine;
+    on_it["gpus"] = other.gpus;
+    if (other.is_larger)
+      document["larger_machines"].push_back(std::move(on_it));
+    else
+      document["other_machine"] = std::move(on_it);
   }
   document["exports"] = Json::array();
   for (const studies::Exported& one : found.exports) document["exports"].push_back(exported_json(one));

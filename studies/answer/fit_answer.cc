@@ -25,7 +25,8 @@ namespace spillway::studies {
 namespace {
 
 constexpr std::size_t outline_bins = 300;
-constexpr std::string_view other_training = "Changes the training", more_gpus = "On more of the same GPUs";
+constexpr std::string_view other_training = "Changes the training", more_gpus = "On more of the same GPUs",
+                           larger_gpus = "On larger GPUs";
 
 // "Recompute ..." within a sentence; names stay.
 std::string lowered(std::string name) {
@@ -93,7 +94,7 @@ class FitAnswerMaker {
     for (std::size_t i = 0; i < findings_.shown.size(); ++i) answer_.ways.push_back(shown_way(i));
     for (const OtherTraining& other : findings_.others)
       if (other.best) answer_.ways.push_back(other_way(other));
-    if (findings_.machine) answer_.ways.push_back(on_machine(*findings_.machine));
+    for (const OtherMachine& machine : findings_.machines) answer_.ways.push_back(on_machine(machine));
     if (outcome_.any() && !answer_.ways.empty())
       if (std::string words = smallest_change(); !words.empty()) answer_.ways.front().sentences.push_back(words);
     ends();
@@ -203,8 +204,10 @@ class FitAnswerMaker {
   // Its edits are of the question on that machine.
   [[nodiscard]] AnswerWay on_machine(const OtherMachine& machine) const {
     const Row& row = machine.best.row;
-    return {.name = fmt::format("{} GPUs (--on {}): {}", machine.gpus, machine.machine, lowered(row.candidate.name)),
-            .group = std::string(more_gpus),
+    const std::string way = lowered(row.candidate.name);
+    return {.name = machine.is_larger ? fmt::format("--on {}: {}", machine.machine, way)
+                                      : fmt::format("{} GPUs (--on {}): {}", machine.gpus, machine.machine, way),
+            .group = std::string(machine.is_larger ? larger_gpus : more_gpus),
             .figures = figures(row),
             .sentences = sentences(row)};
   }
@@ -363,7 +366,7 @@ FitFindings find_ways(FitQuestion question, FitSubject subject, std::string fram
     found.others = other_trainings(found.question, found.subject, options);
   const auto trains_alike = [](const FitWay& way) { return group_of(way) <= FitGroup::planner && does_fit(way.row); };
   if (!outcome.stopped && std::none_of(outcome.ways.begin(), outcome.ways.end(), trains_alike))
-    found.machine = on_more_gpus(found.question, found.subject, options);
+    found.machines = on_other_machines(found.question, found.subject, options);
   if (!found.framework.empty() && outcome.any())
     outcome = as_launched(found.question, found.subject, outcome, found.framework, {.store = options.store});
   found.shown = shown_ways(outcome);
@@ -433,7 +436,7 @@ void add_fit_pictures(const FitFindings& findings, Answer& answer) {
         if (!sentence->empty()) *sentence = "Way 1: " + lowered(*sentence);
   }
   for (std::size_t i = 0; i < answer.ways.size(); ++i)
-    if (i != first && answer.ways[i].group != more_gpus)
+    if (i != first && answer.ways[i].group != more_gpus && answer.ways[i].group != larger_gpus)
       answer.ways[i].outlines = way_outlines(findings.subject.scenario, answer.ways[i].edits);
 }
 

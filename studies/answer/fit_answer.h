@@ -18,8 +18,8 @@ struct FitFindings {
   FitSubject subject;
   FitOutcome outcome;
   std::vector<OtherTraining> others;
-  std::optional<OtherMachine> machine;  // where nothing that trains alike fits
-  std::string framework;                // as which ways are launched; empty: as they are
+  std::vector<OtherMachine> machines;  // where nothing that trains alike fits
+  std::string framework;               // as which ways are launched; empty: as they are
   std::vector<ShownWay> shown;
   std::vector<Launchers> launched_by;  // of each shown
   std::size_t chosen = 0;              // of `shown`

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/input_error.h"
+#include "hwprofiles/profile_library.h"
 #include "planners/technique.h"
 #include "studies/fit/fit_rank.h"
 
@@ -41,6 +43,106 @@ OtherTraining with(FitQuestion question, std::string name, Trainable trainable, 
   return found;
 }
 
+class MachineSearch {
+ public:
+  MachineSearch(const FitQuestion& question, const FitSubject& subject, const FitOptions& options)
+      : question_(question), subject_(subject), options_(options) {
+    question_.same_maths = question_.few_layouts = true;
+    question_.research = false;
+    question_.replays = std::min(question_.replays, most_replays);
+    question_.work /= share_of_work;
+    question_.sequence = subject.parsed.training.sequence;
+    question_.global_batch = subject.parsed.training.step_sequences();
+  }
+
+  std::vector<OtherMachine> run() {
+    more_gpus();
+    if (!stopped_) larger_gpus();
+    return std::move(found_);
+  }
+
+ private:
+  void more_gpus() {
+    constexpr std::int64_t most_times = 64;
+    for (std::int64_t times = 2; times <= most_times && !stopped_; times *= 2) {
+      const std::int64_t gpus = times * subject_.gpus;
+      if (!holds_weights(subject_.hardware.gpu.memory.value, gpus)) continue;
+      const Tried tried = try_on(subject_.hardware.gpu.name, gpus, false);
+      if (tried != Tried::too_large) return;
+    }
+  }
+
+  void larger_gpus() {
+    constexpr std::size_t most_tried = 6, most_told = 2;
+    const auto first = static_cast<std::ptrdiff_t>(found_.size());
+    std::size_t tried = 0;
+    for (const auto& [price, gpu] : by_price()) {
+      if (stopped_ || tried == most_tried) break;
+      const Tried came = try_on(gpu, subject_.gpus, true);
+      if (came == Tried::no_machine) continue;
+      ++tried;
+      if (came == Tried::fits) found_.back().best.row.rates.usd_per_hour = price * static_cast<double>(subject_.gpus);
+    }
+    std::stable_sort(found_.begin() + first, found_.end(), [&](const OtherMachine& a, const OtherMachine& b) {
+      return a.best.row.cost_per_million_tokens() < b.best.row.cost_per_million_tokens();
+    });
+    if (found_.size() > static_cast<std::size_t>(first) + most_told) found_.resize(first + most_told);
+  }
+
+  // Of the same vendor, with more memory: USD an hour, as the cheapest machine of the library that has it costs, or by
+  // its own price. The cheapest first.
+  [[nodiscard]] std::vector<std::pair<double, std::string>> by_price() const {
+    constexpr double more = 1.1;  // times the memory there is
+    const ProfileLibrary& library = ProfileLibrary::shared();
+    const GpuProfile& own = subject_.hardware.gpu;
+    std::map<std::string, double> prices;
+    const auto take = [&](const HardwareProfile& machine) {
+      const GpuProfile& gpu = machine.gpu;
+      const double price = rates_of(machine).usd_per_hour;
+      const bool is_larger =
+          static_cast<double>(gpu.memory.value.count()) >= more * static_cast<double>(own.memory.value.count());
+      if (price <= 0 || gpu.vendor != own.vendor || !is_larger || !holds_weights(gpu.memory.value, subject_.gpus))
+        return;
+      const auto [at, is_new] = prices.emplace(gpu.name, price);
+      if (!is_new) at->second = std::min(at->second, price);
+    };
+    for (const HardwareProfile& machine : library.systems()) take(machine);
+    for (const ProfileEntry& entry : library.list())
+      if (entry.kind == ProfileKind::gpu) take(library.load_system(entry.name));
+    std::vector<std::pair<double, std::string>> sorted;
+    for (const auto& [gpu, price] : prices) sorted.emplace_back(price, gpu);
+    std::sort(sorted.begin(), sorted.end());
+    return sorted;
+  }
+
+  // In 16 bits, on all GPUs together.
+  [[nodiscard]] bool holds_weights(Bytes memory, std::int64_t gpus) const {
+    return 2 * static_cast<double>(parameter_count(*subject_.model)) <=
+           static_cast<double>(memory.count()) * static_cast<double>(gpus);
+  }
+  static std::string machine_of(const std::string& gpu, std::int64_t gpus) { return fmt::format("{}x{}", gpus, gpu); }
+
+  enum class Tried : std::uint8_t { fits, too_large, no_machine };
+  Tried try_on(const std::string& gpu, std::int64_t gpus, bool is_larger) {
+    question_.machine = machine_of(gpu, gpus);
+    try {
+      FitOutcome outcome = find_fit(question_, fit_subject(question_), options_);
+      stopped_ = outcome.stopped;
+      if (stopped_ || !outcome.any() || !does_fit(outcome.ways.front().row)) return Tried::too_large;
+      found_.push_back({question_.machine, gpus, is_larger, std::move(outcome.ways.front())});
+      return Tried::fits;
+    } catch (const InputError&) {
+      return Tried::no_machine;  // so many don't make one, or the sequences don't divide
+    }
+  }
+
+  FitQuestion question_;
+  const FitSubject& subject_;
+  const FitOptions& options_;
+  std::vector<OtherMachine> found_;
+  bool stopped_ = false;
+};
+
 }  // namespace
 
 std::vector<OtherTraining> other_trainings(const FitQuestion& question, const FitSubject& subject,
@@ -56,32 +158,10 @@ std::vector<OtherTraining> other_trainings(const FitQuestion& question, const Fi
   return found;
 }
 
-std::optional<OtherMachine> on_more_gpus(const FitQuestion& asked, const FitSubject& subject,
-                                         const FitOptions& options) {
-  constexpr std::int64_t most_times = 64;
-  if (!subject.model) return std::nullopt;
-  const auto weights = 2 * static_cast<double>(parameter_count(*subject.model));  // in 16 bits, on all GPUs together
-  FitQuestion question = asked;
-  question.same_maths = question.few_layouts = true;
-  question.research = false;
-  question.replays = std::min(question.replays, most_replays);
-  question.work /= share_of_work;
-  question.sequence = subject.parsed.training.sequence;
-  question.global_batch = subject.parsed.training.step_sequences();
-  for (std::int64_t times = 2; times <= most_times; times *= 2) {
-    const std::int64_t gpus = times * subject.gpus;
-    if (weights > static_cast<double>(subject.hardware.gpu.memory.value.count()) * static_cast<double>(gpus)) continue;
-    question.machine = fmt::format("{}x{}", gpus, subject.hardware.gpu.name);
-    try {
-      FitOutcome outcome = find_fit(question, fit_subject(question), options);
-      if (outcome.stopped) return std::nullopt;
-      if (outcome.any() && does_fit(outcome.ways.front().row))
-        return OtherMachine{.machine = question.machine, .gpus = gpus, .best = std::move(outcome.ways.front())};
-    } catch (const InputError&) {
-      return std::nullopt;  // so many don't make a machine, or the sequences don't divide
-    }
-  }
-  return std::nullopt;
+std::vector<OtherMachine> on_other_machines(const FitQuestion& question, const FitSubject& subject,
+                                            const FitOptions& options) {
+  if (!subject.model) return {};
+  return MachineSearch(question, subject, options).run();
 }
 
 }  // namespace spillway::studies

@@ -28,15 +28,18 @@ inline constexpr std::int64_t most_gpus_for_adapters = 64;
 std::vector<OtherTraining> other_trainings(const FitQuestion& question, const FitSubject& subject,
                                            const FitOptions& options = {});
 
-// The same training on more of the same GPUs, where none that train alike fit on those there are.
+// The same training on other machines, where none that train alike fit on those there are.
 struct OtherMachine {
   std::string machine;  // as --on takes it: "8xh100-sxm5-80gb"
   std::int64_t gpus = 0;
-  FitWay best;  // edits of the same question on that machine
+  bool is_larger = false;  // as many GPUs with more memory; else more of the same
+  FitWay best;             // edits of the same question on that machine
 };
-// The least power of two times as many, up to 64 times, on which a short search finds a way. Of a model and machines by
-// the name of a GPU; none of a capture, where there is no such machine, or where none was found, which is no no.
-std::optional<OtherMachine> on_more_gpus(const FitQuestion& question, const FitSubject& subject,
-                                         const FitOptions& options = {});
+// The least power of two times as many GPUs, up to 64 times, on which a short search finds a way; and of as many GPUs
+// of the same vendor with more memory, the six that are cheapest by the hour, the two that are cheapest by the token.
+// Of a model and machines by the name of a GPU; none of a capture, where there is no such machine, or where none was
+// found, which is no no.
+std::vector<OtherMachine> on_other_machines(const FitQuestion& question, const FitSubject& subject,
+                                            const FitOptions& options = {});
 
 }  // namespace spillway::studies

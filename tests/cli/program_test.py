@@ -1061,6 +1061,15 @@ class FitTest(ProgramTest):
         asked = json.loads(spillway("fit", *question, "--on", other["machine"], "--global-batch", batch).stdout)
         self.assertGreater(asked["fitting"], 0)
         self.assertIsNone(asked["other_machine"])
+        self.assertEqual(asked["larger_machines"], [])
+        costs = []
+        for larger in small["larger_machines"]:
+            self.assertTrue(larger["fits"])
+            self.assertEqual(larger["gpus"], 1)
+            alone = json.loads(spillway("fit", *question, "--on", larger["machine"], "--global-batch", batch).stdout)
+            self.assertGreater(alone["fitting"], 0)
+            costs.append(larger["cost_per_million_tokens"])
+        self.assertTrue(0 < len(costs) <= 2 and costs == sorted(costs), costs)
 
     def test_mistakes_are_exit_code_2(self):
         early = spillway("fit", "llama-3-70b", "--on", "2xh100", "--keep-numerics", "--replays", "1")
