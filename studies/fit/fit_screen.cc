@@ -62,15 +62,15 @@ ModelSpec alike(ModelSpec model) {
   return model;
 }
 
-// Of the layers, those of the kind that alike() makes of all.
-double alike_share(const ModelSpec& model, const ModelSpec& all) {
+// Which layers are of the kind that alike() makes of all.
+std::vector<char> alike_layers(const ModelSpec& model, const ModelSpec& all) {
   const auto kind = [](const Block& b) {
     return std::tuple(b.mixer, b.feed_forward, b.window, b.heads, b.kv_heads, b.head_dim, b.value_dim, b.width);
   };
-  std::int64_t count = 0;
+  std::vector<char> are;
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
-    count += kind(model.block(layer)) == kind(all.block(0)) ? 1 : 0;
-  return static_cast<double>(count) / static_cast<double>(std::max(model.layers, all.layers));
+    are.push_back(kind(model.block(layer)) == kind(all.block(0)) ? 1 : 0);
+  return are;
 }
 
 // The step that stands for one whose optimizer runs elsewhere: no state, no master weights.
@@ -111,7 +111,8 @@ FitScreen::FitScreen(const FitSubject& subject, const FitPoints& points)
       machine_(model_, subject.hardware, cost_) {
   machine_.options.speed = subject.parsed.what_if;
   has_other_speed_ = subject.parsed.what_if != RelativeSpeed{};
-  alike_ = alike_share(*subject.model, model_);
+  alike_ = alike_layers(*subject.model, model_);
+  all_alike_ = model_.layers == subject.model->layers && std::find(alike_.begin(), alike_.end(), 0) == alike_.end();
   const HardwareProfile& hardware = subject.hardware;
   whole_capacity_ = subject.parsed.capacity_bytes ? Bytes(*subject.parsed.capacity_bytes)
                                                   : hardware.gpu.memory.value - hardware.gpu.context_memory.value;
@@ -226,10 +227,18 @@ void FitScreen::bound(const Prepared& prepared, FitEstimate& estimate) const {
   if (prepared.moves || found == shapes_.end() || !found->second.shape || has_other_speed_) return;
   const TrainingSetup& time = prepared.time.setup;
   if (time.trainable != Trainable::full) return;
-  estimate.least_seconds = alike_ * to_seconds(least_step(machine_, *found->second.shape, time).step_time);
+  // By layer, where the model that stands for it has as many; else by their share.
+  const ModelSpec& whole = *subject_.model;
+  if (model_.layers == whole.layers && whole.all_layers() == whole.layers) {
+    estimate.least_seconds = to_seconds(least_step(machine_, *found->second.shape, time, alike_).step_time);
+  } else {
+    const auto count = static_cast<double>(std::count(alike_.begin(), alike_.end(), 1));
+    estimate.least_seconds = count / static_cast<double>(std::max(model_.layers, whole.layers)) *
+                             to_seconds(least_step(machine_, *found->second.shape, time).busy);
+  }
   const auto peak = shapes_.find(prepared.peak.key);
   const TrainingSetup& setup = prepared.peak.setup;
-  if (peak == shapes_.end() || !peak->second.shape || !has_closed_form(setup) || alike_ < 1) return;
+  if (peak == shapes_.end() || !peak->second.shape || !has_closed_form(setup) || !all_alike_) return;
   const bool keeps_weights = prepared.setup.weight_device == StateDevice::gpu;
   const Bytes held = least_step(machine_, *peak->second.shape, setup).peak_allocated;
   const bool knows_weights = setup.zero_stage < 3;

@@ -67,7 +67,8 @@ class FitScreen {
   CostModel cost_;
   StepMachine machine_;
   bool has_other_speed_ = false;
-  double alike_ = 1;  // of the model's layers, those that model_ says all are, at least
+  std::vector<char> alike_;  // by layer of the model: whether it is as model_ says all are
+  bool all_alike_ = false;
   Bytes whole_capacity_, capacity_;
   std::map<std::string, Shape> shapes_;
 };

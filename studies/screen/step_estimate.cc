@@ -75,12 +75,13 @@ class Estimator {
     return estimate;
   }
 
-  // Every kernel of the layers runs on some stage. Gradients may come as activations go; of the chunks of an
-  // interleaved schedule the one at work is not yet kept.
-  [[nodiscard]] StepEstimate least_step() const {
+  // Every kernel of the layers runs on some stage; where micro-batches go through the stages in turn, a stage works
+  // between what the first of them takes to come there and what the last takes to go back. Gradients may come as
+  // activations go; of the chunks of an interleaved schedule the one at work is not yet kept.
+  [[nodiscard]] StepEstimate least_step(std::span<const char> counted) const {
     StepEstimate estimate;
-    const std::int64_t states = setup_.zero_stage == 1 ? shards_ : 1;
-    std::int64_t layers = 0;
+    const std::int64_t states = setup_.zero_stage == 1 ? shards_ : 1, m = setup_.gradient_accumulation;
+    std::int64_t all = 0, before = 0, longest = 0;  // layers: of the step, ahead of a stage, passed one after the other
     for (std::int64_t stage = 0; stage < layout_.stages(); ++stage) {
       const StageSum& sum = stages_[static_cast<std::size_t>(stage)];
       const Bytes held = setup_.zero_stage == 3 ? Bytes(0) : sum.weights + share(sum.states, states);
@@ -88,10 +89,15 @@ class Estimator {
       const Bytes at_work =
           layout_.chunks() == 1 ? Bytes(0) : first.kept + shape_.layer_kept * layout_.layers(stage, 0).count;
       estimate.peak_allocated = std::max(estimate.peak_allocated, held + sum.kept - at_work);
-      for (std::int64_t chunk = 0; chunk < layout_.chunks(); ++chunk) layers += layout_.layers(stage, chunk).count;
+      std::int64_t layers = 0;
+      for (std::int64_t chunk = 0; chunk < layout_.chunks(); ++chunk) layers += layers_of(stage, chunk, counted);
+      longest = std::max(longest, layers * m + before);
+      before += layers_of(stage, 0, counted);
+      all += layers;
     }
-    estimate.step_time =
-        (shape_.kernels.forward + shape_.kernels.backward) * layers * setup_.gradient_accumulation / layout_.stages();
+    const Picos of_layer = shape_.in_turn.forward + shape_.in_turn.backward;
+    estimate.step_time = estimate.busy = of_layer * all * m / layout_.stages();
+    if (has_closed_form(setup_)) estimate.step_time = std::max(estimate.step_time, of_layer * longest);
     estimate.peak_reserved = estimate.peak_allocated;
     return estimate;
   }
@@ -130,6 +136,16 @@ class Estimator {
     const bool first = layout_.is_first(stage, chunk), last = layout_.is_last(stage, chunk);
     if (first && last) return shape_.only;
     return first ? shape_.first : last ? shape_.last : shape_.middle;
+  }
+
+  // Those that count.
+  [[nodiscard]] std::int64_t layers_of(std::int64_t stage, std::int64_t chunk, std::span<const char> counted) const {
+    const LayerRange layers = layout_.layers(stage, chunk);
+    if (counted.empty()) return layers.count;
+    std::int64_t count = 0;
+    for (std::int64_t layer = layers.first; layer < layers.first + layers.count; ++layer)
+      count += counted[static_cast<std::size_t>(layer)] != 0 ? 1 : 0;
+    return count;
   }
 
   // ZeRO stage 2 reduces a layer's gradients in each backward, stage 3 also gathers its weights for each pass, on one
@@ -406,8 +422,9 @@ Bytes least_peak(const StepMachine& machine, const StepShape& shape, const Train
   return Estimator(machine, shape, setup).least_held();
 }
 
-StepEstimate least_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
-  return Estimator(machine, shape, setup).least_step();
+StepEstimate least_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup,
+                        std::span<const char> counted) {
+  return Estimator(machine, shape, setup).least_step(counted);
 }
 
 StepEstimate least_sharded_step(const StepMachine& machine, const StepShape& plain, const TrainingSetup& setup) {

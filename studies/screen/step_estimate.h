@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -50,11 +51,13 @@ std::vector<Bytes> stage_peaks(const StepMachine& machine, const StepShape& shap
 // No schedule of the same passes, whatever its placement, is faster: all work spread evenly over the stages. O(p v).
 Picos least_step_time(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
 
-// No step of this set-up is faster, and on its fullest GPU none holds less: the kernels of its layers, spread evenly
-// over the stages; weights and states, which under ZeRO stage 3 least_state_bytes() knows and are left out here, and
-// the activations that 1F1B, interleaved or GPipe keep in flight, the peak of has_closed_form() alone. `busy` is 0. O(p
-// v).
-StepEstimate least_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
+// No step of this set-up is faster, and on its fullest GPU none holds less: the kernels of its layers, on a stage
+// between those of the first micro-batch on its way there and of the last on its way back; weights and states, which
+// under ZeRO stage 3 least_state_bytes() knows and are left out here, and the activations that 1F1B, interleaved or
+// GPipe keep in flight. Of has_closed_form() alone, but for `busy`: the same kernels, spread evenly over the stages.
+// counted: by layer, whether it is of the shape's kind; others take no time; empty: all are. O(p v + layers).
+StepEstimate least_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup,
+                        std::span<const char> counted = {});
 
 // No technique that moves a layer's activations off the device between its passes holds less there: weights, gradients
 // and states, and of activations what one micro-batch has outside the layers and in two of them, the one at work and

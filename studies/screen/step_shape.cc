@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
 #include "base/field_setter.h"
 #include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
+#include "models/session/communication.h"
 #include "models/spec/expert_load.h"
 #include "models/spec/model_part.h"
 #include "models/spec/training_setup_fields.h"
@@ -46,11 +48,11 @@ struct LayerEnds {
 // One rank of the probe.
 struct Stage {
   std::array<Section, micro_batches> forward{}, backward{};
-  LayerEnds device, host;                                             // middle micro-batch
-  ShapeTimes layers_work, extra_work;                                 // its work, but for sends and receives
-  ShapeTimes layers_kernels;                                          // each by itself
-  Picos covered{};                                                    // until when the device worked
-  Section host_forward, host_backward;                                // its calls
+  LayerEnds device, host;               // middle micro-batch
+  ShapeTimes layers_work, extra_work;   // its work, but for sends and receives
+  ShapeTimes layers_in_turn;            // its kernels, and collectives that these stand still for, each by itself
+  Picos covered{};                      // until when the device worked
+  Section host_forward, host_backward;  // its calls
   Picos forward_received = Picos(-1), backward_received = Picos(-1);  // middle micro-batch
   Picos tail{}, update{};                                             // after the backward; the optimizer
   Picos done = Picos(-1);                                             // last end of either; -1: it waits for others
@@ -59,6 +61,90 @@ struct Stage {
   Section* section = nullptr;
   Picos sent{};
   Bytes message{};
+};
+
+// What runs one after the other on each rank, whatever else runs: the kernels of the stream that has most of them, and
+// collectives of activations that these stand still for. Each waits for the kernel that was launched before it, and the
+// kernel launched next waits for it. In program order. Of several at one time those of the lane that takes longest.
+// Collectives of gradients and weights come by the bucket, not by the layer.
+class InTurn {
+ public:
+  explicit InTurn(const Trace& trace) : trace_(trace), ranks_(trace.rank_count), is_(trace.ops.size(), 0) {
+    std::vector<Picos> kernels(trace.lanes.size());
+    for (std::size_t op = 0; op < trace.ops.size(); ++op)
+      if (trace.ops.kind[op] == OpKind::kernel) kernels[index_of(trace.ops.lane[op])] += trace.ops.duration[op];
+    for (std::size_t lane = 0; lane < kernels.size(); ++lane) {
+      traces::LaneId& main = ranks_[trace.lanes[lane].rank].main;
+      if (main == traces::LaneId::none || kernels[lane] > kernels[index_of(main)])
+        main = traces::LaneId(static_cast<std::uint32_t>(lane));
+    }
+    std::vector<std::vector<OpId>> sources(trace.ops.size());
+    for (const traces::Edge& edge : trace.edges) sources[index_of(edge.to)].push_back(edge.from);
+    known_.assign(trace.ops.size(), 0);
+    for (const traces::Lane& lane : trace.lanes) {
+      const std::string_view name = trace.strings.text(lane.name);
+      of_activations_.push_back(std::any_of(groups_.begin(), groups_.end(),
+                                            [&](models::CommGroup group) { return name == to_string(group); }));
+    }
+    for (std::size_t op = 0; op < trace.ops.size(); ++op)
+      if (is_device_work(trace.ops.kind[op])) take(op, sources[op]);
+  }
+  [[nodiscard]] bool has(std::size_t op) const { return is_[op] != 0; }
+
+ private:
+  struct Rank {
+    traces::LaneId main = traces::LaneId::none;
+    std::uint32_t kernels = 0;  // launched there so far
+    std::map<traces::LaneId, std::uint32_t> known;
+    std::map<traces::LaneId, std::vector<std::size_t>> waiting;  // collectives behind the last kernel
+  };
+
+  void take(std::size_t op, const std::vector<OpId>& sources) {
+    const traces::LaneId lane = trace_.ops.lane[op];
+    Rank& rank = ranks_[trace_.lanes[index_of(lane)].rank];
+    std::uint32_t& known = rank.known[lane];  // of the kernels, those that are done when it begins
+    for (const OpId from : sources) known = std::max(known, known_[index_of(from)]);
+    if (lane == rank.main) {
+      settle(rank, sources);
+      known = ++rank.kernels;
+      is_[op] = trace_.ops.kind[op] == OpKind::kernel ? 1 : 0;
+    } else if (trace_.ops.kind[op] == OpKind::collective && known == rank.kernels && of_activations_[index_of(lane)]) {
+      rank.waiting[lane].push_back(op);
+    }
+    known_[op] = known;
+  }
+
+  // A kernel of these sources is launched.
+  void settle(Rank& rank, const std::vector<OpId>& sources) {
+    Picos longest{};
+    std::vector<std::size_t> found;
+    for (const auto& [lane, collectives] : rank.waiting) {
+      Picos time{};
+      std::vector<std::size_t> held;
+      for (const std::size_t op : collectives) {
+        const bool holds = std::any_of(sources.begin(), sources.end(), [&, on = lane](OpId from) {
+          return index_of(from) >= op && trace_.ops.lane[index_of(from)] == on;
+        });
+        if (!holds) continue;
+        held.push_back(op);
+        time += trace_.ops.duration[op];
+      }
+      if (time <= longest) continue;
+      longest = time;
+      found = std::move(held);
+    }
+    for (const std::size_t op : found) is_[op] = 1;
+    rank.waiting.clear();
+  }
+
+  static constexpr std::array groups_ = {models::CommGroup::tensor, models::CommGroup::context,
+                                         models::CommGroup::expert};
+
+  const Trace& trace_;
+  std::vector<Rank> ranks_;
+  std::vector<char> of_activations_;  // by lane
+  std::vector<char> is_;
+  std::vector<std::uint32_t> known_;  // by op: kernels of its rank that are done when it is
 };
 
 class ProbeTimes {
@@ -70,6 +156,7 @@ class ProbeTimes {
         layers_(layers),
         kernel_gap_(kernel_gap),
         waits_(waits),
+        in_turn_(trace),
         ranks_(trace.rank_count) {
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
       if (!is_device_work(trace.ops.kind[i]) || result.op_end[i] == unknown_time) continue;
@@ -134,8 +221,8 @@ class ProbeTimes {
     if (!counts) return;
     ShapeTimes& sum = trace_.ops.layer[op] != no_index16 ? stage.layers_work : stage.extra_work;
     (backward ? sum.backward : sum.forward) += work;
-    if (trace_.ops.layer[op] == no_index16 || trace_.ops.kind[op] != OpKind::kernel) return;
-    (backward ? stage.layers_kernels.backward : stage.layers_kernels.forward) += trace_.ops.duration[op];
+    if (trace_.ops.layer[op] == no_index16 || !in_turn_.has(op)) return;
+    (backward ? stage.layers_in_turn.backward : stage.layers_in_turn.forward) += trace_.ops.duration[op];
   }
 
   void take_middle(Stage& stage, std::size_t op, bool backward) {
@@ -165,6 +252,7 @@ class ProbeTimes {
   std::size_t layers_;
   Picos kernel_gap_;
   bool waits_;
+  InTurn in_turn_;
   std::vector<Stage> ranks_;
 };
 
@@ -501,7 +589,7 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
   shape.message = stage.message;
   shape.update_scales = setup.traits().megatron;
   shape.layer_work = {stage.layers_work.forward / layers, stage.layers_work.backward / layers};
-  shape.kernels = {stage.layers_kernels.forward / layers, stage.layers_kernels.backward / layers};
+  shape.in_turn = {stage.layers_in_turn.forward / layers, stage.layers_in_turn.backward / layers};
   shape.middle = chunk_shape(stage, memory, shape, ChunkPlace::middle, layers);
   shape.first = shape.last = shape.only = shape.middle;
   if (!single) {

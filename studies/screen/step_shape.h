@@ -61,7 +61,9 @@ struct StepShape {
   std::int64_t layers_with_collectives = 0;
   ShapeTimes layer_host;  // of the host's calls, which set the pace where they take longer
   ShapeTimes layer_work;  // of the device's work without pauses
-  ShapeTimes kernels;     // of a layer's kernels, as priced: no collectives, no copies, nothing that slows them
+  // Of a layer's kernels on one stream and of the collectives that these stand still for, as priced: no copies, nothing
+  // that slows them.
+  ShapeTimes in_turn;
   Bytes layer_kept{};
   Bytes layer_weights{}, layer_gradients{}, layer_states{};
   // With the embedding, with neither, with the head; without a pipeline `only` has both.

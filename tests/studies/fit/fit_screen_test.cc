@@ -2,6 +2,7 @@
 // at.
 #include "studies/fit/fit_screen.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,9 +57,10 @@ void compare(const FitQuestion& question, Compared& compared) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].ran() || !estimates[i].invalid.empty()) continue;
     const double seconds = to_seconds(rows[i].result.step_time);
-    EXPECT_LE(estimates[i].least_seconds, seconds) << question.what << " " << candidates[i].name;
-    EXPECT_LE(estimates[i].least_peak, rows[i].result.memory.peak_allocated)
-        << question.what << " " << candidates[i].name;
+    SCOPED_TRACE(fmt::format("{} on {}: {} {}", question.what, question.machine, fmt::join(question.settings, " "),
+                             fmt::join(candidates[i].edits, " ")));
+    EXPECT_LE(estimates[i].least_seconds, seconds);
+    EXPECT_LE(estimates[i].least_peak, rows[i].result.memory.peak_allocated);
     ++compared.all;
     compared.bounded += estimates[i].least_seconds > 0 ? 1 : 0;
     compared.near += estimates[i].least_seconds > 0.3 * seconds ? 1 : 0;
