@@ -32,7 +32,7 @@ def add_contents(app, docname, source):
     text = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s:#]+)(?:#[^)\s]*)?\)", outside, text)
     if docname == root_doc or docname.endswith("/index"):
         entries = sorted(page.stem for page in folder.glob("*.md") if page.stem != "index")
-        for below in ("tutorial", "how-to", "explanation", "reference", "internals"):
+        for below in ("tutorial", "how-to", "explanation", "validation", "reference", "internals", "decisions", "contributing"):
             first = folder / below / "index.md"
             pages = [first] if first.exists() else sorted((folder / below).glob("*.md"))
             entries += [f"{below}/{page.stem}" for page in pages]
