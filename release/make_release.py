@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Puts a build folder's programs, their libraries and data into one folder that runs wherever it is unpacked.
 
-    release/make_release.py BUILD_FOLDER OUTPUT_FOLDER [--window] [--archive FILE.tar.zst]
+    release/make_release.py BUILD_FOLDER OUTPUT_FOLDER [--window] [--site FOLDER] [--archive FILE.tar.zst]
 
 OUTPUT_FOLDER (which must not exist) becomes what the archive holds: bin/, lib/spillway/ (or as its libdir says: the libraries that are not the
 C library's own, the GPU module and the recorder's library), share/, python/, validation/, VERSION. With --window the
-window is in it too. The build folder's programs must be built. Libraries are those of this system; NVIDIA's are never
+window is in it too, with --site the pages that `./spill site` built, as share/doc/spillway/html. The build folder's programs must be built. Libraries are those of this system; NVIDIA's are never
 copied: the GPU module finds them at run time. Exit code 2 when something is missing or may not be passed on.
 """
 import argparse
@@ -176,6 +176,12 @@ def add_python(root):
     shutil.copyfile(os.path.join(SOURCE, "LICENSE"), os.path.join(root, "LICENSE"))
 
 
+def add_site(root, site):
+    if not os.path.exists(os.path.join(site, "index.html")):
+        raise Refused(f"{site} has no index.html; build the site first: ./spill site")
+    shutil.copytree(site, os.path.join(root, "share/doc/spillway/html"))
+
+
 def refuse_build_paths(root, build):
     """No file may name the folders that it was made in."""
     folders = {os.path.realpath(SOURCE), os.path.realpath(build)}
@@ -212,7 +218,7 @@ def write_archive(root, archive):
             os.remove(unfinished)
 
 
-def make(build, root, window):
+def make(build, root, window, site):
     install(build, root)
     for name in ["bin/spillway-mpi"] + ([] if window else WINDOW_FILES):
         path = os.path.join(root, name)
@@ -225,6 +231,8 @@ def make(build, root, window):
     add_fonts(root)
     add_licences(root, sorted({*libraries.values(), *plugins.values(), *FONTS}))
     add_python(root)
+    if site:
+        add_site(root, site)
     refuse_build_paths(root, build)
     write_version(root)
 
@@ -234,12 +242,13 @@ def main():
     parser.add_argument("build", metavar="BUILD_FOLDER")
     parser.add_argument("root", metavar="OUTPUT_FOLDER")
     parser.add_argument("--window", action="store_true")
+    parser.add_argument("--site", metavar="FOLDER")
     parser.add_argument("--archive", metavar="FILE.tar.zst")
     arguments = parser.parse_args()
     if os.path.exists(arguments.root):
         sys.exit(f"make_release.py: {arguments.root} exists already; name another folder, or remove it")
     try:
-        make(arguments.build, arguments.root, arguments.window)
+        make(arguments.build, arguments.root, arguments.window, arguments.site)
         if arguments.archive:
             write_archive(arguments.root, arguments.archive)
     except Refused as error:

@@ -8,6 +8,7 @@ Run without an environment, and without a network where this user may (unshare);
 """
 import json
 import os
+import pathlib
 import platform
 import re
 import shutil
@@ -20,6 +21,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../release"))
 from elf_file import ElfFile, is_elf  # noqa: E402
 from make_release import C_LIBRARY, NEWEST_GLIBC, NVIDIA  # noqa: E402
+
+sys.path.insert(0, os.path.join(HERE, "../docs"))
+import site_test  # noqa: E402
 
 MAKE = os.path.join(HERE, "../../release/make_release.py")
 ARCHIVE = CHROOT = BUILD = SOURCE = None
@@ -56,7 +60,11 @@ class ReleaseTest(unittest.TestCase):
             subprocess.run(["tar", "-I", "zstd", "-xf", ARCHIVE, "-C", target], check=True)
         else:
             made = os.path.join(folder.name, "spillway")
-            done = subprocess.run([sys.executable, MAKE, BUILD, made], capture_output=True, text=True, check=False)
+            # A site of one page: test "site" builds the whole one.
+            site = os.path.join(folder.name, "site")
+            os.mkdir(site)
+            pathlib.Path(site, "index.html").write_text("<h1>spillway</h1>", encoding="utf-8")
+            done = subprocess.run([sys.executable, MAKE, BUILD, made, "--site", site], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise AssertionError(done.stderr)
             shutil.move(made, target)
@@ -144,6 +152,14 @@ class ReleaseTest(unittest.TestCase):
         licences = os.listdir(os.path.join(self.root, "share/doc/spillway/licences"))
         for package in ("libfmt9.txt", "libtbb12.txt", "libstdc++6.txt", "LGPL-2.1"):
             self.assertIn(package, licences)
+
+    def test_the_pages_are_there_as_a_site(self):
+        html = pathlib.Path(self.root, "share/doc/spillway/html")
+        self.assertTrue((html / "index.html").is_file())
+        self.assertEqual(list(site_test.loads(html)), [])
+        if ARCHIVE:
+            for name in ("search.html", "searchindex.js", "_static/searchtools.js", "tutorial/first-hour.html"):
+                self.assertTrue((html / name).is_file(), name)
 
     def test_version_is_in_a_file_too(self):
         result = self.run_program("--version")
