@@ -5,11 +5,13 @@ Usage: words_check.py SOURCE_ROOT           checks; exit code 1 where a page bre
        words_check.py SOURCE_ROOT --sizes   words of each user page, and of each kind of page
        words_check.py --self-test           every rule finds the page that was written to break it
 
-User pages: README, docs/index.md, docs/install.md, and the folders tutorial, how-to and explanation of docs. Prose is what is
-left of a page without comments, code blocks, tables, headings, images and the targets of links. A list item is a
+User pages: README, docs/index.md, docs/install.md, and the folders tutorial, how-to, explanation and validation of docs.
+Prose is what is left of a page without comments, code blocks, tables, headings, images and the targets of links. A list item is a
 paragraph. A sentence ends at . ! ? or : before a space and a capital, a digit or a code span, and with its paragraph.
 The page of commands, which is what --help prints: no refused word.
-CONTRIBUTING and SECURITY keep to the rules of language, and are not counted.
+CONTRIBUTING, SECURITY, internals/contributing and the decision records keep to the rules of language, and are not counted.
+A decision record has a state, a context, a decision and consequences, within their words. A page of docs/reference begins
+with a few sentences and an example.
 Pages of all kinds: no dead link, no dead anchor. CHANGELOG: at most 40 bullets a release, of at most 40 words each.
 """
 import math
@@ -21,14 +23,17 @@ import tempfile
 SENTENCE_WORDS = 30
 PARAGRAPH_WORDS = 80
 PAGE_WORDS = 1500  # prose, tables and code of one page
-LONGER_PAGES = {"docs/tutorial/first-hour.md": 2500}
+LONGER_PAGES = {"docs/tutorial/first-hour.md": 2500, "docs/validation/0.2.0.md": 2500, "docs/validation/0.3.0.md": 2500}  # tables
 TOTAL_WORDS = 30000
 LINKS = 4  # in one paragraph
 BULLETS = BULLET_WORDS = 40  # of a release in CHANGELOG.md, and of a bullet
 CLICKS = 2  # from README or docs/index.md to any user page
 USER_PAGES = ("README.md", "docs/index.md", "docs/install.md", "docs/tutorial/**/*.md", "docs/how-to/**/*.md",
-              "docs/explanation/**/*.md")
-PROJECT_PAGES = ("CONTRIBUTING.md", "SECURITY.md")
+              "docs/explanation/**/*.md", "docs/validation/**/*.md")
+PROJECT_PAGES = ("CONTRIBUTING.md", "SECURITY.md", "docs/internals/contributing/*.md", "docs/internals/decisions/*.md")
+RECORDS = "docs/internals/decisions/[0-9]*.md"
+RECORD = {"Context": 80, "Decision": 50, "Consequences": 150}  # words at most
+REFERENCE_SENTENCES = (2, 6)  # before the first heading of a page of docs/reference
 HELP_PAGES = ("docs/reference/commands.md",)  # what --help prints: no refused word
 STARTS = ("README.md", "docs/index.md")
 SHORT = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|Fig|No|approx|St)\.$")
@@ -198,6 +203,33 @@ def language(text):
     yield from shares(text)
 
 
+def record(text):
+    """(line, what is wrong) of a decision record."""
+    if not re.search(r"^Date: \d{4}-\d\d-\d\d\. State: (in force|replaced by \[.+\]\(.+\))\.$", text, re.M):
+        yield 3, "no line 'Date: YYYY-MM-DD. State: in force.'"
+    for title, most in RECORD.items():
+        part = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.S | re.M)
+        if not part:
+            yield 1, f"no section '{title}'"
+        elif count(part[1]) > most:
+            yield text.count("\n", 0, part.start()) + 1, f"'{title}' has {count(part[1])} words, at most {most}"
+
+
+def introduction(text):
+    """(line, what is wrong) of the beginning of a page of docs/reference."""
+    opening = re.split(r"^## ", text, maxsplit=1, flags=re.M)[0]
+    number = sum(1 for _, raw in paragraphs(prose(opening)) for sentence in sentences(plain(raw)) if count(sentence))
+    least, most = REFERENCE_SENTENCES
+    if not least <= number <= most:
+        yield 1, f"begins with {number} sentences, at least {least} and at most {most}"
+    if not re.search(r"^```", opening, re.M):
+        yield 1, "no example before the first heading"
+
+
+def project_pages(root):
+    return {path for pattern in PROJECT_PAGES for path in root.glob(pattern)}
+
+
 def user_pages(root):
     return sorted({path for pattern in USER_PAGES for path in root.glob(pattern)})
 
@@ -231,7 +263,7 @@ def changelog(text):
 
 
 def problems(root):
-    pages = user_pages(root)
+    pages, project = user_pages(root), project_pages(root)
     for path in sorted({*pages, *root.glob("*.md"), *root.glob("docs/**/*.md")}):
         name, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
         wrong = list(dead_links(path, text))
@@ -240,8 +272,12 @@ def problems(root):
             most = LONGER_PAGES.get(name, PAGE_WORDS)
             if size(path) > most:
                 wrong.append((1, f"{size(path)} words, at most {most}"))
-        elif name in PROJECT_PAGES:
+        elif path in project:
             wrong += language(text)
+        if path.match(RECORDS):
+            wrong += record(text)
+        if name.startswith("docs/reference/") and path.name != "index.md":
+            wrong += introduction(text)
         wrong += changelog(text) if name == "CHANGELOG.md" else []
         if name in HELP_PAGES:
             wrong += [(number, what) for number, line in enumerate(text.split("\n"), 1) for what in refused(plain(line))]
@@ -308,7 +344,11 @@ def self_test():
         expect(GOOD + "\n| " + "fates " * 90 + "|\n\n```\n" + "fates " * 90 + "\n```\n<!-- fates -->\n", None)
         expect(GOOD, "no 2 links lead here", index="Nothing.")
         (root / "docs/reference").mkdir()
-        expect("| `--x` | the fates |\n", "'fates'", where=root / HELP_PAGES[0])
+        begin = "# Page\n\nOne sentence. Another one.\n\n```text\nspillway x\n```\n\n"
+        expect(begin + "| `--x` | the fates |\n", "'fates'", where=root / HELP_PAGES[0])
+        expect(begin, None, where=root / HELP_PAGES[0])
+        expect(begin.replace("```", "..."), "no example", where=root / HELP_PAGES[0])
+        expect(begin.replace("Another one.", ""), "begins with 1 sentences", where=root / HELP_PAGES[0])
         (root / HELP_PAGES[0]).unlink()
         log = "# Changelog\n\n## 2\n\n" + "- Bullet.\n" * 40
         expect(log, None, where=root / "CHANGELOG.md", index="[page](how-to/page.md)")
@@ -318,6 +358,13 @@ def self_test():
         (root / "CHANGELOG.md").unlink()
         expect("Fates. " + "Word " * 90, None, where=root / "docs/internals/page.md",
                index="[page](how-to/page.md)")
+        (root / "docs/internals/decisions").mkdir()
+        kept = "# 1\n\nDate: 2026-01-01. State: in force.\n\n## Context\n\nA.\n\n## Decision\n\nB.\n\n## Consequences\n\n- C.\n"
+        for text, part in ((kept, None), (kept.replace("Decision", "Choice"), "no section 'Decision'"),
+                           (kept.replace("B.", "Some word. " * 26), "'Decision' has 52 words"),
+                           (kept.replace("Date", "Day"), "no line 'Date"), (kept + "- The fates.\n", "'fates'")):
+            expect(text, part, where=root / "docs/internals/decisions/0001-x.md", index="[page](how-to/page.md)")
+        (root / "docs/internals/decisions/0001-x.md").unlink()
         for number in range(20):
             (root / f"docs/how-to/{number}.md").write_text("Words of it. " * 497, encoding="utf-8")
         found = [problem for problem in problems(root) if "user pages have" in problem]
