@@ -1,4 +1,4 @@
-// What is known of each address: a hash table without removal marks, so that millions of blocks may come and go.
+// A value for each address: a hash table without removal marks, so that millions of blocks may come and go.
 //
 // Linear probing; removing moves later entries of the run back (Knuth, The Art of Computer Programming, volume 3,
 // section 6.4, algorithm R). Find, insert, erase: O(1) on average. Order is asked for, never met by chance: sorted().

@@ -1,4 +1,4 @@
-// Where the program's bundled files lie: profiles, prices, models, tables, cases, scenarios; libraries that it loads.
+// Finds the program's bundled files: profiles, prices, models, tables, cases, scenarios; libraries that it loads.
 // All by the running program's own place, so that an installation or a release may be moved.
 #pragma once
 
@@ -19,10 +19,10 @@ std::vector<std::string> module_places(std::string_view file, std::string_view i
 // The folder's .json files in the order of their names; none where there is no such folder.
 std::vector<std::string> json_files_in(const std::string& folder);
 
-// Points SPILLWAY_DATA at share/spillway of the program's own prefix, when that is there and the user has set no other:
-// an installation may be moved, or put together under another root (DESTDIR), and never reads the folder it was built
-// in. A program that was not installed keeps its source tree. Where share/spillway has fonts, as releases do,
-// fontconfig is pointed to them (FONTCONFIG_FILE) in the same way. To be called before threads start.
+// Points SPILLWAY_DATA at share/spillway of the program's own prefix, if that is there and the user has set no other.
+// So an installation may be moved, or put together under another root (DESTDIR). It never reads the folder it was built
+// in. A program that was not installed keeps its source tree. If share/spillway has fonts, as releases do, fontconfig
+// is pointed to them (FONTCONFIG_FILE) in the same way. To be called before threads start.
 void use_installed_data();
 
 }  // namespace spillway

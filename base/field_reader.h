@@ -79,8 +79,8 @@ class FieldReader : public virtual FieldVisitor {
   [[nodiscard]] const Json& current() const { return *frames_.back().object; }
 
  private:
-  // An object that is being read, and the way to it from the frame around it. Places are put together when a problem
-  // is told: a plan has a million elements, and they are sound.
+  // An object that is being read, and the way to it from the frame around it. Places are put together for a problem
+  // alone: a plan has a million elements, and they are sound.
   struct Frame {
     const Json* object;
     std::string_view key{};              // in the frame around it; empty: that frame's own value

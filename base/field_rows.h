@@ -21,7 +21,7 @@ enum class FieldKind : std::uint8_t {
   list,    // of texts, words or numbers
   quantity,
   curve,
-  group,   // has fields of its own, which follow
+  group,   // has fields, which follow
   groups,  // a list of them
   map,     // with keys of the user's own
 };

@@ -9,7 +9,7 @@
 
 namespace spillway {
 
-// Sets a text, flag, word or number; ranges are left to whoever checks the object. Throws InputError (place: the path)
+// Sets a text, flag, word or number; the check of the object holds ranges. Throws InputError (place: the path)
 // for a text that is no value of the field; found() is false where there is no such field.
 class FieldSetter final : public PathVisitor {
  public:

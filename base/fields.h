@@ -63,7 +63,7 @@ struct DocumentHead {
   bool is_version_required = true;
 };
 
-// What is absent is nullopt; a visitor that reads leaves it alone. Floors with values of a form of their own derive
+// An absent value is nullopt; a visitor that reads leaves it alone. Floors with values of another form derive
 // from it (hwprofiles/fields.h: numbers with their origin).
 class FieldVisitor {
  public:
@@ -102,22 +102,22 @@ class FieldVisitor {
   virtual void begin_element(std::size_t) {}
   virtual void end_element() {}
   virtual void end_list() {}
-  // An object with keys of the user's own: these, in file order. begin_entry is true where the entry is to be
-  // described; its fields are then those of a group, or a single one with the empty key, the entry itself.
+  // An object with keys of the user's own: these, in file order. Each entry is described after begin_entry: with the
+  // fields of a group, or with a single one that has the empty key, the entry itself.
   virtual std::vector<std::string> begin_map(const FieldInfo&, std::vector<std::string> current) { return current; }
   virtual void begin_entry(const std::string&) {}
   virtual void end_entry() {}
   virtual void end_map() {}
-  // An object that somebody else reads, from its text, but whose fields are known here.
+  // An object that somebody else reads, from its text; its fields are known here.
   virtual void section(const FieldInfo& info, std::optional<std::string>& text,
                        const std::function<void(FieldVisitor&)>& describe_fields);
   // The object at hand may have keys beyond those described: they are somebody else's.
   virtual void others() {}
   // Or single values by keys that the noun's reader knows (FieldInfo::pattern), in file order; comes last.
   virtual void rest(const FieldInfo&, std::vector<std::pair<std::string, Scalar>>&) {}
-  // What was read of a field, or of the object at hand (empty key), can't be.
+  // Refuses the value of a field, or the object at hand (empty key).
   virtual void refuse(const FieldInfo&, const std::string& /*cause*/, const std::string& /*remedy*/) {}
-  // What a JSON Schema says of the object at hand beyond its fields; the noun's reader checks it.
+  // A rule that a JSON Schema has for the object at hand beyond its fields; the noun's reader checks it.
   virtual void rule(std::string_view) {}
 };
 

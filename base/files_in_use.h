@@ -16,14 +16,14 @@ struct FileIdentity {
   friend auto operator<=>(const FileIdentity&, const FileIdentity&) = default;
 };
 
-// Of a regular file, or of a name in a folder that nothing has yet. None: of anything else.
+// Identity of a regular file, or of a name in a folder that nothing has yet. None: anything else.
 std::optional<FileIdentity> file_identity(const std::string& path);
 
 // From now on every OutputFile refuses what this process has read or written. Unless called, none does: a window saves
 // over what it opened.
 void guard_files_in_use();
 void note_file_in_use(const std::string& path);
-// Of what may be written although it was read: a profile measured anew, which a look for names may have opened.
+// The file may be written although it was read: a profile that is measured again, and was opened for its name.
 void forget_file_in_use(const std::string& path);
 // Throws InputError where the guard is on and the file was noted.
 void check_not_in_use(const std::string& path);

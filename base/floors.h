@@ -1,5 +1,5 @@
-// The floors' namespaces, lowest first. A floor sees the names of the floors below it without saying whose they are;
-// a name of a floor above would have to be spelt out, and no include brings it. base/ itself lives in spillway.
+// The floors' namespaces, lowest first. A floor sees the names of the floors below it without a prefix. A name of a
+// floor above would need one, and no include brings it. base/ itself is in spillway.
 #pragma once
 
 namespace spillway {

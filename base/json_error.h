@@ -1,4 +1,4 @@
-// What went wrong while a JSON text was parsed, as a message to the user.
+// An error of the JSON parser, as a message to the user.
 #pragma once
 
 #include <exception>

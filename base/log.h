@@ -1,4 +1,4 @@
-// What was chosen and why, for `--verbose`: lines on standard error, never results. For any thread; off until
+// Choices and their reasons, for `--verbose`: lines on standard error, never results. For any thread; off until
 // set_verbose. Code in loops need not mind repeating itself: a line is written once.
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace spillway {
 
 void set_verbose(bool wanted);
-// For callers whose line costs something to make.
+// For callers to which the line costs something.
 bool is_verbose();
 
 // "spillway: profile: a100-sxm-80gb (fits the capture's device 'NVIDIA A100')"

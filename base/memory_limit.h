@@ -13,12 +13,12 @@ std::uint64_t& memory_limit();
 // Throws InputError (file, place) when more is resident than the limit. Some microseconds.
 void check_memory_limit(const std::string& file, const std::string& place);
 
-// What reading makes of one file, counted where it is made: rows, items of lists, letters. A few bytes of a file that
-// was made to harm can ask for any amount (shared lists, long runs, nested compression), so the count is bounded by the
-// file's size on the disk too: 64 MiB and `of_a_byte` times that, by far more than any recorded file comes to.
+// Counts what reading makes of one file: rows, items of lists, letters. A few bytes of a file that was made to harm can
+// ask for any amount (shared lists, long runs, nested compression). So the file's size on the disk bounds the count
+// too: 64 MiB and `of_a_byte` times the size, by far more than any recorded file needs.
 class FileMemory {
  public:
-  // What is no file on the disk is taken for one of 64 KiB.
+  // Anything but a file on the disk counts as one of 64 KiB.
   explicit FileMemory(const std::string& path, std::uint64_t of_a_byte = 512);
 
   // Before the memory is taken. Throws InputError (file, no place) when that is more than the file may ask for, or more

@@ -17,7 +17,7 @@ void check_output(const std::string& path);
 // A name that is removed with this, and by remove_unfinished_files(), unless it is kept.
 class UnfinishedFile {
  public:
-  explicit UnfinishedFile(std::string path);  // of a file that was just made
+  explicit UnfinishedFile(std::string path);  // of a file that this process made
   UnfinishedFile(const UnfinishedFile&) = delete;
   UnfinishedFile& operator=(const UnfinishedFile&) = delete;
   ~UnfinishedFile();

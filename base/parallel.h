@@ -1,6 +1,6 @@
 // Work spread over the machine's cores, stopped by what stops the thread that asks for it (base/stop.h). Within work
-// that is spread already it runs where it was asked for as long as all cores are busy; where other parts of that work
-// have failed it may be left out, which is Cancelled (base/byte_source.h). What returns has been done.
+// that is spread already, it runs on the asking thread as long as all cores are busy. If other parts of that work have
+// failed, it may be left out, which is Cancelled (base/byte_source.h). A call that returns has done its work.
 #pragma once
 
 #include <oneapi/tbb/parallel_for.h>
@@ -31,7 +31,7 @@ void in_parallel(std::size_t count, const Work& work) {
   if (context.is_group_execution_cancelled()) throw Cancelled();
 }
 
-// Both at once; each writes what is its own. Where both throw, first()'s is rethrown, as one after the other would.
+// Both at once; each writes what is its own. If both throw, first()'s is rethrown, as one after the other would.
 template <std::invocable First, std::invocable Second>
 void in_parallel(const First& first, const Second& second) {
   const std::atomic<bool>* const stop = current_stop();

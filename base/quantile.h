@@ -14,7 +14,7 @@ namespace spillway {
 // One of the values: the last at or before (n - 1) share.
 [[nodiscard]] double lower_quantile(std::vector<double> values, double share);
 
-// Of two values in the middle the larger.
+// The median; the larger one of two values in the middle.
 template <class T>
 [[nodiscard]] T upper_median(std::vector<T> values) {
   SPILLWAY_ASSERT(!values.empty());

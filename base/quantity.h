@@ -9,7 +9,7 @@
 
 namespace spillway {
 
-// What a number measures; its base unit is what the C++ side stores.
+// The dimension of a number; its base unit is what the C++ side stores.
 enum class Dimension {
   bytes,           // B
   rate,            // bytes a second

@@ -11,8 +11,7 @@ namespace spillway {
 // Decompressed as ByteSource does; at most `limit` bytes.
 std::string read_file(const std::string& path, std::uint64_t limit, ByteSource::Progress progress = {});
 
-// The same of what is open already. What holds a zero byte in its first 4 KiB is no text, and refused before it is
-// read.
+// The same of what is open already. A zero byte in the first 4 KiB means that it is no text: it is refused unread.
 std::string read_text(ByteSource& source, std::uint64_t limit);
 
 // As it lies on the disk, of any size.

@@ -1,4 +1,4 @@
-// What a file says, as much of it as a message can bear.
+// A text of a file, as much of it as fits into a message.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What the SVG pictures share: a white sheet with shapes and words on it, and colours. Pixels from the upper left
+// Parts that the SVG pictures share: a white sheet with shapes and words on it, and colours. Pixels from the upper left
 // corner; numbers are written alike on every machine and in every locale.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace spillway {
 
 inline constexpr std::string_view svg_ink = "#1A1A1A", svg_faint = "#5F5F5F", svg_grid = "#E3E3E3";
-// Told apart by the colour-blind: Okabe and Ito, "Color universal design" (2008), with a purple and a grey.
+// Distinct for the colour-blind: Okabe and Ito, "Color universal design" (2008), with a purple and a grey.
 inline constexpr std::array<std::string_view, 8> svg_colours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                                                 "#E69F00", "#56B4E9", "#7B3294", "#4D4D4D"};
 

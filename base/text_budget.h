@@ -1,5 +1,5 @@
-// What a stranger's text may take while it is read: how deep it nests, and how many letters are made of it. One of each
-// file is handed through all that reads it, so that no reader within another begins to count anew.
+// The budget of a stranger's text while it is read: how deep it nests, and how many letters are made of it. Each file
+// has one, which is handed through all that reads it. So no reader within another begins to count again.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class TextBudget {
 
   [[nodiscard]] const std::string& file() const { return file_; }
 
-  // Before so many letters are kept, or looked at again. Throws InputError (file, place).
+  // Before so many letters are kept, or read again. Throws InputError (file, place).
   void spend(std::size_t letters, const std::string& place) {
     if (letters > left_) refuse_growth(place);
     left_ -= letters;
@@ -33,7 +33,7 @@ class TextBudget {
     if (depth_ + levels > deepest_nesting) refuse_depth(line);
   }
 
-  // One level deeper for as long as it lives.
+  // One level deeper during its lifetime.
   class Level {
    public:
     Level(TextBudget& of, std::int64_t line) : of_(of) {

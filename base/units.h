@@ -1,6 +1,6 @@
 // Strong types for the quantities every floor speaks: time, bytes, rates, flops, addresses.
 //
-// A quantity is an integer in a type of its own. Adding seconds to bytes does not compile;
+// A quantity is an integer in its own type. Adding seconds to bytes does not compile;
 // mixing units inside one quantity can't happen because each type has exactly one unit.
 //
 //   Picos  time, picoseconds, int64 (106 days). One byte at 64 GB/s lasts 15.6 ps, so a

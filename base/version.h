@@ -1,4 +1,4 @@
-// What this program is: the project's version (meson.build) and the commit it was built from.
+// The version of this program: the project's version (meson.build) and the commit it was built from.
 #pragma once
 
 namespace spillway {

@@ -1,4 +1,4 @@
-// Where a recorded step's time went, as a section of its report.
+// The diagnosis of a recorded step's time, as a section of its report.
 #pragma once
 
 #include "reports/report_document.h"

@@ -1,5 +1,5 @@
-// What a document's figures rest on, for its first page: inputs by where they are from, each kind with how far it may
-// be off, where anybody knows.
+// The grounds of a document's figures, for its first page: inputs by their provenance, each kind with its error if
+// anybody knows it.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace spillway::reports {
 
-// A row for each kind of provenance there is, the best known first. No profile states an error of a single value; what
-// all of them together leave of a step is its range, measured over predicted steps (docs/internals/validation.md), of
-// which the last row tells.
+// A row for each kind of provenance there is, the best known first. No profile states an error of a single value.
+// The last row has the error of all together: the step's range, measured over predicted steps
+// (docs/internals/validation.md).
 ReportTable grounds_table(const std::vector<InputProvenance>& inputs, const FigureRange& step_time);
 
 }  // namespace spillway::reports

@@ -1,4 +1,4 @@
-// What was asked of drives and links, test by test, as a table's rows.
+// The tests of drives and links, as a table's rows.
 #pragma once
 
 #include <span>

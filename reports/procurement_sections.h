@@ -12,7 +12,7 @@ namespace spillway::reports {
 // The PCIe links under the cheapest option that writes to drives; none: none does, or they aren't known.
 std::optional<ReportSection> links_section(const ProcurementAnswer& answer);
 
-// A step's memory over time and what its time goes to. `run`: whose step it is.
+// A step's memory over time and the parts of its time. `run`: the run of the step.
 ReportSection step_picture_section(const Result& step, const std::string& run);
 
 // The chosen option (else the cheapest) beside answer.today, which must be there.

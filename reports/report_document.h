@@ -35,7 +35,7 @@ struct ReportChart {
   std::vector<ReportSeries> series;
 };
 
-// What an answer becomes when one assumption at a time is low or high. Drawn in light and dark grey, widest first as
+// The answer with one assumption at a time low or high. Drawn in light and dark grey, widest first as
 // given.
 struct ReportSwing {
   std::string name;

@@ -1,4 +1,4 @@
-// Pictures of a sweep's answer. Nothing in them is told by colour alone, and they are readable in greyscale.
+// Pictures of a sweep's answer. Colour alone never carries a meaning, and they are readable in greyscale.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace spillway::reports {
 
-// "Step time (s)"; what a picture's axis says of an objective.
+// "Step time (s)": the words of a picture's axis.
 std::string objective_title(Objective objective);
 
-// What was replayed over two objectives, and the front over just these two. Dots on the sweep's own front have numbers
-// that a list beside them explains, 14 at most.
+// Simulated configurations over two objectives, and the front over these two. Dots on the sweep's own front have
+// numbers that a list beside them explains, 14 at most.
 std::string sweep_front_svg(const SweepFile& file, const SweepOutcome& outcome, Objective x, Objective y);
 
 // The darker, the better; what is an estimate of the screen has a ~.

@@ -7,7 +7,7 @@ namespace spillway::cli {
 
 class Command;
 
-// The window is a program of its own (spillway-gui), which this one turns into; so the command line links no Qt.
+// The window is another program (spillway-gui), which this one turns into; so the command line links no Qt.
 void add_gui_command(Command& app);
 
 }  // namespace spillway::cli

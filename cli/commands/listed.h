@@ -1,4 +1,4 @@
-// What `spillway list` prints: rows for people and the same for scripts.
+// The output of `spillway list`: rows for people and the same for scripts.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ struct Listed {
   Table table;
 };
 
-// Of every bundled profile of the kind, and of those on $SPILLWAY_PROFILE_PATH (list_hardware.cc).
+// Every bundled profile of the kind, and those on $SPILLWAY_PROFILE_PATH (list_hardware.cc).
 Listed list_machines();
 Listed list_gpus();
 Listed list_drives();

@@ -1,4 +1,4 @@
-// What every command shares: the global options, and the exit code it leaves.
+// Shared by every command: the global options, and the exit code it leaves.
 //
 //   0  done                       2  bad usage or bad input (InputError)     4  done, the answer isn't known
 //   1  done, the answer is no     3  internal error                        130  interrupted

@@ -7,8 +7,8 @@
 namespace spillway::cli {
 
 // The first SIGINT, SIGTERM or SIGHUP (unless nohup ignores it) sets a flag; a second of the same ends the program at
-// once. What hasn't come to its end in 0.4 s (StopScope, is_interrupted(); up to 1.2 s where cores are short) is ended
-// where it is: unfinished output files are removed, the exit code is that of an interrupt. A closed pipe is then an
+// once. Work that goes on for 0.4 s (up to 1.2 s where cores are short) despite StopScope and is_interrupted() is ended
+// where it is. Unfinished output files are removed, the exit code is that of an interrupt. A closed pipe is then an
 // error of the write, not a signal that ends the program with its files half-written.
 void catch_interrupts();
 bool is_interrupted();
@@ -16,7 +16,7 @@ bool is_interrupted();
 // The same for work that stops by itself: StopScope(&interrupt_flag()).
 const std::atomic<bool>& interrupt_flag();
 
-// work, for commands whose answer is whole or none: throws Cancelled (base/byte_source.h) soon after an interrupt, out
+// work, for commands with a whole answer or none: throws Cancelled (base/byte_source.h) soon after an interrupt, out
 // of a replay or a planner under way. Not for those that print the best so far.
 void run_stoppable(const std::function<void()>& work);
 

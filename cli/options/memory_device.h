@@ -1,4 +1,4 @@
-// Which GPU's allocations a command is about.
+// The GPU with the allocations that a command is about.
 #pragma once
 
 #include <cstdint>

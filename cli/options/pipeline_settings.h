@@ -15,7 +15,7 @@ namespace spillway::cli {
 constexpr double ticks_per_unit = 1e6;
 
 struct PipelineSettings {
-  // Of one micro-batch: one value, for a device's whole share, or one per part of the model.
+  // Times of one micro-batch: one value, for a device's whole share, or one per part of the model.
   std::vector<double> tf = {1}, tb = {1}, tw = {1}, tr;  // tr: as tf if not given
   double tcomm = 0, tfb = -1, toffload = 0, treload = -1;
   double w_memory = 1, checkpoint = 0;    // shares of a chunk's activations

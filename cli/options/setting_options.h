@@ -8,7 +8,7 @@
 
 namespace spillway::cli {
 
-// What --on names goes behind what --set gives, as hardware.profile. settings must outlive the parse.
+// The machine of --on goes behind the settings of --set, as hardware.profile. settings must outlive the parse.
 void add_setting_options(Command& command, std::vector<std::string>& settings);
 
 }  // namespace spillway::cli

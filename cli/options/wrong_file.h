@@ -15,8 +15,8 @@ class WouldOverwrite : public InputError {
   using InputError::InputError;
 };
 
-// For the command that was chosen and failed: of the first of its files that is of a kind it doesn't take. nullopt
-// where all are of the right kind, or of none that is known.
+// For the command that was chosen and failed: an error about the first file of a kind that it doesn't take. Gives
+// nullopt where all are of the right kind, or of none that is known.
 std::optional<InputError> wrong_file(const Command& app);
 
 }  // namespace spillway::cli

@@ -8,7 +8,7 @@
 
 namespace spillway::cli {
 
-// Of files that write_answer() writes: .html and .json. Throws InputError for another ending.
+// For files that write_answer() writes: .html and .json. Throws InputError for another ending.
 void check_answer_path(const std::string& path);
 void write_answer(const studies::Answer& answer, const std::string& path);
 

@@ -16,8 +16,8 @@ nlohmann::ordered_json diagnosis_json(const StepDiagnosis& diagnosis);
 
 std::string diagnosis_text(const MemoryDiagnosis& diagnosis);
 nlohmann::ordered_json diagnosis_json(const MemoryDiagnosis& diagnosis);
-// Of a snapshot: what ran out, who held it, what would have fitted; lines as of text_page.h. `answer`: of the diagnosis
-// (studies/answer/snapshot_answer.h); `agreement`: how the replay compares with the record.
+// The page of a snapshot: what ran out, who held it, what would have fitted; lines as of text_page.h. `answer`: of the
+// diagnosis (studies/answer/snapshot_answer.h); `agreement`: how the replay compares with the record.
 std::string snapshot_page(const studies::Answer& answer, const MemoryDiagnosis& diagnosis,
                           const std::string& agreement);
 // By file, then by line of the program's own; `title` heads it.

@@ -25,7 +25,7 @@ nlohmann::ordered_json explanation_json(const MemoryExplanation& explanation);
 std::string owners_text(const std::string& heading, const std::vector<PeakOwner>& owners, std::size_t most);
 nlohmann::ordered_json owners_json(const std::vector<PeakOwner>& owners);
 
-// Where the pictures go; empty: not wanted.
+// Paths of the pictures; empty: not wanted.
 struct PictureFiles {
   std::string curve, map;
   [[nodiscard]] bool wanted() const { return !curve.empty() || !map.empty(); }
@@ -33,10 +33,10 @@ struct PictureFiles {
 // --curve and --map. `files` must outlive the command.
 void add_picture_options(Command& command, PictureFiles& files);
 void write_pictures(const PictureFiles& files, const MemoryPicture& picture);
-// Of a record, at its own times. Runs the stream once more.
+// Pictures of a record, at its own times. Runs the stream once more.
 void write_pictures(const PictureFiles& files, const Trace& trace, const AllocationStreamOptions& options,
                     const std::string& title, Bytes capacity);
-// Of a step on the replay's clock, where the GPU has got to. Runs the stream once more.
+// Pictures of a step on the replay's clock, up to the GPU's place. Runs the stream once more.
 void write_pictures(const PictureFiles& files, const LoadedScenario& loaded, ScenarioRun run);
 
 }  // namespace spillway::cli

@@ -1,4 +1,4 @@
-// What `plan order` finds, measured and shown: one method's answer, or a table of several.
+// The findings of `plan order`, measured and shown: one method's answer, or a table of several.
 #pragma once
 
 #include <cstdint>

@@ -18,16 +18,16 @@ nlohmann::ordered_json range_json(const FigureRange& range);
 // The document of `run --format json`; keys are a contract (docs/internals/guide.md).
 nlohmann::ordered_json result_json(const Result& result);
 nlohmann::ordered_json reserve_json(const Reserve& reserve);
-// What run_page() leaves out, in full digits: memory by phase and layer, the critical path, every step.
+// The details that run_page() leaves out, in full digits: memory by phase and layer, the critical path, every step.
 std::string result_details(const Result& result);
-// What each set of drives takes and gives in a step, alike ones once, and how long its drives live.
+// Traffic of each set of drives in a step, alike ones once, and the lifetime of its drives.
 std::vector<std::string> drive_words(const Result& result);
-// Where it is tight or unknown: a warning.
+// A warning if it is tight or unknown.
 void warn_of_verdict(const Context& context, const Result& result);
 // "fits", "verdict"; "why_unknown" where it is.
 void put_verdict(nlohmann::ordered_json& document, const Result& result);
-// Of a question whether it fits: no also where the drives refuse; not known where its record of memory is in doubt. A
-// record without usable memory, or without a limit, is asked for its time: done.
+// The code of a question whether it fits: no also where the drives refuse; not known where its record of memory is in
+// doubt. A record without usable memory, or without a limit, is asked for its time: done.
 ExitCode exit_code_of(const Result& result);
 // One row, the headline figures.
 Table result_row(const Result& result);

@@ -1,6 +1,6 @@
-// The answer of `spillway run` and `explain` for people: verdict and why, step, what binds, what holds the memory.
-// Lines are no wider than the terminal, at most 100 characters; figures have three significant digits. What goes
-// deeper, in full digits, is result_details(), behind --verbose.
+// The answer of `spillway run` and `explain` for people: verdict and why, step, what limits it, what holds the memory.
+// Lines are no wider than the terminal, at most 100 characters; figures have three significant digits. Details, in
+// full digits, are result_details(), behind --verbose.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace spillway::cli {
 
 std::string run_page(const Result& result);
-// What to type next; `file`: the scenario or trace it is of.
+// The command to type next; `file`: the scenario or trace it is of.
 std::string next_command(const Result& result, const std::string& file);
 // The warning that every modelled step has, that its kernel times come from curves: the page says it, in "rests on".
 bool is_of_modelled_times(const std::string& warning);

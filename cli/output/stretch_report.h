@@ -1,4 +1,4 @@
-// What lies in a stretch of a replay, as text and JSON: what the window shows of a selected range.
+// The work within a time range of a replay, as text and JSON: what the window shows of a selected range.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,7 +15,7 @@ struct StretchReport {
   studies::Stretch stretch;
   std::vector<studies::KindRow> kinds;
   std::vector<studies::WorkRow> work;
-  std::vector<std::vector<studies::Pass>> passes;  // by rank, those that touch the stretch
+  std::vector<std::vector<studies::Pass>> passes;  // by rank, those that touch the range
   bool numbered = false;                           // passes say their micro-batch
   std::vector<studies::Counter> counters;          // of the first rank, over the whole step
 };

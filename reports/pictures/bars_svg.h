@@ -15,7 +15,7 @@ struct BarColumn {
 };
 struct BarRow {
   std::string name, note;  // note: a word behind the name
-  bool is_bad = false;     // the note is a no
+  bool is_bad = false;     // the note says no
 };
 
 // `title` heads the picture. Precondition: every column has a value for each row. O(rows x columns).

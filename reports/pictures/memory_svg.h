@@ -4,7 +4,7 @@
 //   map     addresses over time: each block a box in the colour of who holds it. Addresses never used are left out; a
 //           line marks where they were.
 //
-// What is smaller than a pixel is folded: the curve shows the most within each, the map whoever fills most of it.
+// Anything smaller than a pixel is folded: the curve shows the most within it, the map the largest holder.
 // Colours are Okabe and Ito's. Equal inputs give equal bytes; the size depends on the width alone.
 #pragma once
 

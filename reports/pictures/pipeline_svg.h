@@ -1,5 +1,5 @@
 // A pipeline schedule drawn as papers draw it: a row per device, a box per pass with its micro-batch's number, time to
-// the right; under each row the activations it holds, and its copies where it has any.
+// the right. Activations that a device holds are under its row, and its copies if it has any.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What runs when in a replay, as a file: a picture, or what Perfetto opens.
+// The timeline of a replay as a file: a picture, or a trace for Perfetto.
 #pragma once
 
 #include <string>

@@ -5,9 +5,9 @@
 //   memory                     allocated and reserved over time, capacity, the peak
 //   breakdown                  what the replayed time is made of, as a stacked bar with labels
 //
-// Work shorter than a pixel is folded: a pixel column takes the colour of the class that fills most of it, and is the
-// paler the less of the column is busy. The memory curves show the highest value within each pixel, so no peak is lost.
-// Colours are Okabe and Ito's, which people with colour-blindness can tell apart.
+// Work shorter than a pixel is folded: a pixel column takes the colour of the class that fills most of it. The less
+// of the column is busy, the paler it is. The memory curves show the highest value within each pixel, so no peak is
+// lost. Colours are Okabe and Ito's, which people with colour-blindness can tell apart.
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ struct SvgOptions {
 
 // The trace that was replayed and what the replay found, its memory on the GPU's clock (result_on_gpu_clock()) as the
 // lanes are. Ops that were not replayed, or lie outside [0, replayed], are not drawn. Equal inputs give equal bytes.
-// O(ops log ops + memory points); the size depends on the width, not on the number of ops: under 2 MB at the default
-// width unless names are mostly characters to be escaped. Throws nothing of its own.
+// O(ops log ops + memory points). The size depends on the width, not on the number of ops. It is under 2 MB at the
+// default width unless names are mostly characters to be escaped. Throws nothing itself.
 std::string timeline_svg(const Trace& trace, const Result& result, const SvgOptions& options = {});
 
 }  // namespace spillway::reports

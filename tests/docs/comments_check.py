@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds comments of public headers to the sentences of the pages, floor by floor. Standard library only.
+"""Holds comments of public headers, and texts of the program, to the words of the pages, floor by floor. Standard library only.
 
 Usage: comments_check.py SOURCE_ROOT             exit code 1 where a floor has more findings than stored
        comments_check.py SOURCE_ROOT --lower     stores lower counts; a count never rises
        comments_check.py SOURCE_ROOT --where [FLOOR]  every finding, with its place
        comments_check.py --self-test
 
-Findings are sentences over 30 words, refused words and inverted openings, as words_check.py knows them. Counts of today are
-in comment_counts.json: a commit that adds one fails.
+Findings are sentences over 30 words, refused words and inverted openings in comments of headers, and refused words in the
+strings of sources, as words_check.py knows them. Counts of today are in comment_counts.json: a commit that adds one fails.
 """
 import json
 import pathlib
@@ -54,7 +54,20 @@ def findings(text):
             yield line, "refused", what
 
 
+def strings(text):
+    """(line, text) of literals with a space: what a person may read."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not re.match(r"\s*(?://|#include)", line):
+            for match in re.finditer(r'"((?:[^"\\]|\\.)*)"', line):
+                if " " in match[1]:
+                    yield number, match[1]
+
+
 def floor_findings(root, floor):
+    for path in sorted((root / floor).rglob("*.cc")):
+        for line, literal in strings(path.read_text(encoding="utf-8")):
+            for what in words.refused(literal):
+                yield "texts", f"{path.relative_to(root)}:{line}: {what}: {literal[:80]}"
     for path in sorted((root / floor).rglob("*.h")):
         for line, kind, what in findings(path.read_text(encoding="utf-8")):
             yield kind, f"{path.relative_to(root)}:{line}: {what}"
@@ -64,7 +77,7 @@ def counted(root):
     counts = {}
     for floor in FLOORS:
         kinds = [kind for kind, _ in floor_findings(root, floor)]
-        counts[floor] = {kind: kinds.count(kind) for kind in ("long", "inverted", "refused")}
+        counts[floor] = {kind: kinds.count(kind) for kind in ("long", "inverted", "refused", "texts")}
     return counts
 
 
@@ -85,6 +98,7 @@ def self_test():
             "const char* c = \"// no comment, whose\";\n// " + "word " * 31 + "end.\n// A good sentence.\n")
     kinds = sorted((line, kind) for line, kind, _ in findings(text))
     good = kinds == [(1, "inverted"), (3, "refused"), (5, "long")]
+    good = good and list(strings("// \"a b\"\nf(\"the fates\", \"x\");\n#include \"a b\"\n")) == [(2, "the fates")]
     good = good and list(risen({"base": {"long": 1}}, {"base": {"long": 2}})) == [("base", "long", 1, 2)]
     good = good and not list(risen({"base": {"long": 2}}, {"base": {"long": 1}}))
     good = good and lowered({"base": {"long": 1}}, {"base": {"long": 2, "refused": 3}}) == {"base": {"long": 1, "refused": 3}}
@@ -108,7 +122,7 @@ def main(arguments):
         return 0
     found = list(risen(stored, counts))
     for floor, kind, before, now in found:
-        print(f"{floor}: {now} findings of kind '{kind}' in comments of headers, at most {before}: "
+        print(f"{floor}: {now} findings of kind '{kind}', at most {before}: "
               f"python3 tests/docs/comments_check.py . --where {floor}")
     print(f"{sum(sum(kinds.values()) for kinds in counts.values())} findings, {len(found)} counts have risen")
     return 1 if found else 0
