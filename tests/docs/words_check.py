@@ -36,6 +36,7 @@ RECORD = {"Context": 80, "Decision": 50, "Consequences": 150}  # words at most
 REFERENCE_SENTENCES = (2, 6)  # before the first heading of a page of docs/reference
 HELP_PAGES = ("docs/reference/commands.md",)  # what --help prints: no refused word
 STARTS = ("README.md", "docs/index.md")
+TOP_PAGES = ("index.md", "install.md")  # of docs itself
 SHORT = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|Fig|No|approx|St)\.$")
 
 # Words people search for: a page names them in its first paragraphs.
@@ -75,6 +76,7 @@ REFUSED = {
     r"system profile": "machine, or its profile",
     r"simply|just(?! (?:before|after|as)\b)|easy|easily|obviously|of course": "(delete)",
 }
+CONTRACTION = re.compile(r"\b\w+n't\b|\b(?:it|that|there)'s\b", re.I)  # harder for readers of another language
 BE = r"(?:is|are|was|were|be|been|being|gets|got)"
 IRREGULAR = ("made|taken|given|kept|held|told|said|read|written|found|shown|known|done|seen|left|put|drawn|met|sent|"
              "built|run|set|lost|paid|chosen|thrown|spent|cut|split|begun|worn|bound|meant|let|asked|looked")
@@ -200,6 +202,7 @@ def language(text):
             if count(sentence) > SENTENCE_WORDS:
                 yield line, f"a sentence of {count(sentence)} words, at most {SENTENCE_WORDS}: {sentence[:60]}..."
         yield from ((line, what) for what in refused(paragraph))
+        yield from ((line, f"'{match[0]}': write it out") for match in CONTRACTION.finditer(paragraph))
     yield from shares(text)
 
 
@@ -285,6 +288,9 @@ def problems(root):
         wrong += [(1, f"does not begin with the words people search for: {word}")
                   for word in SEARCHED.get(name, ()) if word not in opening]
         yield from (f"{name}:{line}: {what}" for line, what in sorted(wrong))
+    for path in root.glob("docs/*.md"):
+        if path.name not in TOP_PAGES:
+            yield f"{path.relative_to(root)}: pages lie in the folders of docs, by what a reader needs"
     for path in unreachable(root, pages):
         yield f"{path.relative_to(root)}: no {CLICKS} links lead here from {' or '.join(STARTS)}"
     total = sum(map(size, pages))
@@ -313,6 +319,7 @@ FAULTS = (
     ("Most of them fit. One of these fits.", "'of it'"),
     ("Two words. " * 41, "a paragraph of 82 words"),
     ("The fates of tensors.", "'fates'"),
+    ("It can't fit.", "write it out"),
     ("See [x](missing.md).", "dead link"),
     ("See [x](#nowhere).", "dead anchor"),
     ("[a](#page) " * 5, "5 links"),
@@ -343,6 +350,8 @@ def self_test():
             expect(GOOD + "\n" + text + "\n", part)
         expect(GOOD + "\n| " + "fates " * 90 + "|\n\n```\n" + "fates " * 90 + "\n```\n<!-- fates -->\n", None)
         expect(GOOD, "no 2 links lead here", index="Nothing.")
+        expect(GOOD, "pages lie in the folders", where=root / "docs/guide.md", index="[page](how-to/page.md)")
+        (root / "docs/guide.md").unlink()
         (root / "docs/reference").mkdir()
         begin = "# Page\n\nOne sentence. Another one.\n\n```text\nspillway x\n```\n\n"
         expect(begin + "| `--x` | the fates |\n", "'fates'", where=root / HELP_PAGES[0])
