@@ -27,6 +27,7 @@
 #include "base/shortened.h"
 #include "base/terminal_text.h"
 #include "base/version.h"
+#include "cli/command_pages.h"
 #include "cli/commands/calibrate_command.h"
 #include "cli/commands/capacity_command.h"
 #include "cli/commands/check_command.h"
@@ -179,47 +180,6 @@ constexpr std::string_view start_screen =
 Names: spillway list. Commands: spillway --help; one: spillway COMMAND --help.
 )";
 
-struct Page {
-  std::string_view command, page;  // page: below docs/, without its ending
-};
-constexpr Page pages[] = {
-    {"fit", "how-to/make-it-fit"},
-    {"run", "explanation/does-it-fit"},
-    {"explain", "how-to/find-a-slow-step"},
-    {"import", "how-to/import-a-launch-file"},
-    {"gui", "how-to/use-the-window"},
-    {"compare", "how-to/find-a-slow-step"},
-    {"capacity", "how-to/find-the-largest-model"},
-    {"sweep", "how-to/run-a-sweep"},
-    {"merge", "how-to/sweep-on-a-cluster"},
-    {"report ssd", "how-to/choose-ssds"},
-    {"report pcie", "how-to/choose-ssds"},
-    {"report step", "how-to/find-a-slow-step"},
-    {"report procurement", "how-to/buy-or-rent"},
-    {"new", "reference/scenarios"},
-    {"trace info", "how-to/record-a-trace"},
-    {"trace check", "how-to/record-a-trace"},
-    {"trace convert", "how-to/record-a-trace"},
-    {"record", "how-to/record-a-trace"},
-    {"check", "how-to/check-against-your-cluster"},
-    {"export", "how-to/export-to-a-framework"},
-    {"plan layout", "how-to/plan-memory-addresses"},
-    {"plan stalloc", "how-to/plan-memory-addresses"},
-    {"plan order", "how-to/reorder-operators"},
-    {"plan pipeline", "how-to/choose-a-pipeline-schedule"},
-    {"plan offload", "how-to/offload-activations"},
-    {"plan rok", "how-to/offload-activations"},
-    {"plan recompute", "how-to/recompute-activations"},
-    {"list", "reference/index"},
-    {"profile", "how-to/describe-a-machine"},
-    {"prices", "how-to/buy-or-rent"},
-    {"calibrate", "how-to/measure-a-machine"},
-    {"techniques", "how-to/compare-techniques"},
-    {"memory", "how-to/find-out-of-memory"},
-    {"validate", "how-to/check-against-your-cluster"},
-    {"schema", "reference/files"},
-};
-
 struct Renamed {
   std::string_view old, now;
 };
@@ -343,7 +303,9 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   add_validate_commands(app, context);
   add_schema_command(app);
   add_manual_commands(app, context);
-  for (const Page& page : pages) app.set_page(std::string(page.command), "docs/" + std::string(page.page) + ".md");
+  for (const CommandPage& page : command_pages())
+    app.set_page(std::string(page.command), page.page.empty() ? "" : "docs/" + std::string(page.page) + ".md",
+                 {page.examples.begin(), page.examples.end()});
   app.group_commands({{"Start", {"fit", "run", "explain", "import", "gui"}},
                       {"Ask more", {"compare", "capacity", "sweep", "merge", "report"}},
                       {"Bring in", {"new", "trace", "record"}},

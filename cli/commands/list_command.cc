@@ -174,15 +174,11 @@ Json alias_json(const ModelAlias& alias) {
 
 void add_list_command(Command& app, Context& context) {
   std::vector<std::string> names;
-  std::string type;
-  for (const List& list : lists) {
-    names.emplace_back(list.name);
-    type += (type.empty() ? "" : "|") + names.back();
-  }
+  for (const List& list : lists) names.emplace_back(list.name);
   Command* command = app.add_subcommand("list", "What a scenario can name: models, machines, techniques, ...");
   const auto wanted = std::make_shared<std::string>();
   const auto all = std::make_shared<bool>(false);
-  command->add_option("WHAT", *wanted, "what to list: " + type + "; left out, these words")->choices(names);
+  command->add_option("WHAT", *wanted, "what to list (default: these words)")->choices(names);
   command->add_flag("--all", *all, "of models, also the Hugging Face ids with a known shape");
   command->callback([&context, wanted, all] { run_list(context, *wanted, *all); });
 }

@@ -42,6 +42,7 @@ void print_commands(const std::vector<CommandEntry>& table) {
     document["commands"].push_back({{"path", command.path},
                                     {"about", command.about},
                                     {"page", command.page},
+                                    {"examples", command.examples},
                                     {"arguments", options_json(command.arguments)},
                                     {"options", options_json(command.options)}});
   print_json(document);

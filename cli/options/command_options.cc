@@ -258,13 +258,17 @@ void Command::require_subcommand() { app_->require_subcommand(1); }
 void Command::fallthrough() { app_->fallthrough(); }
 
 std::string Command::name() const { return app_->get_name(); }
-void Command::set_page(const std::string& path, const std::string& page) {
+void Command::set_page(const std::string& path, const std::string& page, std::vector<std::string> examples) {
   const std::size_t end = path.find(' ');
   for (const auto& command : commands_) {
     if (command->name() != path.substr(0, end)) continue;
-    if (end != std::string::npos) return command->set_page(path.substr(end + 1), page);
+    if (end != std::string::npos) return command->set_page(path.substr(end + 1), page, std::move(examples));
+    std::string footer = examples.empty() ? "" : "Examples:\n";
+    for (const std::string& example : examples) footer += "  " + example + "\n";
+    if (!page.empty()) footer += (footer.empty() ? "" : "\n") + ("More: " + page);
     command->page_ = page;
-    command->app_->footer("More: " + page);
+    command->examples_ = std::move(examples);
+    command->app_->footer(footer);
     return;
   }
   throw std::logic_error("no command " + path);
@@ -288,12 +292,29 @@ std::vector<const Command*> Command::commands() const {
   return commands;
 }
 
+// A list of choices that no line holds may be broken behind its commas.
+static std::string breakable(const std::string& line, std::size_t width) {
+  std::string text;
+  for (std::size_t from = 0; from < line.size();) {
+    const std::size_t end = std::min(line.find(' ', from), line.size());
+    const bool is_wide = end - from > width;
+    for (; from < end; ++from) {
+      text += line[from];
+      if (is_wide && line[from] == ',') text += ' ';
+    }
+    if (from < line.size()) text += line[from++];
+  }
+  return text;
+}
+
 // Sentences go on at the margin, what options and commands are for behind their names.
 static void print_help(std::istream& text) {
   constexpr std::size_t about_column = 30;
-  for (std::string line; std::getline(text, line);)
-    std::fputs((line.empty() ? "\n" : paragraph(line, table_width(), line.front() == ' ' ? about_column : 0)).c_str(),
-               stdout);
+  const std::size_t width = table_width();
+  for (std::string line; std::getline(text, line);) {
+    const std::size_t indent = line.starts_with(' ') ? about_column : 0;
+    std::fputs((line.empty() ? "\n" : paragraph(breakable(line, width - indent), width, indent)).c_str(), stdout);
+  }
 }
 
 bool Command::parse(int argc, const char* const* argv) {

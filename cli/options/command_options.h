@@ -33,7 +33,7 @@ struct WordCheck {
   std::function<std::string(const std::string&)> complaint;  // empty: the word is good
 };
 
-// An option, flag or positional argument of a command, which owns it. Those that set something return this.
+// An option, flag or positional argument of a command, which owns it. Setters return this.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
@@ -59,7 +59,7 @@ class Option {
   Option* range(int least, int most);
   Option* range(double least, double most);
   Option* size_with_unit();  // 40GiB, 1.8GB, 40g, or a number: whole bytes
-  // Of a number in `unit`: also with another unit of its dimension ("500 ms" where the variable is in s).
+  // A number in `unit`, also with another unit of its dimension ("500 ms" where the variable is in s).
   Option* amount(Dimension dimension, const std::string& unit);
 
   [[nodiscard]] std::vector<std::string> names() const;       // "-q", "--quiet"; "FILE" of an argument
@@ -82,7 +82,7 @@ class Option {
 
 template <typename T, typename... Types>
 concept OneOf = (std::same_as<T, Types> || ...);
-// What a word, or several, can become.
+// The types that a word, or several, can become.
 template <typename T>
 concept OptionValue =
     OneOf<T, std::string, double, int, std::int64_t, std::uint64_t, std::optional<double>, std::optional<std::int64_t>,
@@ -106,8 +106,9 @@ class Command {
     std::vector<std::string> commands;
   };
   void group_commands(const std::vector<Group>& groups);
-  // Of the command below it with this path ("plan layout"): the page of docs/ that --help ends with.
-  void set_page(const std::string& path, const std::string& page);
+  // The page of docs/ and the command lines that --help ends with, of the command below it with this path ("plan
+  // layout").
+  void set_page(const std::string& path, const std::string& page, std::vector<std::string> examples);
   // A name without dashes is a positional argument; "--a,--b" are two names of one option.
   template <OptionValue T>
   Option* add_option(const std::string& names, T& value, const std::string& about);
@@ -125,14 +126,15 @@ class Command {
   [[nodiscard]] std::string name() const;
   [[nodiscard]] std::string about() const;
   [[nodiscard]] const std::string& page() const { return page_; }  // "docs/how-to/make-it-fit.md", or empty
+  [[nodiscard]] const std::vector<std::string>& examples() const { return examples_; }
   [[nodiscard]] bool is_hidden() const;
   [[nodiscard]] std::vector<Option> options() const;           // with hidden ones, in the order of --help
   [[nodiscard]] std::vector<const Command*> commands() const;  // likewise
 
-  // Reads the words and runs the callbacks of what was chosen, whose exceptions pass. False: --help or --version was
+  // Reads the words and runs the callbacks of what was chosen; their exceptions pass. False: --help or --version was
   // asked for and printed. Throws UsageError.
   bool parse(int argc, const char* const* argv);
-  // Of the last parse, also one that threw: from the program down to what was chosen, and the words nobody took.
+  // After a parse, also one that threw: from the program down to what was chosen, and the words nobody took.
   [[nodiscard]] std::vector<const Command*> chosen() const;
   [[nodiscard]] std::vector<std::string> unknown_words() const;
 
@@ -142,6 +144,7 @@ class Command {
   std::unique_ptr<CLI::App> program_;  // of the program alone
   CLI::App* app_;
   std::string page_;
+  std::vector<std::string> examples_;
   std::vector<std::unique_ptr<Command>> commands_;
   std::vector<std::unique_ptr<Option>> options_;
 };

@@ -47,6 +47,11 @@ std::string section_of(const CommandEntry& command) {
     text += fmt::format(".TP\n{}\n{}\n", italic(argument.names.front()), plain(argument.about));
   for (const OptionEntry& option : command.options)
     if (option.names.back() != "--help") text += described(option);
+  if (!command.examples.empty()) {
+    text += ".PP\nExamples:\n.nf\n";
+    for (const std::string& example : command.examples) text += "  " + plain(example) + "\n";
+    text += ".fi\n";
+  }
   if (!command.page.empty()) text += fmt::format(".PP\nMore: {}\n", plain(command.page));
   return text;
 }
@@ -82,6 +87,8 @@ std::string markdown_of(const CommandEntry& command) {
     usage += argument.required ? " " + argument.names.front() : " [" + argument.names.front() + "]";
   if (command.options.size() > 1) usage += " [OPTION]...";
   std::string text = fmt::format("\n## spillway {}\n\n{}.\n\n```text\n{}\n```\n", command.path, command.about, usage);
+  if (!command.examples.empty())
+    text += fmt::format("\nExamples:\n\n```text\n{}\n```\n", fmt::join(command.examples, "\n"));
   std::string rows;
   for (const auto* list : {&command.arguments, &command.options})
     for (const OptionEntry& option : *list) {
@@ -114,17 +121,17 @@ bad usage or bad input; the message says file, place, cause and remedy
 a fault of spillway
 .TP
 4
-done, and the answer is not known: what is wrong with a record touches its memory, or a search ended early
+done, and the answer is not known: a record of memory is damaged, or a search ended early
 .TP
 130
 interrupted: Ctrl-C, a request to end (SIGTERM) or a hang-up
 .TP
 141
-whoever read standard output has gone
+the reader of standard output closed the pipe
 .SH ENVIRONMENT
 .TP
 \fBSPILLWAY_PROFILE_PATH\fR
-folders with hardware profiles, separated by colons, looked into before the bundled ones
+folders with hardware profiles, separated by colons, searched before the bundled ones
 .TP
 \fBSPILLWAY_DATA\fR
 folder with the bundled profiles (\fIhwprofiles\fR) and models (\fImodels\fR) instead of the installed ones

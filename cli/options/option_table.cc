@@ -60,8 +60,13 @@ OptionEntry entry_of(const Option& option) {
 }
 
 void add(const Command& command, const std::string& path, std::vector<CommandEntry>& table) {
-  CommandEntry entry{
-      .path = path, .about = command.about(), .page = command.page(), .arguments = {}, .options = {}, .commands = {}};
+  CommandEntry entry{.path = path,
+                     .about = command.about(),
+                     .page = command.page(),
+                     .examples = command.examples(),
+                     .arguments = {},
+                     .options = {},
+                     .commands = {}};
   for (const Option& option : command.options())
     if (!option.is_hidden()) (option.is_argument() ? entry.arguments : entry.options).push_back(entry_of(option));
   std::vector<const Command*> shown = command.commands();

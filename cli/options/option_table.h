@@ -20,7 +20,8 @@ struct OptionEntry {
 struct CommandEntry {
   std::string path;  // "trace convert"; empty for the program itself
   std::string about;
-  std::string page;  // of docs/, where it has one
+  std::string page;                   // of docs/, where it has one
+  std::vector<std::string> examples;  // command lines
   std::vector<OptionEntry> arguments, options;
   std::vector<std::string> commands;  // names of the commands below it
 };

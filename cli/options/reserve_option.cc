@@ -8,8 +8,7 @@ namespace spillway::cli {
 void add_reserve_option(Command& command, std::string& reserve) {
   command
       .add_option("--keep-free", reserve,
-                  "device memory kept free for what the allocator doesn't see: 2GiB, 8%; 0 for none; by parts if not "
-                  "given (docs/explanation/does-it-fit.md)")
+                  "GPU memory to leave free for CUDA libraries and NCCL, e.g. 2GiB or 8% (default: estimated)")
       ->type_name("SIZE|SHARE");
 }
 

@@ -7,8 +7,8 @@ namespace spillway::cli {
 void add_store_option(Command& command, std::string& store) {
   command
       .add_option("--store", store,
-                  "take results of replays from this file, and keep them there: sweep, capacity, fit, techniques and "
-                  "report procurement share it (docs/how-to/run-a-sweep.md)")
+                  "file of simulated results: read first, new ones added; sweep, capacity, fit, techniques and "
+                  "report procurement share it")
       ->to_write()
       ->type_name("FILE");
 }
@@ -19,7 +19,7 @@ StoreInUse::StoreInUse(const Context& context, const std::string& path) : contex
 
 StoreInUse::~StoreInUse() {
   if (store_ && store_->asked() > 0)
-    note(context_, fmt::format("{} of {} replays from {}", store_->found(), store_->asked(), path_));
+    note(context_, fmt::format("{} of {} simulations from {}", store_->found(), store_->asked(), path_));
 }
 
 }  // namespace spillway::cli

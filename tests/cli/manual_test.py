@@ -6,11 +6,35 @@ Usage: manual_test.py SPILLWAY [unittest arguments]
 import json
 import pathlib
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
-PROGRAM = sys.argv[1]
+PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WIDTH = 100
+# What the examples of --help read: files of the tree, and small ones.
+COPIES = {"trace.json.gz": "traces/data/gpt2-tiny-cpu/steps.json.gz", "snapshot.pickle": "traces/data/ran-out/snapshot.pickle",
+          "launch.sh": "tests/launch/data/megatron-llama3-8b.sh", "buffers.csv": "tests/docs/stand-ins/buffers.csv",
+          "purchase.json": "cli/scenarios/gpt2-small-procurement.json", "machine.json": "hwprofiles/data/systems/dgx-h100.json"}
+MODEL = {"name": "gpt2-small", "layers": 2, "sequence": 256, "micro_batch": 4}
+ON = {"profile": "h100-80gb-1gpu"}
+FILES = {
+    "step.json": {"schema": "spillway-scenario", "version": 1, "model": MODEL, "hardware": ON},
+    "other.json": {"schema": "spillway-scenario", "version": 1, "model": {**MODEL, "micro_batch": 2}, "hardware": ON},
+    "sweep.json": {"schema": "spillway-sweep", "version": 1, "base": {"model": MODEL, "hardware": ON},
+                   "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2, 4]}], "objectives": ["step_time", "peak_memory"]},
+    "mine.json": {"schema": "spillway-cases", "version": 1, "title": "Ours", "tolerance": {"median": 100},
+                  "common": {"source": "ours", "metric": "iteration_time", "unit": "ms", "hardware.profile": "h100-80gb-1gpu",
+                             "model.name": "gpt2-small", "model.layers": 2, "model.sequence": 256},
+                  "cases": [{"id": "one", "value": 3, "model.micro_batch": 4}]},
+}
+# These measure this machine, or open a window: their words alone are checked.
+NOT_RUN = ("gui", "record", "check", "calibrate gpu", "calibrate nvme", "calibrate pcie")
+LESS = {"fit": ["--effort", "0.02"]}  # of what they do
 
 
 def spillway(*arguments):
@@ -91,14 +115,64 @@ class ManualTest(unittest.TestCase):
         self.assertEqual(set(re.findall(r"'(\w+)'", built)), tops)
 
     def test_each_command_names_its_page(self):
-        root = pathlib.Path(__file__).parents[2]
         for command in json.loads(spillway("manual", "--format", "json"))["commands"]:
             if command["page"]:
-                self.assertTrue((root / command["page"]).is_file(), command["page"])
+                self.assertTrue((ROOT / command["page"]).is_file(), command["page"])
                 self.assertTrue(spillway(*command["path"].split(), "--help").rstrip().endswith("More: " + command["page"]))
             else:  # those that others lie below, or above
                 self.assertIn(command["path"].split(" ")[0],
                               ("", "report", "trace", "plan", "profile", "prices", "calibrate"))
+
+    def test_help_is_no_wider_than_a_terminal(self):
+        for path in [(), *self.all]:
+            for line in spillway(*path, "--help").splitlines():
+                self.assertLessEqual(len(line), WIDTH, line)
+
+    def test_each_command_has_examples(self):
+        listed = json.loads(spillway("manual", "--format", "json"))["commands"]
+        paths = {command["path"] for command in listed}
+        everywhere = {name for option in listed[0]["options"] for name in option["names"]}
+        for command in listed:
+            path, examples = command["path"], command["examples"]
+            if any(other.startswith(path + " ") for other in paths) or not path:
+                self.assertEqual(examples, [], path)
+                continue
+            self.assertTrue(any(example.startswith(f"spillway {path} ") or example == f"spillway {path}"
+                                for example in examples), path)
+            text = " ".join(spillway(*path.split(), "--help").split())
+            known = everywhere | {name for option in command["options"] for name in option["names"]}
+            for example in examples:
+                self.assertIn(example, text)
+                self.assertIn(example.replace("-", "\\-"), spillway("manual", path.split()[0]))
+                if example.startswith(f"spillway {path}"):
+                    self.assertLessEqual({word for word in example.split(" -- ")[0].split() if word.startswith("--")}, known, example)
+
+    def test_examples_run(self):
+        listed = json.loads(spillway("manual", "--format", "json"))["commands"]
+        with tempfile.TemporaryDirectory() as folder:
+            for name, source in COPIES.items():
+                shutil.copyfile(ROOT / source, pathlib.Path(folder, name))
+            for name, document in FILES.items():
+                pathlib.Path(folder, name).write_text(json.dumps(document), encoding="utf-8")
+            for command in listed:
+                for example in [] if command["path"] in NOT_RUN else command["examples"]:
+                    words, before = shlex.split(example)[1:], set(pathlib.Path(folder).iterdir())
+                    done = subprocess.run([PROGRAM, *words, *LESS.get(words[0], [])], cwd=folder, capture_output=True, text=True,
+                                          timeout=300, check=False)
+                    self.assertIn(done.returncode, (0, 1), f"{example}: {done.stderr}")
+                    self.assertTrue(done.stdout or set(pathlib.Path(folder).iterdir()) - before, example)
+
+    def test_the_tutorial_has_its_files(self):
+        tutorial = (ROOT / "docs/tutorial/first-hour.md").read_text(encoding="utf-8")
+        named = set(re.findall(r"[\w.-]+\.(?:json\.gz|json|pickle|sh)\b", " ".join(re.findall(r"spillway (?!new)[^`\n]+", tutorial))))
+        made = set(re.findall(r"(?:--output|--timeline) ([\w.-]+)", tutorial))
+        with tempfile.TemporaryDirectory() as folder:
+            hour = pathlib.Path(folder, "first-hour")
+            spillway("new", "--examples", hour)
+            self.assertEqual(named - made - {path.name for path in hour.iterdir()}, set())
+            again = subprocess.run([PROGRAM, "new", "--examples", hour], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(again.returncode, 2)
+            self.assertIn("is there already", again.stderr)
 
     def test_markdown_names_everything(self):
         page = spillway("manual", "--format", "markdown")
