@@ -24,10 +24,30 @@ std::string file_title(const std::string& path) {
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
+namespace {
+
+// "dgx-h100+gpu=mine.json": the name before the first "+", and the value of each "WHAT=VALUE".
+std::string parts_seen_from(const std::string& folder, const std::string& name) {
+  std::string seen;
+  for (std::size_t from = 0; from != std::string::npos;) {
+    const std::size_t plus = name.find('+', from);
+    const std::string part = name.substr(from, plus == std::string::npos ? plus : plus - from);
+    const std::size_t value = part.find('=') + 1;  // 0: no "="
+    seen += (from > 0 ? "+" : "") + part.substr(0, value) + name_seen_from(folder, part.substr(value));
+    from = plus == std::string::npos ? plus : plus + 1;
+  }
+  return seen;
+}
+
+}  // namespace
+
 std::string name_seen_from(const std::string& folder, const std::string& name) {
   if (!names_file(name) || name.front() == '/') return name;
   const std::filesystem::path seen = (std::filesystem::path(folder) / name).lexically_normal();
   std::error_code none;
+  const std::size_t plus = name.find('+');
+  if (plus != std::string::npos && name.find('=', plus) != std::string::npos && !std::filesystem::exists(seen, none))
+    return parts_seen_from(folder, name);
   return may_be_published(name) && !std::filesystem::exists(seen, none) ? name : seen.string();
 }
 

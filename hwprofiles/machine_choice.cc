@@ -431,6 +431,11 @@ class Chooser {
     if (what == "ram") {
       apply_override(machine, "host.dram", value);
       forget(machine, "host");
+    } else if (what == "gpu") {
+      machine.gpu = library_.load_gpu(value);
+      forget(machine, "GPU");
+      machine.title += ", GPU: " + machine.gpu.title;
+      return;
     } else if (what == "host") {
       machine.host = library_.load_host(value);
       assign_slots(machine, true);
@@ -461,7 +466,7 @@ class Chooser {
   }
 
   [[nodiscard]] std::vector<std::string> known_beside() const {
-    std::vector<std::string> known = {"host=", "ram=", "drives=", "p2p", "no-p2p"};
+    std::vector<std::string> known = {"gpu=", "host=", "ram=", "drives=", "p2p", "no-p2p"};
     for (const ProfileEntry& entry : library_.list())
       if (entry.kind == ProfileKind::network && network_between_machines(entry.name)) known.push_back(entry.name);
     return known;

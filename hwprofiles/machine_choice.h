@@ -6,8 +6,9 @@
 //            that a cloud rents ("p5.48xlarge", "a3-mega": cloud_instances.h)
 //   GPU      words of a GPU profile's name in any order ("h100", "rtx4090", "a100-40gb"), or what its driver calls it
 //            ("NVIDIA H100 80GB HBM3"); GPU:COUNT, GPU:MEMORY:COUNT and gpu:GPU:COUNT as schedulers write them
-//   WHAT     a network of the library between the machines; host=HOST; ram=SIZE; drives=COUNTxDRIVE, drives=none;
-//            p2p, no-p2p: whether cards reach each other's memory over PCIe (card_box.h)
+//   WHAT     a network of the library between the machines; gpu=GPU, its profile's name or file, in place of its own;
+//            host=HOST; ram=SIZE; drives=COUNTxDRIVE, drives=none; p2p, no-p2p: whether cards reach each other's memory
+//            over PCIe (card_box.h)
 //
 // Letters' case doesn't matter, nor whether words are parted by blanks, "-" or "_". A count before or behind a GPU is
 // of GPUs, in as few alike machines as hold them; before or behind a system, or before a count ("2x8xh100"), of

@@ -119,9 +119,8 @@ class Importer {
 
   void choose_hardware() {
     if (!request_.machine.empty()) {
-      std::string name = request_.machine;
-      if (names_file(name)) name = std::filesystem::absolute(name).lexically_normal().string();
-      return ledger_.set("hardware.profile", std::move(name), "--on");
+      const std::string here = std::filesystem::current_path().string();
+      return ledger_.set("hardware.profile", name_seen_from(here, request_.machine), "--on");
     }
     std::int64_t gpus = whole_number(ledger_.chosen("model.data_parallel").value_or("1")).value_or(1);
     for (const char* key : {"model.tensor_parallel", "model.context_parallel", "model.pipeline_parallel"})

@@ -162,7 +162,9 @@ const ScenarioRun& Evaluator::run() const {
   result.warnings.insert(result.warnings.begin(), loaded_.warnings.begin(), loaded_.warnings.end());
   const std::vector<std::string> first = fidelity_warnings(result);
   result.warnings.insert(result.warnings.begin(), first.begin(), first.end());
-  if (!loaded_.hardware.assumed.empty() && !loaded_.scenario.hardware.empty()) {
+  // "dgx-h100+gpu=mine.json": its own parts are named.
+  const bool is_put_together = loaded_.scenario.hardware.find('+') != std::string::npos;
+  if (is_put_together || (!loaded_.hardware.assumed.empty() && !loaded_.scenario.hardware.empty())) {
     result.machine = loaded_.hardware.title;
     result.machine_assumed = loaded_.hardware.assumed;
   }

@@ -184,9 +184,13 @@ std::string moved_scenario(const std::string& text, const std::string& from_fold
     const bool may_be_name = row.info.path == FieldPath::name_or_file;
     if (!root.contains(at) || !is_path(root[at], may_be_name)) continue;
     const auto name = root[at].get<std::string>();
-    const fs::path whole = fs::absolute(fs::path(from_folder) / name).lexically_normal();
-    if (std::error_code none; may_be_name && may_be_published(name) && !fs::exists(whole, none)) continue;
-    root[at] = whole.lexically_relative(fs::absolute(fs::path(to_folder)).lexically_normal()).string();
+    const std::string from = fs::absolute(from_folder).string();
+    const std::string whole = may_be_name ? name_seen_from(from, name) : (fs::path(from) / name).string();
+    root[at] = whole.front() != '/' ? whole
+                                    : fs::path(whole)
+                                          .lexically_normal()
+                                          .lexically_relative(fs::absolute(fs::path(to_folder)).lexically_normal())
+                                          .string();
   }
   const Json same = parsed_scenario(text);
   return root == same ? text : root.dump(2) + "\n";

@@ -54,7 +54,8 @@ class Page {
 
   void figures() {
     if (!result_.machine.empty())
-      row("machine", fmt::format("{}; assumed: {}", result_.machine, fmt::join(result_.machine_assumed, ", ")));
+      row("machine", result_.machine + (result_.machine_assumed.empty() ? "" : "; assumed: ") +
+                         fmt::format("{}", fmt::join(result_.machine_assumed, ", ")));
     std::string step = short_duration(to_seconds(result_.step_time));
     if (result_.steps.size() > 2) step += fmt::format(", median of {} steps", result_.steps.size() - 1);
     if (!result_.may_fit()) step += " if it fitted";

@@ -66,8 +66,7 @@ class Reader {
   void assume(std::string words) { subject_.assumptions.push_back(std::move(words)); }
 
   [[nodiscard]] std::string machine_name() const {
-    const std::string& name = question_.machine;
-    return names_file(name) ? fs::absolute(name).lexically_normal().string() : name;
+    return name_seen_from(fs::current_path().string(), question_.machine);
   }
 
   void set_machine() {

@@ -235,6 +235,14 @@ TEST(MachineChoice, TakesFiles) {
   std::ofstream(folder + "/2xmine.json") << std::ifstream(mine).rdbuf();
   EXPECT_EQ(machine(folder + "/2xmine.json").machines, 1);  // a file's own name
   EXPECT_THAT(error_of(folder + "/nobodys.json"), HasSubstr("nobodys.json"));
+  const std::string gpu = folder + "/gpu.json";
+  std::ofstream(gpu) << R"({"schema": "spillway-hardware-profile/1", "kind": "gpu", "name": "my-gpu", "title": "My GPU",
+                            "base": "h100-sxm5-80gb"})";
+  const HardwareProfile put_in = machine("dgx-h100x2+gpu=" + gpu);
+  EXPECT_EQ(put_in.gpu.name, "my-gpu");
+  EXPECT_EQ(put_in.total_gpus(), 16);
+  EXPECT_THAT(put_in.title, HasSubstr("GPU: My GPU"));
+  EXPECT_EQ(machine("dgx-h100+gpu=h200-sxm-141gb").gpu.name, "h200-sxm-141gb");
 }
 
 TEST(MachineChoice, RefusesWhatNobodyIsCalled) {

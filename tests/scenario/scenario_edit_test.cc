@@ -93,6 +93,15 @@ TEST(ScenarioEdit, PathsAreMovedNamesAreNot) {
   }
 }
 
+TEST(ScenarioEdit, FilesInAMachinesWordsAreSeenFromTheFolder) {
+  const std::string text = with_setting(plain, "hardware.profile=dgx-h100x2+gpu=parts/mine.json+roce-400");
+  EXPECT_EQ(parse_scenario(text, "a.json", "/root/x").hardware, "dgx-h100x2+gpu=/root/x/parts/mine.json+roce-400");
+  EXPECT_EQ(setting_of(moved_scenario(text, "/root/x", "/root/y"), "hardware.profile"),
+            "dgx-h100x2+gpu=/root/x/parts/mine.json+roce-400");
+  const std::string counted = with_setting(plain, "hardware.profile=4xmine.json");
+  EXPECT_EQ(setting_of(moved_scenario(counted, "/root/x", "/root/x/y"), "hardware.profile"), "../4xmine.json");
+}
+
 struct Replayed {
   LoadedScenario loaded = load(parse_scenario(plain, "plain", ""));
   ScenarioRun run = run_traced(loaded);
