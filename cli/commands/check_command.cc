@@ -14,6 +14,7 @@
 
 #include "base/data_folder.h"
 #include "base/input_error.h"
+#include "cli/commands/check_recording.h"
 #include "cli/options/command_options.h"
 
 namespace spillway::cli {
@@ -39,8 +40,8 @@ sys.exit(main(sys.argv[1:]))
 )";
 
 struct CheckCall {
-  std::string model = "gpt2-124m", machine, output, precision = "bf16", device, python;
-  std::int64_t batch = 8, sequence = 0, layers = 0, steps = 3;
+  std::string model, machine, output, precision, device, python, recording;
+  std::int64_t batch = 0, sequence = 0, layers = 0, steps = 0;  // 0: not given
 };
 
 // Of a checkout or a release the package lies beside the program; else the Python has it.
@@ -54,16 +55,15 @@ void lend_package() {
 }
 
 std::vector<std::string> words_of_check(const CheckCall& call, const Context& context) {
-  std::vector<std::string> arguments = {call.python,   "-c",
-                                        start,         "check",
-                                        "--model",     call.model,
-                                        "--precision", call.precision,
-                                        "--batch",     std::to_string(call.batch),
-                                        "--steps",     std::to_string(call.steps)};
+  std::vector<std::string> arguments = {call.python, "-c", start, "check"};
   const auto option = [&arguments](const char* name, const std::string& value) {
     if (!value.empty()) arguments.insert(arguments.end(), {name, value});
   };
   const auto number = [](std::int64_t value) { return value > 0 ? std::to_string(value) : ""; };
+  option("--model", call.model.empty() ? "gpt2-124m" : call.model);
+  option("--precision", call.precision.empty() ? "bf16" : call.precision);
+  option("--batch", number(call.batch > 0 ? call.batch : 8));
+  option("--steps", number(call.steps > 0 ? call.steps : 3));
   option("--sequence", number(call.sequence));
   option("--layers", number(call.layers));
   option("--device", call.device);
@@ -92,6 +92,16 @@ void run_steps(CheckCall call, const Context& context) {
                    "name a Python that has PyTorch");
 }
 
+// A recording's step is what it is.
+void run_recorded(const CheckCall& call, Context& context) {
+  if (call.model.empty()) throw missing_argument("SCENARIO");
+  if (!call.precision.empty() || !call.device.empty() || !call.python.empty() || call.batch > 0 || call.sequence > 0 ||
+      call.layers > 0 || call.steps > 0)
+    throw InputError("", "--from", "given beside what says which step to run",
+                     "leave the others but --on and --output out");
+  check_recording({call.recording, call.model, call.machine, call.output}, context);
+}
+
 }  // namespace
 
 void add_check_command(Command& app, Context& context) {
@@ -100,7 +110,13 @@ void add_check_command(Command& app, Context& context) {
       app.add_subcommand("check", "Three short steps by PyTorch on this machine beside their prediction; its profile");
   check->add_option(
       "MODEL", call->model,
-      "what is trained, with random weights: tiny, gpt2-124m, gpt2-774m, llama-1b, bert-large (gpt2-124m)");
+      "what is trained, with random weights: tiny, gpt2-124m, gpt2-774m, llama-1b, bert-large (gpt2-124m); of --from "
+      "the scenario or launch file of the recorded step");
+  check
+      ->add_option("--from", call->recording,
+                   "run nothing: a recorded step, a trace or a folder of spillway.torch.record, beside the generated "
+                   "one, kind of operator by kind")
+      ->type_name("RECORDING");
   check
       ->add_option("--on", call->machine,
                    "the GPU as `spillway list gpus` calls it (the one that PyTorch sees; without one the processor, "
@@ -123,7 +139,10 @@ void add_check_command(Command& app, Context& context) {
   check->add_option("--device", call->device, "as PyTorch names it (cuda, else cpu)")->type_name("NAME");
   check->add_option("--python", call->python, "a Python that has PyTorch ($SPILLWAY_PYTHON, else python3)")
       ->type_name("PROGRAM");
-  check->callback([call, &context] { run_steps(*call, context); });
+  check->callback([call, &context] {
+    if (call->recording.empty()) return run_steps(*call, context);
+    run_recorded(*call, context);
+  });
 }
 
 }  // namespace spillway::cli

@@ -22,7 +22,8 @@ import figure  # noqa: E402
 import page as pages  # noqa: E402
 
 # What the commands on the pages read, relative to the root.
-DATA = ("cli/scenarios", "cli/sweeps", "traces/data")
+DATA = ("cli/scenarios", "cli/sweeps", "traces/data",
+        "validation/results/2026-11-26-h100-sxm5-80gb/recordings/gpt2-774m-b4")
 # A library that this build lacks.
 LACKING = "built without"
 SKIPPED = 77
