@@ -50,7 +50,8 @@ class Trained:
                 inside()
             loss.backward()
             self.losses.append(loss.item())
-            self.gradients = [parameter.grad.clone() for parameter in model.parameters()]
+            self.gradients = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.clone()
+                              for parameter in model.parameters()]  # None: an expert without tokens
             optimizer.step()
             optimizer.zero_grad()
         self.weights = [parameter.detach().clone() for parameter in model.parameters()]

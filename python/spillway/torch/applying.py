@@ -9,6 +9,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from ..errors import InputError, Refused
 from .again import Dropped, Remade, Result, Unit
 from .allocator import set_allocator
+from .compiled import apply_compiled
 from .fates import KEEP, RECOMPUTE
 from .layers import find_layers
 from .plans import read_fates
@@ -21,7 +22,8 @@ _MARK = "_is_under_a_plan"  # of the forwards that are put in place
 
 
 def apply(model, plan, *, folder=None, layers=None, modules=None, scenario=None, strict=True, least_bytes=LEAST_BYTES,
-          in_flight_bytes=None, prefetch=1, store_workers=None, load_workers=None, program=None):
+          in_flight_bytes=None, prefetch=1, store_workers=None, load_workers=None, program=None, compiled=False,
+          example=None):
     """Carries a plan out in `model` until the handle's remove(), or the end of its `with`.
 
     plan      a technique's word (spillway.torch.TECHNIQUES; two joined with +), the path or dict of what
@@ -35,14 +37,20 @@ def apply(model, plan, *, folder=None, layers=None, modules=None, scenario=None,
     in_flight_bytes  the forward waits while unfinished stores hold more; 0: never; None: as the plan says
     prefetch  how many layers ahead of the backward are read
     store_workers, load_workers  transfers at once; None: as the plan says
+    compiled  for torch.compile: recomputation by torch.utils.checkpoint with policies of which operators' results are
+              saved, no hooks; compile the model, or wrap its layers with FSDP, afterwards
+    example   with compiled, of plans that keep some of a layer and make some again: a batch, keywords, or a function
+              that runs the model's forward, which is done once
 
     Losses and gradients are those of the plain model, to the bit.
     """
     if type(model).__name__ == "OptimizedModule":
-        raise InputError("the model is compiled: what its graphs save has no modules; apply the plan to the model that "
-                         "was compiled, and run that")
+        raise InputError("the model is compiled: what its graphs save has no modules; apply the plan with compiled=True to "
+                         "the model that was compiled, then compile it")
     blocks = find_layers(model, layers)
     said = read_fates(plan, blocks, modules or {}, scenario=scenario, program=program)
+    if compiled:
+        return apply_compiled(model, blocks, said, example, strict)
     if strict and said.refused:
         raise Refused(said.refused)
     if any(fates.moves_to(DISK) for fates in said.layers) and folder is None:
@@ -56,6 +64,15 @@ def apply(model, plan, *, folder=None, layers=None, modules=None, scenario=None,
     place = Place(folder, store_workers or said.store_workers or WORKERS, load_workers or said.load_workers or WORKERS,
                   in_flight, prefetch, statistics)
     return Handle(blocks, said, refused, place, statistics, least_bytes)
+
+
+def _refuse_compiler():
+    raise InputError("the model is under a plan carried out by hooks, which a compiled graph doesn't run; apply the plan "
+                     "with compiled=True before torch.compile, or leave the model uncompiled")
+
+
+_refuse_compiler._dynamo_marked_constant = True  # as torch._dynamo.assume_constant_result: run while a graph is made
+_is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)  # 2.1
 
 
 class _Layer:
@@ -144,6 +161,8 @@ class Handle:
 
         @functools.wraps(forward)
         def run(*arguments, **keywords):
+            if _is_compiling():
+                _refuse_compiler()
             if not torch.is_grad_enabled() or self._is_running_again():
                 return forward(*arguments, **keywords)
             layer = _Layer(self._next_pass())

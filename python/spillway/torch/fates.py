@@ -1,5 +1,5 @@
 """What becomes of what each layer saves for its backward."""
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .tiers import DISK, HOST
 
@@ -40,6 +40,7 @@ class LayerFates:
     units: tuple = ()     # paths of modules that run again for what is saved within them
     remade: tuple = ()    # paths of modules that run again for what they returned
     inputs: str = KEEP    # of the units' inputs
+    results: dict = field(default_factory=dict)  # path of a module -> whether what it makes is kept; of module plans
 
     def fates(self):
         return set().union(self.default.fates(), *(rule.fates() for rule in self.by_path.values()))
@@ -47,6 +48,18 @@ class LayerFates:
     def makers(self):
         """Modules whose results are told from those of others."""
         return set().union(*(rule.makers() for rule in (self.default, *self.by_path.values())))
+
+    def without_moves(self):
+        """What leaves stays instead."""
+        def stay(fate):
+            return KEEP if fate in (HOST, DISK) else fate
+
+        def stays(rule):
+            return Rule(stay(rule.usual), tuple((size, stay(fate)) for size, fate in rule.by_bytes),
+                        tuple((path, stay(fate)) for path, fate in rule.by_maker))
+
+        return replace(self, default=stays(self.default), inputs=KEEP,
+                       by_path={path: stays(rule) for path, rule in self.by_path.items()})
 
     def moves_to(self, tier):
         return tier in self.fates() or self.inputs == tier

@@ -1,7 +1,7 @@
 """From what a user names as a plan to the fates of each layer."""
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import InputError
 from ..runs import export
@@ -23,6 +23,9 @@ class SaidFates:
     in_flight_bytes: int = 0
     store_workers: int = 0         # 0: not said
     load_workers: int = 0
+
+    def without_moves(self):
+        return replace(self, layers=[fates.without_moves() for fates in self.layers])
 
 
 def read_fates(plan, blocks, modules, *, scenario=None, program=None):
@@ -115,7 +118,17 @@ class _Layer:
             else:
                 rules[attention] = Rule(RECOMPUTE)
                 units = outermost((*units, attention))
-        return LayerFates(default, rules, units, remade, of_inputs if units == ("",) else KEEP)
+        return LayerFates(default, rules, units, remade, of_inputs if units == ("",) else KEEP, self._results())
+
+    def _results(self):
+        """{path: whether any of what the module there makes is kept}"""
+        kept = {}
+        for saved in self.saved:
+            for path in self.roles.paths(saved["made_by"]) if saved["made_by"] else ():
+                kept[path] = kept.get(path, False) or saved["fate"] != RECOMPUTE
+        if self.layer.get("core") == RECOMPUTE:
+            kept[attention_of(self.block)] = False  # its kernel, not the products in modules of their own
+        return kept
 
     def _usual(self):
         """Of what lies in no module that the plan names: what all tensors made in the layer have in common."""
