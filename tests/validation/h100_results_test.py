@@ -174,6 +174,26 @@ class Allocator(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count("confirmed"), 8, done.stdout)
 
+    def test_expandable_segments_reserve_what_pytorch_reserved(self):
+        # Histories of PyTorch 2.11 under expandable_segments:True: pages that are mapped, and under 3 GiB unmapped, an
+        # error of memory and two retries.
+        limit = ["--capacity", str(6 * GIB), "--alloc-conf", "expandable_segments:True,per_process_memory_fraction:0.5"]
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["tar", "-xzf", os.path.join(RESULTS, "campaign.tar.gz.00"), "-C", folder, "--ignore-zeros",
+                            "--wildcards", "allocator-record/expandable*"], check=True)
+            for name, more, counts in (("expandable", [], (1559, 43)), ("expandable-full", limit, (1558, 26))):
+                path = os.path.join(folder, "allocator-record", name)
+                with open(path + ".json", encoding="utf-8") as file:
+                    said = json.load(file)
+                self.assertIn("expandable_segments:True", said["settings"])
+                memory = answer("memory", path + ".pickle", "--allocator", "torch-expandable", *more)
+                self.assertEqual(memory["peak_reserved_bytes"], said["stats"]["reserved_bytes.all.peak"], name)
+                self.assertEqual(memory["memory_stats"]["reserved_bytes.all.current"],
+                                 said["stats"]["reserved_bytes.all.current"], name)
+                self.assertEqual((memory["addresses"]["matched"], memory["segments"]["matched"]), counts, name)
+                plain = answer("memory", path + ".pickle", "--allocator", "torch")["peak_reserved_bytes"]
+                self.assertGreater(abs(plain / memory["peak_reserved_bytes"] - 1), 0.05, name)  # the setting matters
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)
