@@ -5,8 +5,10 @@ that the machine then ran.
     validation/recorded_steps.py RESULTS_FOLDER [--spillway PROGRAM] [--output FILE.json]
 
 RESULTS_FOLDER has `campaign.json` and `recordings/MODEL-bBATCH`; drives are the profile that its own `calibrate nvme` made
-(`drive-*.json`). Prints measured and predicted with signed errors by recording and technique, and by metric the signed
-median, median, 90th percentile and worst size. tests/validation/h100_results_test.py holds them.
+(`drive-*.json`). What no plan of a recorded step says (layers or modules made again) is generated, with kernels as the
+recording measured them (`spillway check --from`). Prints measured and predicted with signed errors by recording and
+technique, and by metric the signed median, median, 90th percentile and worst size.
+tests/validation/h100_results_test.py holds them.
 """
 import argparse
 import glob
@@ -14,61 +16,82 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from campaign import cases  # noqa: E402
 
 METRICS = ("step_time", "peak_allocated", "peak_reserved")
-# spillway.torch runs a layer's whole attention module again: no plan on a recorded step says that yet.
-NOT_PREDICTED = {"selective": "a whole attention module made again is no plan of a recorded step",
-                 "selective+host": "a whole attention module made again is no plan of a recorded step"}
+# On a recorded step these plans hold too much, or need what isn't recorded.
+GENERATED = ("full", "every:2", "selective", "checkpoints-host", "selective+host")
 
 
-def command(technique, recording, drives):
-    """What spillway is asked, and whether it is a plan of recomputation."""
-    if technique in ("full", "every:2"):
-        return ["plan", "recompute", recording, "--method", technique]
-    settings = ["offload.technique=checkpoints", "offload.tier=host"] if technique == "checkpoints-host" else [
-        setting for setting in cases.TECHNIQUES.get(technique, []) if setting.startswith("offload.")]
-    if "offload.tier=drive" in settings:
-        settings.append(f"offload.drives={drives}")
-    return ["run", recording, *(word for setting in settings for word in ("--set", setting))]
-
-
-def predict(program, technique, recording, drives):
-    """The figures by metric, or why there are none."""
-    if technique in NOT_PREDICTED:
-        return None, NOT_PREDICTED[technique]
-    done = subprocess.run([program, *command(technique, recording, drives), "--format", "json"], capture_output=True,
-                          text=True, check=False)
+def asked(program, *words):
+    """The answer, or why there is none."""
+    done = subprocess.run([program, *words, "--format", "json"], capture_output=True, text=True, check=False)
     if not done.stdout.startswith("{"):
         return None, (done.stderr.strip() or f"spillway ended with code {done.returncode}").splitlines()[-1]
-    answer = json.loads(done.stdout)
-    if "plan" in answer and "replays" in answer:
-        answer = answer["plan"]
-    return {metric: answer.get(cases.METRICS[metric][0]) for metric in METRICS}, ""
+    return json.loads(done.stdout), ""
+
+
+def settings_of(technique, drives):
+    settings = list(cases.TECHNIQUES.get(technique, []))
+    if "offload.tier=drive" in settings:
+        settings.append(f"offload.drives={drives}")
+    if technique in GENERATED and any(setting.startswith("offload.") for setting in settings):
+        settings.append("offload.hooks=true")  # as of every step that spillway.torch recorded
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+class Predictor:
+    """Of one campaign's steps."""
+
+    def __init__(self, folder, program, scratch):
+        self.folder, self.program, self.scratch, self.machines = folder, program, scratch, {}
+        self.drives = os.path.abspath(next(iter(sorted(glob.glob(os.path.join(folder, "drive-*.json")))), ""))
+
+    def generated(self, model, batch):
+        """The words for the generated step with the recording's kernels."""
+        path, gpu = (os.path.join(self.scratch, f"{kind}-{model}-{batch}.json") for kind in ("step", "gpu"))
+        if (model, batch) not in self.machines:
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(cases.scenario(model, batch, "h100-sxm5-80gb"), file)
+            _, self.machines[model, batch] = asked(self.program, "check", path, "--from", self.recording(model, batch),
+                                                   "--output", gpu)
+        return [path, "--on", gpu]
+
+    def recording(self, model, batch):
+        return os.path.join(self.folder, "recordings", f"{model}-b{batch}")
+
+    def predict(self, technique, model, batch):
+        """The figures by metric, or why there are none."""
+        step = self.generated(model, batch) if technique in GENERATED else [self.recording(model, batch)]
+        if self.machines.get((model, batch)):
+            return None, self.machines[model, batch]
+        answer, why = asked(self.program, "run", *step, *settings_of(technique, self.drives))
+        return answer and {metric: answer.get(cases.METRICS[metric][0]) for metric in METRICS}, why
 
 
 def rows_of(folder, program, techniques=None):
     """Of these techniques; of all: None."""
     with open(os.path.join(folder, "campaign.json"), encoding="utf-8") as file:
         document = json.load(file)
-    drives = os.path.abspath(next(iter(sorted(glob.glob(os.path.join(folder, "drive-*.json")))), ""))
     wanted = [(cases.plain_case(model, batch), model, batch, "recorded") for model, batch in cases.RECORDED]
     wanted += [(cases.case_name(model, batch, technique), model, batch, technique)
                for model, batch in cases.PLANNED for technique in cases.TECHNIQUES]
     wanted = [row for row in wanted if techniques is None or row[3] in techniques]
     measured = {(row["case"], row["metric"]): row["measured"] for row in document["comparisons"] if row.get("measured")}
-    for case, model, batch, technique in wanted:
-        recording = os.path.join(folder, "recordings", f"{model}-b{batch}")
-        figures, why = predict(program, technique, recording, drives)
-        for metric in METRICS:
-            if (case, metric) not in measured:
-                continue
-            known = measured[case, metric]
-            predicted = figures.get(metric) if figures else None
-            yield {"case": case, "technique": technique, "metric": metric, "measured": known, "predicted": predicted,
-                   "error": predicted / known - 1 if predicted else None, "why": why}
+    with tempfile.TemporaryDirectory() as scratch:
+        predictor = Predictor(folder, program, scratch)
+        for case, model, batch, technique in wanted:
+            figures, why = predictor.predict(technique, model, batch)
+            for metric in METRICS:
+                if (case, metric) not in measured:
+                    continue
+                known = measured[case, metric]
+                predicted = figures.get(metric) if figures else None
+                yield {"case": case, "technique": technique, "metric": metric, "measured": known, "predicted": predicted,
+                       "error": predicted / known - 1 if predicted else None, "why": why}
 
 
 def statistics(errors):
@@ -79,7 +102,8 @@ def statistics(errors):
 
 
 GROUPS = {"recorded": "recorded", "keep": "recorded", "full": "made again", "every:2": "made again",
-          "host": "to host memory", "checkpoints-host": "made again, to host memory", "ssdtrain": "to the disk"}
+          "selective": "made again", "host": "to host memory", "checkpoints-host": "made again, to host memory",
+          "selective+host": "made again, to host memory", "ssdtrain": "to the disk"}
 
 
 def groups_of(rows):
@@ -106,6 +130,12 @@ def main():
         error = f"{row['error']:+8.1%}" if row["error"] is not None else "       -"
         print(f"{row['case']:32} {row['metric']:15} {figure(row['metric'], row['measured']):>12} "
               f"{figure(row['metric'], row['predicted']):>12} {error}  {row['why']}".rstrip())
+    for metric in METRICS:
+        errors = [row["error"] for row in rows if row["metric"] == metric and row["error"] is not None
+                  and row["technique"] != "ssdtrain"]
+        found = statistics(errors)
+        print(f"all but the disk, {metric}: {found['n']} cases, signed median {found['signed']:+.1%}, median "
+              f"{found['median']:.1%}, 90th percentile {found['p90']:.1%}, worst {found['worst']:.1%}")
     for (group, metric), errors in groups_of(rows).items():
         found = statistics(errors)
         print(f"{group}, {metric}: {found['n']} cases, signed median {found['signed']:+.1%}, median {found['median']:.1%}, "
