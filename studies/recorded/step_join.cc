@@ -17,10 +17,11 @@
 namespace spillway::studies {
 namespace {
 
-constexpr double least_share = 0.005;   // of the step's kernels: below it no factor
-constexpr double most_different = 2.5;  // the GPU's work of the two
-constexpr double most_kind = 2;         // a part of the kernels bound by memory: beyond it they are fused otherwise
-constexpr int rounds = 6;               // factors change the clock that power allows, and with it all kernels
+constexpr double least_share = 0.005;        // of the step's kernels: below it no factor
+constexpr double most_different = 2.5;       // the GPU's work of the two
+constexpr double most_other_kernels = 0.15;  // products and attention that one has and the other lacks
+constexpr double most_kind = 2;  // times of a kind: beyond it another step, or norms and losses fused otherwise
+constexpr int rounds = 6;        // factors change the clock that power allows, and with it all kernels
 
 // The GPU's work of one step on one rank.
 struct Work {
@@ -64,11 +65,15 @@ bool counts(const Trace& trace, std::size_t i) {
   return is_device_work(trace.ops.kind[i]) && trace.ops.duration[i] != unknown_time;
 }
 
-std::vector<Work> recorded_steps(const Trace& trace, bool odd_rows_are_apart) {
+bool is_of_rank(const Trace& trace, std::size_t i, std::uint16_t rank) {
+  return trace.lanes[index_of(trace.ops.lane[i])].rank == rank;
+}
+
+std::vector<Work> recorded_steps(const Trace& trace, std::uint16_t rank, bool odd_rows_are_apart) {
   std::map<std::uint16_t, Work> steps;
   LaunchedBy known;
   for (std::size_t i = 0; i < trace.ops.size(); ++i)
-    if (counts(trace, i))
+    if (counts(trace, i) && is_of_rank(trace, i, rank))
       add_op(steps[trace.ops.step[i]], known, trace, i, recorded_kind(trace, static_cast<OpId>(i), odd_rows_are_apart));
   if (steps.size() > 1) steps.erase(no_index16);  // before, behind and between the steps
   std::vector<Work> found;
@@ -135,6 +140,7 @@ class Joiner {
         date_(std::move(date)) {}
 
   StepJoin join() {
+    check_same_gpu();
     const LoadedScenario plain = generate(hardware_.gpu);
     precision_ = plain.setup.precision;
     set_rank(plain.trace);
@@ -155,7 +161,9 @@ class Joiner {
 
  private:
   void take_recording(bool odd_rows_are_apart) {
-    steps_ = recorded_steps(recording_.trace, odd_rows_are_apart);
+    // A file of one rank calls it the first.
+    const auto last = static_cast<std::uint16_t>(recording_.trace.rank_count - 1);
+    steps_ = recorded_steps(recording_.trace, std::min(rank_, last), odd_rows_are_apart);
     if (steps_.empty() || steps_.front().kernels() <= 0)
       throw InputError(recording_.scenario.path, "", "no kernels with times are recorded",
                        "record a step on the GPU: docs/how-to/record-a-trace.md");
@@ -187,13 +195,38 @@ class Joiner {
                                        known->world_size);
   }
 
-  void check_same_step() const {
-    const double ratio = steps_.back().kernels() / generated_.kernels();
-    if (ratio < most_different && ratio > 1 / most_different) return;
-    throw InputError(scenario_.path, "",
-                     fmt::format("its kernels take {:.4g} ms and the recording's {:.4g}: they are not the same step",
-                                 1e3 * generated_.kernels(), 1e3 * steps_.back().kernels()),
+  [[noreturn]] void refuse(const std::string& cause) const {
+    throw InputError(scenario_.path, "", cause + ": they are not the same step",
                      "name the scenario or launch file that was recorded, with its batch, sequence, precision and GPU");
+  }
+
+  void check_same_gpu() const {
+    if (recording_.trace.devices.empty() || !hardware_.gpu.sm_count) return;
+    const Device& device = recording_.trace.devices.front();
+    if (device.multiprocessors > 0 && device.multiprocessors != hardware_.gpu.sm_count->value)
+      refuse(fmt::format("{} was recorded, and the scenario is of {}", recording_.trace.strings.text(device.name),
+                         hardware_.gpu.title));
+  }
+
+  void check_same_step() const {
+    const Work& recorded = steps_.back();
+    const double ratio = recorded.kernels() / generated_.kernels();
+    if (ratio > most_different || ratio < 1 / most_different)
+      refuse(fmt::format("its kernels take {:.4g} ms and the recording's {:.4g}", 1e3 * generated_.kernels(),
+                         1e3 * recorded.kernels()));
+    constexpr std::array told = {ScaledOperator::product, ScaledOperator::attention_forward, ScaledOperator::optimizer};
+    for (const ScaledOperator of : told) {
+      const auto kind = static_cast<std::size_t>(of);
+      const std::vector<double>&ours = generated_.kinds[kind], &theirs = recorded.kinds[kind];
+      const double more = std::abs(static_cast<double>(theirs.size()) - static_cast<double>(ours.size()));
+      if (of != ScaledOperator::optimizer && more > most_other_kernels * static_cast<double>(ours.size()))
+        refuse(fmt::format("it has {} kernels of {} and the recording {}", ours.size(), scaled_operator_name(of),
+                           theirs.size()));
+      const double times = recorded.sum(kind) / generated_.sum(kind);
+      if (recorded.sum(kind) > least_share * recorded.kernels() && (times > most_kind || times < 1 / most_kind))
+        refuse(fmt::format("its {} takes {:.3g} ms and the recording's {:.3g}", scaled_operator_name(of),
+                           1e3 * generated_.sum(kind), 1e3 * recorded.sum(kind)));
+    }
   }
 
   // Norms and losses that are fused with what is around them in one of the two are told with the others.

@@ -47,8 +47,9 @@ struct StepJoin {
 };
 
 // `recording`: a trace or a folder of spillway.torch. `scenario`: its step; of several ranks the one with the
-// recording's place among them. `date`: ISO 8601. Throws InputError where either has no kernels with times, and where
-// the GPU's work of the two differs so much (more than 2.5 times) that they are not the same step.
+// recording's place among them. `date`: ISO 8601. Throws InputError where no kernels with times are recorded, and where
+// the two are not the same step: on a GPU with other multiprocessors, with 15 % more products or attention kernels in
+// one of them, with products, attention or an optimizer twice as long, or the GPU's work 2.5 times that of the other.
 StepJoin join_step(const Scenario& recording, const Scenario& scenario, const std::string& date,
                    const ReadOptions& read = {});
 

@@ -98,7 +98,7 @@ class Recordings(unittest.TestCase):
             bound = {"step_time": step, "peak_allocated": peak, "peak_reserved": 0.16}[row["metric"]]
             self.assertIsNotNone(row["error"], row)
             self.assertLess(abs(row["error"]), bound, row)
-        for metric, median in (("step_time", 0.035), ("peak_allocated", 0.01)):
+        for metric, median in (("step_time", 0.055), ("peak_allocated", 0.01)):
             sizes = sorted(abs(row["error"]) for row in rows if row["metric"] == metric)
             self.assertLess(sizes[len(sizes) // 2], median, metric)
 
@@ -157,6 +157,19 @@ class Projected(unittest.TestCase):
             again = subprocess.run([SPILLWAY, *words], capture_output=True, text=True, check=False)
             self.assertEqual((again.returncode, again.stdout), (2, ""))
             self.assertIn("exists already", again.stderr)
+            other = ["check", scenario, "--from", recording("gpt2-774m", 4, ""), "--output", gpu + "2"]
+            done = subprocess.run([SPILLWAY, *other], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, os.path.exists(gpu + "2")), (2, False), done.stderr)
+            self.assertIn("they are not the same step", done.stderr)
+            # A launch file is read as it is: this one keeps weights in fp32.
+            launch = os.path.join(folder, "launch.sh")
+            with open(launch, "w", encoding="utf-8") as file:
+                file.write("python train.py --model_name_or_path meta-llama/Llama-3.2-1B --per_device_train_batch_size 4 "
+                           "--bf16 --optim adamw_torch_fused --max_seq_length 1024\n")
+            done = subprocess.run([SPILLWAY, "check", launch, *words[2:-1], gpu + "2", "--on", "h100"],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn("its optimizer takes", done.stderr)
             for more, said in ((["--batch", "2"], "beside what says which step"), (["--on", "nobodys"], "nobodys"),
                                (["--on", "rtx-4090"], "not the same step")):
                 done = subprocess.run([SPILLWAY, *words[:-1], gpu + "2", *more], capture_output=True, text=True, check=False)

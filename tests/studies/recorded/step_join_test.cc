@@ -84,6 +84,26 @@ TEST(StepJoin, FindsTheFactorsOfAnotherGpu) {
   EXPECT_GT(step(gpu) / step(hardware.gpu), 1.05);
 }
 
+// Collectives have no factor, and kernels of a rank among several are told as those of one alone.
+TEST(StepJoin, TakesStepsOfSeveralRanks) {
+  for (const char* layout :
+       {R"("data_parallel": 8, "zero_stage": 3)", R"("pipeline_parallel": 2, "gradient_accumulation": 4)"}) {
+    Scenario scenario = step_of(R"("layers": 4, "sequence": 1024, "micro_batch": 2, )" + std::string(layout));
+    scenario.hardware = "dgx-h100";
+    GpuProfile gpu = hardware_of(scenario).gpu;
+    lengthen(gpu, ScaledOperator::product, 1.2, TrainingPrecision::bf16, {});
+    const Recorded recorded(scenario, gpu);
+    const StepJoin join = join_step(recorded.scenario(), scenario, "2026-11-29");
+    EXPECT_NEAR(row_of(join, ScaledOperator::product).factor, 1.2, 0.02) << layout;
+    EXPECT_EQ(row_of(join, ScaledOperator::product).recorded_kernels,
+              row_of(join, ScaledOperator::product).generated_kernels)
+        << layout;
+    EXPECT_GT(join.generated_collectives, Picos(0)) << layout;
+    EXPECT_EQ(join.recorded_collectives, join.generated_collectives) << layout;
+    EXPECT_NEAR(to_seconds(join.corrected) / to_seconds(join.measured), 1, 0.01) << layout;
+  }
+}
+
 TEST(StepJoin, RefusesAnotherStep) {
   const Scenario scenario = step_of(R"("layers": 2, "sequence": 512, "micro_batch": 2)");
   const Recorded recorded(scenario, hardware_of(scenario).gpu);
@@ -97,6 +117,11 @@ TEST(StepJoin, RefusesAnotherStep) {
   };
   EXPECT_THAT(said(recorded.scenario(), step_of(R"("layers": 2, "sequence": 512, "micro_batch": 32)")),
               testing::HasSubstr("not the same step"));
+  EXPECT_THAT(said(recorded.scenario(), step_of(R"("layers": 3, "sequence": 512, "micro_batch": 1)")),
+              testing::HasSubstr("kernels of product"));
+  Scenario other = scenario;
+  other.hardware = "a100-sxm4-80gb";
+  EXPECT_THAT(said(recorded.scenario(), other), testing::HasSubstr("NVIDIA H100"));
   EXPECT_THAT(said(scenario, scenario), testing::HasSubstr("is no recording"));
   EXPECT_THAT(said(recorded.scenario(), recorded.scenario()), testing::HasSubstr("has no model"));
 }
