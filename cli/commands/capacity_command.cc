@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/input_error.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
@@ -29,7 +30,7 @@ struct CapacityCall {
   std::string store;  // of replays
   std::string path;
   std::vector<std::string> settings;
-  std::string reserve;
+  std::string reserve, goal;
   CapacityFlags flags;
   bool list = false;
 };
@@ -210,7 +211,11 @@ void list_techniques(const Context& context) {
 void run_capacity(Context& context, const CapacityCall& call) {
   if (call.list) return list_techniques(context);
   if (call.path.empty()) throw missing_argument("SCENARIO");
-  CapacityRequest request = read_capacity_request(call.path, with_reserve(call.settings, call.reserve), call.flags);
+  CapacityFlags flags = call.flags;
+  if (const auto goal = capacity_goal_words().find(call.goal)) flags.said.goal = static_cast<CapacityGoal>(*goal);
+  if (!call.goal.empty() && !flags.said.goal)
+    throw InputError("--goal", "", "no goal '" + call.goal + "'", "take one of " + capacity_goal_words().listed());
+  CapacityRequest request = read_capacity_request(call.path, with_reserve(call.settings, call.reserve), flags);
   const Progress progress(context);
   StoreInUse store(context, call.store);
   request.store = store.get();
@@ -245,22 +250,23 @@ void add_capacity_command(Command& app, Context& context) {
       "The largest model, longest sequence, biggest batch, or fewest GPUs that train it, technique by technique");
   const auto call = std::make_shared<CapacityCall>();
   CapacityFlags& flags = call->flags;
+  CapacitySection& said = flags.said;
   command->add_option("SCENARIO", call->path, "scenario file; its \"capacity\" says what the options leave open");
   command
-      ->add_option("--axis", flags.axis,
+      ->add_option("--axis", said.axis,
                    "what varies: layers (default), sequence, micro_batch, global_batch, gpus, "
                    "replicas, memory, drives, or a scenario's key such as model.prefetch")
       ->type_name("AXIS");
-  command->add_option("--from", flags.from, "smallest value; of memory with a unit")
+  command->add_option("--from", said.from, "smallest value; of memory with a unit")
       ->size_with_unit()
       ->check(positive_number())
       ->type_name("N");
-  command->add_option("--to", flags.to, "largest value")->size_with_unit()->check(positive_number())->type_name("N");
-  command->add_option("--step", flags.step, "from one value to the next")
+  command->add_option("--to", said.to, "largest value")->size_with_unit()->check(positive_number())->type_name("N");
+  command->add_option("--step", said.step, "from one value to the next")
       ->size_with_unit()
       ->check(positive_number())
       ->type_name("N");
-  command->add_option("--goal", flags.goal, "the last value that holds, or the first (for what must be bought)")
+  command->add_option("--goal", call->goal, "the last value that holds, or the first (for what must be bought)")
       ->type_name("largest|smallest");
   command
       ->add_option("--technique", flags.techniques,
@@ -272,15 +278,15 @@ void add_capacity_command(Command& app, Context& context) {
                     "also the best plan of all, and its way along the axis; minutes for a large step");
   command->add_flag("--layouts", flags.layouts,
                     "search tensor and pipeline parallelism and micro-batches at every value, on the scenario's GPUs");
-  command->add_option("--machines", flags.machines, "8xh100 and the like, separated by commas: every technique on each")
+  command->add_option("--machines", said.machines, "8xh100 and the like, separated by commas: every technique on each")
       ->delimiter(',')
       ->type_name("NAME");
-  command->add_option("--drives", flags.drives, "drive profiles, separated by commas: every technique with each")
+  command->add_option("--drives", said.drives, "drive profiles, separated by commas: every technique with each")
       ->delimiter(',')
       ->type_name("MODEL");
-  command->add_option("--prices", flags.prices, "entries that go over those of the bundled price list")
+  command->add_option("--prices", said.prices, "entries that go over those of the bundled price list")
       ->type_name("FILE");
-  Constraints& asked = flags.constraints;
+  Constraints& asked = said.constraints;
   command->add_option("--max-step-time", asked.most_step_seconds, "longest step allowed, in seconds or with a unit")
       ->amount(Dimension::time, "s")
       ->check(positive_number())

@@ -41,9 +41,8 @@ struct OffloadRequest {
   std::vector<std::string> settings;
   std::string reserve;
   std::uint64_t budget = 0;
-  std::int64_t replays = 0;
   double least_life_years = 0;
-  bool no_drives = false, no_host = false, no_recompute = false;
+  HybridSettings plan;
 };
 
 Json offload_case_json(const HybridCase& one) {
@@ -152,12 +151,8 @@ void print_offload(Context& context, const OffloadAnswer& answer) {
 }
 
 HybridSettings hybrid_settings(const OffloadRequest& request, const LoadedScenario& loaded) {
-  HybridSettings settings;
+  HybridSettings settings = request.plan;
   settings.budget = budget_argument(request.budget);
-  settings.replays = request.replays;
-  settings.drives = !request.no_drives;
-  settings.host = !request.no_host;
-  settings.recompute = !request.no_recompute;
   settings.runtime = loaded.scenario.offload;
   if (request.least_life_years > 0) settings.runtime.demands.least_life_years = request.least_life_years;
   return settings;
@@ -248,15 +243,19 @@ void add_plan_offload(Command& group, Context& context) {
       ->amount(Dimension::years, "years")
       ->type_name("YEARS")
       ->check(non_negative_number());
-  command->add_option("--replays", request->replays, "replays to spend; by the size of the step if not given")
+  HybridSettings& plan = request->plan;
+  command->add_option("--replays", plan.replays, "replays to spend; by the size of the step if not given")
       ->type_name("N")
       ->check(positive_number());
   command->add_option("--output", request->output, "write the plan; a run follows it with --set plan=FILE")
       ->to_write()
       ->type_name("FILE.json");
-  command->add_flag("--no-drives", request->no_drives, "nothing goes to drives");
-  command->add_flag("--no-host", request->no_host, "nothing goes to host memory");
-  command->add_flag("--no-recompute", request->no_recompute, "nothing is recomputed");
+  command->add_flag(
+      "--no-drives", [&plan] { plan.drives = false; }, "nothing goes to drives");
+  command->add_flag(
+      "--no-host", [&plan] { plan.host = false; }, "nothing goes to host memory");
+  command->add_flag(
+      "--no-recompute", [&plan] { plan.recompute = false; }, "nothing is recomputed");
   add_setting_options(*command, request->settings);
   add_reserve_option(*command, request->reserve);
   command->callback([request, &context] { run_stoppable([&] { run_plan_offload(context, *request); }); });

@@ -17,6 +17,7 @@
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "reports/procurement_report.h"
+#include "scenario/scenario_fields.h"
 #include "studies/procurement/procurement.h"
 
 namespace spillway::cli {
@@ -28,7 +29,7 @@ struct ProcurementCall {
   std::string store;  // of replays
   std::string path;
   std::vector<std::string> settings, outputs;
-  ProcurementFlags flags;
+  ProcurementSection said = unsaid<ProcurementSection>();
 };
 
 // Every field of a table's case, by name.
@@ -167,7 +168,7 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
 
 void run_procurement(Context& context, const ProcurementCall& call) {
   check_report_paths(call.outputs);
-  ProcurementRequest request = read_procurement_request(call.path, call.settings, call.flags);
+  ProcurementRequest request = read_procurement_request(call.path, call.settings, call.said);
   const Progress progress(context);
   StoreInUse store(context, call.store);
   request.store = store.get();
@@ -194,7 +195,7 @@ void add_procurement_report(Command& group, Context& context) {
   Command* command = group.add_subcommand(
       "procurement",
       "Machines, drives and cost of a training programme; exit code 1 if nothing trains it by the deadline");
-  ProcurementFlags& flags = call->flags;
+  ProcurementSection& said = call->said;
   command->add_option("FILE", call->path, "a scenario or a sweep; its \"procurement\" says what the options leave open")
       ->required();
   command
@@ -203,42 +204,51 @@ void add_procurement_report(Command& group, Context& context) {
       ->to_write()
       ->type_name("FILE")
       ->allow_extra_args(false);
-  command->add_option("--tokens", flags.tokens, "tokens to train")->type_name("N");
-  command->add_option("--deadline-days", flags.deadline_days, "days there are for it, pauses included")->type_name("N");
-  command->add_option("--period-months", flags.period_months, "how long the fleet is kept and written off (36)")
+  command->add_option("--tokens", said.tokens, "tokens to train")->type_name("N");
+  command->add_option("--deadline-days", said.deadline_days, "days there are for it, pauses included")->type_name("N");
+  command->add_option("--period-months", said.period_months, "how long the fleet is kept and written off (36)")
       ->type_name("N");
-  command->add_option("--utilisation", flags.utilisation, "share of the time it trains (0.9)")->type_name("X");
-  command->add_option("--machines", flags.machines, "system profiles to choose from, separated by commas")
+  command->add_option("--utilisation", said.utilisation, "share of the time it trains (0.9)")->type_name("X");
+  command->add_option("--machines", said.machines, "system profiles to choose from, separated by commas")
       ->delimiter(',')
       ->type_name("NAME");
-  command->add_option("--gpus", flags.gpus, "sizes of the fleet to choose from, separated by commas")
+  command->add_option("--gpus", said.gpus, "sizes of the fleet to choose from, separated by commas")
       ->delimiter(',')
       ->type_name("N");
-  command->add_option("--technique", flags.techniques, "as in `spillway capacity --list`, joined by +; may be repeated")
+  command->add_option("--technique", said.techniques, "as in `spillway capacity --list`, joined by +; may be repeated")
       ->type_name("TECHNIQUE")
       ->allow_extra_args(false);
-  command->add_option("--drives", flags.drives, "drive profiles to choose from (all server drives of the library)")
+  command->add_option("--drives", said.drives, "drive profiles to choose from (all server drives of the library)")
       ->delimiter(',')
       ->type_name("MODEL");
-  command->add_option("--drives-per-gpu", flags.drives_per_gpu, "at most so many (8)")->type_name("N");
+  command->add_option("--drives-per-gpu", said.drives_per_gpu, "at most so many (8)")->type_name("N");
   command
-      ->add_option("--least-life-years", flags.least_life_years,
+      ->add_option("--least-life-years", said.least_life_years,
                    "how long a drive must last by its rating as it stands; any time if not given")
       ->type_name("N");
-  command->add_option("--prices", flags.prices, "entries that go over those of the bundled price list")
+  command->add_option("--prices", said.prices, "entries that go over those of the bundled price list")
       ->type_name("FILE");
-  command->add_option("--prices-date", flags.prices_date, "that all prices are brought to (that of the newest)")
+  command->add_option("--prices-date", said.prices_date, "that all prices are brought to (that of the newest)")
       ->type_name("DATE");
-  command->add_flag("--used-prices", flags.used_prices, "used and discontinued drives may be bought too");
-  command->add_option("--shortlist", flags.shortlist, "options shown (6)")->type_name("N");
-  command->add_option("--used", flags.used_percent, "how much of the first drives' rated life is used up, in percent")
+  command->add_flag("--used-prices", said.used_prices, "used and discontinued drives may be bought too");
+  command->add_option("--shortlist", said.shortlist, "options shown (6)")->type_name("N");
+  command->add_option("--used", said.used_percent, "how much of the first drives' rated life is used up, in percent")
       ->type_name("PERCENT");
-  command->add_option("--write-amplification", flags.write_amplification, "of the workload itself (1)")->type_name("X");
+  command->add_option("--write-amplification", said.write_amplification, "of the workload itself (1)")->type_name("X");
   command
-      ->add_option("--retention", flags.retention,
-                   "credit flash for data that is kept for weeks or a day, as no vendor does")
+      ->add_option(
+          "--retention",
+          [&said](const std::string& word) {
+            said.retention = static_cast<RetentionRelaxation>(retention_words().find(word).value());
+          },
+          "credit flash for data that is kept for weeks or a day, as no vendor does")
       ->choices({"rated", "weeks", "day"});
-  command->add_option("--route", flags.route, "how bytes get to the drives")->choices({"gpudirect", "bounce"});
+  command
+      ->add_option(
+          "--route",
+          [&said](const std::string& word) { said.route = static_cast<DriveRoute>(route_words().find(word).value()); },
+          "how bytes get to the drives")
+      ->choices({"gpudirect", "bounce"});
   add_setting_options(*command, call->settings);
   add_store_option(*command, call->store);
   command->callback([&context, call] { run_stoppable([&] { run_procurement(context, *call); }); });

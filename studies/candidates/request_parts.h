@@ -1,7 +1,11 @@
-// What the requests of studies have in common: sizes of layouts to be searched, and the price list they name.
+// What the requests of studies have in common: how a section of a file is read with what the command line says over it,
+// sizes of layouts to be searched, the price list.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +26,61 @@ std::vector<std::int64_t> powers_of_two(std::int64_t most);
 // Where nothing is said these, of a split up to the GPUs of a machine.
 LayoutSizes or_usual(LayoutSizes said, std::int64_t gpus_in_machine);
 
-// The file with entries over the bundled price list's: the flag's, else what is said, seen from `folder`; empty: none.
-void describe_prices(std::string& said, FieldVisitor& visitor);
-std::string price_file(const std::string& flag, const std::string& said, const std::string& folder);
+// 0: not given.
+void describe_limit(double& limit, const FieldInfo& info, FieldVisitor& visitor);
+// The file with entries over the bundled price list's.
+void describe_prices(std::string& file, FieldVisitor& visitor);
+
+// Puts values that no command line says in the place of defaults.
+class Unsaid final : public FieldVisitor {
+ public:
+  void integer(const FieldInfo&, std::optional<std::int64_t>& value) override {
+    if (value) value = std::numeric_limits<std::int64_t>::min();
+  }
+  void number(const FieldInfo&, std::optional<double>& value) override {
+    if (value) value = std::numeric_limits<double>::lowest();
+  }
+  void word(const FieldInfo&, std::optional<std::size_t>& place, const Words& words) override {
+    if (place) place = words.size();
+  }
+  bool begin_part(const FieldInfo&, bool present) override { return present; }
+};
+// A section of which the command line says nothing yet.
+template <class Section>
+Section unsaid() {
+  Section section;
+  Unsaid visitor;
+  describe(section, visitor);
+  return section;
+}
+
+// A study's section of a scenario or a sweep: what the command line says over what the file says.
+class AskedSection {
+ public:
+  // name: "capacity". text: its JSON; empty: the file has none. said: the command line's, of unsaid(). Reads `section`.
+  // Throws InputError (file and JSON pointer, or option).
+  template <class Section>
+  AskedSection(const std::string& file, const std::string& name, const std::string& text, Section said,
+               Section& section)
+      : AskedSection(
+            file, name, text, [&](FieldVisitor& visitor) { describe(said, visitor); },
+            [none = unsaid<Section>()](FieldVisitor& visitor) mutable { describe(none, visitor); },
+            [&](FieldVisitor& visitor) { describe(section, visitor); }) {}
+
+  // Names the option where the command line says the key, else its place in the file.
+  [[noreturn]] void fail(const std::string& key, const std::string& cause, const std::string& remedy) const;
+  [[nodiscard]] bool is_said(const std::string& key) const;   // by the command line
+  [[nodiscard]] bool is_given(const std::string& key) const;  // by it or the file
+  // The command line's path as it is, the file's seen from its folder.
+  [[nodiscard]] std::string path_of(const std::string& key, const std::string& path) const;
+
+ private:
+  using Describe = std::function<void(FieldVisitor&)>;
+  AskedSection(std::string file, const std::string& name, const std::string& text, const Describe& said,
+               const Describe& unsaid, const Describe& section);
+
+  std::string file_, place_;
+  std::vector<std::string> said_, given_;  // keys
+};
 
 }  // namespace spillway::studies

@@ -4,11 +4,8 @@ namespace spillway::studies {
 namespace {
 
 void describe(Constraints& constraints, FieldVisitor& visitor) {
-  const auto bound = [&](std::string_view key, std::string_view about, double& value) {
-    std::optional<double> given;
-    if (value != 0) given = value;
-    fields::number(visitor, {.key = key, .about = about, .above_min = true}, given);
-    value = given.value_or(0);
+  const auto bound = [&](std::string_view key, std::string_view about, double& limit) {
+    describe_limit(limit, {.key = key, .about = about, .above_min = true}, visitor);
   };
   bound("step_time_seconds", "At most.", constraints.most_step_seconds);
   bound("tokens_per_second", "At least.", constraints.least_tokens_per_second);

@@ -7,9 +7,16 @@
 #include <vector>
 
 #include "base/fields.h"
-#include "studies/capacity/capacity_request.h"
+#include "studies/candidates/objective.h"
+#include "studies/candidates/request_parts.h"
 
 namespace spillway::studies {
+
+enum class CapacityGoal : std::uint8_t {
+  largest,   // the last value that holds: layers, sequence, batch
+  smallest,  // the first one: GPUs, memory, drives
+};
+std::string_view to_string(CapacityGoal goal);
 
 // 0, empty and nullopt: not said.
 struct CapacitySection : LayoutSizes {
@@ -18,7 +25,7 @@ struct CapacitySection : LayoutSizes {
     std::optional<std::string> set;  // JSON
   };
   std::string axis, prices;
-  std::int64_t from = 0, to = 0, step = 0, replays = CapacityLayouts().replays;
+  std::int64_t from = 0, to = 0, step = 0, replays = 5;
   std::optional<CapacityGoal> goal;
   std::vector<Technique> techniques;
   bool has_layouts = false;

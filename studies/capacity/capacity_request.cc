@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/field_reader.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
@@ -39,22 +38,22 @@ constexpr std::array<ShortName, 8> short_names = {{{"layers", "model.layers", 10
 class Reader {
  public:
   Reader(const std::string& path, std::span<const std::string> settings, const CapacityFlags& flags)
-      : path_(path), flags_(flags), base_(load_scenario(path, settings)) {
+      : path_(path),
+        flags_(flags),
+        base_(load_scenario(path, settings)),
+        asked_(path, "capacity", base_.capacity, flags.said, section_) {
     request_.path = path;
     request_.settings.assign(settings.begin(), settings.end());
-    if (!base_.capacity.empty())
-      read_fields(Json::parse(base_.capacity), path, "/capacity",
-                  [this](FieldVisitor& visitor) { describe(section_, visitor); });
+    request_.constraints = section_.constraints;
   }
 
   CapacityRequest read() {
     read_axis();
     read_techniques();
-    read_constraints();
     read_layouts();
     read_prices();
-    expand(section_.machines, flags_.machines, "hardware.profile=", " on ");
-    expand(section_.drives, flags_.drives, "offload.drives=", ", ");
+    expand("machines", section_.machines, "hardware.profile=", " on ");
+    expand("drives", section_.drives, "offload.drives=", ", ");
     return std::move(request_);
   }
 
@@ -62,14 +61,10 @@ class Reader {
   [[noreturn]] void fail(const std::string& place, const std::string& cause, const std::string& remedy) const {
     throw InputError(path_, place, cause, remedy);
   }
-  // The flag's, the file's, or the default.
-  [[nodiscard]] static std::int64_t whole(std::int64_t flag, std::int64_t given, std::int64_t otherwise) {
-    return flag != 0 ? flag : given != 0 ? given : otherwise;
-  }
 
   void read_axis() {
     CapacityAxis& axis = request_.axis;
-    axis.name = flags_.axis.empty() ? section_.axis : flags_.axis;
+    axis.name = section_.axis;
     if (axis.name.empty()) axis.name = base_.model.empty() ? "memory" : "layers";
     axis.key = capacity_key(axis.name);
     if ((axis.key.starts_with("model.") || axis.key == gpus_axis) && base_.model.empty())
@@ -77,9 +72,10 @@ class Reader {
            "vary memory.capacity_bytes, or name a model");
     const auto known_name = std::find_if(short_names.begin(), short_names.end(),
                                          [&](const ShortName& each) { return each.key == axis.key; });
-    axis.step = whole(flags_.step, section_.step, default_step(axis.key));
-    axis.from = whole(flags_.from, section_.from, axis.step);
-    axis.to = whole(flags_.to, section_.to, known_name == short_names.end() ? std::int64_t{1} << 40 : known_name->most);
+    const auto given_or = [](std::int64_t given, std::int64_t otherwise) { return given != 0 ? given : otherwise; };
+    axis.step = given_or(section_.step, default_step(axis.key));
+    axis.from = given_or(section_.from, axis.step);
+    axis.to = given_or(section_.to, known_name == short_names.end() ? std::int64_t{1} << 40 : known_name->most);
     if (axis.step < 1 || axis.from < 1) fail("/capacity/step", "steps and values begin at 1", "give 1 or more");
     axis.first = own_value(axis.key);
     if (axis.to < axis.from)
@@ -89,10 +85,6 @@ class Reader {
                          axis.key == "offload.drives_per_machine" || axis.key == "model.data_parallel" ||
                          axis.key == "model.tensor_parallel" || axis.key == "model.pipeline_parallel";
     axis.goal = section_.goal.value_or(is_need ? CapacityGoal::smallest : CapacityGoal::largest);
-    if (flags_.goal.empty()) return;
-    const auto goal = capacity_goal_words().find(flags_.goal);
-    if (!goal) fail("--goal", "no goal '" + flags_.goal + "'", "take one of " + capacity_goal_words().listed());
-    axis.goal = static_cast<CapacityGoal>(*goal);
   }
 
   // What the scenario has now; 0: nothing.
@@ -241,15 +233,6 @@ class Reader {
     return names;
   }
 
-  void read_constraints() {
-    Constraints& made = request_.constraints = section_.constraints;
-    const Constraints& flags = flags_.constraints;
-    for (double Constraints::*each :
-         {&Constraints::most_step_seconds, &Constraints::least_tokens_per_second, &Constraints::least_mfu,
-          &Constraints::least_life_years, &Constraints::most_usd, &Constraints::most_kilowatts})
-      if (flags.*each != 0) made.*each = flags.*each;
-  }
-
   void read_layouts() {
     CapacityLayouts& layouts = request_.layouts;
     const CapacityAxis& axis = request_.axis;
@@ -292,25 +275,23 @@ class Reader {
   }
 
   void read_prices() {
-    const std::string prices =
-        price_file(flags_.prices, section_.prices, std::filesystem::path(path_).parent_path().string());
+    const std::string prices = asked_.path_of("prices", section_.prices);
     std::vector<std::string> own;
     if (!prices.empty() && !base_.model.empty()) own.push_back(hardware_of(base_).name);
     request_.prices = PriceList::load(prices, own);
-    request_.is_priced = !prices.empty() || request_.constraints.most_usd > 0 || !section_.machines.empty() ||
-                         !section_.drives.empty() || !flags_.machines.empty() || !flags_.drives.empty();
+    request_.is_priced =
+        !prices.empty() || request_.constraints.most_usd > 0 || !section_.machines.empty() || !section_.drives.empty();
   }
 
   // Every technique with each of the names.
-  void expand(const std::vector<std::string>& given_names, const std::vector<std::string>& flag,
-              const std::string& setting, const std::string& between) {
-    const std::vector<std::string>& names = flag.empty() ? given_names : flag;
+  void expand(const std::string& key, const std::vector<std::string>& names, const std::string& setting,
+              const std::string& between) {
     if (names.empty()) return;
     request_.is_open = false;
     const ProfileLibrary& library = ProfileLibrary::shared();
     std::vector<CapacityTechnique> all;
     namespace fs = std::filesystem;
-    const fs::path folder = fs::current_path() / (flag.empty() ? fs::path(path_).parent_path() : fs::path());
+    const fs::path folder = fs::current_path() / (asked_.is_said(key) ? fs::path() : fs::path(path_).parent_path());
     for (const std::string& given : names) {
       const std::string name = name_seen_from(folder.string(), given);
       if (setting.starts_with("hardware."))
@@ -330,6 +311,7 @@ class Reader {
   const CapacityFlags& flags_;
   Scenario base_;
   CapacitySection section_;
+  AskedSection asked_;
   CapacityRequest request_;
   std::vector<CapacityTechnique> own_;  // defined in the file
 };

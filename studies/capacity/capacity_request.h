@@ -25,16 +25,9 @@
 
 #include "hwprofiles/price_list.h"
 #include "studies/candidates/evaluate.h"
-#include "studies/candidates/objective.h"
-#include "studies/candidates/request_parts.h"
+#include "studies/capacity/capacity_fields.h"
 
 namespace spillway::studies {
-
-enum class CapacityGoal : std::uint8_t {
-  largest,   // the last value that holds: layers, sequence, batch
-  smallest,  // the first one: GPUs, memory, drives
-};
-std::string_view to_string(CapacityGoal goal);
 
 // Values from, from + step, ..., at most `to`, of a scenario's key that takes a whole number.
 struct CapacityAxis {
@@ -90,16 +83,12 @@ struct CapacityRequest {
   ReplayStore* store = nullptr;  // what replays are taken from and kept in
 };
 
-// What the command line says, over what the file says; an empty text, 0: left to the file, or to the default.
+// What the command line says, over what the file says.
 struct CapacityFlags {
-  std::string axis, goal;
-  std::int64_t from = 0, to = 0, step = 0;
-  std::vector<std::string> techniques;  // "full+zero1", bundled or the file's own, or "NAME:key=value,key=value"
-  std::vector<std::string> machines, drives;
+  CapacitySection said = unsaid<CapacitySection>();
+  std::vector<std::string> techniques{};  // "full+zero1", bundled or the file's own, or "NAME:key=value,key=value"
   bool layouts = false;
   bool planned = false;  // the best plan of all beyond the named techniques: minutes for a large step
-  std::string prices;
-  Constraints constraints;
 };
 
 // Defaults: axis layers, or memory.capacity_bytes smallest for a scenario of a trace; layers in steps of the pipeline's

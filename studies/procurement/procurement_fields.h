@@ -13,6 +13,16 @@
 
 namespace spillway::studies {
 
+// What a request takes from the section as it stands.
+struct ProcurementTerms : LayoutSizes {
+  std::vector<std::string> machines;
+  std::vector<std::int64_t> gpus;
+  std::int64_t drives_per_gpu = 8;  // at most
+  DriveRoute route = DriveRoute::gpudirect;
+  double period_months = 36, utilisation = 0.9;
+  std::int64_t shortlist = 6;
+};
+
 // Of its own: clang 14 makes no optional of a nested type with default values.
 struct ProcurementFleet {
   std::string machine, technique;
@@ -20,7 +30,7 @@ struct ProcurementFleet {
 };
 
 // Empty and nullopt: not said.
-struct ProcurementSection : LayoutSizes {
+struct ProcurementSection : ProcurementTerms {
   struct Run {
     std::string name;
     std::optional<double> tokens;
@@ -29,13 +39,10 @@ struct ProcurementSection : LayoutSizes {
   std::optional<double> tokens, deadline_days, least_life_years;
   std::optional<ProcurementFleet> today;
   std::vector<Run> runs;
-  std::vector<std::string> machines, techniques, drives;
-  std::vector<std::int64_t> gpus;
-  std::int64_t drives_per_gpu = 8, shortlist = 6;
+  std::vector<std::string> techniques, drives;
   std::optional<std::int64_t> replays;
-  DriveRoute route = DriveRoute::gpudirect;
   RetentionRelaxation retention = RetentionRelaxation::none;
-  double period_months = 36, utilisation = 0.9, used_percent = 0, write_amplification = 1;
+  double used_percent = 0, write_amplification = 1;
   std::string prices, prices_date;
   bool used_prices = false;
 };

@@ -30,7 +30,7 @@
 #include "sim/devices/endurance.h"
 #include "sim/devices/machine.h"
 #include "studies/candidates/evaluate.h"
-#include "studies/candidates/request_parts.h"
+#include "studies/procurement/procurement_fields.h"
 
 namespace spillway::studies {
 
@@ -40,13 +40,11 @@ struct ProgrammeRun {
   std::string scenario;  // JSON
 };
 
-struct ProcurementRequest : LayoutSizes {
+struct ProcurementRequest : ProcurementTerms {
   ReplayStore* store = nullptr;  // what replays are taken from and kept in
   std::string path, folder, title;
   std::string sweep;               // JSON of the sweep whose points are the options; empty: the lists below make them
   std::vector<ProgrammeRun> runs;  // of a sweep: one, without a scenario
-  std::vector<std::string> machines;
-  std::vector<std::int64_t> gpus;
   std::vector<Candidate> techniques;
   struct Fleet {
     std::string machine;
@@ -56,13 +54,10 @@ struct ProcurementRequest : LayoutSizes {
   std::optional<Fleet> today;            // that is there, to compare with; of a scenario
   std::vector<NvmeProfile> drives;       // candidates, those with rates and a rating
   std::vector<std::string> passed_over;  // drives of the library that state too little, by name
-  std::int64_t drives_per_gpu = 8;       // at most
-  DriveRoute route = DriveRoute::gpudirect;
   EnduranceOptions endurance;
   double deadline_days = 0;     // 0: none
   double least_life_years = 0;  // of a drive by its rating as it stands (Endurance::low); 0: not asked
-  double period_months = 36, utilisation = 0.9;
-  std::int64_t shortlist = 6, replays = 24;
+  std::int64_t replays = 24;
   PriceList prices;
 
   [[nodiscard]] double tokens() const;
@@ -71,20 +66,10 @@ struct ProcurementRequest : LayoutSizes {
   [[nodiscard]] double days_there_are() const;
 };
 
-// What the command line says, over what the file says; nothing and empty: left to the file.
-struct ProcurementFlags {
-  std::optional<double> tokens, deadline_days, period_months, utilisation, write_amplification, used_percent,
-      least_life_years;
-  std::vector<std::string> machines, techniques, drives;
-  std::vector<std::int64_t> gpus;
-  std::optional<std::int64_t> drives_per_gpu, shortlist;
-  std::string prices, prices_date, retention, route;
-  bool used_prices = false;
-};
-
-// `path`: a scenario or a sweep. Defaults: the scenario's machine and its GPUs; techniques keep, selective, full and
-// ssdtrain; all drives of the library for servers. Throws InputError (file, JSON pointer or flag).
+// `path`: a scenario or a sweep. said: by the command line, over what the file says. Defaults: the scenario's machine
+// and its GPUs; techniques keep, selective, full and ssdtrain; all drives of the library for servers. Throws InputError
+// (file, JSON pointer or flag).
 ProcurementRequest read_procurement_request(const std::string& path, std::span<const std::string> settings,
-                                            const ProcurementFlags& flags = {});
+                                            const ProcurementSection& said = unsaid<ProcurementSection>());
 
 }  // namespace spillway::studies

@@ -1,6 +1,7 @@
 #include "studies/sweep/sweep_fields.h"
 
 #include "base/field_schema.h"
+#include "studies/candidates/request_parts.h"
 
 namespace spillway::studies {
 namespace {
@@ -58,9 +59,7 @@ void describe_require(SweepDocument& document, FieldVisitor& visitor) {
                 .about = "Only points that fit, with the reserve kept free; where none does, those that are tight."},
                document.must_fit);
   const auto limit = [&](std::string_view key, double min, std::string_view about, double& value) {
-    std::optional<double> given;
-    fields::number(visitor, {.key = key, .min = min, .max = 1e12, .about = about}, given);
-    value = given.value_or(0);
+    describe_limit(value, {.key = key, .min = min, .max = 1e12, .about = about}, visitor);
   };
   limit("step_time_seconds", 0, "At most.", document.constraints.most_step_seconds);
   limit("gpus", 1, "At most.", document.constraints.most_gpus);

@@ -14,7 +14,17 @@ namespace spillway::studies {
 
 inline constexpr std::string_view sweep_schema_name = "spillway-sweep";
 
-struct SweepDocument {
+// What a sweep takes from its file as it stands.
+struct SweepTerms {
+  std::string title;
+  bool must_fit = true;
+  Constraints constraints;      // step time, GPUs, life
+  double margin = 0.15;         // of the screen's times
+  double memory_margin = 0.15;  // of the screen's peaks
+  std::int64_t replays = 500;   // at most
+};
+
+struct SweepDocument : SweepTerms {
   using Settings = std::vector<std::pair<std::string, std::string>>;
   struct Axis {
     std::string name, key;
@@ -29,17 +39,12 @@ struct SweepDocument {
   struct Rule {
     std::string is, reason;
   };
-  std::string title;
   std::optional<std::string> base, procurement;  // JSON
   std::vector<std::pair<std::string, double>> constants;
   std::vector<Axis> axes;
   std::vector<Derived> derived;
   std::vector<Rule> where;
   std::vector<std::size_t> objectives;  // empty: not given
-  bool must_fit = true;
-  Constraints constraints;
-  double margin = 0.15, memory_margin = 0.15;
-  std::int64_t replays = 500;
 };
 
 void describe(SweepDocument& document, FieldVisitor& visitor);

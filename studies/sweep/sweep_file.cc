@@ -18,7 +18,6 @@
 #include "models/spec/model_spec.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/scenario.h"
-#include "studies/sweep/sweep_fields.h"
 
 namespace spillway::studies {
 namespace {
@@ -92,7 +91,7 @@ class Reader {
 
   SweepFile read() {
     SweepFile file;
-    file.title = document_.title;
+    static_cast<SweepTerms&>(file) = document_;
     file.base = base();
     file.procurement = document_.procurement.value_or("");
     for (const auto& [key, value] : document_.constants) {
@@ -106,11 +105,6 @@ class Reader {
     for (const auto& [is, reason] : document_.where) file.rules.push_back({is, reason.empty() ? is : reason});
     if (!document_.objectives.empty()) file.objectives.clear();
     for (const std::size_t objective : document_.objectives) file.objectives.push_back(all_objectives.at(objective));
-    file.must_fit = document_.must_fit;
-    file.constraints = document_.constraints;
-    file.margin = document_.margin;
-    file.memory_margin = document_.memory_margin;
-    file.replays = document_.replays;
     return file;
   }
 

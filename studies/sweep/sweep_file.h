@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "models/spec/model_spec.h"
-#include "studies/candidates/objective.h"
+#include "studies/sweep/sweep_fields.h"
 
 namespace spillway::studies {
 
@@ -52,20 +52,14 @@ struct SweepRule {
   std::string expression, reason;
 };
 
-struct SweepFile {
+struct SweepFile : SweepTerms {
   std::string path, folder;
-  std::string title;
   std::string base;  // a scenario as JSON text, schema and version included
   std::map<std::string, double> constants;
   std::vector<SweepAxis> axes;
   std::vector<SweepDerived> derived;
   std::vector<SweepRule> rules;
   std::vector<Objective> objectives = {Objective::step_time};
-  bool must_fit = true;
-  Constraints constraints;                  // step time, GPUs, life
-  double margin = 0.15;                     // of the screen's times
-  double memory_margin = 0.15;              // of the screen's peaks
-  std::int64_t replays = 500;               // at most
   std::uint64_t digest = 0;                 // of the file's content and of all profiles, models and files it may name
   std::string text;                         // the file as it is
   std::string kind;                         // its part that records depend on: not title, note and replays

@@ -1371,7 +1371,7 @@ class ProcurementTest(ProgramTest):
         self.refused("report", "procurement", self.SCENARIO, "--prices", self.path("no.json"), says=["no.json"])
         self.refused("report", "procurement", self.path("bad.json", b"{"), says=["bad.json"])
         for value in ("0", "nan"):
-            self.refused("report", "procurement", self.SCENARIO, "--tokens", value, says=["--tokens", "1 to 1e+18"])
+            self.refused("report", "procurement", self.SCENARIO, "--tokens", value, says=["--tokens", "1 to 1000000000000000000"])
         self.refused("report", "procurement", self.SCENARIO, "--set", "hardware.set.gpu.foo=1", says=["gpu.foo", "no such value"])
         self.refused("report", "procurement", self.SCENARIO, "--drives", "samsung-pm983-0.96tb", "--technique", "ssdtrain",
                      says=["samsung-pm983-0.96tb", "rates"])

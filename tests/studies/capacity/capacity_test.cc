@@ -122,8 +122,8 @@ TEST_F(CapacityFile, LayersAreTheLargestThatFit) {
 TEST_F(CapacityFile, OtherAxes) {
   for (const char* axis : {"sequence", "micro_batch"}) {
     CapacityFlags flags;
-    flags.axis = axis;
-    flags.step = std::string(axis) == "sequence" ? 64 : 1;
+    flags.said.axis = axis;
+    flags.said.step = std::string(axis) == "sequence" ? 64 : 1;
     flags.techniques = {"keep"};
     const std::string path = write("");
     const CapacityOutcome outcome = find_capacity(read_capacity_request(path, {}, flags));
@@ -140,14 +140,14 @@ TEST_F(CapacityFile, OtherAxes) {
 // The least memory: the first value that holds.
 TEST_F(CapacityFile, LeastMemory) {
   CapacityFlags flags;
-  flags.axis = "memory";
-  flags.step = 100'000'000;
+  flags.said.axis = "memory";
+  flags.said.step = 100'000'000;
   flags.techniques = {"keep"};
   const std::string path = write("");
   const CapacityOutcome outcome = find_capacity(read_capacity_request(path, {}, flags));
   const CapacityAnswer& answer = outcome.answers.front();
   ASSERT_TRUE(answer.best && answer.beyond);
-  EXPECT_EQ(answer.beyond->value + flags.step, answer.best->value);
+  EXPECT_EQ(answer.beyond->value + flags.said.step, answer.best->value);
   EXPECT_TRUE(fits(path, {"memory.capacity_bytes=" + std::to_string(answer.best->value)}));
   EXPECT_FALSE(fits(path, {"memory.capacity_bytes=" + std::to_string(answer.beyond->value)}));
 }
@@ -165,8 +165,8 @@ TEST_F(CapacityFile, TightIsAYesAsInRun) {
   const Result tight = run_of(4);
   ASSERT_EQ(tight.verdict(), Verdict::tight);
   CapacityFlags flags;
-  flags.axis = "micro_batch";
-  flags.from = flags.to = 4;
+  flags.said.axis = "micro_batch";
+  flags.said.from = flags.said.to = 4;
   const CapacityOutcome alone = find_capacity(read_capacity_request(path, limits, flags));
   ASSERT_TRUE(alone.best && alone.answers.front().best);
   const CapacityTrial& best = *alone.answers.front().best;
@@ -176,7 +176,7 @@ TEST_F(CapacityFile, TightIsAYesAsInRun) {
   EXPECT_EQ(best.needed(), tight.memory.peak_reserved);
   EXPECT_EQ(best.row.result.fingerprint, tight.fingerprint);
   // Among others: the largest that keeps the reserve.
-  flags.from = 1;
+  flags.said.from = 1;
   const CapacityOutcome among = find_capacity(read_capacity_request(path, limits, flags));
   ASSERT_TRUE(among.answers.front().best);
   const CapacityTrial& whole = *among.answers.front().best;
@@ -191,11 +191,11 @@ TEST_F(CapacityFile, ConstraintsBind) {
   const std::string path = write(R"(, "capacity": {"techniques": ["full"]})");
   const CapacityAnswer free = find_capacity(read_capacity_request(path, {})).answers.front();
   CapacityFlags flags;
-  flags.constraints.most_step_seconds = to_seconds(free.best->row.result.step_time) / 2;
+  flags.said.constraints.most_step_seconds = to_seconds(free.best->row.result.step_time) / 2;
   const CapacityAnswer bound = find_capacity(read_capacity_request(path, {}, flags)).answers.front();
   ASSERT_TRUE(bound.best);
   EXPECT_LT(bound.best->value, free.best->value);
-  EXPECT_LE(to_seconds(bound.best->row.result.step_time), flags.constraints.most_step_seconds);
+  EXPECT_LE(to_seconds(bound.best->row.result.step_time), flags.said.constraints.most_step_seconds);
   EXPECT_NE(bound.binding().find("is longer than"), std::string::npos);
 }
 
@@ -268,8 +268,8 @@ TEST_F(CapacityLayoutsFile, IsNoWorseThanTheScenarioItself) {
   const std::string path =
       std::string(std::getenv("SPILLWAY_SOURCE_ROOT")) + "/cli/scenarios/llama2-70b-chronos-64xa100.json";
   CapacityFlags flags;
-  flags.axis = "gpus";
-  flags.from = flags.to = 64;
+  flags.said.axis = "gpus";
+  flags.said.from = flags.said.to = 64;
   flags.techniques = {"keep"};
   CapacityRequest request = read_capacity_request(path, {}, flags);
   const Result own = run(load(load_scenario(path)));
@@ -322,10 +322,10 @@ TEST_F(CapacityLayoutsFile, CheapestMachines) {
   EXPECT_EQ(*outcome.best, a100 < h100 ? 1U : 0U);
   EXPECT_GT(outcome.answers[0].best->kilowatts, 3);
   CapacityFlags flags;
-  flags.constraints.most_usd = std::min(a100, h100) * 0.9;
+  flags.said.constraints.most_usd = std::min(a100, h100) * 0.9;
   EXPECT_FALSE(find_capacity(read_capacity_request(path, {}, flags)).any());
-  flags.constraints.most_usd = 0;
-  flags.constraints.most_kilowatts = 1;
+  flags.said.constraints.most_usd = 0;
+  flags.said.constraints.most_kilowatts = 1;
   EXPECT_FALSE(find_capacity(read_capacity_request(path, {}, flags)).any());
 }
 
@@ -390,7 +390,7 @@ TEST_F(CapacityFile, NothingFitsIsAnAnswer) {
 
 TEST_F(CapacityFile, ErrorsNameTheRemedy) {
   CapacityFlags flags;
-  flags.axis = "layer";
+  flags.said.axis = "layer";
   EXPECT_NE(complaint(write(""), flags).find("did you mean layers"), std::string::npos);
   flags = {};
   flags.techniques = {"ful"};

@@ -115,9 +115,9 @@ void expect_capacity(const Case& one, const Fastest& fastest, int number) {
       (std::filesystem::temp_directory_path() / ("spillway-never-worse-" + std::to_string(number) + ".json")).string();
   std::ofstream(path) << one.text;
   CapacityFlags flags;
-  flags.axis = "memory";
+  flags.said.axis = "memory";
   flags.planned = true;
-  flags.from = flags.to = one.capacity.count();
+  flags.said.from = flags.said.to = one.capacity.count();
   const CapacityOutcome outcome = find_capacity(read_capacity_request(path, {}, flags));
   std::filesystem::remove(path);
   ASSERT_TRUE(outcome.best) << fastest.name;

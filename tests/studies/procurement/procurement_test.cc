@@ -283,7 +283,8 @@ class ProcurementFile : public PriceFile {
                         << R"("micro_batch": [4, 8], "replays": 6, )" << procurement << "}}";
     return path;
   }
-  static ProcurementAnswer answer(const std::string& path, const ProcurementFlags& flags = {}) {
+  static ProcurementAnswer answer(const std::string& path,
+                                  const ProcurementSection& flags = unsaid<ProcurementSection>()) {
     return answer_procurement(read_procurement_request(path, {}, flags));
   }
   static std::string complaint_of(const std::string& path) {
@@ -310,7 +311,7 @@ TEST_F(ProcurementFile, ChoosesTheCheapestInTime) {
                    std::ceil(1e10 / static_cast<double>(run.tokens_per_step)) * run.step_seconds() / 86400 / 0.8);
   for (const PricedOption& option : free.options) EXPECT_GE(option.usd_per_billion, chosen.usd_per_billion);
   // Just below what the cheapest one takes: the larger fleet, which is dearer.
-  ProcurementFlags flags;
+  auto flags = unsaid<ProcurementSection>();
   flags.deadline_days = chosen.days * 0.99;
   const ProcurementAnswer tight = answer(path, flags);
   ASSERT_TRUE(tight.chosen);
@@ -376,13 +377,13 @@ std::string shipped(const char* name) {
 
 // What the links of the chosen number of drives carry counts, not those of all drives that a machine takes.
 TEST_F(ProcurementFile, LinksAreThoseOfTheNumberOfDrives) {
-  ProcurementFlags flags;
+  auto flags = unsaid<ProcurementSection>();
   flags.machines = {"dgx-h100"};
   flags.gpus = {32};
   flags.techniques = {"checkpoints"};
   flags.drives = {"solidigm-d7-ps1030-6.4tb", "intel-optane-dc-p5800x-0.4tb"};
   flags.used_prices = true;
-  flags.retention = "day";
+  flags.retention = RetentionRelaxation::one_day;
   flags.write_amplification = 3;
   flags.used_percent = 50;
   const ProcurementRequest request = read_procurement_request(shipped("llama3-8b-procurement.json"), {}, flags);
@@ -454,7 +455,7 @@ TEST(StorageLinks, MoreDrivesThanSlotsNeedSwitches) {
 // A technique whose plan writes nothing buys no drives and says so; a rented machine can't be given any; drives that
 // don't last as long as they must aren't bought.
 TEST_F(ProcurementFile, DrivesAreOnlyBoughtToBeWrittenTo) {
-  ProcurementFlags flags;
+  auto flags = unsaid<ProcurementSection>();
   flags.machines = {"dgx-h100"};
   flags.techniques = {"ssdtrain"};
   flags.drives = {"micron-9550-max-6.4tb"};
@@ -469,12 +470,12 @@ TEST_F(ProcurementFile, DrivesAreOnlyBoughtToBeWrittenTo) {
   const std::string small = scenario(R"("tokens": 1e11, "gpus": [8], "techniques": ["ssdtrain"], "drives_per_gpu": 3,
                   "drives": ["micron-9550-max-6.4tb"])",
                                      R"(, "offload": {"least_elements": 1048576})");
-  flags = {};
+  flags = unsaid<ProcurementSection>();
   flags.machines = {"cloud-8xa100"};
   const ProcurementAnswer rented = answer(small, flags);
   EXPECT_FALSE(rented.chosen);
   EXPECT_THAT(rented.options[0].failure, HasSubstr("rented"));
-  flags = {};
+  flags = unsaid<ProcurementSection>();
   flags.least_life_years = 100;
   const ProcurementAnswer lasting = answer(small, flags);
   EXPECT_FALSE(lasting.chosen);
@@ -484,7 +485,7 @@ TEST_F(ProcurementFile, DrivesAreOnlyBoughtToBeWrittenTo) {
 // A fleet that is given back before the tokens are trained doesn't train them.
 TEST_F(ProcurementFile, TheFleetIsKeptAsLongAsItTrains) {
   const std::string path = scenario(R"("tokens": 1e12, "gpus": [8], "techniques": ["keep"])");
-  ProcurementFlags flags;
+  auto flags = unsaid<ProcurementSection>();
   flags.period_months = 0.1;
   const ProcurementRequest request = read_procurement_request(path, {}, flags);
   const ProcurementAnswer found = answer_procurement(request);
@@ -632,7 +633,7 @@ TEST_F(ProcurementFile, TakesASweep) {
   write("", batch, R"(, "machines": ["hgx-b200"])");
   EXPECT_THAT(complaint_of(path), HasSubstr("/procurement/machines"));
   write("", batch, "");
-  ProcurementFlags flags;
+  auto flags = unsaid<ProcurementSection>();
   flags.gpus = {64};
   EXPECT_THROW(answer(path, flags), InputError);
 }
@@ -660,10 +661,10 @@ TEST_F(ProcurementFile, MistakesAreNamed) {
   const std::string sound = scenario(R"("tokens": 1e9, "gpus": [8], "techniques": ["keep"])");
   EXPECT_THROW(read_procurement_request(sound, std::vector<std::string>{"hardware.set.gpu.foo=1"}), InputError);
   EXPECT_THROW(read_procurement_request(sound, std::vector<std::string>{"hardware.set.price=-100000"}), InputError);
-  ProcurementFlags flags;
+  auto flags = unsaid<ProcurementSection>();
   flags.drives = {"samsung-pm983-0.96tb"};
   EXPECT_THROW(read_procurement_request(sound, {}, flags), InputError);
-  flags = {};
+  flags = unsaid<ProcurementSection>();
   flags.tokens = std::nan("");
   try {
     static_cast<void>(read_procurement_request(sound, {}, flags));
