@@ -36,7 +36,7 @@ BriefRun run_loaded(LoadedScenario& loaded, Detail detail) {
 
 // False where the step is to be told whole.
 bool use_folded(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
-                const std::function<void(LoadedScenario&)>& use) {
+                const std::function<std::optional<FoldRefusal>(LoadedScenario&)>& use) {
   if (!may_fold(scenario)) return false;
   const ModelSpec layered = with_layers(scenario, model);
   const TrainingSetup setup = resolve(scenario.training, layered);
@@ -47,21 +47,17 @@ bool use_folded(const Scenario& scenario, const ModelSpec& model, const Scenario
         generate_folded_trace(layered, setup, machine.cost, machine.cluster, shown, turns);
     if (!step) return false;
     const std::int64_t times = step->fold.times;
-    try {
-      LoadedScenario loaded = load(scenario, model, machine, std::move(step->trace));
-      loaded.options.memory.fold = std::make_shared<const StepFold>(std::move(step->fold));
-      use(loaded);
-      return true;
-    } catch (const NotFolded& refused) {
-      const NotFolded::Turns seen = refused.turns();
-      if (is_verbose())
-        log_choice("fold", std::to_string(step->shown) + " micro-batches don't tell the other " +
-                               std::to_string(times * step->period) + ": " + refused.what() +
-                               (seen.turns == 0 ? "" : "; periods take turns of " + std::to_string(seen.turns)));
-      const bool are_news = seen.turns != 0 && times % seen.turns != 0;
-      shown = are_news ? step->shown + std::max<std::int64_t>(seen.more, 1) * step->period : 2 * shown;
-      if (are_news) turns = seen.turns;
-    }
+    LoadedScenario loaded = load(scenario, model, machine, std::move(step->trace));
+    loaded.options.memory.fold = std::make_shared<const StepFold>(std::move(step->fold));
+    const std::optional<FoldRefusal> refusal = use(loaded);
+    if (!refusal) return true;
+    if (is_verbose())
+      log_choice("fold", std::to_string(step->shown) + " micro-batches don't tell the other " +
+                             std::to_string(times * step->period) + ": " + refusal->why +
+                             (refusal->turns == 0 ? "" : "; periods take turns of " + std::to_string(refusal->turns)));
+    const bool are_news = refusal->turns != 0 && times % refusal->turns != 0;
+    shown = are_news ? step->shown + std::max<std::int64_t>(refusal->more, 1) * step->period : 2 * shown;
+    if (are_news) turns = refusal->turns;
   }
   return false;
 }
@@ -100,15 +96,17 @@ std::optional<Scenario> brief_step(const Scenario& scenario) {
 }
 
 void use_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
-                 const std::function<void(LoadedScenario&)>& use) {
+                 const std::function<std::optional<FoldRefusal>(LoadedScenario&)>& use) {
   if (use_folded(scenario, model, machine, use)) return;
   LoadedScenario loaded = load(scenario, model, machine);
-  use(loaded);
+  const std::optional<FoldRefusal> refusal = use(loaded);
+  SPILLWAY_ASSERT(!refusal);
 }
 
 BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Detail detail) {
   std::optional<BriefRun> run;
-  use_briefly(scenario, model, machine, [&](LoadedScenario& loaded) { run.emplace(run_loaded(loaded, detail)); });
+  use_briefly(scenario, model, machine,
+              [&](LoadedScenario& loaded) { return run.emplace(run_loaded(loaded, detail)).run.result.refusal; });
   return std::move(*run);
 }
 

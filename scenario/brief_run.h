@@ -27,10 +27,10 @@ bool may_fold(const Scenario& scenario, const ModelSpec& model);
 BriefRun run_briefly(const Scenario& scenario, Detail detail = Detail::figures, const ReadOptions& read = {});
 BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Detail detail);
 
-// What run_briefly() does its run with, for other replays: `use` may take the loaded scenario, and is called once or,
-// after it let a NotFolded out, again with more of the step; the last time with all of it.
+// What run_briefly() does its run with, for other replays: `use` may take the loaded scenario, tells why its replay was
+// refused (Result::refusal), and is then called again with more of the step; the last time with all of it.
 void use_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
-                 const std::function<void(LoadedScenario&)>& use);
+                 const std::function<std::optional<FoldRefusal>(LoadedScenario&)>& use);
 
 // The same step of so few micro-batches that each follows another as in the whole, to seek plans on. None of a step
 // that is soon replayed itself, whose micro-batches differ, or that may_fold() refuses.

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
 #include <utility>
 
+#include "base/byte_source.h"
 #include "base/digest.h"
 #include "base/input_error.h"
 #include "base/log.h"
@@ -72,7 +75,37 @@ std::optional<PipelinePlan> schedule_of(const LoadedScenario& loaded) {
                         {.devices = setup.pipeline_parallel, .micro_batches = setup.gradient_accumulation});
 }
 
-ScenarioRun evaluate(const LoadedScenario& loaded, const Replayer& replayer) {
+// Hands replays on, until one of a folded step is refused: what asks for it is given up there.
+class FoldWatch final : public Replayer {
+ public:
+  explicit FoldWatch(const Replayer& of) : of_(of) {}
+  [[nodiscard]] std::optional<FoldRefusal> refusal() const { return refusal_; }
+
+  using Replayer::replay;
+  [[nodiscard]] const HardwareProfile& hardware() const override { return of_.hardware(); }
+  [[nodiscard]] const ReplayOptions& options() const override { return of_.options(); }
+  [[nodiscard]] Bytes memory_limit() const override { return of_.memory_limit(); }
+  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override {
+    return seen(of_.replay(trace, variation));
+  }
+  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override {
+    return seen(of_.replay(std::move(planned), variation));
+  }
+
+ private:
+  Result seen(Result result) const {
+    if (!result.refusal) return result;
+    const std::lock_guard lock(mutex_);
+    if (!refusal_) refusal_ = result.refusal;
+    throw Cancelled();
+  }
+
+  const Replayer& of_;
+  mutable std::mutex mutex_;
+  mutable std::optional<FoldRefusal> refusal_;
+};
+
+ScenarioRun compose_run(const LoadedScenario& loaded, const Replayer& replayer) {
   const Composition parts = parts_of(loaded);
   log_parts(loaded, parts);
   std::optional<PipelinePlan> schedule;
@@ -99,6 +132,18 @@ ScenarioRun evaluate(const LoadedScenario& loaded, const Replayer& replayer) {
   } else {
     run.planned = std::move(step.ordered);
   }
+  return run;
+}
+
+ScenarioRun evaluate(const LoadedScenario& loaded, const Replayer& replayer) {
+  const FoldWatch watch(replayer);
+  try {
+    return compose_run(loaded, watch);
+  } catch (const Cancelled&) {
+    if (!watch.refusal()) throw;
+  }
+  ScenarioRun run;
+  run.result.refusal = watch.refusal();
   return run;
 }
 
@@ -148,6 +193,7 @@ const ScenarioRun& Evaluator::run() const {
   ScenarioRun run = within_reserve(
       loaded_, *this, [this](const Replayer& replayer) { return evaluate(loaded_, replayer); }, shortage_);
   Result& result = run.result;
+  if (result.refusal) return *(known = std::make_unique<ScenarioRun>(std::move(run)));
   result.title = loaded_.scenario.title;
   if (loaded_.scenario.model.empty() && !models::is_priced(loaded_.trace)) {
     judge_fidelity(loaded_, run);

@@ -28,22 +28,25 @@ class DeviceSearch {
     high_ = in_grains(needed.reserved);
     if (!jumps_) {
       high_ = std::max(low_, high_) + 1;
-      while (!runs_within(grain_ * high_)) high_ = low_ + std::max<std::int64_t>(1, high_ / 16);
+      while (!is_refused_ && !runs_within(grain_ * high_)) high_ = low_ + std::max<std::int64_t>(1, high_ / 16);
     }
-    while (high_ - low_ > 1) {
+    while (!is_refused_ && high_ - low_ > 1) {
       check_stop();
       runs_within(grain_ * (low_ + (high_ - low_) / 2));
     }
     return grain_ * high_;
   }
+  [[nodiscard]] bool is_refused() const { return is_refused_; }
 
  private:
-  [[nodiscard]] AllocationStreamResult replayed(Bytes capacity) const {
+  [[nodiscard]] AllocationStreamResult replayed(Bytes capacity) {
     AllocationStreamOptions stream = stream_options(options_, device_, capacity);
     stream.stop_when_out_of_memory = true;
-    return replay_allocation_stream(trace_, events_, stream);
+    AllocationStreamResult run = replay_allocation_stream(trace_, events_, stream);
+    is_refused_ = is_refused_ || run.refused != nullptr;
+    return run;
   }
-  [[nodiscard]] DevicePeaks without_limit() const {
+  [[nodiscard]] DevicePeaks without_limit() {
     const MemoryStatistics all = replayed(Bytes(0)).statistics;
     return {.allocated = Bytes(all.all().allocated_bytes.peak), .reserved = Bytes(all.all().reserved_bytes.peak)};
   }
@@ -70,20 +73,23 @@ class DeviceSearch {
   std::int16_t device_;
   const EventIndex& events_;
   Bytes grain_ = Bytes(2 << 20);
-  bool jumps_;
+  bool jumps_, is_refused_ = false;
   // In grains: the step fails within low_, and runs within high_.
   std::int64_t low_ = 0, high_ = std::numeric_limits<std::int64_t>::max();
 };
 
 }  // namespace
 
-Bytes least_capacity(const Trace& trace, const MemoryReplayOptions& options, const std::optional<DevicePeaks>& failed) {
+std::optional<Bytes> least_capacity(const Trace& trace, const MemoryReplayOptions& options,
+                                    const std::optional<DevicePeaks>& failed) {
   Bytes least = options.capacity;
   const std::vector<std::int16_t> devices = memory_devices(trace);
-  for (const auto& [device, events] : index_memory_events(trace))
-    if (std::find(devices.begin(), devices.end(), device) != devices.end())
-      least = DeviceSearch(trace, options, device, events)
-                  .least(least, failed && failed->device == device && least == options.capacity ? &*failed : nullptr);
+  for (const auto& [device, events] : index_memory_events(trace)) {
+    if (std::find(devices.begin(), devices.end(), device) == devices.end()) continue;
+    DeviceSearch search(trace, options, device, events);
+    least = search.least(least, failed && failed->device == device && least == options.capacity ? &*failed : nullptr);
+    if (search.is_refused()) return std::nullopt;
+  }
   return least;
 }
 

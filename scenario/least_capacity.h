@@ -16,8 +16,9 @@ namespace spillway::scenario {
 // it ran in, as fragmentation may have it, is not looked for. Limits that a run meets alike are one
 // (limit_matters_only_when_met()). The trace's events are taken in their order. `failed`: a device that is known not to
 // run within options.capacity, with its peaks without a limit. One run of the stream of a device that fits; of each
-// that doesn't two to five where limits are alike, about a dozen otherwise. Throws InputError as MemoryReplay does.
-Bytes least_capacity(const Trace& trace, const MemoryReplayOptions& options,
-                     const std::optional<DevicePeaks>& failed = std::nullopt);
+// that doesn't two to five where limits are alike, about a dozen otherwise. None of a folded step that can't tell it.
+// Throws InputError as MemoryReplay does.
+std::optional<Bytes> least_capacity(const Trace& trace, const MemoryReplayOptions& options,
+                                    const std::optional<DevicePeaks>& failed = std::nullopt);
 
 }  // namespace spillway::scenario

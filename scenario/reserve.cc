@@ -113,7 +113,8 @@ Reserve as_said(const Reserve& parts, Bytes said) {
 }
 
 // As its memory events came in the replay.
-Bytes least_capacity_of(const LoadedScenario& loaded, const ScenarioRun& run, Bytes from, bool is_in_order) {
+std::optional<Bytes> least_capacity_of(const LoadedScenario& loaded, const ScenarioRun& run, Bytes from,
+                                       bool is_in_order) {
   MemoryReplayOptions memory = memory_options(loaded, run);
   memory.capacity = from;
   const MemoryResult& known = run.result.memory;
@@ -231,11 +232,13 @@ ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replaye
   const Bytes most = capacity_without_margin(loaded);
   const LimitWatch watch(replayer, most);
   ScenarioRun run = evaluate(watch);
+  if (run.result.refusal) return run;
   const Bytes allocated = run.result.memory.peak_allocated;
   // No allocator gets by with less than what is allocated at once; a technique may plan for the larger limit.
   if (runs_out(run.result) && loaded.reserve.margin > Bytes(0) &&
       (run.planned ? watch.limit_mattered() : allocated <= most)) {
     ScenarioRun wider = evaluate(VariedReplayer(replayer, {.capacity = most}));
+    if (wider.result.refusal) return wider;
     if (!runs_out(wider.result)) {
       mark_tight(wider.result, run.result);
       run = std::move(wider);
@@ -245,16 +248,21 @@ ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replaye
   if (!result.memory.known || result.memory.on_host) return run;
   result.memory.capacity = loaded.capacity;
   result.reserve = loaded.reserve;
-  if (shortage == Shortage::found) result.memory.short_of = shortage_of(loaded, run, false);
+  if (shortage == Shortage::left_out) return run;
+  if (const std::optional<Bytes> short_of = shortage_of(loaded, run, false))
+    result.memory.short_of = *short_of;
+  else
+    result.refusal = {.why = "the least memory is not told"};
   return run;
 }
 
-Bytes shortage_of(const LoadedScenario& loaded, const ScenarioRun& run, bool is_in_order) {
+std::optional<Bytes> shortage_of(const LoadedScenario& loaded, const ScenarioRun& run, bool is_in_order) {
   const MemoryResult& memory = run.result.memory;
   if (!memory.known || memory.on_host || !runs_out(run.result) || loaded.options.memory.detail < Detail::figures)
     return Bytes(0);
   const Bytes most = capacity_without_margin(loaded);
-  return least_capacity_of(loaded, run, most, is_in_order) - most;
+  const std::optional<Bytes> least = least_capacity_of(loaded, run, most, is_in_order);
+  return least ? std::optional(*least - most) : std::nullopt;
 }
 
 }  // namespace spillway::scenario

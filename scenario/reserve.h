@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "planners/replayer.h"
 #include "scenario/scenario_run.h"
@@ -48,7 +49,8 @@ ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replaye
                            Shortage shortage = Shortage::found);
 
 // What a run's result is short of, where it was left out; 0 where it fits, or where the scenario asks for no details.
-// `is_in_order`: take_replayed_order(loaded, run) was called. A dozen runs of its allocations.
-Bytes shortage_of(const LoadedScenario& loaded, const ScenarioRun& run, bool is_in_order);
+// `is_in_order`: take_replayed_order(loaded, run) was called. None of a folded step that can't tell it. A dozen runs of
+// its allocations.
+std::optional<Bytes> shortage_of(const LoadedScenario& loaded, const ScenarioRun& run, bool is_in_order);
 
 }  // namespace spillway::scenario

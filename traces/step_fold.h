@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <vector>
 
 namespace spillway::traces {
@@ -28,24 +27,13 @@ struct StepFold {
   std::vector<Rank> ranks;  // by rank of the trace, each with periods
 };
 
-// Thrown by a replay of a folded step that can't say exactly what the whole one would do: replay that one, or a fold
+// Why a replay of a folded step can't say exactly what the whole one would do: that one is to be replayed, or a fold
 // that shows more.
-class NotFolded final : public std::exception {
- public:
+struct FoldRefusal {
+  const char* why = nullptr;  // of static storage
   // What may be told: a step whose periods take turns, `turns` of them, with `times` a multiple and at least `more`
-  // periods more of each rank shown.
-  struct Turns {
-    std::int64_t turns = 0;  // 0: none are seen
-    std::int64_t more = 0;
-  };
-  explicit NotFolded(const char* why) : NotFolded(why, {}) {}
-  NotFolded(const char* why, Turns turns) : why_(why), turns_(turns) {}  // why: of static storage
-  [[nodiscard]] const char* what() const noexcept override { return why_; }
-  [[nodiscard]] Turns turns() const { return turns_; }
-
- private:
-  const char* why_;
-  Turns turns_;
+  // periods more of each rank shown. 0: none are seen.
+  std::int64_t turns = 0, more = 0;
 };
 
 // Ops of these micro-batches, and of none, are no copies of another one's.

@@ -131,7 +131,7 @@ std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange&
   Bytes short_of = outcome->result().memory.short_of;
   const std::array<std::function<void(Outcome&)>, 6> parts = {
       [&short_of, is_snapshot](Outcome& made) {
-        if (!is_snapshot) short_of = shortage_of(made.loaded, made.run, true);
+        if (!is_snapshot) short_of = shortage_of(made.loaded, made.run, true).value();
       },
       [](Outcome& made) { draw_memory(made, {}, made.fullest); },
       [](Outcome& made) { draw_counters(made, made.fullest); },

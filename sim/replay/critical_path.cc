@@ -43,7 +43,11 @@ class Walk {
     auto at = static_cast<std::uint32_t>(last - end_.begin());
     reached_ = *last;
     if (whole_ != nullptr) {
-      if (whole_->shift_of(op(at)) != whole_->longer()) throw NotFolded("the last work is none of the last");
+      if (whole_->shift_of(op(at)) != whole_->longer()) {
+        CriticalPath refused;
+        refused.is_told = false;
+        return refused;
+      }
       reached_ += whole_->longer();
       later_ = whole_->times();
       tell(at);
@@ -56,7 +60,7 @@ class Walk {
       if (at != none && whole_ != nullptr) tell(at);
     }
     std::reverse(path_.begin(), path_.end());
-    return {std::move(path_), std::move(unexplained_), repeated_};
+    return {.steps = std::move(path_), .unexplained = std::move(unexplained_), .repeated = repeated_};
   }
 
  private:

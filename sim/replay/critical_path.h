@@ -25,6 +25,7 @@ struct CriticalPath {
   std::vector<std::pair<OpId, Picos>> unexplained;
   // Of a folded step: what of the whole one's path is a repetition and not among the steps.
   std::array<Picos, binding_count> repeated{};
+  bool is_told = true;  // false: the last work is none of the last of the whole one, and nothing is known
 };
 
 // start, end: by activity, as the executor recorded them. whole: of a folded step, whose path is that of the whole one.

@@ -28,8 +28,9 @@ class HostHoldings {
     }
   }
 
-  // From the start of its store to the end of its load. whole: of a folded step; else null.
-  void add_absences(const PlannedTrace& planned, const PeriodicRun* whole) {
+  // From the start of its store to the end of its load. whole: of a folded step; else null. False where it isn't
+  // regular.
+  [[nodiscard]] bool add_absences(const PlannedTrace& planned, const PeriodicRun* whole) {
     std::vector<std::int64_t> more(changes_.size(), 0);  // that the periods put in leave there, by rank
     const auto count = [&](OpId copy, std::int64_t bytes) {
       if (whole != nullptr) more[rank_of(copy)] += bytes * (whole->runs_of(copy) - 1);
@@ -51,7 +52,7 @@ class HostHoldings {
       add(rank_of(store), op_end_[index_of(load)], -bytes_of(store));
       count(load, -bytes_of(store));
     }
-    if (whole != nullptr) add_periods(*whole, more);
+    return whole == nullptr || add_periods(*whole, more);
   }
 
   [[nodiscard]] Bytes peak(const RankPlaces& places) const {
@@ -72,15 +73,17 @@ class HostHoldings {
  private:
   // The periods put in hold what the last one shown does, and what those before them left. At a time when all ranks
   // are regular.
-  void add_periods(const PeriodicRun& whole, const std::vector<std::int64_t>& more) {
+  [[nodiscard]] bool add_periods(const PeriodicRun& whole, const std::vector<std::int64_t>& more) {
     PeriodicRun::Times times;
     for (std::size_t r = 0; r < more.size(); ++r) {
-      const PeriodicRun::Times of_rank = whole.usual_times(r, op_start_, op_end_);
-      times = {std::max(times.earliest, of_rank.earliest), std::min(times.latest, of_rank.latest)};
+      const std::optional<PeriodicRun::Times> of_rank = whole.usual_times(r, op_start_, op_end_);
+      if (!of_rank) return false;
+      times = {std::max(times.earliest, of_rank->earliest), std::min(times.latest, of_rank->latest)};
     }
-    if (times.earliest > times.latest) throw NotFolded("the host is not regular at one time");
+    if (times.earliest > times.latest) return false;
     for (std::size_t r = 0; r < more.size(); ++r)
       if (more[r] != 0) add(r, more[r] > 0 ? times.latest - whole.period() : times.latest, more[r]);
+    return true;
   }
 
   void add(std::size_t rank, Picos time, std::int64_t bytes) {
@@ -104,15 +107,16 @@ class HostHoldings {
 
 }  // namespace
 
-HostMemoryResult host_memory(const Trace& trace, const PlannedTrace* planned, std::span<const Picos> event_time,
-                             std::span<const Picos> op_start, std::span<const Picos> op_end, const PeriodicRun* whole,
-                             const HostProfile& host, const RankPlaces& places) {
+std::optional<HostMemoryResult> host_memory(const Trace& trace, const PlannedTrace* planned,
+                                            std::span<const Picos> event_time, std::span<const Picos> op_start,
+                                            std::span<const Picos> op_end, const PeriodicRun* whole,
+                                            const HostProfile& host, const RankPlaces& places) {
   HostMemoryResult result;
   const bool moves = planned != nullptr && !planned->lanes.empty();
   if (!moves && transfer_lanes(trace).empty()) return result;
   HostHoldings holdings(trace, op_start, op_end);
   holdings.add_events(event_time);
-  if (moves) holdings.add_absences(*planned, whole);
+  if (moves && !holdings.add_absences(*planned, whole)) return std::nullopt;
   result.known = true;
   result.peak = holdings.peak(places);
   result.capacity = host.dram.value;

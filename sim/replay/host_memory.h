@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "hwprofiles/host_profile.h"
@@ -17,10 +18,11 @@ namespace spillway::sim {
 // of exactly the bytes needed (PyTorch rounds pinned blocks up to powers of two; MemAscend, arXiv 2505.23254).
 // A storage away at the step's start counts for the whole step: the copy there stays until it is written anew.
 // event_time: by memory event of `trace`. planned: null for a plain trace. whole: of a folded step under a plan, whose
-// times are those as replayed; else null. Throws NotFolded where its ranks are not regular at one time. Unknown where
+// times are those as replayed; else null. None where its ranks are not regular at one time. Unknown where
 // the trace has no transfers. O(n log n) in memory events and transfers.
-HostMemoryResult host_memory(const Trace& trace, const PlannedTrace* planned, std::span<const Picos> event_time,
-                             std::span<const Picos> op_start, std::span<const Picos> op_end, const PeriodicRun* whole,
-                             const HostProfile& host, const RankPlaces& places);
+std::optional<HostMemoryResult> host_memory(const Trace& trace, const PlannedTrace* planned,
+                                            std::span<const Picos> event_time, std::span<const Picos> op_start,
+                                            std::span<const Picos> op_end, const PeriodicRun* whole,
+                                            const HostProfile& host, const RankPlaces& places);
 
 }  // namespace spillway::sim

@@ -259,13 +259,14 @@ MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& option
     AllocationStreamOptions stream = stream_options(options_, shown_device_, Bytes(0));
     stream.keep_totals = true;
     shown_events_ = std::move(streams.front().second);
-    shown_run_ = replay_allocation_stream(trace, shown_events_, stream);
+    shown_run_ = noted(replay_allocation_stream(trace, shown_events_, stream));
     return;
   }
   if (options_.plan != nullptr && devices.size() > 1 && !options_.device)
     throw InputError("memory.plan", "", "a memory plan is for one GPU, the step has " + std::to_string(devices.size()),
                      "plan and replay a step of one pipeline stage");
   for (const std::int16_t device : devices) {
+    if (refusal_) return;
     const auto found =
         std::find_if(streams.begin(), streams.end(), [device](const auto& stream) { return stream.first == device; });
     run_device(device, found == streams.end() ? EventIndex{} : found->second);
@@ -300,6 +301,11 @@ Bytes surely_held(const Trace& trace, const EventIndex& events) {
   return most;
 }
 
+AllocationStreamResult MemoryReplay::noted(AllocationStreamResult run) {
+  if (run.refused != nullptr && !refusal_) refusal_ = {.why = run.refused};
+  return run;
+}
+
 void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   const Bytes capacity = options_.capacity;
   const bool may_skip = options_.detail == Detail::clock && capacity > Bytes(0) && options_.fold == nullptr;
@@ -316,7 +322,8 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   stream.keep_totals = options_.detail == Detail::figures;
   stream.repeat = capacity == Bytes(0) || limit_matters_only_when_met(options_);
   if (capacity > Bytes(0)) stream.repeat_up_to = capacity;
-  AllocationStreamResult needed = replay_allocation_stream(trace_, events, stream);
+  AllocationStreamResult needed = noted(replay_allocation_stream(trace_, events, stream));
+  if (refusal_) return;
   add_unusable(needed.unusable_events + needed.unusable_segments, doubt_);
   DevicePeaks& peaks = peaks_.emplace_back();
   peaks.device = device;
@@ -332,7 +339,8 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
     stream = stream_options(options_, device, capacity);
     stream.repeat = stream.stop_when_out_of_memory = true;
     stream.keep_rows = stream.keep_totals = options_.detail == Detail::figures && peaks.reserved > capacity;
-    AllocationStreamResult limited = replay_allocation_stream(trace_, events, stream);
+    AllocationStreamResult limited = noted(replay_allocation_stream(trace_, events, stream));
+    if (refusal_) return;
     run = {limited.costs, limited.repeated_costs};
     if (peaks.reserved > capacity && limited.out_of_memory > 0) {
       peaks.verdict = Verdict::does_not_fit;
@@ -378,16 +386,17 @@ AllocatorTime MemoryReplay::allocator_time(const DriverTimes& times) const {
   return result;
 }
 
-AllocationStreamResult MemoryReplay::run_until_it_fails() const {
+AllocationStreamResult MemoryReplay::run_until_it_fails() {
   AllocationStreamOptions stream = stream_options(options_, shown_device_, options_.capacity);
   stream.keep_rows = stream.keep_totals = stream.stop_when_out_of_memory = true;
-  return replay_allocation_stream(trace_, shown_events_, stream);
+  return noted(replay_allocation_stream(trace_, shown_events_, stream));
 }
 
 // Who held the memory when it ran out, and which allocator would have got by with less.
-std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const {
+std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) {
   const AllocationStreamResult again = failed_run_ ? AllocationStreamResult() : run_until_it_fails();
   const AllocationStreamResult& limited = failed_run_ ? *failed_run_ : again;
+  if (refusal_) return "";
   SPILLWAY_ASSERT(limited.first_out_of_memory.has_value());
   std::string text = describe(*limited.first_out_of_memory);
   text += "; resident:";
@@ -413,12 +422,14 @@ std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const
 }
 
 // Whoever holds the peak, before the step or in it: the owners are all of it, by whatever they are told apart.
-void MemoryReplay::fill_details(std::span<const Picos> event_time, MemoryResult& result) const {
+void MemoryReplay::fill_details(std::span<const Picos> event_time, MemoryResult& result) {
   if (HeldCurve(trace_, event_time, shown_run_).fill(result) < result.peak_allocated) {
     AllocationStreamOptions stream =
         stream_options(options_, shown_device_, gives_back_ ? options_.capacity : Bytes(0));
     stream.keep_rows = true;
-    const AllocationStreamResult before = replay_until_allocated(trace_, shown_events_, stream, result.peak_allocated);
+    const AllocationStreamResult before =
+        noted(replay_until_allocated(trace_, shown_events_, stream, result.peak_allocated));
+    if (refusal_) return;
     HeldCurve(trace_, event_time, before).fill_owners_at_stop(result);
     if (result.explanation.empty())
       result.explanation = "the peak lies before the step that is shown: owners at the peak are of then";
@@ -428,7 +439,7 @@ void MemoryReplay::fill_details(std::span<const Picos> event_time, MemoryResult&
     SPILLWAY_ASSERT(owners->empty() || sum_of(*owners) == result.peak_allocated);
 }
 
-MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
+MemoryResult MemoryReplay::result(std::span<const Picos> event_time) {
   MemoryResult result;
   if (!known_) return result;
   result.on_host = on_host_;

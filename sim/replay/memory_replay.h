@@ -41,7 +41,7 @@ struct MemoryReplayOptions {
   Bytes capacity{};                                                 // for the step's allocator; 0: unlimited
   std::optional<std::int16_t> device{};                             // of several; not given: the one that reserves most
   Detail detail = Detail::figures;
-  // The trace is a folded step: replays are of the whole one, or throw NotFolded. Null: it has all of its step.
+  // The trace is a folded step: replays are of the whole one, or refused. Null: it has all of its step.
   std::shared_ptr<const StepFold> fold;
 };
 
@@ -77,13 +77,15 @@ class MemoryReplay {
   // limit. Throws InputError for bad options. O(events log live blocks).
   MemoryReplay(const Trace& trace, const MemoryReplayOptions& options);
 
+  // Of a folded step that can't be told; then nothing else is known.
+  [[nodiscard]] const std::optional<FoldRefusal>& refusal() const { return refusal_; }
   [[nodiscard]] AllocatorTime allocator_time(const DriverTimes& times) const;
   // Of every device in the trace, ascending. None for host memory.
   [[nodiscard]] const std::vector<DevicePeaks>& peaks() const { return peaks_; }
   // Of options.device, or of the device that reserves most. event_time: by memory event, as event_times() gives them;
   // events are processed in their own order whatever it says. A trace without memory events gives
-  // MemoryResult::known == false. To explain a failure it may run the stream with other allocators.
-  [[nodiscard]] MemoryResult result(std::span<const Picos> event_time) const;
+  // MemoryResult::known == false. To explain a failure it may run the stream with other allocators. May be refused.
+  [[nodiscard]] MemoryResult result(std::span<const Picos> event_time);
 
  private:
   struct DeviceRun {
@@ -94,12 +96,15 @@ class MemoryReplay {
   // The last of peaks_. failed: its run within the limit, where it has one that didn't fit.
   void show_if_wanted(const EventIndex& events, AllocationStreamResult run, bool gives_back,
                       std::optional<AllocationStreamResult> failed = std::nullopt);
-  [[nodiscard]] AllocationStreamResult run_until_it_fails() const;
-  [[nodiscard]] std::string why_it_failed(std::span<const Picos> event_time) const;
-  void fill_details(std::span<const Picos> event_time, MemoryResult& result) const;
+  // The run, its refusal kept.
+  [[nodiscard]] AllocationStreamResult noted(AllocationStreamResult run);
+  [[nodiscard]] AllocationStreamResult run_until_it_fails();
+  [[nodiscard]] std::string why_it_failed(std::span<const Picos> event_time);
+  void fill_details(std::span<const Picos> event_time, MemoryResult& result);
 
   const Trace& trace_;
   MemoryReplayOptions options_;
+  std::optional<FoldRefusal> refusal_;
   std::vector<DeviceRun> runs_;     // as peaks_
   std::vector<DevicePeaks> peaks_;  // ascending
   // The device that result() is about.

@@ -19,36 +19,34 @@ constexpr std::uint32_t margin = 3;       // that a window had better have besid
 PeriodicRun::PeriodicRun(const Trace& trace, const StepFold& fold, const ActivityGraph& graph, std::span<const OpId> op,
                          std::span<const Picos> start, std::span<const Picos> end)
     : trace_(trace), graph_(graph), op_(op), start_(start), end_(end) {
-  if (!graph.capacity_changes().empty()) throw NotFolded("links change by the clock");
   place_.assign(graph.size(), 0);
-  index_ranks(fold);
-  index_lanes();
-  find_turns(fold.times);
+  Refused refused = graph.capacity_changes().empty() ? index_ranks(fold) : "links change by the clock";
+  if (refused == nullptr) refused = index_lanes();
+  if (refused != nullptr)
+    refusal_ = {.why = refused};
+  else
+    find_turns(fold.times);
 }
 
 // Windows may lie within one turn, and those of a multiple of the turns are windows too: the first turns are taken
 // whose windows allow a cut, and told are those whose windows reach to the end and are the longest.
 void PeriodicRun::find_turns(std::int64_t times) {
-  const char* why = "periods don't come to be alike";
-  NotFolded::Turns seen;
+  FoldRefusal seen{.why = "periods don't come to be alike"};
   std::uint32_t longest = 0;
   for (turns_ = 1; turns_ <= most_turns; ++turns_) {
     check_stop();
     if (!find_windows()) continue;
     if (const std::uint32_t length = least_to_the_end(); length > longest) {
       longest = length;
-      if (turns_ > 1) seen = {turns_, missing()};
+      if (turns_ > 1) seen = {seen.why, turns_, missing()};
     }
     if (times % turns_ != 0) continue;
     times_ = times / turns_;
-    try {
-      find_cut();
-      return;
-    } catch (const NotFolded& refused) {
-      why = refused.what();
-    }
+    const Refused refused = find_cut();
+    if (refused == nullptr) return;
+    seen.why = refused;
   }
-  throw NotFolded(why, seen);
+  refusal_ = seen;
 }
 
 // Periods by which the windows are too short for a turn that is repeated and one of what it waits for.
@@ -69,23 +67,20 @@ std::uint32_t PeriodicRun::least_to_the_end() const {
 
 // What a backward waits for may be from as many periods ago as the pipeline is deep, so a late cut is tried first; what
 // comes next on other ranks must be regular yet.
-void PeriodicRun::find_cut() {
-  constexpr std::array<std::int64_t, 3> before_the_end = {2, 4, 8};
-  for (const std::int64_t periods : before_the_end) {
+PeriodicRun::Refused PeriodicRun::find_cut() {
+  Refused refused = nullptr;
+  for (const std::int64_t before_the_end : {2, 4, 8}) {
     check_stop();
-    try {
-      cut(periods);
-      check_edges();
-      check_periods();
-      check_flows();
-      return;
-    } catch (const NotFolded&) {
-      if (periods == before_the_end.back()) throw;
-    }
+    refused = cut(before_the_end);
+    if (refused == nullptr) refused = check_edges();
+    if (refused == nullptr) refused = check_periods();
+    if (refused == nullptr) refused = check_flows();
+    if (refused == nullptr) break;
   }
+  return refused;
 }
 
-void PeriodicRun::index_ranks(const StepFold& fold) {
+PeriodicRun::Refused PeriodicRun::index_ranks(const StepFold& fold) {
   std::uint32_t op = 0;
   for (std::size_t r = 0; r < fold.ranks.size(); ++r) {
     Rank& rank = ranks_.emplace_back();
@@ -94,22 +89,22 @@ void PeriodicRun::index_ranks(const StepFold& fold) {
     while (op < trace_.ops.size() && trace_.lanes[index_of(trace_.ops.lane[op])].rank == r) ++op;
     rank.end_op = op;
   }
-  if (op != trace_.ops.size()) throw NotFolded("ranks are mixed");
+  return op == trace_.ops.size() ? nullptr : "ranks are mixed";
 }
 
-void PeriodicRun::index_lanes() {
+PeriodicRun::Refused PeriodicRun::index_lanes() {
   lanes_.assign(graph_.lane_count(), {});
   for (std::uint32_t a = 0; a < graph_.size(); ++a) {
-    if (graph_.lane(a) == no_lane) throw NotFolded("something runs on no lane");
+    if (graph_.lane(a) == no_lane) return "something runs on no lane";
     std::vector<std::uint32_t>& activities = lanes_[index(graph_.lane(a))].activities;
-    if (!activities.empty() && op_[activities.back()] > op_[a]) throw NotFolded("a lane is not in the order of ops");
+    if (!activities.empty() && op_[activities.back()] > op_[a]) return "a lane is not in the order of ops";
     place_[a] = static_cast<std::uint32_t>(activities.size());
     activities.push_back(a);
   }
   for (std::uint32_t l = 0; l < lanes_.size(); ++l) {
     LaneOrder& lane = lanes_[l];
     if (lane.activities.empty()) continue;
-    if (graph_.lane_width(TrackId{l}) > 1) throw NotFolded("a lane runs several at once");
+    if (graph_.lane_width(TrackId{l}) > 1) return "a lane runs several at once";
     lane.rank = rank_of(op_[lane.activities.front()]);
     const StepFold::Rank& shown = ranks_[lane.rank].shown;
     for (std::uint32_t k = 0; k <= shown.periods; ++k) {
@@ -119,6 +114,7 @@ void PeriodicRun::index_lanes() {
       lane.period_first.push_back(static_cast<std::uint32_t>(at - lane.activities.begin()));
     }
   }
+  return nullptr;
 }
 
 // The longest stretches of periods, each a constant time behind the one a turn before, the same on all ranks. False
@@ -162,7 +158,7 @@ bool PeriodicRun::find_windows() {
 }
 
 // So many of the fold's periods before the end of the time that all windows have in common.
-void PeriodicRun::cut(std::int64_t before_the_end) {
+PeriodicRun::Refused PeriodicRun::cut(std::int64_t before_the_end) {
   std::vector<std::vector<Picos>> begins, ends;  // by rank and period
   for (const Rank& rank : ranks_) {
     begins.emplace_back(rank.shown.periods, Picos::max());
@@ -180,45 +176,48 @@ void PeriodicRun::cut(std::int64_t before_the_end) {
     until = std::min(until, begins[r][ranks_[r].last]);
   }
   const Picos wanted = until - period_ / turns_ * before_the_end;
-  if (from >= wanted) throw NotFolded("ranks are not regular at one time");
+  if (from >= wanted) return "ranks are not regular at one time";
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
     rank.cut = rank.first + turns_ + 1;  // what is repeated is compared with the period before it
     while (rank.cut < rank.last && begins[r][rank.cut] < wanted) ++rank.cut;
   }
+  return nullptr;
 }
 
 // A target waits for `source` until `ready` in the replay.
-void PeriodicRun::check_one(std::uint32_t source, std::uint32_t target, Picos ready) {
+PeriodicRun::Refused PeriodicRun::check_one(std::uint32_t source, std::uint32_t target, Picos ready) {
   const bool after = is_after(op_[target]);
   if (!after && !is_repeated(op_[target])) {
-    if (is_after(op_[source]) && !in_window(source)) throw NotFolded("what comes before waits for the end");
-    return;
+    return is_after(op_[source]) && !in_window(source) ? "what comes before waits for the end" : nullptr;
   }
   const bool moves = in_window(source) || (after && is_after(op_[source]));
-  if (!moves && !stands_alone(op_[source])) throw NotFolded("something waits for what was before it was regular");
-  if (!moves && is_after(op_[source])) throw NotFolded("what is repeated waits for the end");
+  if (!moves && !stands_alone(op_[source])) return "something waits for what was before it was regular";
+  if (!moves && is_after(op_[source])) return "what is repeated waits for the end";
   if (moves && ready == start_[target]) held_by_moving_[target] = true;
+  return nullptr;
 }
 
-void PeriodicRun::check_edges() {
+PeriodicRun::Refused PeriodicRun::check_edges() {
   held_by_moving_.assign(graph_.size(), false);
   for (std::uint32_t a = 0; a < graph_.size(); ++a) {
     for (const ActivityGraph::Edge& edge : graph_.edges(a))
-      check_one(a, edge.target, (edge.type == EdgeType::end_to_start ? end_[a] : start_[a]) + edge.lag);
+      if (const Refused refused =
+              check_one(a, edge.target, (edge.type == EdgeType::end_to_start ? end_[a] : start_[a]) + edge.lag))
+        return refused;
     if (const auto next = index(graph_.lane_next(a)); next < graph_.size())
-      check_one(a, next, end_[a] + graph_.gap(next));
-    if (graph_.release(a) > Picos(0) && (is_after(op_[a]) || in_window(a)))
-      throw NotFolded("something waits for the clock");
+      if (const Refused refused = check_one(a, next, end_[a] + graph_.gap(next))) return refused;
+    if (graph_.release(a) > Picos(0) && (is_after(op_[a]) || in_window(a))) return "something waits for the clock";
   }
   for (std::uint32_t a = 0; a < graph_.size(); ++a)
     if ((is_after(op_[a]) || is_repeated(op_[a])) && !held_by_moving_[a])
-      throw NotFolded("something is held by what does not move along, or by nothing");
+      return "something is held by what does not move along, or by nothing";
   held_by_moving_ = {};
+  return nullptr;
 }
 
 // Each period that is repeated is the same piece of the graph as the one before it.
-void PeriodicRun::check_periods() const {
+PeriodicRun::Refused PeriodicRun::check_periods() const {
   // Of an activity's sources: lane, place in the period, how many periods before; or which one.
   using Source = std::array<std::int64_t, 5>;
   std::map<std::uint32_t, std::vector<Source>> sources;  // by target
@@ -246,7 +245,7 @@ void PeriodicRun::check_periods() const {
     const std::uint32_t cut = ranks_[lane.rank].cut, from = lane.period_first[cut - turns_];
     const std::uint32_t ops = from - lane.period_first[cut - turns_ - 1];
     for (std::uint32_t k = cut - turns_; k < cut; ++k)
-      if (lane.period_first[k + 1] - lane.period_first[k] != ops) throw NotFolded("periods differ");
+      if (lane.period_first[k + 1] - lane.period_first[k] != ops) return "periods differ";
     for (std::uint32_t i = from; i < lane.period_first[cut]; ++i) {
       const std::uint32_t a = lane.activities[i - ops], b = lane.activities[i];
       std::vector<Source>&one = sources[a], &other = sources[b];
@@ -257,13 +256,14 @@ void PeriodicRun::check_periods() const {
       if (same && graph_.kind(a) == ActivityKind::flow)
         same = graph_.flow(a).path == graph_.flow(b).path && graph_.flow(a).cap == graph_.flow(b).cap &&
                graph_.flow(a).weight == graph_.flow(b).weight;
-      if (!same) throw NotFolded("periods differ");
+      if (!same) return "periods differ";
     }
   }
+  return nullptr;
 }
 
 // Copies that run at one time share what they cross: they must move together, or else come again all at one time.
-void PeriodicRun::check_flows() const {
+PeriodicRun::Refused PeriodicRun::check_flows() const {
   std::vector<std::uint32_t> flows;
   for (std::uint32_t a = 0; a < graph_.size(); ++a)
     if (graph_.kind(a) == ActivityKind::flow) flows.push_back(a);
@@ -279,14 +279,15 @@ void PeriodicRun::check_flows() const {
         return check_flows_of_one_time(flows);
     i = behind;
   }
+  return nullptr;
 }
 
 // At some time, and for a period before, copies of the windows alone are at work: in the whole step those of the
 // periods put in meet each other as these do.
-void PeriodicRun::check_flows_of_one_time(std::span<const std::uint32_t> flows) const {
+PeriodicRun::Refused PeriodicRun::check_flows_of_one_time(std::span<const std::uint32_t> flows) const {
   Times times;
   for (const std::uint32_t a : flows) narrow(times, op_[a], start_[a], end_[a]);
-  if (times.earliest > times.latest) throw NotFolded("copies of different periods share a link");
+  return times.earliest > times.latest ? "copies of different periods share a link" : nullptr;
 }
 
 // To where this work is one that comes again, or is over for a period, or has not begun.
@@ -348,13 +349,13 @@ std::vector<std::int64_t> PeriodicRun::runs() const {
   return runs;
 }
 
-PeriodicRun::Times PeriodicRun::usual_times(std::size_t r, std::span<const Picos> op_start,
-                                            std::span<const Picos> op_end) const {
+std::optional<PeriodicRun::Times> PeriodicRun::usual_times(std::size_t r, std::span<const Picos> op_start,
+                                                           std::span<const Picos> op_end) const {
   Times times;
   for (std::uint32_t i = ranks_[r].first_op; i < ranks_[r].end_op; ++i)
     if (is_device_work(trace_.ops.kind[i]) && op_start[i] != unknown_time)
       narrow(times, OpId{i}, op_start[i], op_end[i]);
-  if (times.earliest > times.latest) throw NotFolded("work of other periods reaches into all of them");
+  if (times.earliest > times.latest) return std::nullopt;
   return times;
 }
 

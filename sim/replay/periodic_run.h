@@ -10,14 +10,14 @@
 // the constraints are gone through: of what follows the cut, or is repeated, each source must move along (be in a
 // window, or follow its cut) or be one that everything has long passed (setup, the first micro-batches), and may then
 // not be what the start was waiting for. Copies over links last as their shares make it: they must run alone, or among
-// those that move with them, or at some time all be of windows. Where any of that does not hold, the constructor throws
-// NotFolded.
+// those that move with them, or at some time all be of windows. Where any of that does not hold, refusal() says so.
 //
 // Where the replay takes turns, T is that of up to 32 of the fold's periods, and so many are put in at once; the window
 // and the cut are told in the fold's periods all the same.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +35,8 @@ class PeriodicRun {
   PeriodicRun(const Trace& trace, const StepFold& fold, const ActivityGraph& graph, std::span<const OpId> op,
               std::span<const Picos> start, std::span<const Picos> end);
 
+  // Where there is one, nothing else is known.
+  [[nodiscard]] const std::optional<FoldRefusal>& refusal() const { return refusal_; }
   [[nodiscard]] std::int64_t times() const { return times_; }
   [[nodiscard]] Picos period() const { return period_; }
   [[nodiscard]] Picos longer() const { return period_ * times_; }
@@ -75,12 +77,12 @@ class PeriodicRun {
   [[nodiscard]] std::uint64_t fingerprint() const;
 
   // Times of the replay at which only periods of the window are at work on the rank's devices, and were for a period
-  // before. By op, as replayed. Throws NotFolded where there are none.
+  // before. By op, as replayed. None where work of other periods reaches into all of them.
   struct Times {
     Picos earliest{}, latest = Picos::max();
   };
-  [[nodiscard]] Times usual_times(std::size_t rank, std::span<const Picos> op_start,
-                                  std::span<const Picos> op_end) const;
+  [[nodiscard]] std::optional<Times> usual_times(std::size_t rank, std::span<const Picos> op_start,
+                                                 std::span<const Picos> op_end) const;
 
   // An activity of the whole step: `later` periods behind one of the replay.
   struct Place {
@@ -105,19 +107,21 @@ class PeriodicRun {
   };
   static constexpr std::uint32_t most_turns = 32;
 
-  void index_ranks(const StepFold& fold);
-  void index_lanes();
+  // Why not, of static storage; null: nothing is in the way.
+  using Refused = const char*;
+  [[nodiscard]] Refused index_ranks(const StepFold& fold);
+  [[nodiscard]] Refused index_lanes();
   void find_turns(std::int64_t times);
   [[nodiscard]] bool find_windows();
   [[nodiscard]] std::int64_t missing() const;
   [[nodiscard]] std::uint32_t least_to_the_end() const;
-  void find_cut();
-  void cut(std::int64_t before_the_end);
-  void check_edges();
-  void check_one(std::uint32_t source, std::uint32_t target, Picos ready);
-  void check_periods() const;
-  void check_flows() const;
-  void check_flows_of_one_time(std::span<const std::uint32_t> flows) const;
+  [[nodiscard]] Refused find_cut();
+  [[nodiscard]] Refused cut(std::int64_t before_the_end);
+  [[nodiscard]] Refused check_edges();
+  [[nodiscard]] Refused check_one(std::uint32_t source, std::uint32_t target, Picos ready);
+  [[nodiscard]] Refused check_periods() const;
+  [[nodiscard]] Refused check_flows() const;
+  [[nodiscard]] Refused check_flows_of_one_time(std::span<const std::uint32_t> flows) const;
   void narrow(Times& times, OpId op, Picos start, Picos end) const;
 
   [[nodiscard]] std::uint32_t period_of(OpId op, const Rank& rank) const {  // none: not in one
@@ -153,6 +157,7 @@ class PeriodicRun {
   std::uint32_t turns_ = 1;           // the fold's periods that are repeated at once
   Picos period_{};                    // of all of them
   std::int64_t times_ = 0;
+  std::optional<FoldRefusal> refusal_;
 };
 
 }  // namespace spillway::sim

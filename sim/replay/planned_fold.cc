@@ -31,10 +31,13 @@ class RankEvents {
   RankEvents(PlannedTrace& planned, const PeriodicRun& whole, const StepFold::Rank& shown, std::size_t rank,
              std::span<const Picos> times)
       : planned_(planned), whole_(whole), shown_(shown), rank_(rank), times_(times), periods_(shown.periods) {
-    collect();
-    find_alike();
-    find_time();
+    refused_ = collect();
+    if (refused_ == nullptr) refused_ = find_alike();
+    if (refused_ == nullptr) refused_ = find_time();
   }
+
+  // Null: nothing is in the way.
+  [[nodiscard]] const char* refused() const { return refused_; }
 
   // The end of the piece.
   [[nodiscard]] Picos until() const { return until_; }
@@ -77,7 +80,7 @@ class RankEvents {
     return all;
   }
 
-  void collect() {
+  [[nodiscard]] const char* collect() {
     struct Taken {
       std::uint32_t period = PeriodicRun::none;
       std::size_t place = 0;
@@ -87,17 +90,16 @@ class RankEvents {
       const MemoryEvent& one = planned_.trace.memory_events[e];
       if (static_cast<std::size_t>(one.device) != rank_) continue;
       if (one.action != MemoryAction::allocate && one.action != MemoryAction::free_requested)
-        throw NotFolded("blocks are given back late");
+        return "blocks are given back late";
       if (one.anchor != OpId::none && whole_.rank_of(one.anchor) != rank_)
-        throw NotFolded("a rank takes memory of another one's device");
+        return "a rank takes memory of another one's device";
       const std::uint32_t period = one.anchor == OpId::none ? PeriodicRun::none : whole_.period_of(one.anchor);
       const bool is_behind =
           one.anchor != OpId::none && period == PeriodicRun::none && index_of(one.anchor) >= shown_.end();
       std::vector<Asked>& list = period != PeriodicRun::none ? periods_[period] : is_behind ? after_ : before_;
       Asked asked{.event = e};
       if (one.action == MemoryAction::allocate) {
-        if (!taken.try_emplace(one.address.count(), Taken{period, list.size()}).second)
-          throw NotFolded("addresses come again");
+        if (!taken.try_emplace(one.address.count(), Taken{period, list.size()}).second) return "addresses come again";
       } else if (const auto found = taken.find(one.address.count()); found != taken.end()) {
         asked.period = found->second.period;
         asked.place = found->second.place;
@@ -105,17 +107,19 @@ class RankEvents {
       }
       list.push_back(asked);
     }
+    return nullptr;
   }
 
   // The periods whose events come again a turn later, at their time.
-  void find_alike() {
+  [[nodiscard]] const char* find_alike() {
     const auto [first, last] = whole_.window(rank_);
     const std::uint32_t turns = whole_.turns(), from = first;
     const auto [begin, end] =
         longest_run(last + 1 - turns - from, [&](std::uint32_t k) { return are_alike(from + k, from + k + turns); });
-    if (end == begin) throw NotFolded("memory is asked for differently in each period");
+    if (end == begin) return "memory is asked for differently in each period";
     first_ = from + begin;
     last_ = from + end - 1 + turns;
+    return nullptr;
   }
   [[nodiscard]] bool are_alike(std::uint32_t k, std::uint32_t later) const {
     const std::vector<Asked>&one = periods_[k], &other = periods_[later];
@@ -140,7 +144,7 @@ class RankEvents {
   }
 
   // As PeriodicRun::narrow() does for work.
-  void find_time() {
+  [[nodiscard]] const char* find_time() {
     const Picos period = whole_.period();
     const std::uint32_t turns = whole_.turns();
     Picos earliest{}, behind = Picos::max();  // the end of the piece may be: not before, and before
@@ -160,18 +164,19 @@ class RankEvents {
         else if (k + turns > last_)
           behind = std::min(behind, time + period);
       }
-    check_last_frees();
-    if (behind == Picos::max() || earliest >= behind) throw NotFolded("memory of other periods is asked for in all");
+    if (!gives_back_in_time()) return "blocks of many periods are given back at the end";
+    if (behind == Picos::max() || earliest >= behind) return "memory of other periods is asked for in all";
     until_ = behind - Picos(1);
+    return nullptr;
   }
   // What is given back behind the periods was taken before them, or by the last: those before gave theirs back.
-  void check_last_frees() const {
+  [[nodiscard]] bool gives_back_in_time() const {
     for (const Asked& asked : after_) {
       if (is_allocation(asked) || asked.period == PeriodicRun::none || asked.period < first_) continue;
       const std::uint32_t like = first_ + (asked.period - first_) % whole_.turns();
-      if (like != asked.period && !periods_[like][asked.place].moves)
-        throw NotFolded("blocks of many periods are given back at the end");
+      if (like != asked.period && !periods_[like][asked.place].moves) return false;
     }
+    return true;
   }
 
   void name(const Asked& asked, std::uint64_t address) { names_.emplace(event(asked).address.count(), address); }
@@ -192,12 +197,13 @@ class RankEvents {
   std::uint32_t first_ = 0, last_ = 0;  // periods that are alike, both within
   Picos until_{};
   std::uint64_t stride_ = 0;
+  const char* refused_ = nullptr;
   std::unordered_map<std::uint64_t, std::uint64_t> names_;  // new by old address
 };
 
 }  // namespace
 
-StepFold planned_fold(const PlannedTrace& planned, const StepFold& step) {
+std::optional<StepFold> planned_fold(const PlannedTrace& planned, const StepFold& step) {
   std::vector<std::uint32_t>
       behind;  // by op of the step: where what follows it begins in the planned trace; 0: nowhere
   for (std::uint32_t i = 0; i < planned.source.size(); ++i) {
@@ -211,7 +217,7 @@ StepFold planned_fold(const PlannedTrace& planned, const StepFold& step) {
     const auto begin = [&](std::uint32_t k) { return behind.at(rank.op + k * rank.ops - 1); };
     const auto ops = [&](std::uint32_t k) { return begin(k + 1) - begin(k); };
     const auto [first, end] = longest_run(rank.periods - 1, [&](std::uint32_t k) { return ops(k) == ops(k + 1); });
-    if (end + 1 - first < least_periods) throw NotFolded("the plan is another one in each period");
+    if (end + 1 - first < least_periods) return std::nullopt;
     fold.ranks.push_back({.periods = end + 1 - first, .op = begin(first), .ops = ops(first)});
   }
   return fold;
@@ -219,18 +225,21 @@ StepFold planned_fold(const PlannedTrace& planned, const StepFold& step) {
 
 FoldedOrder fold_events(PlannedTrace& planned, const PeriodicRun& whole, const StepFold& fold,
                         std::span<const Picos> times) {
+  FoldedOrder order{.fold = fold, .event_time = {}};
   for (const MemoryEvent& event : planned.trace.memory_events)
     if (event.device < 0 && event.anchor != OpId::none && whole.period_of(event.anchor) != PeriodicRun::none)
-      throw NotFolded("the host's memory is asked for in every period");
-  FoldedOrder order{.fold = fold, .event_time = {}};
+      order.refused = "the host's memory is asked for in every period";
   order.fold.times = whole.times();
   std::vector<Picos> until;
-  for (std::size_t r = 0; r < fold.ranks.size(); ++r) {
+  for (std::size_t r = 0; r < fold.ranks.size() && order.refused == nullptr; ++r) {
     RankEvents events(planned, whole, fold.ranks[r], r, times);
+    order.refused = events.refused();
+    if (order.refused != nullptr) break;
     order.fold.ranks[r].address = events.rename_blocks();
     order.fold.ranks[r].bytes = events.stride() * whole.turns();
     until.push_back(events.until());
   }
+  if (order.refused != nullptr) return order;
   order.event_time = sort_events(planned, {times.begin(), times.end()});
   const auto place = [&](Picos time) {
     return static_cast<std::uint32_t>(std::upper_bound(order.event_time.begin(), order.event_time.end(), time) -

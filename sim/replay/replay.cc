@@ -222,6 +222,16 @@ void tell_as_replayed(const PeriodicRun* whole, Result& result) {
   result.op_runs = whole->runs();
 }
 
+// Of a folded step; the first counts.
+void note_refusal(Result& result, const char* why) {
+  if (!result.refusal) result.refusal = {.why = why};
+}
+Result refused(const FoldRefusal& refusal) {
+  Result result;
+  result.refusal = refusal;
+  return result;
+}
+
 void record_ranks(const Trace& trace, const std::vector<DevicePeaks>& peaks, const PeriodicRun* whole, Result& result) {
   if (result.replayed <= Picos(0)) return;
   std::vector<Picos> start, end;
@@ -233,8 +243,9 @@ void record_ranks(const Trace& trace, const std::vector<DevicePeaks>& peaks, con
   double idle = 0;
   std::size_t known = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const Picos usual = whole == nullptr ? Picos(0) : whole->usual_times(r, start, end).latest;
-    const std::optional<double> bubble = idle_fraction(ranks[r], result.replayed, whole, usual);
+    const auto usual = whole == nullptr ? PeriodicRun::Times() : whole->usual_times(r, start, end);
+    if (!usual) return note_refusal(result, "work of other periods reaches into all of them");
+    const std::optional<double> bubble = idle_fraction(ranks[r], result.replayed, whole, usual->latest);
     idle += bubble.value_or(0);
     known += bubble ? 1 : 0;
     if (ranks.size() == 1) continue;
@@ -293,11 +304,17 @@ class Run {
     if (!outcome_.ok()) explain_failure(trace, lowered_, outcome_);
     SPILLWAY_ASSERT(executor_.check_conservation().empty());
     if (fold == nullptr) return;
-    if (links_.uses_drives()) throw NotFolded("drives, whose caches fill");
+    if (links_.uses_drives()) {
+      refusal_ = {.why = "drives, whose caches fill"};
+      return;
+    }
     whole_.emplace(trace, *fold, executor_.graph(), lowered_.op, executor_.starts(), executor_.ends());
+    refusal_ = whole_->refusal();
   }
   // Of a folded step; else null.
   [[nodiscard]] const PeriodicRun* whole() const { return whole_ ? &*whole_ : nullptr; }
+  // Of a folded step that can't be told; then nothing else is known.
+  [[nodiscard]] const std::optional<FoldRefusal>& refusal() const { return refusal_; }
 
   [[nodiscard]] std::vector<std::int64_t> cache_levels() const { return links_.cache_levels(executor_); }
   [[nodiscard]] std::vector<std::int64_t> cache_sizes() const { return links_.cache_sizes(); }
@@ -323,6 +340,7 @@ class Run {
     result.step_time = step_time(result.steps);
     CriticalPath path =
         critical_path(trace_, lowered_, executor_.graph(), executor_.starts(), executor_.ends(), whole());
+    if (!path.is_told) return refused({.why = "the last work is none of the last"});
     result.path = std::move(path.steps);
     result.breakdown = sum_by_binding(result.path);
     for (std::size_t i = 0; i < result.breakdown.size(); ++i) result.breakdown[i] += path.repeated[i];
@@ -365,6 +383,7 @@ class Run {
   Executor<> executor_;
   Outcome outcome_;
   std::optional<PeriodicRun> whole_;
+  std::optional<FoldRefusal> refusal_;
 };
 
 void record_memory(const Trace& trace, const MemoryReplay& memory, const AllocatorTime& allocator,
@@ -416,6 +435,7 @@ std::unique_ptr<Run> from_used_caches(std::vector<std::int64_t> levels, const Ag
 }
 
 bool fills_caches(const Run& run) {
+  if (run.refusal()) return false;
   const std::vector<std::int64_t> levels = run.cache_levels();
   return std::any_of(levels.begin(), levels.end(), [](std::int64_t level) { return level > 0; });
 }
@@ -431,17 +451,19 @@ void record_host_memory(const Trace& trace, const PlannedTrace* planned, const s
                         const PeriodicRun* whole, const HardwareProfile& hardware, const ReplayOptions& options,
                         Result& result) {
   const RankPlaces places(trace.rank_count, options.gpus_alike, hardware.gpu_count);
-  result.host_memory =
+  const std::optional<HostMemoryResult> held =
       host_memory(trace, planned, event_time, result.op_start, result.op_end, whole, hardware.host, places);
+  if (!held) return note_refusal(result, "the host is not regular at one time");
+  result.host_memory = *held;
 }
 
 // The driver's calls of a second run wait where the replay has them. Under a plan events are cut by the clock, ops by
-// their order: no period that is alike may ask.
-void check_delays(const std::vector<HostDelay>& delays, const PeriodicRun* whole, bool is_planned) {
-  if (whole == nullptr) return;
-  for (const HostDelay& delay : delays)
-    if (is_planned ? whole->in_window(delay.after) : whole->is_moved(delay.after))
-      throw NotFolded("the driver is asked among equal periods");
+// their order: no period that is alike may ask. Null: none does.
+const char* refused_delay(const std::vector<HostDelay>& delays, const PeriodicRun* whole, bool is_planned) {
+  const bool asks = whole != nullptr && std::any_of(delays.begin(), delays.end(), [&](const HostDelay& delay) {
+                      return is_planned ? whole->in_window(delay.after) : whole->is_moved(delay.after);
+                    });
+  return asks ? "the driver is asked among equal periods" : nullptr;
 }
 
 }  // namespace
@@ -456,10 +478,13 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   std::optional<MemoryReplay> memory;
   std::unique_ptr<Run> run;
   in_parallel([&] { memory.emplace(trace, options.memory); }, [&] { run = with_used_caches(run_from({}), run_from); });
+  if (memory->refusal()) return refused(*memory->refusal());
+  if (run->refusal()) return refused(*run->refusal());
   allocator = memory->allocator_time(times);
   if (!allocator.delays.empty()) run = with_used_caches(run_from({}), run_from);  // it waits for the driver, too
+  if (run->refusal()) return refused(*run->refusal());
   const PeriodicRun* const whole = run->whole();
-  check_delays(allocator.delays, whole, false);
+  if (const char* why = refused_delay(allocator.delays, whole, false)) return refused({.why = why});
   Result result = run->times();
   check_stop();
   const std::vector<Picos> event_time =
@@ -467,6 +492,8 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
                        : event_times(trace, {}, whole->first_times(result.op_start), whole->first_times(result.op_end));
   MemoryResult of_memory;
   in_parallel([&] { of_memory = memory->result(event_time); }, [&] { result = run->result(std::move(result)); });
+  if (memory->refusal()) return refused(*memory->refusal());
+  if (result.refusal) return result;
   result.memory = std::move(of_memory);
   record_memory(trace, *memory, allocator, times, whole, result);
   record_host_memory(trace, nullptr, event_time, nullptr, hardware, options, result);
@@ -479,19 +506,22 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
   const Trace& trace = planned.trace;
   const DriverTimes times = driver_times(hardware.gpu);
   const bool is_folded = options.memory.fold != nullptr;
-  const StepFold fold = is_folded ? planned_fold(planned, *options.memory.fold) : StepFold();
+  const std::optional<StepFold> fold = is_folded ? planned_fold(planned, *options.memory.fold) : StepFold();
+  if (!fold) return refused({.why = "the plan is another one in each period"});
   const auto events_as_planned = is_folded ? trace.memory_events : std::vector<MemoryEvent>();
   const auto gate_as_planned = is_folded ? planned.gate : std::vector<OpId>();
   MemoryReplayOptions memory_options = options.memory;
   std::vector<HostDelay> delays;
   const auto run_from = [&](const std::vector<std::int64_t>& levels) {
-    return std::make_unique<Run>(trace, &planned, hardware, options, delays, levels, is_folded ? &fold : nullptr);
+    return std::make_unique<Run>(trace, &planned, hardware, options, delays, levels, is_folded ? &*fold : nullptr);
   };
   std::unique_ptr<Run> run = run_from({});
+  if (run->refusal()) return refused(*run->refusal());
   Result result = run->times();
   // In the order of these times, as replayed.
   const auto folded = [&](const std::vector<Picos>& event_time) {
-    FoldedOrder order = fold_events(planned, *run->whole(), fold, event_time);
+    FoldedOrder order = fold_events(planned, *run->whole(), *fold, event_time);
+    if (order.refused != nullptr) note_refusal(result, order.refused);
     memory_options.fold = std::make_shared<const StepFold>(std::move(order.fold));
     return std::move(order.event_time);
   };
@@ -500,6 +530,7 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
                      : order_events(planned, result.op_start, result.op_end);
   };
   std::vector<Picos> event_time = ordered();
+  if (result.refusal) return result;
   const bool caches_fill = fills_caches(*run);
   std::optional<MemoryReplay> memory;
   // Most steps wait for no driver: then this run is the one.
@@ -508,10 +539,13 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
                 if (caches_fill) run = from_used_caches(run->cache_sizes(), run_from);
                 result = run->result(run->times());
               });
+  if (memory->refusal()) return refused(*memory->refusal());
+  if (result.refusal) return result;
   delays = memory->allocator_time(times).delays;
   if (!delays.empty()) run = caches_fill ? from_used_caches(run->cache_sizes(), run_from) : run_from({});
   if (caches_fill || !delays.empty()) {
-    check_delays(delays, run->whole(), true);
+    if (run->refusal()) return refused(*run->refusal());
+    if (const char* why = refused_delay(delays, run->whole(), true)) return refused({.why = why});
     result = run->times();
     event_time = event_times(trace, planned.gate, result.op_start, result.op_end);
     const bool is_in_order = std::is_sorted(event_time.begin(), event_time.end());  // the allocator sees it alone
@@ -519,11 +553,15 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
       event_time = ordered();
     else if (is_folded)
       event_time = folded(event_time);
+    if (result.refusal) return result;
     if (!is_in_order || is_folded) memory.emplace(trace, memory_options);
+    if (memory->refusal()) return refused(*memory->refusal());
     result = run->result(std::move(result));
+    if (result.refusal) return result;
   }
   const PeriodicRun* const whole = run->whole();
   result.memory = memory->result(event_time);
+  if (memory->refusal()) return refused(*memory->refusal());
   record_memory(trace, *memory, memory->allocator_time(times), times, whole, result);
   rate_the_step(trace, options, result);
   tell_as_replayed(whole, result);

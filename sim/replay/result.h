@@ -234,6 +234,7 @@ struct FoldedMemory {
 };
 
 struct Result {
+  std::optional<FoldRefusal> refusal;  // of a folded step that can't be told; then nothing else is known
   std::string title;
   // Of a machine that a few letters stand for: what they say, and what they leave open (HardwareProfile::assumed).
   std::string machine;

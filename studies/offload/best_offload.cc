@@ -104,9 +104,11 @@ void replay_kept(VariantCase& one, const Steps& steps, bool briefly) {
     auto loaded = std::make_shared<LoadedScenario>(steps.limited(std::move(made)));
     const CountedReplayer replayer(*loaded, steps.count);
     one.result = replayer.replay(loaded->trace, limit_of(steps.budget));
+    if (one.result.refusal) return one.result.refusal;
     one.least = one.result.memory.driver_time == Picos(0) ? one.result.step_time
                                                           : replayer.replay(loaded->trace, without_limit).step_time;
     one.loaded = std::move(loaded);
+    return std::optional<FoldRefusal>();
   };
   try {
     const Scenario scenario = steps.with(one.candidate.edits);

@@ -90,6 +90,7 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
                                      : with_endless_drives(step.hardware);
     made.ran = run_traced(step);
     made.loaded = std::move(step);
+    return made.ran.result.refusal;
   };
   const Scenario scenario = scenario_of(plan.base, plan.candidate.edits);
   if (briefly && may_fold(scenario)) {

@@ -23,7 +23,7 @@ TEST(LeastCapacity, CountsOnTheCacheGivingSegmentsBack) {
 TEST(LeastCapacity, IsTheEdge) {
   const Trace trace = stream({{take, 1, 11}, {take, 2, 25}, {give, 1, 11}, {take, 3, 7}, {take, 4, 40}, {give, 2, 25}});
   MemoryReplayOptions options = within(mebibytes(1));
-  options.capacity = least_capacity(trace, options);
+  options.capacity = least_capacity(trace, options).value();
   EXPECT_EQ(MemoryReplay(trace, options).peaks().front().verdict, Verdict::fits);
   options.capacity = options.capacity - mebibytes(2);
   EXPECT_EQ(MemoryReplay(trace, options).peaks().front().verdict, Verdict::does_not_fit);
@@ -37,7 +37,7 @@ TEST(LeastCapacity, IsTheEdgeOfRandomStreams) {
     const Trace trace = random_stream(random, i % 2 == 1);
     MemoryReplayOptions options = within(mebibytes(20));
     DevicePeaks peaks = MemoryReplay(trace, options).peaks().front();
-    const Bytes least = least_capacity(trace, options);
+    const Bytes least = least_capacity(trace, options).value();
     EXPECT_EQ(least_capacity(trace, options, peaks), least);
     options.capacity = least;
     EXPECT_EQ(MemoryReplay(trace, options).peaks().front().verdict, Verdict::fits);

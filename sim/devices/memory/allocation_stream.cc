@@ -45,7 +45,7 @@ class StreamReplay {
     begin({});
     start_up();
     AllocationStreamResult result = run();
-    if (met_unknown_) return std::nullopt;
+    if (met_unknown_ && result.refused == nullptr) return std::nullopt;
     return result;
   }
 
@@ -65,7 +65,7 @@ class StreamReplay {
     set_marks();
     begin_pass();
     is_told_ = true;
-    for (std::size_t i = 0; i < events_.size() && !met_unknown_ && !is_reached(); ++i) {
+    for (std::size_t i = 0; i < events_.size() && !met_unknown_ && !is_reached() && refused_ == nullptr; ++i) {
       if (i % between_checks == 0) check_stop();
       if (StreamMoment* const mark = mark_at(i)) *mark = moment();
       fold_before(i);
@@ -77,10 +77,13 @@ class StreamReplay {
     }
     check_curve();
     AllocationStreamResult result = finish();
+    result.refused = refused_;
+    if (refused_ != nullptr) return result;
     const Bytes reserved(result.statistics.all().reserved_bytes.peak);
     if (!options_.repeat || result.out_of_memory > 0 || reserved > options_.repeat_up_to || met_unknown_) return result;
     rewind();
     result.repeated_costs = run_again(result.cost);
+    result.refused = refused_;
     result.repeated_peak_reserved = Bytes(pool_.statistics().all().reserved_bytes.peak);
     return result;
   }
@@ -99,13 +102,13 @@ class StreamReplay {
     result_ = {};
     allocation_ = 0;
     begin_pass();
-    for (std::size_t i = 0; i < events_.size(); ++i) {
+    for (std::size_t i = 0; i < events_.size() && refused_ == nullptr; ++i) {
       if (i % between_checks == 0) check_stop();
       // From the same state, with nothing asked of the driver from there on, it does the same again.
       if (const auto* mark = mark_at(i); mark != nullptr && mark->cost == cost && *mark == moment()) break;
       const std::size_t costs = result_.costs.size();
       fold_before(i);
-      if (result_.costs.size() != costs) throw NotFolded("repeated micro-batches wait for the driver");
+      if (result_.costs.size() != costs) refuse("repeated micro-batches wait for the driver");
       step(i);
     }
     return std::move(result_.costs);
@@ -273,7 +276,8 @@ class StreamReplay {
   }
 
   [[nodiscard]] bool gave_up() const {
-    return is_reached() || (options_.stop_when_out_of_memory && failures_before_ + result_.out_of_memory > 0);
+    return refused_ != nullptr || is_reached() ||
+           (options_.stop_when_out_of_memory && failures_before_ + result_.out_of_memory > 0);
   }
   [[nodiscard]] bool is_reached() const {
     return until_ && pool_.statistics().all().allocated_bytes.current >= until_->count();
@@ -455,12 +459,16 @@ class StreamReplay {
     return address + static_cast<std::uint64_t>(periods) * fold_.rank->bytes;
   }
 
+  // Of a fold; the first counts.
+  void refuse(const char* why) {
+    if (refused_ == nullptr) refused_ = why;
+  }
   // What the allocator goes by is its policy's settings and state: what is where, and whose it is.
-  void check_policy() const {
+  void check_policy() {
     const bool is_torch = torch_ != nullptr && torch_->settings().garbage_collection_threshold == 0;
-    if (!is_torch && pool_.as<IdealPool>() == nullptr) throw NotFolded("an allocator with a memory of its own");
+    if (!is_torch && pool_.as<IdealPool>() == nullptr) refuse("an allocator with a memory of its own");
     if (fold_.period >= fold_.end || options_.keep_segments || options_.state_after || !options_.spaces.empty())
-      throw NotFolded("allocations are asked for one by one");
+      refuse("allocations are asked for one by one");
   }
   // Whether moments are all there is to know of it, for a second run.
   [[nodiscard]] bool may_settle() const {
@@ -470,7 +478,7 @@ class StreamReplay {
   void begin_pass() {
     moved_ = 0;
     next_mark_ = marks_.begin();
-    if (has_completions_ && fold_.rank != nullptr) throw NotFolded("blocks are given back late");
+    if (has_completions_ && fold_.rank != nullptr) refuse("blocks are given back late");
   }
   void fold_before(std::size_t i) {
     if (fold_.rank == nullptr) return;
@@ -499,7 +507,7 @@ class StreamReplay {
     Recurrence recurrence(behaviour_.value());
     most_beyond_ = Bytes(0);
     beyond_ = true;
-    for (std::int64_t k = 0; k < fold_.times;) {
+    for (std::int64_t k = 0; k < fold_.times && refused_ == nullptr;) {
       check_stop();
       moved_ = ++k;
       behaviour_ = {};
@@ -536,7 +544,7 @@ class StreamReplay {
   }
 
   // The curve of what is held shows the peak, and the sizes of blocks that are shown are those of its owners.
-  void check_curve() const {
+  void check_curve() {
     if (fold_.rank == nullptr || !options_.keep_totals || result_.held.size() <= fold_.end) return;
     const auto smaller = [](const HeldMemory& a, const HeldMemory& b) { return a.allocated < b.allocated; };
     const auto peak = std::max_element(result_.held.begin(), result_.held.end(), smaller);
@@ -544,13 +552,13 @@ class StreamReplay {
     const auto before =
         std::max_element(result_.held.begin(), result_.held.begin() + static_cast<std::ptrdiff_t>(fold_.end), smaller);
     if (most_beyond_ > std::max(before->allocated, result_.initial.allocated) && most_beyond_ >= peak->allocated)
-      throw NotFolded("the peak lies in a repeated micro-batch");
-    if (at >= fold_.end && sizes_differ_) throw NotFolded("blocks of repeated micro-batches differ in size");
+      refuse("the peak lies in a repeated micro-batch");
+    if (at >= fold_.end && sizes_differ_) refuse("blocks of repeated micro-batches differ in size");
   }
 
   void note_failure(const Allocation& made, std::uint32_t event) {
     if (!made.out_of_memory || result_.out_of_memory++ > 0) return;
-    if (beyond_ && options_.keep_totals && is_told_) throw NotFolded("a repeated micro-batch runs out of memory");
+    if (beyond_ && options_.keep_totals && is_told_) refuse("a repeated micro-batch runs out of memory");
     result_.first_out_of_memory = pool_.last_out_of_memory();
     result_.first_failed_event = event;
   }
@@ -559,7 +567,7 @@ class StreamReplay {
     const MemoryEvent& event = at(i);
     const std::optional<HeldBlock> found = live_.take(label(event));
     if (!found) {
-      if (beyond_) throw NotFolded("a repeated micro-batch frees what is not its own");
+      if (beyond_) return refuse("a repeated micro-batch frees what is not its own");
       ++result_.ignored_frees;
       met_unknown_ = stops_at_unknown_;
       return;
@@ -671,6 +679,7 @@ class StreamReplay {
   const std::optional<Bytes> until_;  // so much is allocated
   const EventIndex& events_;
   FoldedEvents fold_;
+  const char* refused_ = nullptr;
   std::vector<bool> left_out_;  // by event, with frees_by_limit
   MemoryPool pool_;
   TorchPool* torch_;  // null for other policies

@@ -51,7 +51,7 @@ struct AllocationStreamOptions {
   bool stop_when_out_of_memory = false;  // at the first allocation that fails; statistics are those until then
   // The trace shows fewer micro-batches than its step has; null: all of them. Of the torch and ideal policies. Must
   // outlive the replay. Statistics, costs and failures are of the whole step; rows, totals and counts of the events
-  // that the trace has. NotFolded where the peak lies in a micro-batch it does not have, or such a one asks the driver
+  // that the trace has. Refused where the peak lies in a micro-batch it does not have, or such a one asks the driver
   // for anything in a second run.
   const StepFold* fold = nullptr;
 };
@@ -93,6 +93,7 @@ struct RecordedMemory {
 };
 
 struct AllocationStreamResult {
+  const char* refused = nullptr;  // of a fold: why it can't be told of the whole step; then nothing else is known
   std::string policy;
   std::int16_t device = 0;
   MemoryStatistics statistics;  // peaks include the initial state

@@ -21,7 +21,7 @@ using namespace test;
 TEST(MemoryReplay, ShowsTheRunThatGivesSegmentsBack) {
   const Trace trace = stream({{take, 1, 30}, {give, 1, 30}, {take, 2, 60}});
   const std::vector<Picos> unknown(trace.memory_events.size(), Picos(0));
-  const MemoryReplay replay(trace, within(mebibytes(64)));
+  MemoryReplay replay(trace, within(mebibytes(64)));
   const MemoryResult memory = replay.result(unknown);
   EXPECT_TRUE(memory.gives_back);
   EXPECT_FALSE(memory.out_of_memory);
@@ -57,7 +57,7 @@ TEST(MemoryReplay, WhatWasLeftOutIsInDoubt) {
   Trace trace = stream({{take, 1, 30}});
   const std::vector<Picos> unknown(trace.memory_events.size() + 1, Picos(0));
   const auto verdicts = [&](Bytes capacity) {
-    const MemoryReplay replay(trace, within(capacity));
+    MemoryReplay replay(trace, within(capacity));
     return std::pair(replay.result(unknown).verdict(), replay.peaks().front().verdict);
   };
   EXPECT_EQ(verdicts(mebibytes(64)), std::pair(Verdict::fits, Verdict::fits));

@@ -243,7 +243,7 @@ TEST(TransferLinks, HostMemoryIsThatOfTheStagesOnAMachine) {
   works.trace().rank_count = 4;
   const auto peak = [&](std::int64_t gpus) {
     return host_memory(works.trace(), nullptr, times, {}, {}, nullptr, HostProfile(), RankPlaces(4, gpus, 8))
-        .peak.count();
+        ->peak.count();
   };
   EXPECT_EQ(peak(8), 2 * (300 + 400) + 8 * 1000);
   EXPECT_EQ(peak(16), 4 * (300 + 400) + 8 * 1000) << "two machines, the last two stages on one";
