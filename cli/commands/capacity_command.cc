@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/input_error.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
@@ -30,7 +29,7 @@ struct CapacityCall {
   std::string store;  // of replays
   std::string path;
   std::vector<std::string> settings;
-  std::string reserve, goal;
+  std::string reserve;
   CapacityFlags flags;
   bool list = false;
 };
@@ -211,11 +210,7 @@ void list_techniques(const Context& context) {
 void run_capacity(Context& context, const CapacityCall& call) {
   if (call.list) return list_techniques(context);
   if (call.path.empty()) throw missing_argument("SCENARIO");
-  CapacityFlags flags = call.flags;
-  if (const auto goal = capacity_goal_words().find(call.goal)) flags.said.goal = static_cast<CapacityGoal>(*goal);
-  if (!call.goal.empty() && !flags.said.goal)
-    throw InputError("--goal", "", "no goal '" + call.goal + "'", "take one of " + capacity_goal_words().listed());
-  CapacityRequest request = read_capacity_request(call.path, with_reserve(call.settings, call.reserve), flags);
+  CapacityRequest request = read_capacity_request(call.path, with_reserve(call.settings, call.reserve), call.flags);
   const Progress progress(context);
   StoreInUse store(context, call.store);
   request.store = store.get();
@@ -266,7 +261,9 @@ void add_capacity_command(Command& app, Context& context) {
       ->size_with_unit()
       ->check(positive_number())
       ->type_name("N");
-  command->add_option("--goal", call->goal, "the last value that holds, or the first (for what must be bought)")
+  command
+      ->add_word<CapacityGoal>("--goal", said.goal, capacity_goal_words(),
+                               "the last value that holds, or the first (for what must be bought)")
       ->type_name("largest|smallest");
   command
       ->add_option("--technique", flags.techniques,

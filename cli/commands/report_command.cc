@@ -29,6 +29,7 @@
 #include "reports/pcie_report.h"
 #include "reports/ssd_report.h"
 #include "reports/step_report.h"
+#include "scenario/scenario_fields.h"
 #include "scenario/scenario_memory.h"
 #include "sim/replay/fidelity.h"
 
@@ -38,7 +39,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ReportArguments {
-  std::string scenario, baseline, reserve, prices, retention = "rated", route = "gpudirect", bound = "rated";
+  std::string scenario, baseline, reserve, prices;
   std::vector<std::string> settings, drives, outputs;
   std::optional<double> used_percent;
   std::optional<std::int64_t> drives_per_gpu, drives_per_machine, count;
@@ -66,7 +67,6 @@ SsdQuestion question_of(const ReportArguments& arguments, const LoadedScenario& 
   SsdQuestion question = arguments.question;
   read_numbers(arguments, loaded, question);
   question.replays = true;
-  question.bound = static_cast<LifeBound>(life_bound_words().find(arguments.bound).value());
   const ProfileLibrary library = ProfileLibrary::standard();
   const PriceList prices = PriceList::load(arguments.prices, arguments.drives);
   for (const std::string& name : arguments.drives) {
@@ -75,8 +75,6 @@ SsdQuestion question_of(const ReportArguments& arguments, const LoadedScenario& 
   }
   const double used = loaded.scenario.offload.demands.used_fraction;
   question.endurance.used_fraction = arguments.used_percent ? *arguments.used_percent / 100 : used;
-  question.endurance.retention = find_retention(arguments.retention).value();
-  question.route = find_route(arguments.route).value();
   return question;
 }
 
@@ -287,9 +285,9 @@ void add_report_options(Command& command, ReportArguments& arguments) {
       ->check(positive_number())
       ->type_name("N");
   command.add_option("--count", arguments.count, "refused: it doesn't say of what")->hide();
-  command.add_option("--route", arguments.route, "how bytes get to the drives")
+  command.add_word<DriveRoute>("--route", arguments.question.route, route_words(), "how bytes get to the drives")
       ->choices({"gpudirect", "bounce"})
-      ->capture_default_str();
+      ->default_word("gpudirect");
   add_settings(command, arguments);
 }
 
@@ -307,9 +305,11 @@ void add_report_commands(Command& app, Context& context) {
       ->check(positive_number())
       ->capture_default_str()
       ->type_name("N");
-  drives->add_option("--life-bound", ssd->bound, "end of a life's range that must reach --life-years")
+  drives
+      ->add_word<LifeBound>("--life-bound", ssd->question.bound, life_bound_words(),
+                            "end of a life's range that must reach --life-years")
       ->choices({"rated", "expected", "high"})
-      ->capture_default_str();
+      ->default_word("rated");
   drives->add_option("--prices", ssd->prices, "entries that go over those of the bundled price list")
       ->type_name("FILE");
   drives->add_option("--tokens", ssd->question.tokens, "tokens of a whole training run, to be costed")
@@ -327,11 +327,11 @@ void add_report_commands(Command& app, Context& context) {
       ->capture_default_str()
       ->type_name("X");
   drives
-      ->add_option(
-          "--retention", ssd->retention,
+      ->add_word<RetentionRelaxation>(
+          "--retention", ssd->question.endurance.retention, retention_words(),
           "credit flash for data that is kept for weeks (x6.67) or a day (x86), as publications do and no vendor does")
       ->choices({"rated", "weeks", "day"})
-      ->capture_default_str();
+      ->default_word("rated");
   drives->callback([&context, ssd] { run_stoppable([&] { report_ssd(context, *ssd); }); });
   const auto pcie = std::make_shared<ReportArguments>();
   Command* links =

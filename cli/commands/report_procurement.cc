@@ -236,18 +236,10 @@ void add_procurement_report(Command& group, Context& context) {
       ->type_name("PERCENT");
   command->add_option("--write-amplification", said.write_amplification, "of the workload itself (1)")->type_name("X");
   command
-      ->add_option(
-          "--retention",
-          [&said](const std::string& word) {
-            said.retention = static_cast<RetentionRelaxation>(retention_words().find(word).value());
-          },
-          "credit flash for data that is kept for weeks or a day, as no vendor does")
+      ->add_word<RetentionRelaxation>("--retention", said.retention, retention_words(),
+                                      "credit flash for data that is kept for weeks or a day, as no vendor does")
       ->choices({"rated", "weeks", "day"});
-  command
-      ->add_option(
-          "--route",
-          [&said](const std::string& word) { said.route = static_cast<DriveRoute>(route_words().find(word).value()); },
-          "how bytes get to the drives")
+  command->add_word<DriveRoute>("--route", said.route, route_words(), "how bytes get to the drives")
       ->choices({"gpudirect", "bounce"});
   add_setting_options(*command, call->settings);
   add_store_option(*command, call->store);

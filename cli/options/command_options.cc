@@ -73,6 +73,11 @@ Option* Option::allow_extra_args(bool allow) {
   return this;
 }
 
+Option* Option::default_word(std::string_view word) {
+  option_->default_str(std::string(word));
+  return this;
+}
+
 Option* Option::delimiter(char separator) {
   option_->delimiter(separator);
   return this;
@@ -204,6 +209,12 @@ Option* Command::add_option(const std::string& names, const std::function<void(c
                             const std::string& about) {
   return options_.emplace_back(std::make_unique<Option>(app_->add_option_function<std::string>(names, given, about)))
       .get();
+}
+
+int Command::word_place(const Words& words, const std::string& word, const std::string& option) {
+  const std::optional<std::size_t> place = words.find(word);
+  if (!place) throw InputError("", option, "no '" + word + "'", "take one of " + words.listed());
+  return static_cast<int>(*place);
 }
 
 Option* Command::add_flag(const std::string& names, bool& value, const std::string& about) {

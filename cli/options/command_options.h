@@ -9,9 +9,11 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/quantity.h"
+#include "base/words.h"
 
 namespace CLI {
 class App;
@@ -40,11 +42,12 @@ class Option {
 
   Option* type_name(const std::string& name);  // of the value, in --help
   Option* required();
-  Option* capture_default_str();         // --help shows the value that the variable has now
-  Option* allow_extra_args(bool allow);  // false: one value each time it is given
-  Option* delimiter(char separator);     // between the values in one word
-  Option* take_all();                    // given several times, it keeps every value
-  Option* hide();                        // from --help, manual and completions
+  Option* capture_default_str();                // --help shows the value that the variable has now
+  Option* default_word(std::string_view word);  // that --help shows
+  Option* allow_extra_args(bool allow);         // false: one value each time it is given
+  Option* delimiter(char separator);            // between the values in one word
+  Option* take_all();                           // given several times, it keeps every value
+  Option* hide();                               // from --help, manual and completions
   Option* check(WordCheck check);
   // The path of a file, or KIND=FILE: refused, before the command runs, where it can't be written, or any other word of
   // the command is the same file.
@@ -115,6 +118,12 @@ class Command {
   // `given` after the variables of options added before have their values.
   Option* add_option(const std::string& names, const std::function<void(const std::string&)>& given,
                      const std::string& about);
+  // One of the words, kept as its place among them.
+  template <class Enum, class Value>
+  Option* add_word(const std::string& name, Value& value, const Words& words, const std::string& about) {
+    return add_option(
+        name, [&value, &words, name](const std::string& word) { value = Enum(word_place(words, word, name)); }, about);
+  }
   Option* add_flag(const std::string& names, bool& value, const std::string& about);
   Option* add_flag(const std::string& names, std::function<void()> given,
                    const std::string& about);  // before callbacks
@@ -140,6 +149,7 @@ class Command {
 
  private:
   void check_files() const;
+  static int word_place(const Words& words, const std::string& word, const std::string& option);
 
   std::unique_ptr<CLI::App> program_;  // of the program alone
   CLI::App* app_;

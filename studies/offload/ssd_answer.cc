@@ -398,17 +398,9 @@ bool SsdAnswer::is_yes() const {
   return std::any_of(drives.begin(), drives.end(), [](const DriveAnswer& drive) { return drive.is_yes(); });
 }
 
-std::optional<RetentionRelaxation> find_retention(std::string_view name) {
-  if (name == "rated") return RetentionRelaxation::none;
-  if (name == "weeks") return RetentionRelaxation::three_weeks;
-  if (name == "day") return RetentionRelaxation::one_day;
-  return std::nullopt;
-}
-
-std::optional<DriveRoute> find_route(std::string_view name) {
-  if (name == "gpudirect") return DriveRoute::gpudirect;
-  if (name == "bounce") return DriveRoute::bounce;
-  return std::nullopt;
+const Words& retention_words() {
+  static const Words words = {{"rated", "as the rating has it"}, {"weeks", "three weeks"}, {"day", "one day"}};
+  return words;
 }
 
 LoadedScenario on_first_drives(LoadedScenario loaded, const SsdQuestion& question) {

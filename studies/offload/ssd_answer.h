@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/words.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/scenario_run.h"
 #include "sim/devices/endurance.h"
@@ -37,9 +38,7 @@ struct SsdQuestion {
   [[nodiscard]] std::int64_t drives_per_set() const { return drives_per_gpu > 0 ? drives_per_gpu : drives_per_machine; }
 };
 
-// As options and files name them; nothing for another name.
-std::optional<RetentionRelaxation> find_retention(std::string_view name);  // rated, weeks, day
-std::optional<DriveRoute> find_route(std::string_view name);               // gpudirect, bounce
+const Words& retention_words();  // of RetentionRelaxation, in its order
 
 // A set's rate while it is written to without pause: so many bytes at one rate, the last one for ever.
 struct WriteStage {

@@ -2,6 +2,7 @@
 
 #include "scenario/scenario_fields.h"
 #include "studies/capacity/capacity_fields.h"
+#include "studies/offload/ssd_answer.h"
 
 namespace spillway::studies {
 namespace {
@@ -43,11 +44,6 @@ void describe_choices(ProcurementSection& section, FieldVisitor& visitor) {
 }
 
 }  // namespace
-
-const Words& retention_words() {
-  static const Words words = {{"rated", "as the rating has it"}, {"weeks", "three weeks"}, {"day", "one day"}};
-  return words;
-}
 
 void describe(ProcurementSection& section, FieldVisitor& visitor) {
   std::string note;

@@ -49,8 +49,6 @@ struct ProcurementSection : ProcurementTerms {
 
 void describe(ProcurementSection& section, FieldVisitor& visitor);
 
-const Words& retention_words();
-
 // Makes the fields of "capacity" and "procurement" known to scenarios: to be called once, before any is loaded.
 void add_study_sections();
 
