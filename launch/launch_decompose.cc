@@ -307,10 +307,7 @@ class Decomposer {
   // What the launch's own framework does where nothing is said.
   [[nodiscard]] std::int64_t usual_bucket() const {
     TrainingSetup there = setup_;
-    there.framework = is(LaunchFormat::megatron)    ? Framework::megatron
-                      : is(LaunchFormat::deepspeed) ? Framework::deepspeed
-                      : is(LaunchFormat::hf)        ? Framework::huggingface
-                                                    : Framework::eager;
+    there.framework = static_cast<Framework>(framework_words().find(usual_framework(format_)).value());
     return default_bucket_bytes(there);
   }
   [[nodiscard]] bool keeps_stage() const {

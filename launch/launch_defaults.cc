@@ -157,4 +157,10 @@ constexpr auto defaults = std::to_array<LaunchDefault>({
 
 std::span<const LaunchDefault> launch_defaults() { return defaults; }
 
+std::string_view usual_framework(LaunchFormat program) {
+  for (const LaunchDefault& each : defaults)
+    if (each.format == program && each.dialect == Dialect::any && each.fact == "model.framework") return each.value;
+  return program == deepspeed ? "deepspeed" : "eager";
+}
+
 }  // namespace spillway::launch

@@ -225,20 +225,11 @@ class Exporter {
 
   // What the framework does by itself, for a key that no flag says.
   [[nodiscard]] std::string by_itself(const std::string& key, const TrainingSetup& usual) const {
-    if (key == "framework") return own_framework();
+    if (key == "framework") return std::string(usual_framework(target_.program));
     for (const LaunchDefault& each : launch_defaults())
       if (each.format == target_.program && each.dialect == Dialect::any && each.fact == "model." + key)
         return std::string(each.value);
     return field_text(usual, key);
-  }
-
-  // Whose kernels the target's program runs, whatever the scenario says.
-  [[nodiscard]] std::string own_framework() const {
-    const Framework own = target_.program == megatron    ? Framework::megatron
-                          : target_.program == hf        ? Framework::huggingface
-                          : target_.program == deepspeed ? Framework::deepspeed
-                                                         : Framework::eager;
-    return std::string(framework_words()[own].name);
   }
 
   void rest(LaunchExport& made) const {

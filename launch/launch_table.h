@@ -85,6 +85,8 @@ struct LaunchDefault {
   Dialect dialect = Dialect::any;  // of this program alone
 };
 std::span<const LaunchDefault> launch_defaults();
+// The word of model.framework: whose kernels the program runs where nothing is said.
+std::string_view usual_framework(LaunchFormat program);
 
 // For docs/reference/launch-files.md: a Markdown table for each framework, and the lists of what it leaves out.
 std::string launch_markdown();
