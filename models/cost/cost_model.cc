@@ -23,6 +23,9 @@ constexpr double misaligned_hopper =
     0.62;  // mma.sync's share of wgmma's peak, as FlashAttention 2's (attention_time.cc)
 // Flops a clock and multiprocessor of Turing's kernels on an H100 (docs/internals/operator-times.md).
 constexpr double narrowest_along_k = 400, narrowest = 600;
+// Of the fp32 peak: cuBLAS's kernels of the vector unit, which load element by element, so that no alignment matters
+// (assumed; GPT-2's step in fp32 on an A100 leaves 0.93 or more of the peak to its products).
+constexpr double vector_tile = 0.95;
 constexpr double vector_rate = 0.5;  // of the fp32 peak: misaligned batched bf16 products before CUDA 12
 // Of what large products draw at the highest clock: what busy multiprocessors draw whatever they do
 // (docs/internals/operator-times.md).
@@ -308,10 +311,13 @@ Duration CostModel::gemm(const KernelCost& kernel) const {
     }
   if (!times_ || times_->gemm.empty() || times_->facts.multiprocessors <= 0) return roofline(kernel);
   if (const GemmTimes* own = entry_of(times_->gemm, kernel.type)) return gemm_by_physics(kernel, *own);
-  // Another format: the constants of bf16 with this format's peak and bytes.
+  // Another format: the constants of bf16 with this format's peak and bytes. Filling and draining a pipeline is a
+  // latency: in units of k it is the shorter the longer a k takes.
   GemmTimes other = times_->gemm.front();
   other.residual = {};
   other.lines.clear();
+  other.physics.fill *= std::min(1.0, peak(kernel.type) / peak(DataType::bf16));
+  if (kernel.type == DataType::fp32) other.physics.large_tile = vector_tile;
   Duration duration = gemm_by_physics(kernel, other);
   duration.source = CostSource::assumed;
   duration.relative_error = guessed_error;
@@ -319,7 +325,8 @@ Duration CostModel::gemm(const KernelCost& kernel) const {
 }
 
 Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& times) const {
-  const GemmSides sides = sides_of(kernel);
+  GemmSides sides = sides_of(kernel);
+  if (kernel.type == DataType::fp32) sides.alignment = sides.result_alignment = widest_load;
   GemmPhysics physics = times.physics;
   if (kernel.is_cast_before) physics.quantise_us = 0;
   physics.l2_gbps *= clock_share_;

@@ -27,7 +27,8 @@ struct PowerClass {
 };
 constexpr PowerClass ampere_and_before = {1, 100e-12}, hopper_and_later = {0.5, 60e-12};
 constexpr double stacked_byte_joules = 35e-12, graphics_byte_joules = 60e-12;  // HBM, GDDR
-constexpr double fp8_flop_energy = 0.60, fp4_flop_energy = 0.35;               // over bf16's
+constexpr double vector_draw = 0.7;  // of the vector unit at its peak, over the tensor unit's (assumed)
+constexpr double fp8_flop_energy = 0.60, fp4_flop_energy = 0.35;  // over bf16's
 
 // NVIDIA's PCIe cards other than the few with HBM.
 bool has_graphics_memory(const GpuProfile& gpu) {
@@ -356,6 +357,7 @@ GpuPower power_of(const OperatorTimes& times, const GpuProfile& gpu) {
     const double own = times.facts.peak[i];
     power.flop_joules[i] = own > 0 && own < peak ? bf16 * peak / own : bf16;
   }
+  power.flop_joules[static_cast<std::size_t>(Precision::fp32)] *= vector_draw;
   power.flop_joules[static_cast<std::size_t>(Precision::fp8)] = fp8_flop_energy * bf16;
   power.flop_joules[static_cast<std::size_t>(Precision::int8)] = fp8_flop_energy * bf16;
   power.flop_joules[static_cast<std::size_t>(Precision::fp4)] = fp4_flop_energy * bf16;

@@ -15,6 +15,9 @@ bool fits_fused_softmax(const AttentionShape& s) {
   return s.sequence > 16 && s.sequence <= 2048 && s.sequence % 4 == 0 && s.batch * s.heads % 4 == 0;
 }
 
+// Of heads and rotary positions around attention: calls that launch nothing, counted as those of linear layers.
+constexpr double attention_views = 16, attention_views_backward = 42;
+
 }  // namespace
 
 // Gradients of a packed tensor are computed apart and then joined by a copy.
@@ -41,7 +44,8 @@ Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tens
                      .cost = {.kind = KernelClass::attention_forward,
                               .type = type_,
                               .attention = shape,
-                              .flops = flash_flops(shape, 2)}});
+                              .flops = flash_flops(shape, 2)},
+                     .host = {.views = attention_views}});
     keep_result(out);
     keep_result(statistics);
   }
@@ -71,7 +75,8 @@ Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tens
                          .cost = {.kind = KernelClass::attention_backward,
                                   .type = type_,
                                   .attention = shape,
-                                  .flops = flash_flops(shape, 5)}});
+                                  .flops = flash_flops(shape, 5)},
+                         .host = {.views = attention_views_backward}});
         gradients = join_gradients(name, qkv, std::move(gradients));
         if (bias) gradients.push_back(bias_gradient);
         return gradients;
@@ -164,8 +169,50 @@ struct EagerOps::Core {
   }
 };
 
+// A clone that masked_fill_ goes over: PyTorch's masked_fill, and its gradient's.
+Tensor EagerOps::filled_copy(const std::string& name, const Tensor& scores) {
+  Tensor out = like(name, scores, TensorRole::temporary);
+  session_.kernel({.name = "copy", .reads = {scores}, .writes = {out}});
+  session_.kernel({.name = "masked_fill_", .reads = {out}, .writes = {out}, .cost = {.access = MemoryAccess::strided}});
+  return out;
+}
+
+// Scaled and, if causal, masked, as kernels of their own.
+Tensor EagerOps::masked_scores(const std::string& name, const Core& core, Tensor scores) {
+  Tensor scaled = like(name + ".scores.scaled", scores, TensorRole::temporary);
+  session_.kernel({.name = "multiply", .reads = {scores}, .writes = {scaled}});
+  if (!core.shape.causal) return scaled;
+  scores = {};
+  if (options_.scores == ScoreKernels::eager) return filled_copy(name + ".scores.masked", scaled);
+  Tensor masked = like(name + ".scores.masked", scaled, TensorRole::temporary);
+  session_.kernel({.name = "add", .reads = {scaled}, .writes = {masked}, .cost = {.access = MemoryAccess::strided}});
+  return masked;
+}
+
+Tensor EagerOps::masked_scores_backward(const std::string& name, const Core& core, Tensor gradient) {
+  if (core.shape.causal && options_.scores == ScoreKernels::eager)
+    gradient = filled_copy(name + ".scores.grad.masked", gradient);
+  Tensor scaled = like(name + ".scores.grad.scaled", gradient, TensorRole::temporary);
+  session_.kernel({.name = "multiply", .reads = {gradient}, .writes = {scaled}});
+  return scaled;
+}
+
 // Probabilities in the type of the scores; keeps what the backward needs in core.softmax.
 Tensor EagerOps::softmax(const std::string& name, Core& core, Tensor scores) {
+  if (options_.scores != ScoreKernels::fused) {
+    const DataType type = scores.type();
+    // Of 16 bits autocast casts to fp32 first; transformers' softmax reads 16 bits and writes fp32.
+    const bool is_wide = options_.autocast || options_.scores == ScoreKernels::transformers;
+    scores = masked_scores(name, core, std::move(scores));
+    if (options_.autocast && options_.scores == ScoreKernels::eager)
+      scores = cast(name + ".scores.wide", scores, DataType::fp32);
+    core.softmax =
+        session_.empty(name + ".softmax", is_wide ? DataType::fp32 : type, scores.elements(), TensorRole::activation);
+    session_.kernel(
+        {.name = "softmax", .reads = {scores}, .writes = {core.softmax}, .cost = {.memory = MemoryKind::softmax}});
+    scores = {};
+    return cast(name + ".probabilities", core.softmax, type);
+  }
   if (!core.softmax_in_parts) {
     core.softmax = like(name + ".softmax", scores);
     session_.kernel({.name = "masked_softmax",
@@ -188,6 +235,19 @@ Tensor EagerOps::softmax(const std::string& name, Core& core, Tensor scores) {
 }
 
 Tensor EagerOps::softmax_backward(const std::string& name, Core& core, Tensor gradient) {
+  if (options_.scores != ScoreKernels::fused) {
+    const DataType type = gradient.type();
+    gradient = cast(name + ".softmax.grad.wide", gradient, core.softmax.type());
+    const bool narrows = options_.scores == ScoreKernels::transformers;  // the kernel's result is in 16 bits
+    Tensor scores = session_.empty(name + ".scores.grad", narrows ? type : gradient.type(), gradient.elements(),
+                                   TensorRole::temporary);
+    session_.kernel({.name = "softmax_backward",
+                     .reads = {gradient, core.softmax},
+                     .writes = {scores},
+                     .cost = {.memory = MemoryKind::softmax}});
+    core.softmax = gradient = {};
+    return masked_scores_backward(name, core, cast(name + ".scores.grad.narrow", scores, type));
+  }
   if (!core.softmax_in_parts) {
     Tensor scores = like(name + ".scores.grad", gradient, TensorRole::temporary);
     session_.kernel({.name = "masked_softmax_backward",
@@ -225,6 +285,9 @@ Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tens
     core->qkv[1] = repeat_heads(name + ".k", qkv[1], shape);
     core->qkv[2] = repeat_heads(name + ".v", qkv[2], shape);
   }
+  if (options_.scores != ScoreKernels::fused)  // torch.matmul wants matrices behind each other
+    for (std::size_t i = 0; i < qkv.size(); ++i)
+      if (core->qkv[i].id() == qkv[i].id()) core->qkv[i] = copied(name + ".heads", qkv[i]);
   const std::int64_t square = shape.batch * shape.heads * shape.sequence * shape.sequence;
   Tensor scores = make(name + ".scores", square);
   std::vector<Tensor> operands = {core->part(0)};
@@ -253,9 +316,10 @@ Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tens
   }
   std::vector<Tensor> inputs = core->qkv;
   if (bias) inputs.push_back(bias);
-  return autograd_.record(std::move(out), inputs, false, [this, name, core](Tensor gradient) {
+  out = autograd_.record(std::move(out), inputs, false, [this, name, core](Tensor gradient) {
     return core_backward(name, *core, std::move(gradient));
   });
+  return options_.scores == ScoreKernels::fused ? out : copied(name + ".out", out);
 }
 
 std::vector<Tensor> EagerOps::core_backward(const std::string& name, Core& core, Tensor gradient) {

@@ -6,6 +6,14 @@
 #include "models/network/eager_ops.h"
 
 namespace spillway::models {
+namespace {
+
+// Calls of torch.nn.functional.linear that launch nothing, counted in a layer of transformers' Llama (PyTorch's
+// dispatch mode): the weight's transpose, its input as a matrix and back; backwards for each of its two products.
+constexpr double product_views = 3, product_views_backward = 4;
+constexpr std::int64_t padded_side = 8;  // elements
+
+}  // namespace
 
 void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write,
                        Bytes bias) {
@@ -18,17 +26,21 @@ void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vec
       std::any_of(reads.begin(), reads.end(), [&](const Tensor& read) { return read.id() == write.id(); });
   bytes += Bytes(bytes_of(reads[0].type(), shape.m * shape.k) + bytes_of(reads[1].type(), shape.k * shape.n) +
                  bytes_of(write.type(), shape.m * shape.n));
+  GemmShape sides = shape;
+  if (options_.pads_products)
+    for (std::int64_t* const side : {&sides.m, &sides.n, &sides.k}) *side = (*side + padded_side - 1) / padded_side * padded_side;
   session_.kernel({.name = kernel,
                    .reads = std::move(reads),
                    .writes = {std::move(write)},
                    .cost = {.kind = KernelClass::gemm,
                             .type = type,
-                            .gemm = shape,
+                            .gemm = sides,
                             .flops = Flops(2 * shape.m * shape.n * shape.k),
                             .is_cast_before = true,
                             .scaling = scaling(),
                             .accumulates = accumulates},
-                   .bytes = bytes});
+                   .bytes = bytes,
+                   .host = {.views = session_.phase() == Phase::backward ? product_views_backward : product_views}});
 }
 
 void EagerOps::part_product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write) {
@@ -49,6 +61,7 @@ bool EagerOps::is_fp8(const std::vector<Linear>& layers) {
 }
 
 Tensor EagerOps::linear(const Linear& layer, const Tensor& x) {
+  if (options_.autocast && x.type() != type_) return linear(layer, recorded_cast(layer.name + ".in", x, type_));
   const auto saved = std::make_shared<SavedInput>(
       SavedInput{.kept = x, .users = readers_of(*layer.weight), .wants_gradient = x.node() != 0});
   const bool is_packed = layer.weight->storage != BaseWeights::same;
@@ -94,8 +107,9 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& oper
   if (!out) {
     out = session_.empty(layer.name + ".out", type, rows * outputs, TensorRole::activation);
     std::vector<Tensor> reads = {operand, in_fp8 ? narrow_weight(weight, false) : weight_operand(weight, type)};
+    if (options_.autocast && autograd_.is_recording()) saved->weight = reads.back();
     const bool adds = layer.bias != nullptr && !adds_after;
-    if (adds) reads.push_back(layer.bias->value);
+    if (adds) reads.push_back(cast(layer.name + ".bias.cast", layer.bias->value, type));
     product("gemm", {.m = rows, .n = outputs, .k = inputs}, std::move(reads), out,
             adds ? layer.bias->value.bytes() : Bytes(0));
     if (keeps) keep_result(out);
@@ -150,7 +164,10 @@ void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedI
     const DataType type = is_cast ? type_ : gradient.type();
     *x_gradient = session_.empty(layer.name + ".in.grad", type, rows * inputs, TensorRole::temporary);
     product("gemm_dgrad", {.m = rows, .n = inputs, .k = outputs, .layout = in_fp8 ? GemmLayout::tn : GemmLayout::nn},
-            {both.rows, in_fp8 ? narrow_weight(weight, true) : weight_operand(weight, type)}, *x_gradient, {});
+            {both.rows, in_fp8          ? narrow_weight(weight, true)
+                        : saved->weight ? saved->weight
+                                        : weight_operand(weight, type)},
+            *x_gradient, {});
   }
   if (layer.bias != nullptr && !in_fp8) sum_bias_gradient(*layer.bias, gradient);
   if (!weight.trains) return;

@@ -55,7 +55,7 @@ bool EagerOps::adapter_reads_input(const TrainedParameter& weight) const {
   return !adapter_widens_input(weight) && options_.adapter_dropout == 0;
 }
 
-Tensor EagerOps::adapter_cast(const std::string& name, const Tensor& x, DataType type) {
+Tensor EagerOps::recorded_cast(const std::string& name, const Tensor& x, DataType type) {
   Tensor out = session_.empty(name, type, x.elements(), TensorRole::activation);
   session_.kernel({.name = "cast", .reads = {x}, .writes = {out}});
   return autograd_.record(std::move(out), {x}, false, [this, name, from = x.type()](const Tensor& gradient) {
@@ -65,9 +65,9 @@ Tensor EagerOps::adapter_cast(const std::string& name, const Tensor& x, DataType
 
 Tensor EagerOps::adapter_input(const std::string& name, const Tensor& x, const TrainedParameter& weight) {
   if (adapter_reads_input(weight)) return x;
-  Tensor in = adapter_widens_input(weight) ? adapter_cast(name + ".lora.in.wide", x, DataType::fp32) : x;
+  Tensor in = adapter_widens_input(weight) ? recorded_cast(name + ".lora.in.wide", x, DataType::fp32) : x;
   in = dropout(name + ".lora.in", in, options_.adapter_dropout);
-  return in.type() == x.type() || options_.wide_adapters ? in : adapter_cast(name + ".lora.in", in, x.type());
+  return in.type() == x.type() || options_.wide_adapters ? in : recorded_cast(name + ".lora.in", in, x.type());
 }
 
 Tensor EagerOps::add_adapter(const std::string& name, const Tensor& out, const Tensor& adapted) {

@@ -94,6 +94,7 @@ Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, co
   const bool slices = options_.loss == LossForm::sliced;
   const std::int64_t rows = labels.elements() - (slices ? options_.sequences : 0);
   const Tensor whole = slices ? logits : Tensor();
+  const DataType type = logits.type();
   const Tensor probabilities = log_softmax(name, logits, rows, options_.loss);
   Tensor loss = session_.empty(name, probabilities.type(), 1, TensorRole::activation);
   const Bytes picked = labels.bytes() + Bytes(rows * size_of(probabilities.type()));
@@ -112,7 +113,7 @@ Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, co
                      .bytes = gradients + probabilities.bytes() + result.bytes()});
     sparse = {};
     if (options_.copies_logits) result = in_zeros(name + ".shifted.grad", result, result, MemoryAccess::streamed);
-    result = cast(name + ".logits.grad", result, type_);
+    result = cast(name + ".logits.grad", result, type);
     if (whole) result = in_zeros(name + ".sliced.grad", whole, result, MemoryAccess::strided);
     return std::vector<Tensor>{std::move(result)};
   });

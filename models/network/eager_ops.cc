@@ -22,14 +22,15 @@ Tensor EagerOps::like(const std::string& name, const Tensor& x, TensorRole role)
 }
 
 Tensor EagerOps::gradient_of(const TrainedParameter& parameter) {
-  return make(parameter.shape.name + ".grad", parameter.shape.elements(), TensorRole::gradient);
+  const DataType type = options_.autocast ? parameter.type() : type_;
+  return session_.empty(parameter.shape.name + ".grad", type, parameter.shape.elements(), TensorRole::gradient);
 }
 
 void EagerOps::gemm(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write,
                     Bytes bias) {
   const std::int64_t elements = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n;
   const KernelCost cost{.kind = KernelClass::gemm,
-                        .type = options_.product == DataType::tf32 ? DataType::tf32 : type_,
+                        .type = options_.product,
                         .gemm = shape,
                         .flops = Flops(2 * shape.m * shape.n * shape.k * shape.batch),
                         .before_cuda_12 = options_.before_cuda_12};
@@ -41,7 +42,8 @@ void EagerOps::gemm(std::string_view kernel, const GemmShape& shape, std::vector
 }
 
 Tensor EagerOps::embedding(const std::string& name, const Tensor& ids, TrainedParameter& table) {
-  Tensor out = make(name + ".out", ids.elements() * table.shape.columns);
+  const DataType type = options_.autocast ? table.type() : type_;
+  Tensor out = session_.empty(name + ".out", type, ids.elements() * table.shape.columns, TensorRole::activation);
   session_.kernel({.name = "embedding",
                    .reads = {ids, table.value},
                    .writes = {out},
@@ -72,7 +74,7 @@ void EagerOps::norm_forward(const Tensor& x, const TrainedParameter& weight, con
 
 Tensor EagerOps::norm(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias) {
   const bool layer_norm = bias != nullptr;
-  Tensor out = like(name + ".out", x);
+  Tensor out = options_.narrow_norms ? make(name + ".out", x.elements()) : like(name + ".out", x);
   // Mean and reciprocal deviation of each row (RMSNorm: the latter alone).
   const Tensor statistics =
       session_.empty(name + ".statistics", DataType::fp32, x.elements() / weight.shape.rows * (layer_norm ? 2 : 1),
@@ -142,10 +144,11 @@ Tensor EagerOps::multiply(const std::string& name, const Tensor& x, const Tensor
 }
 
 Tensor EagerOps::add(const std::string& name, const Tensor& x, const Tensor& y) {
-  Tensor out = like(name + ".out", x);
+  const DataType of_x = x.type(), of_y = y.type();
+  Tensor out = like(name + ".out", size_of(of_x) < size_of(of_y) ? y : x);
   session_.kernel({.name = "add", .reads = {x, y}, .writes = {out}});
-  return autograd_.record(std::move(out), {x, y}, false, [](const Tensor& gradient) {
-    return std::vector<Tensor>{gradient, gradient};
+  return autograd_.record(std::move(out), {x, y}, false, [this, name, of_x, of_y](const Tensor& gradient) {
+    return std::vector<Tensor>{cast(name + ".left.grad", gradient, of_x), cast(name + ".right.grad", gradient, of_y)};
   });
 }
 

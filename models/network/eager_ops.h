@@ -18,6 +18,11 @@
 
 namespace spillway::models {
 
+// What plain attention does between its two products. fused: one kernel masks, scales and norms (Megatron-LM, a
+// compiler). eager: as scripts write it, (q @ k^T) * scale, masked_fill, softmax. transformers: as Hugging Face's
+// modules do, whose masks are added and whose softmax is in fp32.
+enum class ScoreKernels : std::uint8_t { fused, eager, transformers };
+
 struct OpsOptions {
   DataType type = DataType::bf16;   // of activations and weights
   DataType narrow = DataType::fp8;  // of operands of parameters in_fp8
@@ -59,6 +64,13 @@ struct OpsOptions {
   bool waits_for_context = false;
   bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
   bool before_cuda_12 = false;  // products are those of cuBLAS 11 (KernelCost::before_cuda_12)
+  // torch.autocast: weights, norms and the residual stream are in fp32, `type` is that of products and what they make.
+  bool autocast = false;
+  bool narrow_norms = false;  // autocast under a compiler: norms write their result in `type`
+  ScoreKernels scores = ScoreKernels::fused;
+  // Sides of products are padded to eight elements, by what makes the operands (Inductor's shape_padding, on since
+  // PyTorch 2.1).
+  bool pads_products = false;
 };
 
 // What a selectively recomputed block keeps of its forward, in the order in which it was made; taken again, in that
@@ -306,6 +318,7 @@ class EagerOps {
     std::size_t users = 1;
     bool wants_gradient = true;
     Tensor whole;  // what they read, from the first use of the backward to the last, where it isn't `kept`
+    Tensor weight;  // autocast: as the forward cast it
   };
   struct Core;  // what plain attention's backward needs
   // Whether a layer with narrow operands keeps its input as it came.
@@ -319,6 +332,9 @@ class EagerOps {
   [[nodiscard]] KernelCost turning() const;  // of a kernel that writes a transposed copy
   Tensor softmax(const std::string& name, Core& core, Tensor scores);
   Tensor softmax_backward(const std::string& name, Core& core, Tensor gradient);
+  Tensor masked_scores(const std::string& name, const Core& core, Tensor scores);
+  Tensor masked_scores_backward(const std::string& name, const Core& core, Tensor gradient);
+  Tensor filled_copy(const std::string& name, const Tensor& scores);
   struct NormSaved {
     Tensor wide, factor, narrow;
   };
@@ -370,7 +386,8 @@ class EagerOps {
   struct Ring;
   std::vector<Tensor> ring_backward(const std::string& name, const Ring& ring, const Tensor& gradient);
   [[nodiscard]] bool adapter_widens_input(const TrainedParameter& weight) const;
-  Tensor adapter_cast(const std::string& name, const Tensor& x, DataType type);
+  // As a function of its own, whose gradient is cast back.
+  Tensor recorded_cast(const std::string& name, const Tensor& x, DataType type);
   // The log-softmax of each row; and what its passes over x read from device memory.
   Tensor log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form);
   [[nodiscard]] Bytes row_reads(const Tensor& x, std::int64_t rows, std::int64_t passes) const;

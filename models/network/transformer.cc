@@ -54,7 +54,13 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .dtensor = setup.traits().dtensor,
       .waits_for_context = setup.traits().dtensor && setup.compile,
       .softmax_limits = setup.traits().softmax_limits,
-      .before_cuda_12 = setup.traits().megatron && !setup.traits().core};
+      .before_cuda_12 = setup.traits().megatron && !setup.traits().core,
+      .autocast = setup.autocast,
+      .narrow_norms = setup.autocast && setup.compile && model.norm_placement == NormPlacement::pre,
+      .scores = !setup.traits().pytorch || setup.fused_kernels ? ScoreKernels::fused
+                : setup.traits().transformers                  ? ScoreKernels::transformers
+                                                               : ScoreKernels::eager,
+      .pads_products = setup.compile};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
   return options;
 }
@@ -178,7 +184,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
 
 void Transformer::allocate_weight(TrainedParameter& parameter, bool is_adapter) {
   const std::string& name = parameter.shape.name;
-  DataType type = is_adapter && setup_.has_wide_adapters() ? DataType::fp32 : type_;
+  DataType type = (is_adapter && setup_.has_wide_adapters()) || setup_.autocast ? DataType::fp32 : type_;
   if (setup_.fp8_weights && parameter.in_fp8) type = DataType::fp8;
   parameter.stored = parameter.shape.elements();
   if (parameter.storage != BaseWeights::same) {

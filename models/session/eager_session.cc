@@ -212,7 +212,8 @@ OpId EagerSession::launch(OpRow row, Picos& lane_clock, const HostWork& host, st
   const HostTimes& times = host_times();
   const Picos taken =
       is_captured_ ? graph_node_time * launches
-                   : from_seconds(to_seconds(times.call) * host.calls + to_seconds(times.plain) * host.operators) +
+                   : from_seconds(to_seconds(times.call) * host.calls + to_seconds(times.plain) * host.operators +
+                                  to_seconds(times.view) * host.views) +
                          (host.experts > 0 ? times.expert : Picos(0));
   host_clock_ += taken;
   OpRow call{.name = launch_name_,

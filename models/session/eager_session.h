@@ -81,12 +81,13 @@ class Tensor {
 struct HostWork {
   double calls = 1;      // of the framework: autograd functions, modules, collectives
   double operators = 0;  // plain ones of PyTorch
+  double views = 0;      // of PyTorch: operators that launch nothing
   std::int64_t experts =
       0;  // of a library for an expert each: the first before the kernel begins, the others beside it
 };
 // Times of each.
 struct HostTimes {
-  Picos call{}, plain{}, expert{};
+  Picos call{}, plain{}, expert{}, view{};
 };
 // How kernels go over the rows of experts (MemoryAccess::rows).
 struct RowPass {

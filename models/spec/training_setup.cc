@@ -544,6 +544,22 @@ void check_preference(const TrainingSetup& setup, const ModelSpec& model) {
            "set weight_device to gpu and framework to huggingface");
 }
 
+void check_autocast(const TrainingSetup& setup, const ModelSpec& model) {
+  if (!setup.autocast) return;
+  const auto refuse = [](const char* cause, const char* remedy) { throw InputError("", "autocast", cause, remedy); };
+  if (!setup.traits().pytorch || setup.traits().deepspeed)
+    refuse("torch.autocast is for PyTorch modules", "set framework to eager or huggingface, or autocast to false");
+  if (setup.precision != TrainingPrecision::bf16_mixed && setup.precision != TrainingPrecision::fp16_mixed)
+    refuse("torch.autocast casts to 16 bits", "set precision to bf16_mixed or fp16_mixed, or autocast to false");
+  if (setup.has_adapters())
+    refuse("adapters' frozen weights are in 16 bits", "set autocast to false: lora_weights says what adapters are in");
+  if (setup.gpus() > setup.data_parallel || setup.zero_stage > 1)
+    refuse("it is modelled for replicas of a whole model", "set data_parallel alone, or autocast to false");
+  const bool is_plain = !model.has_experts() && !model.has_latent() && !model.has_encoder() && !model.reads_images() &&
+                        !model.has_linear() && !model.has_mamba() && !model.has_convolutions();
+  if (!is_plain) refuse("it is modelled for dense decoders and encoders with attention alone", "set autocast to false");
+}
+
 void check_loss(const TrainingSetup& setup, const ModelSpec& model) {
   check_preference(setup, model);
   if (setup.loss != LossForm::chunked && setup.loss != LossForm::sliced) return;
@@ -689,6 +705,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "lora_dropout", "there are no adapters", "set trainable to lora or qlora");
   apply_compile(result);
   check_vocabulary(result, model);
+  check_autocast(result, model);
   check_loss(result, model);
   if (!(result.expert_imbalance >= 1 && result.expert_imbalance <= static_cast<double>(result.expert_parallel)))
     throw InputError("", "expert_imbalance",

@@ -184,14 +184,17 @@ struct TrainingSetup {
   std::int64_t document_tokens = 0;
   AttentionKernel attention_kernel = AttentionKernel::best;  // with flash_attention
   // RMSNorm, rotary embedding and gelu_new as one kernel each (Apex, Transformer Engine, a compiler), attention on
-  // queries, keys and values as they come. false: the sequence of elementwise kernels of Hugging Face's code run
-  // eagerly, with its fp32 copies, heads moved before the sequence and shared keys and values repeated; slower and
-  // larger.
+  // queries, keys and values as they come, scores masked and normed by one kernel. false: the sequence of elementwise
+  // kernels of Hugging Face's code run eagerly, with its fp32 copies, heads moved before the sequence and shared keys
+  // and values repeated, scores scaled, masked and normed kernel by kernel; slower and larger.
   bool fused_kernels = true;
   // PyTorch modules under torch.compile: fused_kernels; gate, activation and product of a feed-forward block are one
   // kernel, whose backward has gate and up alone; an fp32 loss reads logits as they are and writes no copy of them
   // (Inductor's fusion of elementwise chains and reductions).
   bool compile = false;
+  // bf16_mixed and fp16_mixed, PyTorch modules: weights, the residual stream and norms are in fp32, and what enters a
+  // product is cast for it, weights once a forward (torch.autocast over a model loaded in fp32).
+  bool autocast = false;
   LossForm loss = LossForm::fp32;
   Reference reference = Reference::none;  // loss preference
   bool holds_logits = false;              // the program has a name for the logits until the backward ends
@@ -378,9 +381,9 @@ struct TrainingSetup {
   [[nodiscard]] bool has_wide_adapters() const {
     return has_adapters() && lora_weights == LoraWeights::fp32 && !traits().deepspeed;
   }
-  [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() ? 4 : 2; }
+  [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() || autocast ? 4 : 2; }
   // Of parameters that are trained: an fp32 copy beside the weight; the weight; its gradient; one moment.
-  [[nodiscard]] bool has_master_weights() const { return is_mixed(precision) && !has_wide_adapters(); }
+  [[nodiscard]] bool has_master_weights() const { return is_mixed(precision) && !has_wide_adapters() && !autocast; }
   // FSDP: the shards are the fp32 weights themselves, gradients' shards are in fp32 too, and weights in 16 bits are
   // there while they are gathered.
   [[nodiscard]] bool has_wide_shards() const {

@@ -339,6 +339,11 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
        .about = "PyTorch modules under torch.compile: fused_kernels, one kernel for a gated activation, and an "
                 "fp32 loss without copies of the logits."},
       setup.compile);
+  fields::flag(visitor,
+               {.key = "autocast",
+                .about = "PyTorch modules in mixed precision: torch.autocast over weights, residual stream and norms "
+                         "in fp32."},
+               setup.autocast);
   fields::word(visitor, {.key = "loss", .about = "Cross-entropy of the whole vocabulary."}, setup.loss, loss_words());
   fields::word(visitor,
                {.key = "reference",

@@ -11,9 +11,9 @@
 // the set-up evaluates, an evaluation (models/step/interlude.h); on several GPUs too, but for generate_parallel_trace()
 // alone.
 //
-// Deviations from eager PyTorch: RMSNorm and rotary embedding are one kernel each unless the set-up's fused_kernels is
-// off; scaling, masking and softmax always are; the backward runs on the one host lane (not on autograd's thread); a
-// GEMM has no workspace.
+// Deviations from eager PyTorch: RMSNorm and rotary embedding are one kernel each, and so are scaling, masking and
+// softmax together, unless the set-up's fused_kernels is off; the backward runs on the one host lane (not on autograd's
+// thread); a GEMM has no workspace.
 #pragma once
 
 #include <cstdint>

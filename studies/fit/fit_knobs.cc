@@ -65,6 +65,7 @@ const std::map<std::string_view, Key>& keys() {
       {"attention_kernel", {knob, {"best"}}},
       {"fused_kernels", {knob, {"true"}}},
       {"compile", {question}},
+      {"autocast", {question}},
       {"loss", {knob, {"fused", "chunked"}, has_token_loss}},
       {"holds_logits", {question}},
       {"loss_metrics", {question}},

@@ -142,6 +142,67 @@ TEST(HuggingFace, GeluNewOperatorByOperator) {
   EXPECT_EQ(count_of(generate(model, {.fused_kernels = false}), "gelu"), 2);
 }
 
+ModelSpec small_gpt2(std::int64_t layers) {
+  ModelSpec model = find_model("gpt2-small");
+  model.layers = layers, model.hidden = h, model.heads = model.kv_heads = 8, model.head_dim = 32;
+  model.feed_forward = 1024, model.vocabulary = v, model.dropout = model.attention_dropout = 0;
+  model.gelu_new = false;
+  return model;
+}
+
+// (q k^T) scale, masked_fill's clone and fill, softmax; backwards a clone, a fill and a scaling. Operands of both
+// products, and the result, are laid out anew, and so are their gradients.
+TEST(EagerAttention, ScoresKernelByKernel) {
+  const auto kernels = [](const TrainingSetup& setup, const char* name) {
+    return count_of(generate(small_gpt2(2), setup), name);
+  };
+  const TrainingSetup fused = {.flash_attention = false};
+  TrainingSetup eager = fused, transformers = fused;
+  eager.fused_kernels = transformers.fused_kernels = false;
+  transformers.framework = Framework::huggingface;
+  EXPECT_EQ(kernels(fused, "masked_softmax"), 2);
+  for (const TrainingSetup& setup : {eager, transformers}) {
+    EXPECT_EQ(kernels(setup, "masked_softmax"), 0);
+    EXPECT_EQ(kernels(setup, "softmax"), 2);
+    EXPECT_EQ(kernels(setup, "softmax_backward"), 2);
+    EXPECT_EQ(kernels(setup, "multiply"), 2 * 2);
+  }
+  EXPECT_EQ(kernels(eager, "masked_fill_"), 2 * 2);
+  EXPECT_EQ(kernels(eager, "copy"), 2 * (2 + 2 + 2));
+  EXPECT_EQ(kernels(transformers, "masked_fill_"), 0);
+  EXPECT_EQ(kernels(transformers, "copy"), 2 * (2 + 2));
+  EXPECT_EQ(memory_of(generate(small_gpt2(2), eager)).left, 0);
+}
+
+// Weights are in fp32 and nothing is kept beside them; each product casts what comes to it: forwards two inputs, four
+// weights and four biases a layer, backwards two inputs' and four weights' gradients, and those of two residual sums;
+// the head its input and weight both ways, the loss its logits.
+TEST(Autocast, CastsForEachProduct) {
+  const ModelSpec one = small_gpt2(1), two = small_gpt2(2);
+  const TrainingSetup setup = {.autocast = true};
+  const Trace trace = generate(two, setup);
+  EXPECT_EQ(count_of(trace, "cast"), 2 * 18 + 6);
+  EXPECT_EQ(memory_of(trace).left, 0);
+  EXPECT_EQ(count_of(generate(two, {.compile = true, .autocast = true}), "cast"), 2 * (8 + 6) + 2);
+  EXPECT_EQ(largest(trace, "layers.1.mlp.norm.out"), 4 * t * h);
+  EXPECT_EQ(largest(trace, "layers.1.mlp.up.weight"), 4 * 1024 * h);
+  EXPECT_EQ(largest(trace, "layers.1.mlp.up.weight.cast"), 2 * 1024 * h);
+  EXPECT_EQ(setup.model_state_bytes_per_parameter(), TrainingSetup{}.model_state_bytes_per_parameter());
+  EXPECT_FALSE(setup.has_master_weights());
+  EXPECT_LT(memory_of(generate(one, setup)).kept, memory_of(trace).kept);
+}
+
+TEST(Autocast, RefusesWhatItDoesNotModel) {
+  const auto refused = [](TrainingSetup setup) {
+    setup.autocast = true;
+    EXPECT_THROW(generate(small_gpt2(1), setup), InputError);
+  };
+  refused({.framework = Framework::megatron});
+  refused({.precision = TrainingPrecision::bf16});
+  refused({.trainable = Trainable::lora});
+  EXPECT_THROW(generate(find_model("mixtral-8x7b"), {.autocast = true}), InputError);
+}
+
 // The whole module, projections and all, runs again from its input.
 TEST(HuggingFace, AttentionRunsAgain) {
   const TrainingSetup again = {.recompute = Recompute::selective, .recompute_modules = "attention"};
