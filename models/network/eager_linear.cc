@@ -28,7 +28,8 @@ void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vec
                  bytes_of(write.type(), shape.m * shape.n));
   GemmShape sides = shape;
   if (options_.pads_products)
-    for (std::int64_t* const side : {&sides.m, &sides.n, &sides.k}) *side = (*side + padded_side - 1) / padded_side * padded_side;
+    for (std::int64_t* const side : {&sides.m, &sides.n, &sides.k})
+      *side = (*side + padded_side - 1) / padded_side * padded_side;
   session_.kernel({.name = kernel,
                    .reads = std::move(reads),
                    .writes = {std::move(write)},

@@ -317,7 +317,7 @@ class EagerOps {
     bool turns = false;  // kept is whole, in fp8 along rows
     std::size_t users = 1;
     bool wants_gradient = true;
-    Tensor whole;  // what they read, from the first use of the backward to the last, where it isn't `kept`
+    Tensor whole;   // what they read, from the first use of the backward to the last, where it isn't `kept`
     Tensor weight;  // autocast: as the forward cast it
   };
   struct Core;  // what plain attention's backward needs
