@@ -30,7 +30,8 @@ inline constexpr double split_program_factor = 11, split_engine_factor = 7.5;
 // around it, backwards for the engine's nodes, and 0.3 of that for a view, which launches nothing (on a processor of 4
 // GHz an add takes 1.3 us and a view 1.1 without a launch, of 4 to 5 us). The factor was fitted by hand to the two
 // shortest sequences of Qwen-1.8B's LoRA (validation/published/qwen-finetuning.json, role fit), whose layers take 5.2
-// ms whatever the sequence up to a thousand tokens.
+// ms whatever the sequence up to a thousand tokens. What Inductor writes launches kernel by kernel without modules,
+// views and autograd's nodes between them: the bare dispatch.
 
 // nanotron's loop between a step's update and the next forward, with the GPU idle: the loss is read, the batch made,
 // schedule and logs written. What its steps under 1.2 s take beyond the prediction, whatever their size: 50 ms, fitted
@@ -49,8 +50,9 @@ inline void set_host_times(EagerSession& session, const TrainingSetup& setup) {
   const bool megatron = setup.traits().megatron;
   const bool is_split = setup.traits().pauses_between_steps && setup.tensor_parallel > 1;
   if (setup.traits().pytorch) {
-    const double each = to_seconds(session.cost().host_time_per_kernel()) * module_factor;
-    const HostTimes times{from_seconds(each), from_seconds(each), from_seconds(each), from_seconds(each * view_share)};
+    const double each = to_seconds(session.cost().host_time_per_kernel()) * (setup.compile ? 1 : module_factor);
+    const Picos time = from_seconds(each), view = setup.compile ? Picos(0) : from_seconds(each * view_share);
+    const HostTimes times{time, time, time, view};
     session.set_host_times(times, times);
   }
   if (!megatron && !is_split) return;

@@ -201,8 +201,8 @@ class Estimator {
     return {(layer_.forward - shape_.layer.forward) * more, (layer_.backward - shape_.layer.backward) * more};
   }
 
-  // Without a pipeline host and device run beside each other over a whole micro-batch, so the slower sets the pace; in
-  // one each pass begins with what it receives, and its host-bound stretches are in the device's times.
+  // Where the host never waits, host and device run beside each other over a whole micro-batch, so the slower sets the
+  // pace. Where it waits for what a pass receives, its host-bound stretches are in the device's times.
   [[nodiscard]] ShapeTimes pass_times(const ChunkShape& chunk, std::int64_t layers) const {
     const ShapeTimes paced = beyond(layers);
     const ShapeTimes device{chunk.extra.forward + shape_.layer.forward * layers + paced.forward,
@@ -210,12 +210,12 @@ class Estimator {
     const ShapeTimes host{chunk.extra_host.forward + shape_.layer_host.forward * layers,
                           chunk.extra_host.backward + shape_.layer_host.backward * layers};
     const Picos lag = host.forward + host.backward - device.forward - device.backward;
-    if (lag <= Picos(0) || layout_.stages() > 1) return device;
+    if (lag <= Picos(0) || (layout_.stages() > 1 && setup_.traits().megatron)) return device;
     return {device.forward + lag / 2, device.backward + (lag - lag / 2)};
   }
 
-  // Where the host never waits, it runs ahead, and its pauses are in the device's times. Under stage 3 work and gathers
-  // overlap from layer to layer, so times are taken as measured unless the host sets the pace.
+  // Where the host never waits, it runs ahead or sets the pace. Under stage 3 work and gathers overlap from layer to
+  // layer, so times are taken as measured unless the host sets the pace.
   [[nodiscard]] PipelineWork::Pass pipeline_pass(std::int64_t stage, std::int64_t chunk) const {
     const ChunkShape& extra = chunk_shape(stage, chunk);
     const std::int64_t layers = layout_.layers(stage, chunk).count;

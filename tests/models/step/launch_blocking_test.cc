@@ -36,21 +36,25 @@ double views_of(std::string_view kernel) {
   return kernel == "flash_attention" ? 16 : kernel == "flash_attention_backward" ? 42 : 0;
 }
 
-// On one GPU the step is the sum of its parts: the host's time for each kernel and its views, the way to the GPU, the
-// kernel, the way back.
+// On one GPU the step is the sum of its parts: the host's time for each kernel and, unless compiled, its module and
+// views, the way to the GPU, the kernel, the way back.
 TEST(LaunchBlocking, HidesNothing) {
-  const Trace trace = step_of({}, true);
   const HardwareProfile profile = example_profile();
-  Picos parts{};
-  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-    if (trace.ops.kind[i] != OpKind::kernel) continue;
-    const double host = module_factor * (1 + view_share * views_of(trace.strings.text(trace.ops.name[i])));
-    parts += from_seconds(host * to_seconds(profile.host.dispatch_cost.value)) + profile.gpu.launch_to_start.value +
-             trace.ops.duration[i] + traces::sync_return;
+  for (const bool compile : {false, true}) {
+    const TrainingSetup setup{.compile = compile};
+    const Trace trace = step_of(setup, true);
+    Picos parts{};
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+      if (trace.ops.kind[i] != OpKind::kernel) continue;
+      const double views = view_share * views_of(trace.strings.text(trace.ops.name[i]));
+      const double host = compile ? 1 : module_factor * (1 + views);
+      parts += from_seconds(host * to_seconds(profile.host.dispatch_cost.value)) + profile.gpu.launch_to_start.value +
+               trace.ops.duration[i] + traces::sync_return;
+    }
+    const double expected = to_seconds(parts);
+    EXPECT_NEAR(to_seconds(replayed(trace)), expected, 0.02 * expected);
+    EXPECT_LT(to_seconds(replayed(step_of(setup, false))), 0.8 * expected);
   }
-  const double expected = to_seconds(parts);
-  EXPECT_NEAR(to_seconds(replayed(trace)), expected, 0.02 * expected);
-  EXPECT_LT(to_seconds(replayed(step_of({}, false))), 0.8 * expected);
 }
 
 // A CUDA graph is one launch, whose kernels wait for nobody's host.
