@@ -604,10 +604,11 @@ class Search {
       const bool is_whole = lost.empty();
       std::erase_if(moves,
                     [&](const FitMove& move) { return lost.contains(move.name) || is_idle(move, of_row_[from]); });
-      drop_hopeless(moves);
+      const std::vector<Prospect> fresh = drop_hopeless(moves);
       std::vector<FitPoint> points;
       for (const FitMove& move : moves) points.push_back(move.point);
       const bool more = replay(fmt::format("{}, round {}", what, round + 1), points);
+      for (const Prospect& one : fresh) learn(one);
       for (const FitMove& move : moves)
         if (!move.is_layout && lost_to(move.point, from)) lost.insert(move.name);
       if (!more) return;
@@ -640,9 +641,10 @@ class Search {
            to_seconds(rows_[*best_].result.step_time) < (1 - fit_trifle) * to_seconds(rows_[from].result.step_time);
   }
 
-  // By their estimates.
-  void drop_hopeless(std::vector<FitMove>& moves) {
-    if (!screen_) return;
+  // By their estimates: those of what is left and was not replayed yet.
+  std::vector<Prospect> drop_hopeless(std::vector<FitMove>& moves) {
+    std::vector<Prospect> fresh;
+    if (!screen_) return fresh;
     std::vector<FitPoint> points;
     for (const FitMove& move : moves) points.push_back(move.point);
     const std::vector<FitEstimate> estimates = screen_->estimate(points);
@@ -651,9 +653,12 @@ class Search {
       const FitEstimate& estimate = estimates[at++];
       const Prospect one{move.point, estimate, figure_of_estimate(move.point, estimate)};
       const double margin = estimate.is_bound ? bound_margin : 2 * memory_margin;
-      return !estimate.invalid.empty() || !fits_perhaps(one, margin) || (move.is_layout && !may_beat(one)) ||
-             (!estimate.is_bound && !may_beat(one));
+      const bool is_hopeless = !estimate.invalid.empty() || !fits_perhaps(one, margin) ||
+                               ((move.is_layout || !estimate.is_bound) && !may_beat(one));
+      if (!is_hopeless && !seen_.contains(points_.settings(move.point))) fresh.push_back(one);
+      return is_hopeless;
     });
+    return fresh;
   }
 
   [[nodiscard]] bool lost_to(const FitPoint& point, std::size_t from) const {
