@@ -181,7 +181,6 @@ constexpr Named exceptions[] = {
     {"drives.*.drive.write_efficiency", "a curve, and no machine of the scenarios has it"},
     {"gpu.chunk_unmap_cost", "no allocator gives chunks back in these steps"},
     {"gpu.copy_efficiency", "a curve, and no machine of the scenarios has it"},
-    {"gpu.free_cost", "no allocator gives memory back in these steps"},
     {"gpu.product_lines.*.curve", "of a product that these steps don't have"},
     {"gpu.product_lines.*.m", "of a product that these steps don't have"},
     {"gpu.product_lines.*.n", "of a product that these steps don't have"},

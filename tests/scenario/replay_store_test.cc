@@ -48,7 +48,7 @@ TEST(ReplayStore, ResultsComeBackAsTheyWere) {
 
 // A folded step is kept as the whole one, with what all of its micro-batches move.
 TEST(ReplayStore, FoldedStepsAreKeptWhole) {
-  const Scenario scenario = small(R"(, "pipeline_parallel": 4, "gradient_accumulation": 96)");
+  const Scenario scenario = small(R"(, "micro_batch": 16, "pipeline_parallel": 4, "gradient_accumulation": 96)");
   bool is_folded = false;
   const KeptReplay brief = kept_brief_replay(nullptr, scenario, Detail::times, [&] {
     BriefRun run = run_briefly(scenario, Detail::times);

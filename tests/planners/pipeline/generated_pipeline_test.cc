@@ -542,7 +542,8 @@ TEST(GeneratedPipeline, AllOfTheActivationsLeaveUnderPoF) {
 }
 
 // BPipe: no stage holds more than (p + 3) / 2 micro-batches, its guests counted, where 1F1B's first holds p; links
-// between GPUs are wide enough for it to cost next to nothing.
+// between GPUs are wide enough for it to cost next to nothing. The last stage's host is not so far ahead of its device
+// that its own peak is over before guests come: what a backward makes, a quarter of a micro-batch, is there besides.
 TEST(GeneratedPipeline, BpipeLevelsTheStages) {
   const auto load_eight = [](const std::string& schedule) {
     LoadedScenario loaded = load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
@@ -566,7 +567,7 @@ TEST(GeneratedPipeline, BpipeLevelsTheStages) {
   };
   for (std::size_t rank = 0; rank < 8; ++rank) {
     const double held = static_cast<double>(8 - rank) + peak(other, rank) - peak(one, rank);
-    EXPECT_LT(held, 5.5) << rank;
+    EXPECT_LT(held, 5.75) << rank;
     EXPECT_GT(held, 2) << rank;
   }
   EXPECT_GT(other.offload->stored, Bytes(0));

@@ -165,7 +165,7 @@ TEST(ParallelReplay, BubbleOfEqualStages) {
 // Overlapped with the backward, the gradients' reduction costs less than after it, and never less than nothing.
 TEST(ParallelReplay, OverlapHidesTheReduction) {
   TrainingSetup setup = small({.data_parallel = 4, .bucket_bytes = 1 << 18});
-  setup.micro_batch = 16;
+  setup.micro_batch = 128;
   const Picos overlapped = replay_of(gpt(8), setup, RankScope::representative).step_time;
   setup.overlap_gradients = false;
   const Picos after = replay_of(gpt(8), setup, RankScope::representative).step_time;

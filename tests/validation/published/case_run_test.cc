@@ -85,7 +85,8 @@ TEST(CaseRun, SeveralStepsMakeOneFigure) {
   const auto files = files_of(
       of("kept", layers) + "," + of("recomputed", layers + "," + full) + "," +
       of("ratio", full + R"(, "metric": "trainable_ratio", "unit": "x", "against": ["model.recompute=none"])") + "," +
-      of("speed", R"("metric": "throughput_ratio", "unit": "x", "against": ["model.micro_batch=4"])") + "," +
+      R"({"id": "speed", "value": 1, "model.micro_batch": 128, "metric": "throughput_ratio", "unit": "x",
+          "against": ["model.micro_batch=64"]},)" +
       of("time", R"("unit": "s")"));
   const auto outcomes = run_cases(files);
   ASSERT_EQ(outcomes.size(), 5U);
