@@ -23,9 +23,12 @@ constexpr double misaligned_hopper =
     0.62;  // mma.sync's share of wgmma's peak, as FlashAttention 2's (attention_time.cc)
 // Flops a clock and multiprocessor of Turing's kernels on an H100 (docs/internals/operator-times.md).
 constexpr double narrowest_along_k = 400, narrowest = 600;
-// Of the fp32 peak: cuBLAS's kernels of the vector unit, which load element by element, so that no alignment matters
-// (assumed; GPT-2's step in fp32 on an A100 leaves 0.93 or more of the peak to its products).
-constexpr double vector_tile = 0.95;
+// Of the fp32 peak: cuBLAS's kernels of the vector unit, which load element by element, so that no alignment matters.
+// With 64 lanes a multiprocessor loads take issue slots that are free anyway (GPT-2's step in fp32 on an A100 leaves
+// 0.93 or more of the peak to its products); with 128 they take those of multiplications (our H100: 51.2 of 67
+// TFLOP/s).
+constexpr double narrow_vector_tile = 0.95, wide_vector_tile = 0.77;
+constexpr double few_lanes = 96;     // of a multiprocessor, between the two kinds there are
 constexpr double vector_rate = 0.5;  // of the fp32 peak: misaligned batched bf16 products before CUDA 12
 // Of what large products draw at the highest clock: what busy multiprocessors draw whatever they do
 // (docs/internals/operator-times.md).
@@ -317,7 +320,13 @@ Duration CostModel::gemm(const KernelCost& kernel) const {
   other.residual = {};
   other.lines.clear();
   other.physics.fill *= std::min(1.0, peak(kernel.type) / peak(DataType::bf16));
-  if (kernel.type == DataType::fp32) other.physics.large_tile = vector_tile;
+  if (kernel.type == DataType::fp32) {
+    const DatasheetFacts& facts = times_->facts;
+    const double of_one_lane = 2 * facts.multiprocessors * facts.clock_hz;  // flops/s
+    const bool is_wide = facts.peak[static_cast<std::size_t>(Precision::fp32)] > few_lanes * of_one_lane;
+    other.physics.large_tile = is_wide && of_one_lane > 0 ? wide_vector_tile : narrow_vector_tile;
+    other.physics.medium_tile = other.physics.small_tile = 1;
+  }
   Duration duration = gemm_by_physics(kernel, other);
   duration.source = CostSource::assumed;
   duration.relative_error = guessed_error;
