@@ -650,4 +650,14 @@ void compose_batches(LaunchLedger& ledger, std::int64_t layers) {
   compose_evaluation(ledger);
 }
 
+bool may_autocast(TrainingSetup setup, const ModelSpec& spec) {
+  setup.autocast = true;
+  try {
+    static_cast<void>(resolve(setup, spec));
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 }  // namespace spillway::launch

@@ -5,6 +5,7 @@
 
 #include "launch/launch_ledger.h"
 #include "models/spec/model_spec.h"
+#include "models/spec/training_setup.h"
 
 namespace spillway::launch {
 
@@ -29,5 +30,8 @@ void compose_deepspeed(LaunchLedger& ledger, std::int64_t hidden);
 
 // Micro-batches, the chunks of a pipeline and frozen layers, of a model that has `layers`.
 void compose_batches(LaunchLedger& ledger, std::int64_t layers);
+
+// Whether torch.autocast over fp32 weights is simulated for the set-up, which may leave it off.
+bool may_autocast(TrainingSetup setup, const ModelSpec& spec);
 
 }  // namespace spillway::launch

@@ -27,6 +27,7 @@ class Decomposer {
     gpus(gpus_per_node);
     batches();
     precision();
+    autocast();
     recomputation();
     sharding();
     attention();
@@ -107,6 +108,14 @@ class Decomposer {
       say(facts::tf32, to_text(TrainingPrecision::tf32));
       settle("precision");
     }
+  }
+  // Mixed precision of the Trainer is torch.autocast where nothing is sharded, said or not.
+  void autocast() {
+    if (!is(LaunchFormat::hf) || !may_autocast(setup_, spec_)) return;
+    if (setup_.autocast)
+      settle("autocast");
+    else
+      lack("autocast", "the Trainer's mixed precision casts fp32 weights where they are used");
   }
   // Megatron-LM wants a method and a count beside full.
   void recomputation() {

@@ -41,6 +41,7 @@ class Importer {
     compose_batches(ledger_, model_.layers > 0 ? model_.layers : model_.spec.layers);
     choose_dropout();
     choose_hardware();
+    choose_autocast();
     LaunchImport made;
     made.unstated = unstated();
     made.unsayable = ledger_.unsayable();
@@ -127,6 +128,19 @@ class Importer {
       gpus *= ledger_.number_or(key, 1);
     ledger_.set("hardware.profile", std::string(gpus > 1 ? many_gpus : one_gpu),
                 "a launch names no machine; --on MACHINE does");
+  }
+
+  // Trainers' mixed precision without shards is torch.autocast over weights in fp32.
+  void choose_autocast() {
+    const LaunchFormat program = ledger_.program();
+    if (program != LaunchFormat::hf && program != LaunchFormat::litgpt && program != LaunchFormat::foundry) return;
+    if (!ledger_.chosen("model.precision")) return;
+    try {
+      if (may_autocast(parse_scenario(scenario_text({}), "", "").training, model_.spec))
+        ledger_.set("model.autocast", "true", "mixed precision without shards casts fp32 weights where they are used");
+    } catch (const InputError&) {
+      return;  // check() says it with its place
+    }
   }
 
   // What memory hangs on most, where no flag and no default of the framework's says it.

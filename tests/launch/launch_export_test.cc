@@ -173,7 +173,9 @@ std::string torch_scenario(Dice& dice) {
   draft.set("model.sequence", "1024");
   draft.set("model.micro_batch", dice.of({"1", "4"}));
   draft.set("model.gradient_accumulation", dice.of({"1", "8"}));
-  draft.set("model.precision", dice.of({"bf16_mixed", "fp16_mixed", "fp32"}));
+  const std::string precision = dice.of({"bf16_mixed", "fp16_mixed", "fp32"});
+  draft.set("model.precision", precision);
+  if (trained == "full" && stage == "0" && precision != "fp32") draft.set("model.autocast", "true");
   draft.set("model.optimizer", dice.of({"adamw"}));
   draft.set("model.optimizer_form", dice.of({"fused", "foreach"}));
   draft.set("model.recompute", dice.of({"none", "full"}));

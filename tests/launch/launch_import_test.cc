@@ -398,6 +398,26 @@ TEST(LaunchImport, Adapters) {
   EXPECT_TRUE(warns(full, "--load_in_4bit"));
 }
 
+// The Trainer's mixed precision is torch.autocast where weights are whole and in fp32.
+TEST(LaunchImport, MixedPrecisionWithoutShardsIsAutocast) {
+  const Folder folder;
+  const auto autocast_of = [&](const std::string& flags) {
+    return key(import_launch(request({folder.write("run.sh", "#!/bin/bash\npython run_clm.py " + flags + "\n")})),
+               "model.autocast");
+  };
+  const std::string dense = "--model_name_or_path meta-llama/Llama-2-7b-hf ";
+  EXPECT_EQ(autocast_of(dense + "--bf16 true"), "true");
+  EXPECT_EQ(autocast_of(dense + "--fp16 true"), "true");
+  EXPECT_EQ(autocast_of(dense + "--bf16 false"), "(none)");
+  EXPECT_EQ(autocast_of(dense), "(none)");
+  EXPECT_EQ(autocast_of(dense + "--bf16 true --torch_dtype bfloat16"), "(none)");
+  EXPECT_EQ(autocast_of(dense + "--bf16 true --fsdp full_shard"), "true");  // over one GPU nothing is sharded
+  EXPECT_EQ(autocast_of(dense + "--bf16 true --use_peft"), "(none)");
+  EXPECT_EQ(autocast_of("--model_name_or_path mistralai/Mixtral-8x7B-v0.1 --bf16 true"), "(none)");
+  const LaunchImport sharded = import_fixture("fsdp.yaml", "llama-2-7b");
+  EXPECT_EQ(key(sharded, "model.autocast"), "(none)");
+}
+
 // A second file completes the first, and what it says again wins.
 TEST(LaunchImport, SeveralFilesOfOneLaunch) {
   const Folder folder;
