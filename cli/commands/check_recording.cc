@@ -50,15 +50,16 @@ std::string checked_words(const studies::StepJoin& join, const RecordingCheck& c
 }
 
 Table kinds_table(const studies::StepJoin& join) {
-  Table table({"operators", "kernels", "generated", "measured ms", "generated ms", "factor", "kernels' spread"});
+  Table table({"operators", "kernels", "generated", "measured ms", "generated ms", "corrected", "factor", "spread"});
   for (const studies::KindJoin& row : join.kinds)
     table.add({std::string(scaled_operator_name(row.of)), std::to_string(row.recorded_kernels),
                std::to_string(row.generated_kernels), milliseconds_text(row.recorded), milliseconds_text(row.generated),
-               row.factor == 1 ? "-" : fmt::format("{:.3f}", row.factor),
+               milliseconds_text(row.corrected), row.factor == 1 ? "-" : fmt::format("{:.3f}", row.factor),
                fmt::format("{:.2f} to {:.2f}", row.least, row.most)});
   const auto other = [&table](const char* name, Picos recorded, Picos generated) {
     if (recorded > Picos(0) || generated > Picos(0))
-      table.add({name, "", "", milliseconds_text(recorded), milliseconds_text(generated), "-", ""});
+      table.add({name, "", "", milliseconds_text(recorded), milliseconds_text(generated), milliseconds_text(generated),
+                 "-", ""});
   };
   other("copies, other kernels", join.recorded_others, join.generated_others);
   other("collectives, with waiting", join.recorded_collectives, join.generated_collectives);
@@ -68,7 +69,10 @@ Table kinds_table(const studies::StepJoin& join) {
 std::string step_text(const studies::StepJoin& join) {
   std::string text =
       fmt::format("  step     generated {} ms, {} {} ms: {:+.1f} %{}; with the measured kernels {} ms: {:+.1f} %\n",
-                  milliseconds_text(join.generated), join.is_unprofiled ? "measured without a profiler" : "recorded",
+                  milliseconds_text(join.generated),
+                  join.is_unprofiled  ? "measured without a profiler"
+                  : join.is_estimated ? "recorded, without its profiler about"
+                                      : "recorded",
                   milliseconds_text(join.measured), 100 * step_error(join.generated, join.measured),
                   join.noise > 0 ? fmt::format("; steps differ by {:.1f} %", 100 * join.noise) : "",
                   milliseconds_text(join.corrected), 100 * step_error(join.corrected, join.measured));
@@ -86,6 +90,7 @@ Json join_json(const studies::StepJoin& join, const std::string& words) {
   document["gpu"] = join.machine;
   document["recorded_steps"] = join.recorded_steps;
   document["is_unprofiled"] = join.is_unprofiled;
+  document["is_estimated"] = join.is_estimated;
   document["measured_step_time_ns"] = whole_nanoseconds(join.measured);
   document["noise"] = join.noise;
   document["generated_step_time_ns"] = whole_nanoseconds(join.generated);

@@ -21,7 +21,10 @@ constexpr double least_share = 0.005;        // of the step's kernels: below it 
 constexpr double most_different = 2.5;       // the GPU's work of the two
 constexpr double most_other_kernels = 0.15;  // products and attention that one has and the other lacks
 constexpr double most_kind = 2;  // times of a kind: beyond it another step, or norms and losses fused otherwise
-constexpr int rounds = 6;        // factors change the clock that power allows, and with it all kernels
+// A factor below 1 goes at most so far beyond its ratio, in logarithms: what a GPU can't follow for its peaks or its
+// power would quicken nothing but small kernels.
+constexpr double beyond_ratio = 1.5, beyond_clock = 0.03;
+constexpr int rounds = 6;  // factors change the clock that power allows, and with it all kernels
 
 // The GPU's work of one step on one rank.
 struct Work {
@@ -171,6 +174,10 @@ class Joiner {
     const Result replayed = run(recording_);
     joined_.recorded_peak = replayed.memory.known ? replayed.memory.peak_allocated : Bytes(0);
     joined_.measured = replayed.step_time;
+    if (replayed.fidelity && replayed.fidelity->without_profiler > Picos(0)) {
+      joined_.measured = replayed.fidelity->without_profiler;
+      joined_.is_estimated = true;
+    }
     std::vector<double> seconds;
     for (const StepTime& step : recording_.trace.unprofiled_steps) seconds.push_back(to_seconds(step.duration));
     if (seconds.empty()) return;
@@ -269,7 +276,7 @@ class Joiner {
     }
   }
 
-  // Times on the GPU follow its factors but for the clock, which follows the power that all kernels draw.
+  // Times follow factors but for the clock, which follows the power that all kernels draw, and for the peaks.
   void correct() {
     const Origin origin{OriginKind::measured, "spillway check --from " + recording_.scenario.path, date_, 0};
     GpuProfile gpu = hardware_.gpu;
@@ -277,8 +284,13 @@ class Joiner {
     constexpr auto all = static_cast<std::size_t>(ScaledOperator::memory_bound);
     for (int round = 0; round < rounds; ++round) {
       std::array<double, scaled_operator_count> change{};
-      for (std::size_t kind = 0; kind < scaled_operator_count; ++kind)
+      for (std::size_t kind = 0; kind < scaled_operator_count; ++kind) {
         change[kind] = now.sum(kind) > 0 ? target_[kind] / now.sum(kind) : 1;
+        if (generated_.sum(kind) <= 0) continue;
+        const double least =
+            beyond_ratio * std::min(0.0, std::log(target_[kind] / generated_.sum(kind))) - beyond_clock;
+        change[kind] = std::max(change[kind], std::exp(least) / factor_[kind]);
+      }
       for (std::size_t kind = 0; kind < scaled_operator_count; ++kind) {
         const auto of = static_cast<ScaledOperator>(kind);
         const bool is_part = of == ScaledOperator::norm_forward || of == ScaledOperator::norm_backward ||

@@ -39,7 +39,9 @@ struct StepJoin {
   std::size_t recorded_steps = 0;
   Picos measured{};            // the step: as measured without a profiler, else as the recording is replayed
   bool is_unprofiled = false;  // the former
-  double noise = 0;            // of the steps so measured; 0: of one
+  bool is_estimated =
+      false;         // or, of a full capture, as sim/replay/unprofiled_step.h estimates it without its profiler
+  double noise = 0;  // of the steps so measured; 0: of one
   Picos generated{}, corrected{};
   Bytes recorded_peak{}, generated_peak{};  // allocated; 0: unknown
   GpuProfile profile;                       // "checked-NAME"
