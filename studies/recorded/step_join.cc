@@ -99,8 +99,7 @@ Work generated_work(const Trace& trace, const KernelKinds& kinds, std::uint16_t 
   Work work;
   LaunchedBy known;
   for (std::size_t i = 0; i < trace.ops.size(); ++i)
-    if (counts(trace, i) && trace.lanes[index_of(trace.ops.lane[i])].rank == rank)
-      add_op(work, known, trace, i, kinds[i]);
+    if (counts(trace, i) && is_of_rank(trace, i, rank)) add_op(work, known, trace, i, kinds[i]);
   return work;
 }
 

@@ -55,8 +55,10 @@ def saved_bytes(model):
 
 def module_plan(layers, fate_of, **more):
     """A module plan of a GPT-2-like layer: each tensor's fate by the module that makes it."""
-    made = [("attention.norm.out", "attention.qkv", "attention.norm"), ("attention.qkv.out", "attention.core.q", "attention.qkv"),
-            ("attention.core.context", "attention.out", "attention.core"), ("attention.out.out", "mlp.norm", "attention.out"), ("mlp.norm.out", "mlp.up", "mlp.norm"),
+    made = [("attention.norm.out", "attention.qkv", "attention.norm"),
+            ("attention.qkv.out", "attention.core.q", "attention.qkv"),
+            ("attention.core.context", "attention.out", "attention.core"),
+            ("attention.out.out", "mlp.norm", "attention.out"), ("mlp.norm.out", "mlp.up", "mlp.norm"),
             ("mlp.up.out", "mlp.activation", "mlp.up"), ("mlp.activation.out", "mlp.down", "mlp.activation")]
     return {"schema": "spillway-module-plan", "version": 1, "model": "like", "technique": "recompute",
             "layers": [{"layer": at, **more, "saved": [
