@@ -105,8 +105,12 @@ void use_briefly(const Scenario& scenario, const ModelSpec& model, const Scenari
 
 BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Detail detail) {
   std::optional<BriefRun> run;
-  use_briefly(scenario, model, machine,
-              [&](LoadedScenario& loaded) { return run.emplace(run_loaded(loaded, detail)).run.result.refusal; });
+  use_briefly(scenario, model, machine, [&](LoadedScenario& loaded) {
+    BriefRun made = run_loaded(loaded, detail);
+    const std::optional<FoldRefusal> refusal = made.run.result.refusal;
+    if (!refusal) run.emplace(std::move(made));
+    return refusal;
+  });
   return std::move(*run);
 }
 

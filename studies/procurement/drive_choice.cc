@@ -89,7 +89,7 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
     step.hardware = drive != nullptr ? with_drives(step.hardware, *drive, count, gpus_in_machine(step), switch_lanes)
                                      : with_endless_drives(step.hardware);
     made.ran = run_traced(step);
-    made.loaded = std::move(step);
+    if (!made.ran.result.refusal) made.loaded = std::move(step);
     return made.ran.result.refusal;
   };
   const Scenario scenario = scenario_of(plan.base, plan.candidate.edits);
