@@ -221,8 +221,8 @@ double tflops(const CostModel& cost, const KernelCost& kernel) {
   return static_cast<double>(kernel.flops.count()) / to_seconds(cost.duration(kernel).time) / 1e12;
 }
 
-// Our H100: 51.2 TFLOP/s of 67 at best, with 128 lanes a multiprocessor; an A100, with 64, comes nearer to its 19.5. Odd
-// sides cost nothing.
+// Our H100: 51.2 TFLOP/s of 67 at best, with 128 lanes a multiprocessor; an A100, with 64, comes nearer to its 19.5.
+// Odd sides cost nothing.
 TEST(CostModel, VectorUnitsOfWideMultiprocessorsShareTheirIssueSlots) {
   const auto rate = [](const char* gpu, std::int64_t n) {
     HardwareProfile profile = example_profile();
