@@ -21,7 +21,7 @@ std::string TextBudget::line_place(std::int64_t line) { return "line " + std::to
 
 void TextBudget::refuse_growth(const std::string& place) const {
   throw InputError(
-      file_, place, fmt::format("what its {} bytes say comes to more than {} letters here", bytes_, letters_of(bytes_)),
+      file_, place, fmt::format("what its {} bytes say takes more than {} letters here", bytes_, letters_of(bytes_)),
       "say each value once: names, values or aliases that are put into one another again and again are no launch");
 }
 

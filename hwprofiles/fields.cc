@@ -273,7 +273,8 @@ void describe_efficiency(GpuProfile& gpu, ProfileVisitor& visitor) {
                {.key = "operator_scales",
                 .about = "Factors on the fitted operator times of this model of GPU, as measured on this one."},
                gpu.operator_scales, [&](OperatorScale& item) {
-                 choice(visitor, "of", "Whose times.", item.of, scaled_operator_count, scaled_operator_name);
+                 choice(visitor, "of", "The library of these times.", item.of, scaled_operator_count,
+                        scaled_operator_name);
                  choice(visitor, "precision", "Of products.", item.precision, precision_count, precision_name);
                  scale("compute", "On the rate of arithmetic.", item.compute);
                  scale("memory", "On the rate of device memory.", item.memory);
@@ -308,7 +309,7 @@ void describe(GpuProfile& gpu, ProfileVisitor& visitor) {
   text(visitor, "note", "For people.", gpu.note);
   text(visitor, "host", "Host profile that one of them alone is in. Default: generic-pcie5-host.", gpu.host);
   text(visitor, "operator_times_of",
-       "Bundled profile of the same model, whose fitted operator times hold; left out: its own name.",
+       "Bundled profile of the same model; its fitted operator times hold. Left out: its own name.",
        gpu.operator_times_of);
   number(visitor, bytes("memory", "Bytes of device memory.", 1e15), gpu.memory);
   number(visitor, rate("memory_bandwidth", "Bytes per second of device memory."), gpu.memory_bandwidth);
@@ -405,7 +406,7 @@ void describe(NvmeProfile& drive, ProfileVisitor& visitor) {
   number(visitor, fraction("over_provisioning", "Spare flash over the user's capacity.", 0, 10),
          drive.over_provisioning);
   number(visitor,
-         {"indirection_unit", Dimension::bytes, 512, 1 << 24, "Bytes in whose units flash is mapped; left out: 4 KiB."},
+         {"indirection_unit", Dimension::bytes, 512, 1 << 24, "Unit in which flash is mapped, bytes; left out: 4 KiB."},
          drive.indirection_unit);
   number(visitor,
          fraction("thermal_duty",
@@ -466,8 +467,8 @@ void describe(HostProfile& host, std::vector<std::string>& parents, ProfileVisit
                     "Bytes per second of both directions together; left out: no limit beyond each direction's."),
                node.duplex_bandwidth);
       });
-  number(visitor, power("power", "Of the machine but for GPUs and drives, watts."), host.power_watts);
-  number(visitor, money("price", "Of the machine but for GPUs and drives, US dollars."), host.price_usd);
+  number(visitor, power("power", "Of the machine without GPUs and drives, watts."), host.power_watts);
+  number(visitor, money("price", "Of the machine without GPUs and drives, US dollars."), host.price_usd);
 }
 
 void describe(NetworkProfile& network, ProfileVisitor& visitor) {

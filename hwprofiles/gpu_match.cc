@@ -98,8 +98,8 @@ std::string matching_gpu(const ProfileLibrary& library, const GpuIdentity& devic
                    fmt::format("{} bundled profile is of '{}' with {:.1f} GiB and {} multiprocessors",
                                fitting.empty() ? "no" : "more than one", device.name,
                                static_cast<double>(device.memory.count()) / (1 << 30), device.sm_count),
-                   near.empty() ? "name the profile whose peaks and prices to keep, or write one first"
-                                : fmt::format("name the profile whose peaks and prices to keep; near are {}",
+                   near.empty() ? "name the profile with the peaks and prices to keep, or write one first"
+                                : fmt::format("name the profile with the peaks and prices to keep; near are {}",
                                               fmt::join(near, ", ")));
 }
 

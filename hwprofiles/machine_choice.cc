@@ -345,7 +345,7 @@ class Chooser {
       machine.scale_out.reset();
     else
       machine.assumed.push_back(fmt::format("network: {}, taken as {}", instance.fabric, machine.scale_out->title));
-    machine.assumed.push_back(fmt::format("type: as told by {}", instance.source));
+    machine.assumed.push_back(fmt::format("type: as {} says", instance.source));
     return machine;
   }
 

@@ -80,7 +80,7 @@ void describe(PriceList& list, FieldVisitor& visitor) {
   visitor.head({.schema = "spillway-prices", .version = 1, .noun = "a price list"});
   std::string note;
   fields::text(visitor, {.key = "note", .about = "For people; not read by the program."}, note);
-  fields::map(visitor, {.key = "machines", .about = "By system profile: the price of one, or its rent with power."},
+  fields::map(visitor, {.key = "machines", .about = "By machine: the price of one, or its rent with power."},
               list.machines, [&](MachinePrice& machine) {
                 visitor.rule(R"({"minProperties": 1})");
                 describe(visitor, "price", "Of a whole machine.", {.unit = "USD"}, machine.price_usd);

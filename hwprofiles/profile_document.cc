@@ -121,7 +121,7 @@ void refuse_tables_of_base(const NetworkProfile& base, const std::vector<std::st
   for (const char* place : {"/bandwidth", "/efficiency"})
     if (states(place))
       throw InputError(path, place, "the base's collectives were measured with another one",
-                       "add \"collectives\": [] to reckon with bandwidth, efficiency and latency, or your own "
+                       "add \"collectives\": [] to compute with bandwidth, efficiency and latency, or your own "
                        "measurements");
 }
 

@@ -105,7 +105,7 @@ void zero(FlagRows& rows) {
           "zero_optimization.offload_optimizer.pin_memory zero_optimization.offload_param.pin_memory "
           "zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_param.nvme_path "
           "zero_optimization.cpu_offload_use_pin_memory",
-          "pinned memory and the hardware's drives are reckoned with")
+          "pinned memory and the hardware's drives are assumed")
       .no_effect(
           "zero_optimization.stage3_gather_16bit_weights_on_model_save zero_optimization.load_from_fp32_weights "
           "zero_optimization.stage3_gather_fp16_weights_on_model_save zero_optimization.elastic_checkpoint "

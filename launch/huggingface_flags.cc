@@ -106,8 +106,7 @@ void adapters(FlagRows& rows) {
       .read("use_lora", "model.trainable", facts::adapter, "true=lora false=-", "")
       .read("adapter", "model.trainable", facts::adapter, "lora=lora qlora=qlora", "axolotl")
       .read("finetuning_type", "model.trainable", facts::adapter,
-            "lora=factory full=factory_full freeze=factory_freeze",
-            "LLaMA-Factory, which recomputes unless told not to")
+            "lora=factory full=factory_full freeze=factory_freeze", "LLaMA-Factory, which recomputes by default")
       .or_else(FlagRole::saves)
       .read("freeze_trainable_layers", "model.frozen_layers", facts::trained_layers, whole,
             "LLaMA-Factory, with finetuning_type freeze: the layers before the last ones of this number")
@@ -142,7 +141,7 @@ void training_left_out(FlagRows& rows) {
       .as_modelled_if("flash_attn_cross_entropy", "false", "")
       .or_else(FlagRole::saves)
       .as_modelled_if("auto_find_batch_size", "false", "")
-      .time("packing_efficiency_estimate group_by_length pad_to_multiple_of", "sequences are reckoned as full")
+      .time("packing_efficiency_estimate group_by_length pad_to_multiple_of", "sequences are assumed full")
       .adds(
           "lora_modules_to_save modules_to_save additional_target use_dora peft_use_dora lora_bias lora_head "
           "freeze_extra_modules",
@@ -161,8 +160,8 @@ void training_left_out(FlagRows& rows) {
       .saves("liger_* unsloth_* lora_mlp_kernel lora_qkv_kernel lora_o_kernel tiled_mlp* torch_empty_cache_steps",
              "kernels that keep less are not modelled")
       .not_said("flex_attention torchao_*", "kernels that are not modelled")
-      .not_said("fsdp_min_num_params", "one unit per layer is reckoned with")
-      .no_effect("fsdp_transformer_layer_cls_to_wrap", "one unit per layer is reckoned with, whatever it is called")
+      .not_said("fsdp_min_num_params", "one unit per layer is assumed")
+      .no_effect("fsdp_transformer_layer_cls_to_wrap", "one unit per layer is assumed, whatever it is called")
       .no_effect("half_precision_backend", "of earlier versions")
       .not_said(
           "rpo_alpha ref_model reward_model trl.* ebft.* grpo_* kto_* orpo_* sync_ref_model ref_model_* "
@@ -261,12 +260,12 @@ void sharding(FlagRows& rows, std::string_view section, bool has_prefix) {
                      name("use_orig_params") + " " + name("sync_module_states") + " " +
                      name("cpu_ram_efficient_loading") + " " + name("state_dict_type") + " " +
                      name("final_state_dict_type"),
-                 "one unit per layer is reckoned with, whatever it is called");
+                 "one unit per layer is assumed, whatever it is called");
   rows.as_modelled_if(name("forward_prefetch"), "false", "the host runs ahead of the device anyway")
       .or_else(FlagRole::adds);
   rows.as_modelled_if(name("limit_all_gathers"), "true", "weights are gathered model.prefetch layers ahead")
       .or_else(FlagRole::adds);
-  rows.not_said(name("min_num_params"), "one unit per layer is reckoned with");
+  rows.not_said(name("min_num_params"), "one unit per layer is assumed");
 }
 
 void starting(FlagRows& rows) {

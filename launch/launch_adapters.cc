@@ -79,7 +79,7 @@ std::string targets_of(const std::vector<std::string>& modules, LaunchLedger& le
   constexpr std::array<std::string_view, 3> own_qkv = {"q_proj", "k_proj", "v_proj"};
   constexpr std::array<std::string_view, 3> own_mlp = {"gate_proj", "up_proj", "down_proj"};
   if (is_partial(modules, own_qkv) || is_partial(modules, own_mlp) || (has_output && !has_qkv && !has_mlp))
-    ledger.warn("adapters of some products alone: those of the whole block are reckoned with (model.lora_targets)");
+    ledger.warn("adapters of some products alone: those of the whole block are assumed (model.lora_targets)");
   constexpr std::array<std::string_view, 1> of_both = {"c_proj"};
   if (has_mlp) return has_qkv || (has_output && !has_any(modules, of_both)) ? "all_linear" : "mlp";
   return has_output ? "attention" : "qkv";

@@ -120,7 +120,7 @@ void compose_attention(LaunchLedger& ledger) {
   if (*backend != "none") ledger.set("model.attention_kernel", *backend, "the attention's backend");
 }
 
-constexpr const char* by_groups = "layers are made again by groups, of which one input stays: lowers memory";
+constexpr const char* by_groups = "layers are recomputed by groups, of which one input stays: lowers memory";
 
 // Of some layers alone, and inputs that leave for host memory.
 void compose_recompute(LaunchLedger& ledger) {
@@ -327,7 +327,7 @@ void compose_titan_replicas(LaunchLedger& ledger, std::int64_t machine_gpus) {
   if (shards < 1) {
     shards = replicas_of(ledger, machine_gpus > 0 ? machine_gpus : usual_gpus, times(divisor_of(ledger), replicas));
     if (gpus_of(ledger) == 0)
-      ledger.warn(fmt::format("how many GPUs shard is what is left over: reckoned with are {}", shards));
+      ledger.warn(fmt::format("how many GPUs shard is what is left over: {} are assumed", shards));
   }
   ledger.set("model.data_parallel", std::to_string(times(replicas, shards)), by_layout);
   const bool is_sharded = shards > 1 || ledger.number_or("model.context_parallel", 1) > 1;
@@ -384,7 +384,7 @@ void compose_groups(LaunchLedger& ledger, std::int64_t machine_gpus) {
     return ledger.leave_out(facts::shard_size, IgnoreReason::no_effect, "all replicas share out a copy, or none");
   if (size == 1 || replicas % size != 0)
     return ledger.warn(
-        fmt::format("{} GPUs can't share {} replicas: weights are reckoned as split over all", size, replicas));
+        fmt::format("{} GPUs can't share {} replicas: weights are assumed to be split over all", size, replicas));
   ledger.set("model.shard_groups", std::to_string(replicas / size),
              is_hybrid ? "each machine shares out a copy" : "replicas over the GPUs that share");
 }
@@ -484,7 +484,7 @@ void compose_titan_tokens(LaunchLedger& ledger) {
   const std::int64_t micro = std::max<std::int64_t>((tokens - 1) / sequence + 1, 1);
   ledger.set("model.micro_batch", std::to_string(micro), "16,384 tokens, torchtitan's default");
   if (tokens % sequence != 0)
-    ledger.warn(fmt::format("{} tokens are no whole sequences of {}: {} are reckoned with", tokens, sequence, micro));
+    ledger.warn(fmt::format("{} tokens are no whole sequences of {}: {} are assumed", tokens, sequence, micro));
   const std::int64_t all = ledger.number_or(facts::step_tokens, -1);
   if (all > 0) return ledger.set("model.global_batch", std::to_string(all / sequence), "");
   ledger.leave_out(facts::step_tokens, IgnoreReason::as_modelled, "-1: one micro-batch");
@@ -504,7 +504,7 @@ void compose_titan_batches(LaunchLedger& ledger) {
     ledger.leave_out("model.global_batch", IgnoreReason::as_modelled, "-1: local_batch_size x replicas");
     ledger.set("model.global_batch", std::to_string(times(local, replicas)), "local_batch_size x replicas");
   } else if (has_stages && global != times(local, replicas)) {
-    ledger.warn("micro-batches of several passes through the pipeline are reckoned as one pass");
+    ledger.warn("micro-batches of several passes through the pipeline are counted as one pass");
   }
 }
 
@@ -555,7 +555,7 @@ void compose_evaluation(LaunchLedger& ledger) {
   ledger.set("model.evaluation_micro_batch", std::to_string(ledger.number_or("model.evaluation_micro_batch", 8)),
              "the default");
   const std::int64_t batches = ledger.number_or(facts::eval_iterations, -1);
-  if (batches < 1) ledger.warn("how many batches an evaluation has the data say: one is reckoned with");
+  if (batches < 1) ledger.warn("how many batches an evaluation has the data say: one is assumed");
   ledger.set("model.evaluation_batches", std::to_string(std::max<std::int64_t>(1, batches)), "by the data");
 }
 

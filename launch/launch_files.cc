@@ -131,7 +131,7 @@ class LaunchReader {
     refuse_binary(text, path);
     bytes_ += text.size();
     if (bytes_ > largest_launch)
-      throw InputError(path, "", fmt::format("the launch's files come to more than {} MiB", largest_launch >> 20U),
+      throw InputError(path, "", fmt::format("the launch's files have more than {} MiB", largest_launch >> 20U),
                        "give the settings alone, each file once");
     refuse_by_text(text, path);
     TextBudget budget(path, text.size());
@@ -206,7 +206,7 @@ class LaunchReader {
   [[noreturn]] static void throw_unmarked(const std::string& path) {
     throw InputError(
         path, "", "nothing in it is a mark of a launcher that is known",
-        "give the file or script that starts the training, or say whose it is: --from " + known_launchers());
+        "give the file or script that starts the training, or name the launcher: --from " + known_launchers());
   }
 
   // The program is the one that says most of it: arguments before accelerate's or DeepSpeed's own file.
@@ -301,7 +301,7 @@ class LaunchReader {
     }
     if (found.empty())
       throw InputError(path, "", "no command with flags of a training is in it",
-                       "give the script or the arguments that start the training, or say whose they are: --from " +
+                       "give the script or the arguments that start the training, or name the launcher: --from " +
                            known_launchers());
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     // What is small beside it prepares or measures; another launcher's trains too.
@@ -387,8 +387,8 @@ class LaunchReader {
       throw InputError(setting.file, setting.place, "no configuration of DeepSpeed's is called '" + setting.value + "'",
                        "give its JSON file, or zero0, zero1, zero2, zero3, zero2_offload, zero3_offload");
     if (!named.empty() && !is_word)
-      note_of(setting.file, fmt::format("{}: {} is not there: the program's own of that name is reckoned with",
-                                        setting.place, setting.value));
+      note_of(setting.file,
+              fmt::format("{}: {} is not there: the program's own of that name is used", setting.place, setting.value));
     for (const auto& [key, value] : named)
       launch_.settings.push_back({.format = of,
                                   .name = key,

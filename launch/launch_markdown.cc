@@ -71,7 +71,7 @@ std::string launch_markdown() {
     page += fmt::format("{}### {}: {}\n\n", page.empty() ? "" : "\n", word.name, word.about);
     add_table(page, format);
     add_list(page, format, FlagRole::as_modelled, "As modelled anyway; another value is a warning:");
-    add_list(page, format, FlagRole::adds, "Not said in a scenario, and more memory than it reckons with (`memory+`):");
+    add_list(page, format, FlagRole::adds, "Not said in a scenario, and more memory than it counts (`memory+`):");
     add_list(page, format, FlagRole::saves, "Not said, and less memory (`memory-`):");
     add_list(page, format, FlagRole::not_said, "Not said, and other memory (`memory~`):");
     add_list(page, format, FlagRole::time, "Not said, and other time (`time`):");

@@ -242,7 +242,7 @@ std::optional<LaunchFormat> marked_format(const Marked& launch) {
   throw InputError(
       launch.file, launch.place,
       fmt::format("it has marks of two launchers: of {} ({}) and of {} ({})", one, by_one, other, by_other),
-      "give the files of one launch, or say whose it is: --from " + known_launchers());
+      "give the files of one launch, or name the launcher: --from " + known_launchers());
 }
 
 void refuse_by_text(std::string_view text, const std::string& file) {

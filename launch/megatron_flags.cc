@@ -38,7 +38,7 @@ void megatron_layout(FlagRows& rows) {
       .as_modelled("no-scatter-gather-tensors-in-pipeline scatter-gather-tensors-in-pipeline",
                    "stages send 1/t of a tensor where it isn't split anyway")
       .time("overlap-param-gather align-param-gather no-align-param-gather overlap-param-gather-with-optimizer-step",
-            "the gather of updated weights is reckoned as not hidden")
+            "the gather of updated weights is counted as not hidden")
       .not_said(
           "decoder-first-pipeline-num-layers decoder-last-pipeline-num-layers pipeline-model-parallel-layout "
           "num-layers-in-first-pipeline-stage num-layers-in-last-pipeline-stage "
@@ -244,7 +244,7 @@ void megatron_model(FlagRows& rows) {
           "moe-router-topk-scaling-factor moe-router-num-groups moe-router-group-topk moe-router-pre-softmax "
           "moe-router-bias-update-rate moe-router-dtype moe-input-jitter-eps moe-per-layer-logging "
           "moe-router-force-load-balancing moe-use-upcycling moe-router-topk-limited-devices",
-          "experts are reckoned as evenly loaded")
+          "experts are assumed to be evenly loaded")
       .time(
           "moe-token-drop-policy moe-router-padding-for-fp8 "
           "moe-router-padding-for-quantization moe-hybridep-num-sms moe-deepep-num-sms moe-use-legacy-grouped-gemm",

@@ -91,7 +91,7 @@ void automodel_layout(FlagRows& rows) {
       .read("distributed.zero_dp_strategy", "model.zero_stage", facts::reshard, "3=3 2=2 1=1 0=0", "of megatron_fsdp")
       .read("distributed.grad_reduce_in_fp32", "model.fp32_reduction", facts::reduce_type, on_off, "of megatron_fsdp")
       .read("distributed.overlap_grad_reduce", "model.overlap_gradients", on_off)
-      .time("distributed.overlap_param_gather", "the gather of updated weights is reckoned as not hidden")
+      .time("distributed.overlap_param_gather", "the gather of updated weights is counted as not hidden")
       .read("distributed.tp_size", "model.tensor_parallel", "none=- #")
       .read("distributed.cp_size", "model.context_parallel", "none=- #")
       .read("distributed.pp_size", "model.pipeline_parallel", "none=- #")

@@ -68,7 +68,7 @@ std::vector<LaunchFlag> verl_rows() {
       .read("model.lora_rank", "model.lora_rank", "0=- #")
       .read("model.target_modules", "model.lora_targets", facts::adapter_modules, "", "")
       .read("ulysses_sequence_parallel_size", "model.context_parallel", whole,
-            "heads are exchanged all to all, reckoned with is a ring: changes time alone")
+            "heads are exchanged all to all, a ring is assumed: changes time alone")
       .read("trainer.n_gpus_per_node", "model.data_parallel", facts::gpus_per_node, whole, "")
       .read("trainer.nnodes", "model.data_parallel", facts::nodes, whole, "")
       .as_modelled("use_remove_padding", "sequences are full")

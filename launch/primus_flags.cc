@@ -5,7 +5,7 @@ namespace spillway::launch {
 
 std::vector<LaunchFlag> primus_flags() {
   FlagRows rows(LaunchFormat::primus);
-  rows.read("modules.pre_trainer.model", "model.name", facts::recipe, "", "a file of its models, by whose name it goes")
+  rows.read("modules.pre_trainer.model", "model.name", facts::recipe, "", "a file of its models; its name decides")
       .as_modelled_if("modules.pre_trainer.framework", "megatron", "")
       .as_modelled_if("modules.pre_trainer.config", "pre_trainer.yaml", "its defaults count where nothing is said")
       .time(
@@ -15,7 +15,7 @@ std::vector<LaunchFlag> primus_flags() {
       .not_said(
           "modules.pre_trainer.overrides.recompute_layer_ids modules.pre_trainer.overrides.patch_primus_pipeline "
           "modules.pre_trainer.overrides.pp_algorithm modules.pre_trainer.overrides.dump_pp_data",
-          "a schedule or recomputation of its own: changes memory")
+          "another schedule or recomputation: changes memory")
       .not_said("modules.pre_trainer.overrides.no_fp8_weight_transpose_cache", "fp8 weights are kept one way")
       .no_effect("modules.pre_trainer.overrides.auto_continue_train modules.pre_trainer.overrides.disable_last_saving",
                  "checkpoints are between steps")

@@ -50,7 +50,7 @@ std::vector<LaunchFlag> of_trainer() {
             "flash_attn=flash2 flash_attention_2=flash2 flash_attention_3=best sdpa=best eager=none",
             "and model.attention_kernel")
       .read("fsdp", "model.zero_stage", facts::fsdp, "fsdp2=3", "")
-      .read("sequence_parallel_size", "model.context_parallel", whole, "all to all, reckoned with as a ring")
+      .read("sequence_parallel_size", "model.context_parallel", whole, "all to all, counted as a ring")
       .read("quant_bits", "model.base_weights", facts::base_bits, "4=4 8=8", "with adapters")
       .file("deepspeed", LaunchFormat::deepspeed,
             "DeepSpeed's JSON file, or zero0 to zero3, zero2_offload, zero3_offload")

@@ -50,7 +50,7 @@ void torchtitan_layout(FlagRows& rows) {
           "parallelism.pipeline_parallel_schedule_csv",
           "give the schedule as a file: model.pipeline_schedule NAME.json (docs/how-to/choose-a-pipeline-schedule.md)")
       .adds("parallelism.pipeline_parallel_expert_parallel_overlap", "experts' transfers are not hidden")
-      .time("fault_tolerance.enable", "replicas are reckoned as reduced in every step");
+      .time("fault_tolerance.enable", "replicas are counted as reduced in every step");
 }
 
 void torchtitan_training(FlagRows& rows) {

@@ -33,7 +33,7 @@ std::string plain_answer(const Answer& answer) {
   for (const std::string& sentence : {answer.as_given, answer.why.sentence, answer.advice, answer.when})
     if (!sentence.empty()) html += "<p>" + escaped(sentence) + "</p>\n";
   if (!answer.ways.empty()) {
-    html += "<table><tr><th>way</th><th>step</th><th>tokens/s</th><th>GiB left</th><th>runs in</th></tr>\n";
+    html += "<table><tr><th>set-up</th><th>step</th><th>tokens/s</th><th>GiB left</th><th>runs in</th></tr>\n";
     for (const AnswerWay& way : answer.ways)
       html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(way.name),
                           escaped(way.figures.step), escaped(way.figures.tokens), escaped(way.figures.left),

@@ -101,7 +101,7 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
   document.answer = answer.is_yes() ? Verdict::fits : Verdict::does_not_fit;
   if (load.written() == Bytes(0) && answer.kept_by_plan > Bytes(0)) {
     document.verdict = fmt::format(
-        "No: {} writes nothing here: it keeps, or computes again, the {:.4g} GB of each step that it might move. Ask "
+        "No: {} writes nothing here: it keeps, or recomputes, the {:.4g} GB of each step that it might move. Ask "
         "with offload.technique=none for what these would need.",
         answer.traffic.technique, giga(bytes_of(answer.kept_by_plan)));
   } else if (answer.is_on_host()) {
@@ -133,7 +133,7 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
         giga(bytes_of(load.written())), giga(bytes_of(load.read())), to_seconds(load.step),
         load.step == answer.traffic.replayed
             ? ""
-            : fmt::format(", which its transfers stretch to {:.4g} s here", to_seconds(answer.traffic.replayed)),
+            : fmt::format(", which its transfers lengthen to {:.4g} s here", to_seconds(answer.traffic.replayed)),
         giga(answer.required_rate)));
   if (load.written() > Bytes(0) || answer.is_on_host())
     if (!answer.tests().empty()) traffic.tables.push_back(tests_table(answer));

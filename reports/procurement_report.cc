@@ -262,7 +262,7 @@ class Writer {
     };
     row("machines", value(*option, "machines"), "");
     row("programme, pauses included", option->days, "days");
-    if (in_.deadline_days > 0) row("to spare before the deadline", in_.deadline_days - option->days, "days");
+    if (in_.deadline_days > 0) row("left before the deadline", in_.deadline_days - option->days, "days");
     row("capital", value(*option, "capital") / 1e6, "million USD");
     row("running cost over the period", value(*option, "running") / 1e6, "million USD");
     row("power while it trains, facility included", value(*option, "power_kw"), "kW");
@@ -399,9 +399,9 @@ class Writer {
         replayed += plan.replayed;
       }
     part.paragraphs.push_back(fmt::format(
-        "{} options; {} train the programme. Their layouts are the fastest of {} looked at in closed form, {} of them "
+        "{} options; {} train the programme. Their layouts are the fastest of {} estimated, {} of them "
         "replayed in full (t tensor parallel, p pipeline stages, b sequences of a micro-batch). Capital: machines, "
-        "network, drives, switches. Running: energy or rent, maintenance, worn drives.{}",
+        "network, drives, switches. Running: energy or rent, maintenance, worn-out drives.{}",
         answer_.options.size(), able, screened, replayed,
         in_.runs.size() > 1 ? " Step and MFU are the largest of the runs'." : ""));
     if (left > 0) part.items.push_back(fmt::format("{} more, dearer (USD per 10⁹ tokens): {}.", left, rest));
@@ -680,13 +680,14 @@ class Writer {
 
   void left_out() {
     ReportSection& part = section("Not modelled");
-    part.items = {"Failures and restarts, beyond the utilisation given; drives that fail before they are worn; spares.",
-                  "Checkpoints, data loading and evaluation: neither their time nor their writes to drives.",
-                  "Interest, tax, resale, staff, floor space; prices that move within the period; discounts for many.",
-                  "Other jobs on the same network, switches or drives; ranks that differ from one another.",
-                  "Drives that came with the machines: drives for offloading are counted as bought on top.",
-                  "Heat, where a drive's profile states no thermal duty; power caps of GPUs.",
-                  "Quality of the model trained: a step counts for its tokens, whatever its batch."};
+    part.items = {
+        "Failures and restarts, beyond the utilisation given; drives that fail before they are worn out; spares.",
+        "Checkpoints, data loading and evaluation: neither their time nor their writes to drives.",
+        "Interest, tax, resale, staff, floor space; prices that move within the period; discounts for many.",
+        "Other jobs on the same network, switches or drives; ranks that differ from one another.",
+        "Drives that came with the machines: drives for offloading are counted as bought on top.",
+        "Heat, where a drive's profile states no thermal duty; power caps of GPUs.",
+        "Quality of the model trained: a step counts for its tokens, whatever its batch."};
   }
 
   const ProcurementRequest& in_;

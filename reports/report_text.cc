@@ -175,7 +175,7 @@ void check_report_paths(std::span<const std::string> paths) {
       throw InputError(path, "", "no kind of report ends like this", "end it in .html, .pdf, .xlsx or .csv");
     if (std::find(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i), path) !=
         paths.begin() + static_cast<std::ptrdiff_t>(i))
-      throw InputError(path, "", "given twice", "give each report a file of its own");
+      throw InputError(path, "", "given twice", "give each report its own file");
   }
 }
 

@@ -30,7 +30,7 @@ std::string time_text(double seconds) {
 }
 
 std::string years_text(double years) {
-  if (std::isinf(years)) return "for ever";
+  if (std::isinf(years)) return "unlimited";
   return years < 1 ? fmt::format("{:.3g} days", years * 365)
                    : (years < 100 ? fmt::format("{:.3g}", years) : number_text(std::round(years))) + " years";
 }
@@ -169,7 +169,7 @@ class SsdReport {
       return;
     ReportSection& part = section("The step on each set", true);
     ReportTable table{"The step replayed with each set",
-                      {"drives per set", "technique", "memory", "short of GiB", "step s", "80 % within",
+                      {"drives per set", "technique", "memory", "short GiB", "step s", "80 % within",
                        "written GB per GPU", "read back GB per GPU"},
                       {}};
     for (const DriveAnswer& drive : answer_.drives) {
@@ -203,7 +203,7 @@ class SsdReport {
         giga(answer_.required_rate) / 2));
     if (load_.step != answer_.traffic.replayed)
       part.paragraphs.push_back(fmt::format(
-          "Its transfers stretch the step to {:.4g} s; drives are asked for the {:.4g} s that it takes where "
+          "Its transfers lengthen the step to {:.4g} s; drives are asked for the {:.4g} s that it takes where "
           "nothing holds it up.",
           to_seconds(answer_.traffic.replayed), to_seconds(load_.step)));
     ReportTable table{"Bytes per step and GPU by the operator that makes them",

@@ -224,12 +224,12 @@ class MapPicture {
     cell_ = std::clamp(760.0 / static_cast<double>(map_.across.size()), 26.0, 92.0);
     const double across = cell_ * static_cast<double>(map_.across.size());
     width_ = std::max(560.0, left_ + across + margin);
-    const double top = heading(
-        canvas_, file_,
-        fmt::format("{}: the best for each {} and {}. Darker is better; ~ is the screen's estimate, the others were "
-                    "replayed; empty: no point can meet the requirements, or none has an estimate.",
-                    objective_title(objective_), map_.across_name, map_.up_name),
-        width_);
+    const double top =
+        heading(canvas_, file_,
+                fmt::format("{}: the best for each {} and {}. Darker is better; ~ is an estimate, the others were "
+                            "replayed; empty: no point can meet the requirements, or none has an estimate.",
+                            objective_title(objective_), map_.across_name, map_.up_name),
+                width_);
     const double row = 30, bottom = top + row * static_cast<double>(map_.up.size());
     for (std::size_t y = 0; y < map_.up.size(); ++y) {
       const double at = bottom - row * static_cast<double>(y + 1);

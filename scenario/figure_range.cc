@@ -133,7 +133,7 @@ FigureRange step_time_range(const models::TrainingSetup& setup, const Result& re
     if (binding == Binding::pcie || binding == Binding::storage) unmeasured += share;
   }
   if (unmeasured > most_unmeasured)
-    return not_known(fmt::format("{} of the step wait for copies or drives, and no published step like it is known",
+    return not_known(fmt::format("{} of the step wait for copies or SSDs, and no published step like it is known",
                                  percent_text(unmeasured)));
   const auto [of_kernels, of_network, of_host] = shares;
   const RangeKind kind = range_kind(setup, machine);

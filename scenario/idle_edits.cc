@@ -61,7 +61,7 @@ struct Idle {
   std::string_view why;
 };
 
-constexpr std::string_view for_people = "it is for people, nothing is reckoned with it";
+constexpr std::string_view for_people = "it is for people, nothing is computed from it";
 constexpr std::string_view of_costs = "costs depend on it, a step's figures don't";
 constexpr std::string_view of_fit = "the operator times fitted for its GPU go before it";
 constexpr std::string_view of_recording = "kernels of a recording take as long as recorded";

@@ -16,7 +16,7 @@ const Words& launch_effect_words() {
 }
 
 void describe(ImportedFrom& imported, FieldVisitor& visitor) {
-  fields::text(visitor, {.key = "launcher", .about = "Whose launch it was."}, imported.launcher);
+  fields::text(visitor, {.key = "launcher", .about = "Framework of the launch."}, imported.launcher);
   visitor.texts({.key = "open", .about = "Keys that nothing states; one that the scenario has is not open."},
                 imported.open);
   fields::list(visitor, {.key = "unsayable", .about = "Flags that change memory or time and have no key."},

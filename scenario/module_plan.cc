@@ -158,7 +158,7 @@ class Maker {
       all.insert(of_this.begin(), of_this.end());
       if (all.size() == 2)
         refuse(fmt::format(
-            "layer {}: {} has another fate in some micro-batches, ranks or times of the step than in others",
+            "layer {}: {} has another decision in some micro-batches, ranks or times of the step than in others",
             saved.layer, short_name));
     }
     const auto of_state =
@@ -264,7 +264,7 @@ std::string module_plan_schema() {
   describe(plan, schema);
   return schema.document(
       "spillway-module-plan.v1", "spillway module plan",
-      "A plan's fates by modules, for spillway.torch.apply (docs/how-to/apply-a-plan-in-pytorch.md).");
+      "A plan's decisions by modules, for spillway.torch.apply (docs/how-to/apply-a-plan-in-pytorch.md).");
 }
 
 }  // namespace spillway::scenario

@@ -18,7 +18,7 @@ struct Section {
 
 std::array<Section, 2>& sections() {
   static std::array<Section, 2> all = {
-      {{{.key = "capacity", .about = "What `spillway capacity` looks for; other commands pass over it."},
+      {{{.key = "capacity", .about = "What `spillway capacity` searches for; other commands skip it."},
         &Scenario::capacity},
        {{.key = "procurement",
          .about = "What `spillway report procurement` asks about (docs/how-to/buy-or-rent.md); other commands pass "
@@ -155,7 +155,7 @@ void describe_ssdtrain(SsdtrainSettings& settings, FieldVisitor& visitor) {
                {.key = "adaptive", .about = "Keep the end of the forward where the rate of offloading asks for it."},
                settings.adaptive);
   fields::flag(visitor,
-               {.key = "keep_last", .about = "Keep the last module of a forward whose own backward comes next."},
+               {.key = "keep_last", .about = "Keep the last module of a forward: its own backward comes next."},
                settings.keep_last);
   fields::integer(visitor, {.key = "least_elements", .max = 0x1p40, .about = "Smaller tensors stay."},
                   settings.least_elements);
@@ -165,7 +165,7 @@ void describe_demands(DriveDemands& demands, FieldVisitor& visitor) {
   fields::number(visitor,
                  {.key = "least_life_years",
                   .max = 1000,
-                  .about = "Years the drives must live; a step that wears them faster is answered no.",
+                  .about = "Years the SSDs must last; a step that needs more is refused.",
                   .label = "must last",
                   .unit = "years"},
                  demands.least_life_years);
@@ -233,7 +233,7 @@ void describe_offload(OffloadSettings& settings, FieldVisitor& visitor) {
                   {.key = "adaptive_bandwidth",
                    .dimension = Dimension::rate,
                    .max = 0x1p50,
-                   .about = "Bytes per second the adaptive rule reckons with; 0: as measured in the replay."},
+                   .about = "Bytes per second of the adaptive rule; 0: as measured in the replay."},
                   bandwidth);
   settings.adaptive_bytes_per_second = static_cast<double>(bandwidth);
   fields::bytes(visitor,

@@ -483,8 +483,8 @@ void prepare_for_offload(LoadedScenario& loaded) {
     if (const Finding* finding = loaded.trace.finding(kind)) warn_of(loaded, *finding);
   const bool from_uses = recorded && !loaded.trace.is_inferred(Capability::uses);
   loaded.provenance.push_back({from_uses ? "trace.memory" : "trace.uses", "inferred", "assumed",
-                               from_uses ? "lives of tensors as far as ops use them, no workspaces"
-                                         : "uses from the lives of memory blocks and phases"});
+                               from_uses ? "lifetimes of tensors as far as ops use them, no workspaces"
+                                         : "uses from the lifetimes of memory blocks and phases"});
 }
 
 // Its fates tell when tensors leave, and not that another stage's GPU holds them meanwhile.
@@ -509,7 +509,7 @@ void apply_plan(LoadedScenario& loaded, const Plan& plan) {
   const auto refuse = [&](const char* place) {
     throw InputError(
         loaded.scenario.plan, place, "the plan was made for another trace",
-        "make it anew from this scenario: `spillway run --plan-output FILE`, `spillway plan order` or `plan offload`");
+        "make it again from this scenario: `spillway run --plan-output FILE`, `spillway plan order` or `plan offload`");
   };
   if (parts.fates) prepare_for_offload(loaded);
   const std::uint64_t digest = parts.fates || parts.order ? digest_of_works(loaded.trace) : 0;

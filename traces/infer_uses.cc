@@ -275,7 +275,7 @@ class UseInference {
     for (const std::uint32_t event : life.events) trace_.memory_events[event].tensor = tensor;
     trace_.note("uses_inferred",
                 std::string(trace_.strings.text(tensors.name.back())) + ", " + std::to_string(bytes.count()) + " bytes",
-                "activations whose uses are inferred from when their memory was taken and given back; record an "
+                "activations with uses that are inferred from when their memory was taken and given back; record an "
                 "ExecutionTrace of the same step and join it for the real ones",
                 false);
     return tensor;

@@ -20,7 +20,7 @@ void take_events(const Trace& trace, std::vector<StorageLife>& storages) {
             trace.provenance.empty() ? "" : trace.provenance.front().file, "memory event " + std::to_string(e),
             "the memory of tensor '" + std::string(trace.strings.text(trace.tensors.name[index_of(event.tensor)])) +
                 "' is allocated twice",
-            "give each allocation a tensor of its own");
+            "give each allocation its own tensor");
       life.allocation = static_cast<std::uint32_t>(e);
       life.bytes = event.bytes;
       life.device = event.device;

@@ -241,8 +241,7 @@ void run_capacity(Context& context, const CapacityCall& call) {
 
 void add_capacity_command(Command& app, Context& context) {
   Command* command = app.add_subcommand(
-      "capacity",
-      "The largest model, longest sequence, biggest batch, or fewest GPUs that train it, technique by technique");
+      "capacity", "Find the largest model, sequence, or batch that fits, or the fewest GPUs, for each technique");
   const auto call = std::make_shared<CapacityCall>();
   CapacityFlags& flags = call->flags;
   CapacitySection& said = flags.said;
@@ -271,8 +270,7 @@ void add_capacity_command(Command& app, Context& context) {
       ->type_name("TECHNIQUE")
       ->allow_extra_args(false);
   command->add_flag("--list", call->list, "the bundled techniques");
-  command->add_flag("--planned", flags.planned,
-                    "also the best plan of all, and its way along the axis; minutes for a large step");
+  command->add_flag("--planned", flags.planned, "also the best plan of all; minutes for a large step");
   command->add_flag("--layouts", flags.layouts,
                     "search tensor and pipeline parallelism and micro-batches at every value, on the scenario's GPUs");
   command->add_option("--machines", said.machines, "8xh100 and the like, separated by commas: every technique on each")

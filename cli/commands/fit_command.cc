@@ -56,7 +56,8 @@ struct FitCall {
 
 Json fit_way_json(const FitWay& way) {
   Json json = row_json(way.row);
-  json["same_maths"] = !way.changes_maths;
+  json["same_maths"] = !way.changes_maths;  // the name before "numerics"
+  json["numerics"] = way.changes_maths ? "changed" : "same";
   json["runs_in"] = to_string(way.carrier);
   json["confidence"] = Json();
   if (way.row.ran())
@@ -217,7 +218,7 @@ void run_fit(Context& context, FitCall& call) {
     const Progress progress(context);
     const StopScope scope(&deadline.flag());
     const auto show = [&](const std::string& what, std::size_t replays) {
-      return progress.show(fmt::format("{} ({} replays)", what, replays)) && !deadline.is_reached();
+      return progress.show(fmt::format("{} ({} simulations)", what, replays)) && !deadline.is_reached();
     };
     found = find_ways(call.question, std::move(subject), call.framework, {.store = store.get(), .progress = show});
     if (call.way > found.shown.size() && !found.shown.empty())
@@ -231,7 +232,7 @@ void run_fit(Context& context, FitCall& call) {
                                    : fmt::format("{:.0f} s are over: the best so far (--budget)", call.seconds));
   if (outcome.ways.empty() && is_interrupted()) throw Cancelled();
   if (outcome.ways.empty())
-    throw InputError("--budget", fmt::format("{:g}", call.seconds), "not one way was replayed in that time",
+    throw InputError("--budget", fmt::format("{:g}", call.seconds), "no set-up was simulated in that time",
                      "give more seconds");
   if (context.json())
     print_json(outcome_json(call, found));
@@ -269,8 +270,7 @@ void add_fit_command(Command& app, Context& context) {
   command->add_option("--goal", call->goal, "which of the set-ups that fit is best (speed)")
       ->choices(goals)
       ->type_name("GOAL");
-  command->add_flag("--keep-numerics", question.same_maths,
-                    "look at no other optimizer or precision and no updates a step late");
+  command->add_flag("--keep-numerics", question.same_maths, "keep optimizer, precision, and update order");
   command->add_flag("--any-numerics", question.any_numerics,
                     "rank set-ups that change the numerics among the others, not behind them");
   command->add_flag("--research", question.research,

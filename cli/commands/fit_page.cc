@@ -141,7 +141,7 @@ class Page {
     for (const std::string& each : answer_.assumed) line("assumed: " + each, 2);
     line(answer_.search, 2);
     if (page_.found.outcome.any())
-      line("next: --way N for what way N changes and how to launch it; --output answer.html", 2);
+      line("next: --way N for what set-up N changes and how to launch it; --output answer.html", 2);
   }
 
   const FitPage& page_;

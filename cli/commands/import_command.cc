@@ -185,7 +185,7 @@ void run_import(Context& context, const ImportCall& request) {
   const LaunchImport import = import_launch(request_of(request));
   const bool writes = !request.output.empty() && request.output != "-";
   if (!import.model.empty() && !writes && !context.json())
-    throw InputError(request.files.front(), "", "its model is not bundled and needs a file of its own",
+    throw InputError(request.files.front(), "", "its model is not bundled and needs a model file",
                      "give --output SCENARIO, beside which it is written, or --model NAME");
   if (request.is_strict) refuse_open(import, context);
   for (const std::string& warning : import.warnings) warn(context, warning);

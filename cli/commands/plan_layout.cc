@@ -113,7 +113,7 @@ void add_plan_layout(Command& group, Context& context) {
   command->add_option("--output", request->output, "write the table with an offset column; - for standard output")
       ->to_write()
       ->type_name("FILE");
-  command->add_option("--effort", request->options.effort, "how much is tried, in placements of a buffer")
+  command->add_option("--effort", request->options.effort, "placements of a buffer that are tried")
       ->check(positive_number())
       ->capture_default_str()
       ->type_name("N");

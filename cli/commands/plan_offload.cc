@@ -144,7 +144,7 @@ void print_offload(Context& context, const OffloadAnswer& answer) {
         paragraphs(
             fmt::format(
                 "budget {} GiB; of the tensors with a choice {} GiB stay, {} GiB go to host memory, {} GiB to drives, "
-                "{} GiB are computed again\n{} replays in {:.2f} s\n",
+                "{} GiB are recomputed\n{} simulations in {:.2f} s\n",
                 gib(answer.budget), gib(outcome.kept), gib(outcome.to_host), gib(outcome.to_drives),
                 gib(outcome.recomputed), answer.best.replays, answer.seconds),
             page_width(), 2));
@@ -244,14 +244,14 @@ void add_plan_offload(Command& group, Context& context) {
       ->type_name("YEARS")
       ->check(non_negative_number());
   HybridSettings& plan = request->plan;
-  command->add_option("--replays", plan.replays, "replays to spend; by the size of the step if not given")
+  command->add_option("--replays", plan.replays, "simulations to spend (default: by the size of the step)")
       ->type_name("N")
       ->check(positive_number());
   command->add_option("--output", request->output, "write the plan; a run follows it with --set plan=FILE")
       ->to_write()
       ->type_name("FILE.json");
   command->add_flag(
-      "--no-drives", [&plan] { plan.drives = false; }, "nothing goes to drives");
+      "--no-drives", [&plan] { plan.drives = false; }, "nothing goes to SSDs");
   command->add_flag(
       "--no-host", [&plan] { plan.host = false; }, "nothing goes to host memory");
   command->add_flag(

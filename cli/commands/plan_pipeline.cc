@@ -325,7 +325,7 @@ void add_plan_pipeline(Command& group, Context& context) {
       ->check(positive_number())
       ->type_name("X");
   command->add_flag("--two-copies", call->two_copies, "best: also schedules that hold the weights twice");
-  command->add_option("--effort", call->effort, "best: states the exact search may look at")
+  command->add_option("--effort", call->effort, "best: states that the exact search may try")
       ->check(positive_number())
       ->type_name("N");
   command->add_option("--output", call->output, "write a picture (.svg) or the orders (.json)")

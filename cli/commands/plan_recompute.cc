@@ -78,7 +78,7 @@ void print_recompute(Context& context, const BestRecompute& best, const Reserve&
   print(context, table);
   if (!best.settings.empty()) note(context, "the plan is for the step with --set " + best.settings.front());
   if (outcome.best.refused > 0)
-    note(context, fmt::format("{} tensors stay although the method drops them: they cannot be made again",
+    note(context, fmt::format("{} tensors stay although the method drops them: they cannot be recomputed",
                               outcome.best.refused));
 }
 

@@ -111,8 +111,7 @@ void run_record(const RecordCall& request, Context& context) {
 
 void add_record_commands(Command& app, Context& context) {
   const auto request = std::make_shared<RecordCall>();
-  Command* command =
-      app.add_subcommand("record", "Run a CUDA program and record what it has the GPU do; its exit code is this one's");
+  Command* command = app.add_subcommand("record", "Record the GPU work of a CUDA program and exit with its exit code");
   command->add_option("--output", request->output, "the trace: a file that does not exist (spillway-recording.json)")
       ->check({.name = "",
                .complaint =

@@ -412,9 +412,7 @@ void add_run_commands(Command& app, Context& context) {
   run_app->add_option("--memory-snapshot", arguments->memory_snapshot, "write its allocations for PyTorch's memory_viz")
       ->to_write()
       ->type_name("FILE");
-  run_app
-      ->add_option("--plan-output", arguments->plan_output,
-                   "write what was planned, all its parts, for `run --set plan=FILE` without the techniques")
+  run_app->add_option("--plan-output", arguments->plan_output, "write the plan; `run --set plan=FILE` applies it")
       ->to_write()
       ->type_name("FILE");
   run_app
@@ -442,7 +440,7 @@ void add_run_commands(Command& app, Context& context) {
   add_run_options(*compare_app, *arguments);
   compare_app->callback([arguments, &context] { run_stoppable([&] { compare_scenarios(*arguments, context); }); });
 
-  Command* explain_app = app.add_subcommand("explain", "What binds the step, and what each relaxation would gain");
+  Command* explain_app = app.add_subcommand("explain", "What limits the step, and what each relaxation would gain");
   explain_app->add_option("SCENARIO", arguments->first, "scenario file or trace; or a memory snapshot: who holds it")
       ->required();
   explain_app

@@ -57,7 +57,7 @@ std::string points_text(std::int64_t count) { return fmt::format("{}", count); }
 
 void print_reasons(Context& context, const SweepFile& file, const SweepOutcome& outcome) {
   SweepSpace space(file);
-  Table table({"points", "why", "first"});
+  Table table({"configurations", "why", "first"});
   for (const auto& [reason, count] : outcome.left_out)
     table.add({points_text(count.points), "left out: " + reason, space.label(space.at(count.example))});
   for (const auto& [reason, count] : outcome.invalid)
@@ -65,11 +65,11 @@ void print_reasons(Context& context, const SweepFile& file, const SweepOutcome& 
   const auto plain = [&table](std::int64_t count, const char* why) {
     if (count > 0) table.add({points_text(count), why, ""});
   };
-  plain(outcome.unable, "can't meet the requirements, by the screen with its margins");
-  plain(outcome.beaten, "beaten by another point, by the screen with its margins");
-  plain(outcome.beaten_by_replay, "beaten by a replayed point, the screen's margins allowed for");
-  plain(outcome.not_replayed, "remain: more than the sweep's replays");
-  plain(static_cast<std::int64_t>(outcome.rows.size()), "replayed");
+  plain(outcome.unable, "can't meet the requirements, by estimates with their margins");
+  plain(outcome.beaten, "beaten by another configuration, by estimates with their margins");
+  plain(outcome.beaten_by_replay, "beaten by a simulated configuration, with the margins of the estimates");
+  plain(outcome.not_replayed, "remain: more than the sweep simulates");
+  plain(static_cast<std::int64_t>(outcome.rows.size()), "simulated");
   print(context, table);
   if (!context.rows_only()) print("\n");
 }
@@ -89,14 +89,14 @@ std::vector<std::string> merged_options(const SweepOutcome& outcome, const Sweep
 // Proven, or what isn't.
 std::string proof_text(const SweepFile& file, const SweepOutcome& outcome) {
   if (outcome.is_proven())
-    return "the front is proven within the screen's margins: no point that was not replayed may beat it\n";
+    return "the Pareto front is proven within the margins: no configuration that was not simulated may beat it\n";
   if (outcome.not_replayed == 0) return "";
   std::string best;
   for (std::size_t i = 0; i < file.objectives.size(); ++i)
     best += fmt::format("{}{} {:.4g}", best.empty() ? "" : ", ", to_string(file.objectives[i]), outcome.unproven[i]);
   return fmt::format(
-      "the front is not proven: {} points remain after {} replays; with the screen's margins they may reach {} (in SI "
-      "units; life as 1 / years)\n",
+      "the Pareto front is not proven: {} configurations remain after {} simulations; within the margins they may "
+      "reach {} (in SI units; lifetime as 1 / years)\n",
       outcome.not_replayed, outcome.replays, best);
 }
 
@@ -181,12 +181,12 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
   if (!answered) context.exit_code = in_doubt ? exit_not_known : exit_answer_is_no;
   if (unknown > 0)
     warn(context,
-         fmt::format("whether they fit is unknown of {} replayed points, {}{}", unknown, why,
+         fmt::format("for {} simulated configurations it is unknown whether they fit, {}{}", unknown, why,
                      file.must_fit ? R"(: they don't count (to ask for time alone: "require": {"fits": false}))" : ""));
   if (outcome.screened == 0 && outcome.is_whole && !outcome.invalid.empty()) {
     const auto fewer = [](const auto& a, const auto& b) { return a.second.points < b.second.points; };
     const auto most = std::max_element(outcome.invalid.begin(), outcome.invalid.end(), fewer);
-    throw InputError(file.path, "", fmt::format("no point can run; of most: {}", most->first),
+    throw InputError(file.path, "", fmt::format("no configuration can run; the commonest reason: {}", most->first),
                      "correct the base or the axes; --explain-pruning on a part that runs shows each reason");
   }
   if (context.json()) return print_json(sweep_json(file, outcome));
@@ -200,18 +200,19 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
     return sum;
   };
   print(fmt::format(
-      "\n{} points: {} left out by rules, {} invalid, {} screened; {} can't meet the requirements, {} beaten in the "
-      "screen, {} by replays; {} replayed{}\n",
+      "\n{} configurations: {} left out by rules, {} invalid, {} estimated; {} can't meet the requirements, {} beaten "
+      "by estimates, {} by simulations; {} simulated{}\n",
       outcome.points, left_out(outcome.left_out), left_out(outcome.invalid), outcome.screened, outcome.unable,
       outcome.beaten, outcome.beaten_by_replay, outcome.rows.size(),
       static_cast<std::int64_t>(outcome.rows.size()) > outcome.replays
-          ? fmt::format(" by {} replays: the others are steps that can't be told apart from these", outcome.replays)
+          ? fmt::format(" by {} simulations: the others are the same steps", outcome.replays)
           : ""));
   print(invalid_text(file, outcome));
   print(proof_text(file, outcome));
   if (outcome.time_error.compared > 0)
     print(
-        fmt::format("screen against replay, {} points: step time median {}, 90th percentile {}, worst {} (margin {}); "
+        fmt::format("estimate against simulation, {} configurations: step time median {}, 90th percentile {}, worst {} "
+                    "(margin {}); "
                     "peak median {}, 90th percentile {}, worst {} (margin {})\n",
                     outcome.time_error.compared, percent_text(outcome.time_error.median, 2),
                     percent_text(outcome.time_error.p90, 2), percent_text(outcome.time_error.worst, 2),
@@ -219,12 +220,12 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
                     percent_text(outcome.memory_error.p90, 2), percent_text(outcome.memory_error.worst, 2),
                     percent_text(file.memory_margin, 2)));
   if (outcome.time_above_bound.compared > 0)
-    print(
-        fmt::format("screened by a lower bound of the step time alone, {} points: replays lie above it by {} in the "
-                    "median, {} at the 90th percentile; {} below\n",
-                    outcome.time_above_bound.compared, percent_text(outcome.time_above_bound.median, 2),
-                    percent_text(outcome.time_above_bound.p90, 2), outcome.below_bound));
-  if (!answered) print("no point meets the requirements\n");
+    print(fmt::format(
+        "estimated by a lower bound of the step time, {} configurations: simulations lie above it by {} in the "
+        "median, {} at the 90th percentile; {} below\n",
+        outcome.time_above_bound.compared, percent_text(outcome.time_above_bound.median, 2),
+        percent_text(outcome.time_above_bound.p90, 2), outcome.below_bound));
+  if (!answered) print("no configuration meets the requirements\n");
 }
 
 void print_check(Context& context, const SweepFile& file, const SweepCheck& result) {
@@ -249,7 +250,7 @@ void print_check(Context& context, const SweepFile& file, const SweepCheck& resu
     }
     return print_json(json);
   }
-  Table table({"points", "replayed", "time, median", "90th", "worst", "peak, median", "90th", "worst"});
+  Table table({"configurations", "simulated", "time, median", "90th", "worst", "peak, median", "90th", "worst"});
   for (const SweepCheck::Group& group : result.groups) {
     if (group.time.compared == 0) continue;
     table.add({group.name, std::to_string(group.time.compared), percent_text(group.time.median, 2),
@@ -258,11 +259,11 @@ void print_check(Context& context, const SweepFile& file, const SweepCheck& resu
   }
   print(context, table);
   if (context.rows_only()) return;
-  print(
-      fmt::format("\n{} points drawn ({} more called invalid), {} pruned with margins of {} and {}; {} on the front of "
-                  "all replays, {} of these pruned\n",
-                  result.sampled, result.invalid, result.pruned, percent_text(file.margin, 2),
-                  percent_text(file.memory_margin, 2), result.on_front, result.wrong.size()));
+  print(fmt::format(
+      "\n{} configurations drawn ({} more invalid), {} pruned with margins of {} and {}; {} on the front of "
+      "all simulations, {} of these pruned\n",
+      result.sampled, result.invalid, result.pruned, percent_text(file.margin, 2), percent_text(file.memory_margin, 2),
+      result.on_front, result.wrong.size()));
   for (const SweepCheck::Wrong& wrong : result.wrong)
     print(fmt::format("pruned, though on the front: {} ({})\n", wrong.label, wrong.why));
 }
@@ -311,7 +312,7 @@ class Pace {
   [[nodiscard]] double screened_seconds() const { return screened_seconds_; }
 
  private:
-  static constexpr std::string_view screening = "points screened";
+  static constexpr std::string_view screening = "configurations estimated";
   double screened_seconds_ = 0;
   std::string what_;
   std::chrono::steady_clock::time_point began_;
@@ -362,7 +363,7 @@ void run_sweep_call(Context& context, const SweepCall& call, SweepFile file, Swe
   if (!call.database.empty()) write_sweep_database(call.database, file, outcome);
   if (pace.screened_seconds() > 1)
     note(context,
-         fmt::format("{} valid points were screened in {:.1f} s: {:.3g} a second", outcome.screened,
+         fmt::format("{} valid configurations were estimated in {:.1f} s: {:.3g} a second", outcome.screened,
                      pace.screened_seconds(), static_cast<double>(outcome.screened) / pace.screened_seconds()));
   if (options.shards > 1) note(context, "this is one shard's own answer; `spillway merge` gives that of the whole");
   print_outcome(context, call, file, outcome);
@@ -372,7 +373,7 @@ void run_sweep_call(Context& context, const SweepCall& call, SweepFile file, Swe
 void check_same(Context& context, const std::string& store, const SweepOrigin& origin, const SweepFile& file) {
   if (parse_sweep(origin, store).kind != file.kind)
     throw InputError(store, "", "the store is of another sweep than " + file.path,
-                     "name a store of its own; only title, note and replays may change");
+                     "name another store; only title, note and replays may change");
   if (origin.digest != file.digest)
     warn(context, store +
                       ": profiles, models or files that the sweep names, or the program, have changed since: what "
@@ -399,7 +400,7 @@ void run_sweep_command(Context& context, const SweepCall& call) {
   if (call.point) return write_point(call, file);
   if (file.points() > many_points && call.shard.empty() && call.job == nullptr)
     note(context,
-         fmt::format("{:.3g} points before conditions: where these leave most of them, a screen takes about {:.1g} "
+         fmt::format("{:.3g} configurations before conditions: if most remain, their estimates take about {:.1g} "
                      "core hours; --shard and mpirun spread it over machines",
                      static_cast<double>(file.points()), static_cast<double>(file.points()) / 150e3 / 3600));
   if (call.output.empty()) {
@@ -469,7 +470,7 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
       ->add_option("--point", call->point,
                    "instead of a sweep: write point N, as \"point\" in JSON numbers them, as a scenario to --output")
       ->type_name("N");
-  sweep->add_option("--seed", call->seed, "of the points that --check-screen draws (1)")->type_name("N");
+  sweep->add_option("--seed", call->seed, "seed of the configurations that --check-screen draws (1)")->type_name("N");
   Command* merge = app.add_subcommand("merge", "Join the stores of a sweep's shards into its answer");
   merge->add_option("STORE", call->stores, "stores of one sweep")->required();
   merge->add_option("--output", call->output, "keep everything in this store")->to_write()->type_name("STORE");

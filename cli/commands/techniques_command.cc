@@ -235,7 +235,7 @@ void add_techniques_command(Command& app, Context& context) {
   command->add_option("SCENARIO", call->scenario, "scenario file, or a trace to replay as captured")->required();
   command
       ->add_option("--technique", call->techniques,
-                   "this way, or several put together with +; may be repeated. Not given: all that are of use here")
+                   "this technique, or several joined with +; may be repeated (default: all that apply)")
       ->type_name("NAME[+NAME...]")
       ->allow_extra_args(false);
   add_setting_options(*command, call->settings);

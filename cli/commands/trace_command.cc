@@ -251,7 +251,7 @@ Command* add_file_command(Command& group, const std::string& name, const std::st
 }  // namespace
 
 void add_trace_commands(Command& app, Context& context) {
-  Command* group = app.add_subcommand("trace", "Look into, check and convert traces");
+  Command* group = app.add_subcommand("trace", "Show, check, and convert traces");
   group->require_subcommand();
   const auto files = std::make_shared<Files>();
   add_file_command(*group, "info", "What a trace holds: capabilities, counts, peaks, steps", *files)

@@ -211,8 +211,10 @@ std::string_view meaning_of(const Backend& backend) {
   if (backend.name() == "cpu")
     return "on the processor this proves bits, order and bytes: that plans are carried out as they were made. It says "
            "nothing of times on a GPU, nor of PyTorch's allocator: the simulator's own pool hands out the addresses";
-  return "blind: by the profile alone, but for attention and the trainer's other kernels that no library has so, which "
-         "keep their measured times (their share is told): no claim about a library's step. From a trace: kernels as "
+  return "blind: by the profile alone, except for attention and the trainer's other kernels that no library has so, "
+         "which "
+         "keep their measured times (their share is printed): no claim about a library's step. From a trace: kernels "
+         "as "
          "measured before, so it is overlap and waiting that are predicted. The simulator's own pool hands out the "
          "addresses, so memory is compared with PyTorch's allocator elsewhere (validate results)";
 }

@@ -130,7 +130,7 @@ std::string ran_out_text(const RanOut& ran_out) {
                                 bytes_text(ran_out.allocated), bytes_text(ran_out.reserved), bytes_text(ran_out.cached),
                                 bytes_text(ran_out.largest_free)),
                     page_width(), 17);
-  text += paragraph("    why          " + ran_out.why, page_width(), 17) + "\n  what would have got by\n";
+  text += paragraph("    why          " + ran_out.why, page_width(), 17) + "\n  what would have fitted\n";
   for (const OtherAllocator& other : ran_out.others)
     text += fmt::format("    {:<4} {:>12}  {}\n", other.serves ? "yes" : "no", bytes_text(other.reserved), other.name);
   return text;

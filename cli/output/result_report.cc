@@ -270,7 +270,8 @@ Json result_json(const Result& result) {
         whole_nanoseconds(result.breakdown[static_cast<std::size_t>(i)]);
   document["breakdown"] = parts;
   document["replayed_ns"] = whole_nanoseconds(result.replayed);
-  document["bubble_fraction"] = number_or_null(result.bubble);
+  document["bubble_fraction"] = number_or_null(result.bubble);  // the name before "gpu_idle_fraction"
+  document["gpu_idle_fraction"] = number_or_null(result.bubble);
   document["tokens_per_second"] = result.tokens_per_second > 0 ? Json(result.tokens_per_second) : Json();
   document["mfu"] = result.mfu > 0 ? Json(result.mfu) : Json();
   document["mfu_basis"] = result.mfu_basis;
@@ -302,6 +303,7 @@ Json result_json(const Result& result) {
   for (const RankResult& rank : result.ranks)
     ranks.push_back({{"name", rank.name},
                      {"bubble_fraction", number_or_null(rank.bubble)},
+                     {"gpu_idle_fraction", number_or_null(rank.bubble)},
                      {"compute_busy_ns", whole_nanoseconds(rank.compute_busy)},
                      {"peak_allocated_bytes", rank.peak_allocated.count()},
                      {"peak_reserved_bytes", rank.peak_reserved.count()},

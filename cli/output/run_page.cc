@@ -65,7 +65,7 @@ class Page {
     row("80 %", "of steps like it: " + studies::range_words(result_));
     recorded();
     if (const std::string words = utilisation(); !words.empty()) row("GPU", words);
-    row("binds", bindings());
+    row("limited by", bindings());
     held();
     if (result_.evaluation)
       row("evaluation", fmt::format("{} every {} steps, {} of the time; {} tokens/s trained with it",
@@ -100,7 +100,7 @@ class Page {
     std::vector<std::string> words;
     for (const studies::AnswerShare& share : studies::binding_shares(result_))
       words.push_back(share.name + " " + short_percent(share.fraction));
-    return words.empty() ? "nothing is replayed" : fmt::format("{}", fmt::join(words, ", "));
+    return words.empty() ? "nothing is simulated" : fmt::format("{}", fmt::join(words, ", "));
   }
 
   void held() {
@@ -124,7 +124,7 @@ class Page {
       row("offload", fmt::format("{}: {} GiB stored, {} read back, {} forwarded, {} kept{}", offload.technique,
                                  gib_digits(offload.stored), gib_digits(offload.loaded), gib_digits(offload.forwarded),
                                  gib_digits(offload.kept), result_.ranks.size() > 1 ? ", by all stages" : ""));
-      if (!offload.settled) row("", "decisions about loads did not settle; the last replay is shown");
+      if (!offload.settled) row("", "decisions about loads did not settle; the last simulation is shown");
     }
     for (const std::string& words : drive_words(result_)) row("drives", words);
   }

@@ -62,7 +62,7 @@ StretchReport stretch_report(const Trace& trace, const Result& result, const std
                     place_of(view.substr(dots + 2), std::max<std::int64_t>(1, result.replayed.count()), text)};
   if (report.stretch.begin >= report.stretch.end)
     throw InputError(text, "--range", "it ends before it begins",
-                     fmt::format("the replay lasts {:.3f} ms", milliseconds(result.replayed.count())));
+                     fmt::format("the simulated step lasts {:.3f} ms", milliseconds(result.replayed.count())));
   studies::WorkSum sum = studies::work_of(trace, result, report.stretch);
   report.kinds = sum.kinds();
   report.work = std::move(sum).rows();

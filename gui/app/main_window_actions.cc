@@ -1,10 +1,12 @@
 // The window's commands: menus, keys, and what they ask first.
 #include <QApplication>
 #include <QClipboard>
+#include <QDesktopServices>
 #include <QDialog>
 #include <QDialogButtonBox>
 #include <QDockWidget>
 #include <QFileDialog>
+#include <QFileInfo>
 #include <QHeaderView>
 #include <QInputDialog>
 #include <QLabel>
@@ -19,9 +21,11 @@
 #include <QTabWidget>
 #include <QTableView>
 #include <QToolButton>
+#include <QUrl>
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "base/data_folder.h"
 #include "base/version.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/answer_view.h"
@@ -135,6 +139,14 @@ void MainWindow::make_actions() {
   action(help, tr("&Keys"), QKeySequence::HelpContents, [this] {
     show_shortcuts();
   })->setShortcuts({QKeySequence(QKeySequence::HelpContents), QKeySequence("?")});
+  action(help, tr("&Documentation"), {}, [this] {
+    for (const std::string& place : data_places("../doc/spillway/html/index.html", "build/site/index.html"))
+      if (QFileInfo::exists(QString::fromStdString(place))) {
+        QDesktopServices::openUrl(QUrl::fromLocalFile(QFileInfo(QString::fromStdString(place)).absoluteFilePath()));
+        return;
+      }
+    message_->show_note(tr("The pages are not installed. In a source tree, ./spill site builds them."));
+  });
   action(help, tr("&About spillway"), {}, [this] {
     QMessageBox::about(this, tr("About spillway"),
                        tr("<b>spillway %1</b><br>Apache-2.0. This window uses Qt, under the LGPL-3: it is linked "
@@ -319,7 +331,7 @@ std::vector<KeyRow> MainWindow::keys() const {
     }
     if (!keys.isEmpty()) rows.push_back({keys, {}, QString(one->text()).remove('&').remove(QChar(0x2026))});
   }
-  rows.push_back({{"Return"}, tr("double click"), tr("in the ways to fit: apply the way; with Shift as a variant")});
+  rows.push_back({{"Return"}, tr("double click"), tr("in the ways to fit: apply the set-up; with Shift as a variant")});
   return rows;
 }
 

@@ -206,8 +206,8 @@ QWidget* MainWindow::make_canvas() {
   path_button_ = button(tr("Critical path"), tr("What the length of the step is made of (C)"),
                         [this] { canvas_->show_path(path_button_->isChecked()); });
   rank_choice_ = new QComboBox;
-  rank_choice_->setAccessibleName(tr("Whose memory is shown"));
-  rank_choice_->setToolTip(tr("Whose memory and counters are shown (M, Shift+M)"));
+  rank_choice_->setAccessibleName(tr("The stage that memory is shown of"));
+  rank_choice_->setToolTip(tr("The stage of memory and counters (M, Shift+M)"));
   rank_choice_->setVisible(false);
   QObject::connect(rank_choice_, &QComboBox::currentIndexChanged, this, [this] { look_at_rank(); });
   line->addWidget(rank_choice_);

@@ -175,7 +175,7 @@ QWidget* AnswerView::make_ways() {
   search_words_ = text_label(12);
   goal_ = new QComboBox;
   goal_->setAccessibleName(tr("Best is"));
-  goal_->setToolTip(tr("Which of the ways that fit is best"));
+  goal_->setToolTip(tr("Which of the set-ups that fit is best"));
   goal_->addItems({tr("Fastest"), tr("Cheapest"), tr("Longest SSD life"), tr("Least memory"), tr("Fewest GPUs"),
                    tr("Least change")});  // by FitGoal
   numerics_ = new QCheckBox(tr("Keep the numerics"));
@@ -188,7 +188,8 @@ QWidget* AnswerView::make_ways() {
   line->addWidget(numerics_);
   line->addStretch(1);
   combine_ = new QPushButton;
-  combine_->setToolTip(tr("Makes the ticked ways together, as a variant; where two set a key, the later one's value"));
+  combine_->setToolTip(
+      tr("Makes the ticked set-ups together, as a variant; where two set a key, the later one's value"));
   combine_->setVisible(false);
   line->addWidget(combine_);
   line->addWidget(stop_);
@@ -224,7 +225,7 @@ QWidget* AnswerView::make_picture() {
   title->setText(tr("Memory over time"));
   title->setWordWrap(false);
   stages_ = new QComboBox;
-  stages_->setAccessibleName(tr("Whose memory is shown"));
+  stages_->setAccessibleName(tr("The stage that memory is shown of"));
   stages_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   legend_ = new Legend;
   auto* const line = new QHBoxLayout;
@@ -255,7 +256,7 @@ QWidget* AnswerView::make_picture() {
     inside->addStretch(1);
     return std::pair(frame, rows);
   };
-  const auto [binds, binds_rows] = card(tr("What binds, what would help"));
+  const auto [binds, binds_rows] = card(tr("Bottleneck, and what would help"));
   const auto [rests, rests_rows] = card(tr("What the answer rests on"));
   binds_ = binds_rows;
   rests_ = rests_rows;
@@ -407,7 +408,7 @@ void AnswerView::show_ways() {
     ways_title_->setText(answer_words(document_->ways_heading));
     set_text(ways_state_, answer_words(document_->best + (document_->advice.empty() ? "" : ". " + document_->advice)));
   } else {
-    ways_title_->setText(searching ? tr("Looking for ways…") : tr("Ways to fit"));
+    ways_title_->setText(searching ? tr("Searching for set-ups…") : tr("Ways to fit"));
     if (!searching) set_text(ways_state_, answer_words(search_.trouble()));
     if (searching) ways_state_->setVisible(true);
   }
@@ -477,7 +478,7 @@ void AnswerView::show_preview(int way) {
   const bool known = document_ != nullptr && way >= 0 && way < static_cast<int>(document_->ways.size());
   if (!known) {
     preview_->setText(document_ != nullptr && !document_->ways.empty()
-                          ? tr("Point at a way: its memory is drawn over this one.")
+                          ? tr("Point at a set-up: its memory is drawn over this one.")
                           : QString());
     tone(preview_, Token::muted);
     return picture_->preview(nullptr, {});
@@ -488,7 +489,7 @@ void AnswerView::show_preview(int way) {
   if (of.figures.tokens != "-")
     parts += tr("tokens/s %1").arg(answer_words(of.figures.tokens).replace('-', QChar(0x2212)));
   parts += answer_words(studies::room_words(of.figures));
-  if (!of.figures.binds.empty()) parts += tr("binds: %1").arg(answer_words(of.figures.binds));
+  if (!of.figures.binds.empty()) parts += tr("limited by: %1").arg(answer_words(of.figures.binds));
   preview_->setText(parts.join("   "));
   tone(preview_, Token::text);
   picture_->preview(&of, outlines_[index]);

@@ -72,7 +72,7 @@ void CompareModel::add_figures(std::vector<Row>& rows) const {
                   tr("green is better; a step of another size is not compared by its time"),
                   {},
                   {}});
-  Row verdicts{Kind::key, tr("verdict"), {}, {}, {}}, bound{Kind::key, tr("binds"), {}, {}, {}};
+  Row verdicts{Kind::key, tr("verdict"), {}, {}, {}}, bound{Kind::key, tr("limited by"), {}, {}, {}};
   for (const ComparedVariant& variant : variants_) {
     const VariantFigures* const now = variant.figures.get();
     const Verdict is = now == nullptr ? Verdict::unknown : now->result.answer();

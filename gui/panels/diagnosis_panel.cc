@@ -105,7 +105,7 @@ void DiagnosisPanel::show(std::shared_ptr<const Outcome> outcome) {
   searched_ = false;
   model_->removeRows(0, model_->rowCount());
   title_->setText(is_capture() ? tr("Not looked for yet.")
-                               : tr("A generated step has no host to diagnose: Sensitivity says what binds it. Open a "
+                               : tr("A generated step has no host to diagnose: Sensitivity says what limits it. Open a "
                                     "capture or a memory snapshot."));
 }
 
@@ -139,7 +139,7 @@ void DiagnosisPanel::fill() {
   else if (diagnosed_->memory)
     fill_memory(*diagnosed_->memory);
   else if (is_capture())
-    title_->setText(tr("The what-if is not the step that was recorded: Sensitivity says what binds it."));
+    title_->setText(tr("The what-if is not the step that was recorded: Sensitivity says what limits it."));
   rows_->expandAll();
 }
 
@@ -214,7 +214,7 @@ void DiagnosisPanel::fill_memory(const studies::MemoryDiagnosis& found) {
              .arg(words(bytes_text(out.allocated)), words(bytes_text(out.reserved)), words(bytes_text(out.cached)),
                   words(bytes_text(out.largest_free))));
     fact(words(out.why));
-    QStandardItem* const others = section(tr("What would have got by"), {});
+    QStandardItem* const others = section(tr("What would have fitted"), {});
     for (const studies::OtherAllocator& other : out.others)
       row(others,
           fmt::format("{}: {}, {} reserved", other.serves ? "yes" : "no", other.name, bytes_text(other.reserved)),

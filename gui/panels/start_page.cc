@@ -28,7 +28,8 @@ struct Start {
 };
 constexpr Start examples[] = {
     {"fits-after-one-toggle", "Out of memory",
-     "GPT-2 large does not fit into one RTX 4090. Set \"recompute\" to full at the left, or press G for more ways.",
+     "GPT-2 large does not fit into one RTX 4090. Set \"recompute\" to full at the left, or press G for set-ups that "
+     "fit.",
      "model.recompute"},
     {"bound-by-pcie", "Bound by PCIe",
      "GPT-2 XL with its state in host memory: most of the step waits for copies. Set \"PCIe generation\" to 5 to see.",
@@ -140,7 +141,7 @@ StartPage::StartPage() : theme_(&light_theme()) {
   auto* const column = new QVBoxLayout(this);
   column->setContentsMargins(36, 12, 36, 8);
   column->setSpacing(8);
-  column->addWidget(heading(tr("Does it fit, how fast is a step, what binds, what would help?"), 5));
+  column->addWidget(heading(tr("Does it fit, how fast is a step, what limits it, what would help?"), 5));
   auto* const lead =
       new QLabel(tr("Open a scenario and change it: every figure is replayed as you go. None of these needs a GPU."));
   lead->setWordWrap(true);

@@ -299,7 +299,7 @@ QString CanvasView::words_at(QPoint at) const {
     if (found < 0) return name;
     const MemoryPicture::Block& block =
         scene_.memory->picture.blocks[scene_.memory->map.blocks()[static_cast<std::size_t>(found)].source];
-    return tr("%1: %2, %3, lives %4 to %5")
+    return tr("%1: %2, %3, alive from %4 to %5")
         .arg(QString::fromStdString(block_name(*outcome_, block)),
              QString::fromStdString(scene_.memory->picture.kinds[block.kind]).replace('_', ' '),
              QString::fromStdString(bytes_text(block.size)), QString::fromStdString(time_text(block.begin, here.timed)),

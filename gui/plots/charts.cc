@@ -34,7 +34,7 @@ static QString gain_words(const Relaxation& one) {
   if (helps(one)) return percent_words(one.gain);
   return one.gain > -0.0005
              ? SensitivityChart::tr("no gain")
-             : SensitivityChart::tr("no gain: planned anew, the step is %1 longer").arg(percent_words(-one.gain));
+             : SensitivityChart::tr("no gain: planned again, the step is %1 longer").arg(percent_words(-one.gain));
 }
 
 SensitivityChart::SensitivityChart()
@@ -272,7 +272,7 @@ void ParetoChart::draw() {
       if (has_rates) point.facts << tr("%1 tokens a second").arg(with_thousands(point.x));
       point.facts << tr("step %1 ms").arg(number(row.replayed.step_seconds * 1e3))
                   << tr("%1 GiB reserved").arg(point.y, 0, 'f', 2)
-                  << tr("binds: %1").arg(binding_words(row.result.binding))
+                  << tr("limited by: %1").arg(binding_words(row.result.binding))
                   << tr("fits: %1").arg(words(std::string(yes_or_no(row.result.verdict()))));
       if (on_front) point.facts << tr("on the front: no other is better in all that is asked for");
       if (on_front) front.emplace_back(point.x, point.y);
@@ -309,9 +309,9 @@ void ParetoChart::draw() {
 
 TableRows ParetoChart::table() const {
   TableRows rows;
-  rows.headings = {tr("point"),    tr("front"),          tr("fits"),
-                   tr("tokens/s"), tr("step time (ms)"), tr("peak reserved (GiB)"),
-                   tr("binds")};
+  rows.headings = {tr("point"),     tr("front"),          tr("fits"),
+                   tr("tokens/s"),  tr("step time (ms)"), tr("peak reserved (GiB)"),
+                   tr("limited by")};
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const SweepRow& row = rows_[i];
     const double ms = row.replayed.step_seconds * 1e3, peak = row.replayed.peak_bytes / gib;

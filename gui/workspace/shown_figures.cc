@@ -111,7 +111,7 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
 
 ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
-  ShownFigure figure{.id = "binding", .title = "binds"};
+  ShownFigure figure{.id = "binding", .title = "limited by"};
   if (!has_times(outcome)) {
     figure.value = "not known";
     figure.provenance = no_times;

@@ -30,7 +30,7 @@ void describe(Note& note, FieldVisitor& visitor) {
 }
 
 void describe(StoredVariant& one, FieldVisitor& visitor) {
-  fields::integer(visitor, {.key = "id", .about = "A number of its own.", .required = true}, one.id);
+  fields::integer(visitor, {.key = "id", .about = "Its own number.", .required = true}, one.id);
   fields::integer(visitor,
                   {.key = "parent", .min = -1, .about = "Of whom it is a what-if; -1: of none.", .required = true},
                   one.parent);
@@ -75,7 +75,7 @@ StoredWorkspace parse_workspace(const std::string& text, const std::string& name
       const auto end = workspace.variants.begin() + static_cast<std::ptrdiff_t>(i);
       return std::any_of(workspace.variants.begin(), end, [id](const StoredVariant& other) { return other.id == id; });
     };
-    if (is_before(one.id)) throw InputError(name, place + "/id", "not a number of its own", remedy);
+    if (is_before(one.id)) throw InputError(name, place + "/id", "not its own number", remedy);
     if (one.parent >= 0 && !is_before(one.parent))
       throw InputError(name, place + "/parent", "no variant before it", remedy);
     static_cast<void>(parse_scenario(one.text, name + place, one.folder));

@@ -28,7 +28,7 @@ fs::path folder_of(const std::string& path) {
 void check_space(const std::string& path, Bytes bytes, Bytes reserve) {
   struct statvfs status {};
   if (statvfs(folder_of(path).c_str(), &status) != 0)
-    throw InputError(path, "", std::string("its folder can't be looked at: ") + std::strerror(errno),
+    throw InputError(path, "", std::string("its folder can't be read: ") + std::strerror(errno),
                      "name a new file in a folder that exists");
   const Bytes free(static_cast<std::int64_t>(status.f_bavail) * static_cast<std::int64_t>(status.f_frsize));
   if (free < bytes + reserve)

@@ -21,7 +21,7 @@ namespace spillway::models {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr const char* remedy = "write it anew with spillway-fit";
+constexpr const char* remedy = "write it again with spillway-fit";
 constexpr double residual_unit = 1e-3;  // residuals are whole thousandths
 constexpr std::size_t line_width = 116;
 constexpr std::uint64_t largest_file = 64U << 20U;

@@ -137,7 +137,7 @@ void check_sizes(const Entry& entry, const PipelineRequest& r) {
   if (r.recomputed_chunks != 0 && r.offloaded_chunks != 0)
     refuse("offload", "a chunk's activations are either recomputed or offloaded", "give one of the two");
   if (r.split_backward && !has(takes_split))
-    refuse("split", name + " says itself whether W is a pass of its own", "leave split out");
+    refuse("split", name + " says itself whether W is a separate pass", "leave split out");
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ class PlanCheck {
     require(pass.slice >= 0 && pass.slice < plan_.slices, op, "no such slice", "count them from 0");
     require(routes_[device_ * static_cast<std::size_t>(chunks) + static_cast<std::size_t>(pass.chunk)] ==
                 plan_.route(pass.micro_batch),
-            op, "the micro-batch doesn't come through this chunk", "take the chunk of its own direction");
+            op, "the micro-batch doesn't come through this chunk", "take the chunk of the same direction");
     return states_[static_cast<std::size_t>((pass.micro_batch * plan_.slices + pass.slice) * chunks + pass.chunk)];
   }
 

@@ -388,8 +388,7 @@ void read_gemma4(const HfObject& config, ModelSpec& spec) {
   spec.layer_inputs.width = no_inputs ? 0 : config.integer("hidden_size_per_layer_input", 256, 0);
   if (spec.layer_inputs.width > 0) spec.layer_inputs.vocabulary = config.integer("vocab_size_per_layer_input", 262'144);
   const std::int64_t sharing = config.integer("num_kv_shared_layers", 0, 0), first_sharing = spec.layers - sharing;
-  if (sharing > 0 && first_sharing < 1)
-    config.fail("num_kv_shared_layers", "no layer has keys of its own", "correct it");
+  if (sharing > 0 && first_sharing < 1) config.fail("num_kv_shared_layers", "no layer has its own keys", "correct it");
   const bool is_doubled = sharing > 0 && config.flag("use_double_wide_mlp", false);
   const bool has_experts = config.flag("enable_moe_block", false), joins = config.flag("attention_k_eq_v", false);
   if (has_experts)

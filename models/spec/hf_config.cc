@@ -153,7 +153,7 @@ constexpr std::array<Unmodelled, 14> unmodelled = {{
     {"bloom", "a norm behind the embedding", "mpt"},
     {"deepseek_v4", "attention over compressed keys, and a residual stream several times as wide", "deepseek_v32"},
     {"falcon_mamba", "layers of the first Mamba", "mamba2"},
-    {"gemma3n", "inputs of its own for each layer", "gemma3_text"},
+    {"gemma3n", "separate inputs for each layer", "gemma3_text"},
     {"gpt_neo", "windows that begin with the second layer", "gpt2"},
     {"jamba", "Mamba layers", "nemotron_h"},
     {"kimi_k3", "residuals from earlier layers beside its gates by channel", "kimi_linear"},

@@ -165,7 +165,7 @@ void read_cohere(const HfObject& config, ModelSpec& spec) {
   spec.norm = NormKind::layer_norm;
   spec.norm_bias = false;
   spec.block_layout = BlockLayout::parallel_one_norm;
-  if (config.flag("use_qk_norm", false)) config.unsupported("use_qk_norm", "a norm with weights of its own per head");
+  if (config.flag("use_qk_norm", false)) config.unsupported("use_qk_norm", "a norm with separate weights per head");
 }
 
 void read_starcoder2(const HfObject& config, ModelSpec& spec) {

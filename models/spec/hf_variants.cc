@@ -249,7 +249,7 @@ void read_stablelm(const HfObject& config, ModelSpec& spec) {
   spec.norm = NormKind::layer_norm;
   spec.qkv_bias = config.flag("use_qkv_bias", false);
   if (config.flag("use_parallel_residual", false)) spec.block_layout = BlockLayout::parallel_one_norm;
-  if (config.flag("qk_layernorm", false)) config.unsupported("qk_layernorm", "a norm with weights of its own per head");
+  if (config.flag("qk_layernorm", false)) config.unsupported("qk_layernorm", "a norm with separate weights per head");
 }
 
 // EXAONE 3: Llama with keys of GPT-2's.

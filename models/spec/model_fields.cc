@@ -342,15 +342,16 @@ void describe(ModelSpec& spec, FieldVisitor& visitor) {
                 [&] { describe(spec.mamba, visitor); });
   fields::group(visitor, {.key = "short_convolution", .about = "In place of attention, in the blocks that have it."},
                 [&] { describe(spec.convolution, visitor); });
-  fields::list(visitor,
-               {.key = "blocks",
-                .about = "What the layers are made of, over and over where there are more than these count; sizes that "
-                         "are not given are the model's. Without them all layers are alike, but for the rules above."},
-               spec.blocks, [&](Block& block) { describe(block, visitor); });
+  fields::list(
+      visitor,
+      {.key = "blocks",
+       .about = "What the layers are made of, over and over where there are more than these count; sizes that "
+                "are not given are the model's. Without them all layers are alike, except for the rules above."},
+      spec.blocks, [&](Block& block) { describe(block, visitor); });
   fields::group(visitor, {.key = "experts", .about = "Feed-forward blocks of which a token sees some."},
                 [&] { describe(spec.experts, visitor); });
   fields::group(visitor,
-                {.key = "layer_inputs", .about = "An input of its own for each layer, from a second table (Gemma 4)."},
+                {.key = "layer_inputs", .about = "A separate input for each layer, from a second table (Gemma 4)."},
                 [&] { describe(spec.layer_inputs, visitor); });
   fields::group(visitor, {.key = "patches", .about = "Images in place of tokens (ViT)."},
                 [&] { describe(spec.patches, visitor); });

@@ -154,7 +154,7 @@ ModelSpec aliased_model(const ModelAlias& alias) {
       fmt::format("save its config.json (huggingface-cli download {} config.json) and give the folder", id);
   std::string remedy = suggest(id, known, save);
   if (remedy != save) remedy += " Else " + save;
-  throw InputError(name, "", "no file, and no published model whose shape is known", remedy);
+  throw InputError(name, "", "no file, and no published model with a known shape", remedy);
 }
 
 }  // namespace

@@ -138,8 +138,7 @@ void check_documents(const TrainingSetup& setup, const ModelSpec& model) {
     refuse("does not divide the tokens of a sequence", "give a divisor, the documents' mean length or near it");
   if (!setup.flash_attention) refuse("plain attention computes the whole square", "set flash_attention to true");
   if (setup.context_parallel > 1 || setup.sequence_slices > 1)
-    refuse("documents whose parts lie on several ranks are not modelled",
-           "set context_parallel and sequence_slices to 1");
+    refuse("documents with parts on several ranks are not modelled", "set context_parallel and sequence_slices to 1");
   if (model.mask != AttentionMask::causal || model.has_encoder() || model.reads_images() ||
       model.positions == Positions::relative_bias || model.has_indexer())
     refuse("packed documents are modelled in causal decoders", "leave it out");
@@ -242,7 +241,7 @@ void check_stage_layers(const TrainingSetup& setup, const ModelSpec& model) {
     throw InputError(
         "", "stage_layers",
         fmt::format("{} parts with {} layers, for {} parts and a model of {}", parts, sum, wanted, model.all_layers()),
-        "give pipeline_parallel x pipeline_chunks numbers whose sum is the decoder's layers");
+        "give pipeline_parallel x pipeline_chunks numbers that sum up to the decoder's layers");
 }
 
 void check_shard_groups(const TrainingSetup& setup) {

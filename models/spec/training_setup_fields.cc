@@ -292,7 +292,9 @@ void describe_stored(TrainingSetup& setup, FieldVisitor& visitor) {
 
 void describe_recompute(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(visitor,
-               {.key = "recompute", .about = "Activations computed again in the backward.", .label = "activations"},
+               {.key = "recompute",
+                .about = "Activations recomputed in the backward (activation checkpointing).",
+                .label = "activations"},
                setup.recompute, recompute_words());
   fields::text(visitor,
                {.key = "recompute_modules",
@@ -364,7 +366,7 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
                   .max = 1,
                   .about = "Probability instead of the model's own, below 1; -1: the model's own."},
                  setup.dropout);
-  fields::word(visitor, {.key = "framework", .about = "Whose kernels and buffers."}, setup.framework,
+  fields::word(visitor, {.key = "framework", .about = "The framework: its kernels and buffers."}, setup.framework,
                framework_words());
 }
 
@@ -604,7 +606,7 @@ void describe_sharding(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::integer(visitor,
                   {.key = "prefetch",
                    .max = 8,
-                   .about = "With zero_stage 3: layers whose weights are gathered ahead of their use."},
+                   .about = "With zero_stage 3: layers with weights that are gathered ahead of their use."},
                   setup.prefetch);
   fields::integer(
       visitor,
@@ -683,7 +685,7 @@ void describe_evaluation(TrainingSetup& setup, FieldVisitor& visitor) {
                   {.key = "evaluate_every",
                    .max = 0x1p40,
                    .about = "Training steps between two evaluations; 0: none. What they allocate is part of the "
-                            "allocator's history, their time is told beside the step's.",
+                            "allocator's history, their time is printed with the step's.",
                    .unit = "steps"},
                   setup.evaluate_every);
   fields::integer(visitor,

@@ -69,7 +69,7 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
       {ring && model.any_block([](const Block& b) { return b.attends() && b.window > 0; }),
        "an attention window round a ring"},
       {ring && model.has_linear(), "linear attention round a ring"},
-      {ring && model.has_mamba(), "Mamba-2, whose states would be handed from rank to rank, round a ring"},
+      {ring && model.has_mamba(), "Mamba-2: its states would go from rank to rank, round a ring"},
       {ring && model.has_convolutions(), "short convolutions round a ring"},
       {model.has_mamba() && model.mamba.groups % setup.tensor_parallel != 0,
        "fewer groups of Mamba-2's heads than tensor ranks"},

@@ -142,7 +142,7 @@ class Lives {
     life = to;
   }
   [[noreturn]] void fail(const std::string& place, const std::string& cause) const {
-    throw InputError(file_, place, cause, "write the list anew: spillway.fits(.., keep=FILE)");
+    throw InputError(file_, place, cause, "write the list again: spillway.fits(.., keep=FILE)");
   }
 
   const OperatorList& list_;

@@ -168,7 +168,7 @@ class Reader {
       if (table_.ids[order[i - 1]] == table_.ids[order[i]])
         refuse(lines_[order[i]],
                "id \"" + table_.ids[order[i]] + "\" again, first on line " + std::to_string(lines_[order[i - 1]]),
-               "give each buffer an id of its own");
+               "give each buffer its own id");
   }
 
   void check_sums() const {

@@ -53,7 +53,7 @@ void note_kept(std::span<const SavedTensor> saved, const AwayUntil& asked, const
   constexpr std::int64_t parts = 100;  // below one of them nobody would see it
   if (kept * parts <= whole) return;
   outcome.notes.push_back(fmt::format(
-      "{} of the {} within layers isn't computed again, for it can't be made from the trace ({}): model.recompute=full "
+      "{} of the {} within layers isn't recomputed, for it can't be made from the trace ({}): model.recompute=full "
       "computes all of it again",
       bytes_text(kept), bytes_text(whole), why));
 }
@@ -67,7 +67,7 @@ void add_full_recompute(const Trace& trace, const std::vector<SavedTensor>& save
   note_kept(saved, all, away, index.refusal(), outcome);
   if (repeats_layers_before(trace, outcome.plan))
     throw InputError("", "technique",
-                     "what enters a layer is kept by nobody here, so that a layer can't be made again alone",
+                     "what enters a layer is kept by nobody here, so that a layer can't be recomputed alone",
                      "set model.recompute to full: the step then recomputes by itself");
 }
 

@@ -82,7 +82,7 @@ void require_tensors_stay(const Trace& trace) {
   for (const MemoryEvent& event : trace.memory_events) {
     if (event.action != MemoryAction::allocate) continue;
     if (made[index_of(event.tensor)])
-      throw InputError("", "memory", "tensors leave and come back: ROAM's layout is of a graph whose tensors stay",
+      throw InputError("", "memory", "tensors leave and come back: ROAM's layout is of a graph with tensors that stay",
                        "take another layout: memory.allocator=" + std::string(layout_word));
     made[index_of(event.tensor)] = true;
   }

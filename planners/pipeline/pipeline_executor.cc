@@ -211,7 +211,7 @@ class PlanRun {
       waiting += (named > 1 ? ", " : "") + std::string("device ") + std::to_string(n / 2) + " at " +
                  text_of(plan_, (*lanes_[n].ops)[lanes_[n].next]);
     }
-    throw InputError("", "schedule", "deadlock: operations wait for each other for ever (" + waiting + ")",
+    throw InputError("", "schedule", "deadlock: operations wait for each other (" + waiting + ")",
                      "let each device run its passes in an order in which their inputs can come");
   }
 

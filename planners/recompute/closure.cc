@@ -135,7 +135,7 @@ bool RecomputeIndex::can_run_again(OpId op) {
 bool RecomputeIndex::rebuild(std::uint32_t number, std::size_t writes, Query& query) {
   const Storage& storage = storages_[number];
   if (storage.lives != 1 || writes == 0)
-    return refuse(storage, "isn't in memory any more, and nothing in the trace makes it anew");
+    return refuse(storage, "isn't in memory any more, and nothing in the trace recomputes it");
   if (storage.writes.front().reads) return refuse(storage, "its first writer changes what was there before");
   std::size_t& done = query.rebuilt[number];
   const auto needed = query.versions.find(number);

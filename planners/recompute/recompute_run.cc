@@ -453,7 +453,7 @@ static void require_recorded_uses(const Trace& trace) {
     throw InputError(
         trace.provenance.empty() ? "" : trace.provenance.front().file, "uses",
         "inferred uses don't say what an op needs to run again",
-        "join the capture with an ExecutionTrace of the same step whose tensors die when they did, or plan "
+        "join the capture with an ExecutionTrace of the same step, with the same lifetimes of tensors, or plan "
         "a generated step");
 }
 

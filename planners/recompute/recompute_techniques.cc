@@ -44,7 +44,7 @@ const std::vector<Technique>& recompute_techniques() {
                    "Chen et al. 2016", Offered::of_models),
       {.name = std::string(recompute_word),
        .title = "recomputation of any step",
-       .about = "what lies inside every layer, or every K-th, is made again: `spillway plan recompute`",
+       .about = "what lies inside every layer, or every K-th, is recomputed: `spillway plan recompute`",
        .source = "Chen et al. 2016",
        .needs = {Capability::times, Capability::memory, Capability::uses, Capability::phases},
        .make = make_recompute},

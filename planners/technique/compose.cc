@@ -72,7 +72,7 @@ class Composer {
       throw std::logic_error("a composed plan is unsound: " + verdict.fault);
     throw InputError(parts_.given_file, parts_.given_fates == nullptr ? "/order" : place_of(step, verdict.use),
                      "the step can't run so: " + verdict.fault,
-                     "make the plan anew: `spillway run --plan-output FILE`, `spillway plan order` or `plan offload`");
+                     "make the plan again: `spillway run --plan-output FILE`, `spillway plan order` or `plan offload`");
   }
 
   // Of the absence that took the used tensor away: the last one that had begun, or the first.

@@ -114,7 +114,7 @@ const details = way => {
   }
   if (way.edits.length) box.append(el("pre", {}, way.edits.map(edit => "--set " + edit).join(" ")));
   if (way.folded.length) {
-    const table = el("table", {}, el("tr", {}, el("th", {}, "way"), el("th", {}, "folded as"), el("th", {class: "n"}, "step"),
+    const table = el("table", {}, el("tr", {}, el("th", {}, "set-up"), el("th", {}, "folded as"), el("th", {class: "n"}, "step"),
       el("th", {class: "n"}, "GiB left")));
     for (const one of way.folded) table.append(el("tr", {}, el("td", {}, one.name), el("td", {}, one.reason),
       el("td", {class: "n"}, one.step), el("td", {class: "n"}, one.left)));
@@ -161,7 +161,7 @@ const makeWays = () => {
   const host = $("ways");
   if (!answer.ways.length) return;
   const comparing = answer.now !== null;
-  host.append(el("div", {class: "head"}, el("h2", {}, answer.ways_heading || (answer.ways.length + " ways")),
+  host.append(el("div", {class: "head"}, el("h2", {}, answer.ways_heading || (answer.ways.length + " set-ups")),
     el("span", {class: "muted"}, comparing ? "step, and tokens/s against as given" : answer.search ? "step, tokens/s" : "")));
   let group = null;
   answer.ways.forEach((way, index) => {
@@ -196,7 +196,7 @@ const tellPreview = () => {
   strip.classList.toggle("idle", index < 0);
   if (index < 0) {
     strip.append(el("span", {class: "muted"}, answer.ways.some(way => way.outlines.length)
-      ? "Point at a way: its memory appears as a dashed outline, its figures here. Click keeps it."
+      ? "Point at a set-up: its memory appears as a dashed outline, its figures here. Click keeps it."
       : "Point at a way: what it reserves appears as a dashed line. Click keeps it."));
     return;
   }

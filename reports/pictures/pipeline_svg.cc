@@ -226,7 +226,7 @@ class PipelinePicture : private SvgCanvas {
 std::string pipeline_svg(const PipelinePlan& plan, const PipelineTimeline& timeline, const ActivationProfile& memory,
                          const PipelineSvgOptions& options) {
   if (plan.operations() > most_operations)
-    throw InputError("", "--output", "more than 100,000 passes can't be told apart in a picture",
+    throw InputError("", "--output", "more than 100,000 passes can't be seen in a picture",
                      "give fewer micro-batches or stages, or write no picture");
   return PipelinePicture(plan, timeline, memory, options).draw();
 }

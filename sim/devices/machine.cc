@@ -72,7 +72,7 @@ std::vector<std::size_t> drive_sets_of_gpus(const HardwareProfile& profile, cons
   const std::string& where = profile.path.empty() ? profile.name : profile.path;
   if (names.empty())
     throw InputError(where, "drives", "the system has no drives to offload to",
-                     "take a system profile with drives, or name some: \"offload\": {\"drives\": "
+                     "take a machine with drives, or name some: \"offload\": {\"drives\": "
                      "\"samsung-990-pro-2tb\", \"drives_per_machine\": 4}");
   const auto found = std::find(names.begin(), names.end(), wanted);
   if (!wanted.empty() && found == names.end())

@@ -71,7 +71,7 @@ Trace captured_step(Trace trace, std::string_view purpose, bool wants_recorded_u
     if (!knows_memory || !hold_too_much(made, trace)) return made;
     trace.note("uses_hold_too_much", "",
                "by the ExecutionTrace's uses tensors live so long that the step would hold over 1.25 times what its "
-               "memory events say: those are gone by, and nothing can be computed again",
+               "memory events say: those are gone, and nothing can be recomputed",
                false);
   }
   trace.require(without_uses, purpose);

@@ -16,7 +16,7 @@ namespace spillway::sim {
 namespace {
 
 constexpr std::uint32_t no_unit = 0xffffffffU;
-constexpr const char* order_remedy = "plan the order anew from this trace: `spillway plan order`";
+constexpr const char* order_remedy = "plan the order again from this trace: `spillway plan order`";
 
 std::string file_of(const Trace& trace) { return trace.provenance.empty() ? "" : trace.provenance.front().file; }
 

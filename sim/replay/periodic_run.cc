@@ -31,7 +31,7 @@ PeriodicRun::PeriodicRun(const Trace& trace, const StepFold& fold, const Activit
 // Windows may lie within one turn, and those of a multiple of the turns are windows too: the first turns are taken
 // whose windows allow a cut, and told are those whose windows reach to the end and are the longest.
 void PeriodicRun::find_turns(std::int64_t times) {
-  FoldRefusal seen{.why = "periods don't come to be alike"};
+  FoldRefusal seen{.why = "periods do not become equal"};
   std::uint32_t longest = 0;
   for (turns_ = 1; turns_ <= most_turns; ++turns_) {
     check_stop();

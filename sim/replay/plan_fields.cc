@@ -12,7 +12,7 @@ constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 const Words& tier_words() {
   static const Words words = {{to_string(Tier::host), "to the host's memory"},
                               {to_string(Tier::drive), "to a drive"},
-                              {to_string(Tier::recompute), "nowhere: it is computed again"}};
+                              {to_string(Tier::recompute), "nowhere: it is recomputed"}};
   return words;
 }
 const Words& route_words() {
@@ -122,7 +122,7 @@ void describe(PlanDocument& document, FieldVisitor& visitor) {
   visitor.head({.schema = "spillway-plan", .version = plan_version, .noun = "a plan"});
   fields::part(visitor, {.key = "schedule", .about = "What each pipeline stage runs when."}, document.schedule,
                [&](PipelineDocument& part) { describe(part, visitor); });
-  fields::part(visitor, {.key = "fates", .about = "What leaves, and what is computed again.", .alias = "offload"},
+  fields::part(visitor, {.key = "fates", .about = "What leaves, and what is recomputed.", .alias = "offload"},
                document.fates, [&](OffloadPlan& part) { describe(part, visitor); });
   fields::part(visitor, {.key = "order", .about = "The order of works."}, document.order,
                [&](OrderPlan& part) { describe(part, visitor); });

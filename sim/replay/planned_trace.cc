@@ -62,7 +62,7 @@ class Rewriter {
 
   [[noreturn]] void fail(const std::string& place, const std::string& cause) const {
     throw InputError(old_.provenance.empty() ? "" : old_.provenance.front().file, place, cause,
-                     "make the plan anew from this trace");
+                     "make the plan again from this trace");
   }
   [[nodiscard]] static std::string name_of(std::size_t absence) { return "absence " + std::to_string(absence); }
 
@@ -150,7 +150,7 @@ class Rewriter {
     if (lives_.allocation(storage_of(absence)) == nullptr)
       fail(name_of(k), "the trace has no allocation of its tensor");
     absences_of_[storage_of(absence)].push_back(k);
-    if (absence.stores() && absence.tier == Tier::recompute) fail(name_of(k), "stores a tensor that is computed again");
+    if (absence.stores() && absence.tier == Tier::recompute) fail(name_of(k), "stores a tensor that is recomputed");
     if (absence.stores()) stores_after_[index_of(absence.store_after)].push_back(k);
     if (absence.back_before == OpId::none) return;
     if (absence.tier != Tier::recompute) {

@@ -305,7 +305,7 @@ class Run {
     SPILLWAY_ASSERT(executor_.check_conservation().empty());
     if (fold == nullptr) return;
     if (links_.uses_drives()) {
-      refusal_ = {.why = "drives, whose caches fill"};
+      refusal_ = {.why = "drives: their caches fill"};
       return;
     }
     whole_.emplace(trace, *fold, executor_.graph(), lowered_.op, executor_.starts(), executor_.ends());

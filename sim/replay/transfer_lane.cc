@@ -15,7 +15,7 @@ bool is_marked(const Trace& trace, std::size_t op) {
 [[noreturn]] void refuse(const Trace& trace, std::size_t op, const std::string& cause) {
   throw InputError(trace.provenance.empty() ? "" : trace.provenance.front().file, "op " + std::to_string(op),
                    "'" + std::string(trace.strings.text(trace.ops.name[op])) + "' " + cause,
-                   "give every direction of transfers timed by their bytes a lane of its own");
+                   "give every direction of transfers timed by their bytes its own lane");
 }
 
 TransferLane lane_of(const Trace& trace, std::size_t op) {

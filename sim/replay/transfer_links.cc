@@ -31,7 +31,7 @@ TransferLinks::TransferLinks(const Trace& trace, const HardwareProfile& hardware
   const bool has_tree = !hardware.host.pcie.empty() && !hardware.gpu_slots.empty();
   if (!transfer_lanes_.empty() && !has_tree)
     throw InputError(hardware_name_, "host", "the profile describes no PCIe tree for offloads to go over",
-                     "take a system profile with a host, such as h100-80gb-1gpu");
+                     "take a machine with a host, such as h100-80gb-1gpu");
   if (!has_tree) return;
   uses_drives_ = std::any_of(transfer_lanes_.begin(), transfer_lanes_.end(),
                              [](const TransferLane& lane) { return lane.tier == Tier::drive; });

@@ -13,7 +13,13 @@ std::string capitalised(std::string words) {
 }  // namespace
 
 std::string to_spare(const Result& result) {
-  return gib_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
+  return gib_text(result.memory.limit - result.memory.peak_reserved) + " free";
+}
+
+std::string short_words(const Result& result) {
+  const std::string words = lacking(result);
+  const bool has_figure = !words.empty() && words.front() >= '0' && words.front() <= '9';
+  return (has_figure ? "short " : "short of ") + words;
 }
 
 std::string lacking(const Result& result) {
@@ -38,7 +44,7 @@ std::string plain_sentence(const Result& result) {
                gib_text(host.capacity);
       if (memory.verdict() == Verdict::does_not_fit && memory.short_of == Bytes(0))
         return "does not fit: it runs out of memory";
-      return "does not fit: short of " + lacking(result);
+      return "does not fit: " + short_words(result);
     case Verdict::unknown:
       if (!result.drives_refuse.empty()) break;
       return "unknown: " + result.why_unknown() +
@@ -47,7 +53,7 @@ std::string plain_sentence(const Result& result) {
                                : "; peak reserved " + gib_text(memory.peak_reserved));
     case Verdict::tight:
       if (!result.drives_refuse.empty()) break;
-      return "tight: runs with " + to_spare(result) + ", but not with the reserve's margin of " +
+      return "tight: runs with " + to_spare(result) + ", but not with the margin of " +
              gib_text(result.reserve.margin) + " kept free";
     case Verdict::fits:
       if (!result.drives_refuse.empty()) break;
@@ -77,7 +83,7 @@ std::string verdict_sentence(const Result& result) {
 std::string verdict_heading(const Result& result) { return capitalised(verdict_sentence(result)); }
 
 std::string verdict_cell(const Result& result) {
-  if (!result.may_fit()) return "Short of " + lacking(result);
+  if (!result.may_fit()) return capitalised(short_words(result));
   if (!result.drives_refuse.empty()) return "Drives refuse";
   const std::string word = capitalised(std::string(to_string(result.verdict())));
   return result.verdict() == Verdict::unknown ? word : word + ", " + to_spare(result);
@@ -102,7 +108,7 @@ std::string recorded_heading(Bytes most) {
 }
 
 std::string search_heading(const FoundWays& found) {
-  const auto ways = [](std::size_t count) { return std::to_string(count) + (count == 1 ? " way" : " ways"); };
+  const auto ways = [](std::size_t count) { return std::to_string(count) + (count == 1 ? " set-up" : " set-ups"); };
   const std::string how = found.how.empty() ? "" : " " + found.how;
   const bool in_doubt = !found.unknown.empty();
   const auto head = [&](const char* shape) {
@@ -115,9 +121,8 @@ std::string search_heading(const FoundWays& found) {
   if (found.numerics > 0) return head("▲") + " in " + ways(found.numerics) + ", with other numerics alone" + doubt;
   if (found.research > 0) return head("▲") + " in " + ways(found.research) + " that no program runs today" + doubt;
   if (found.tight > 0)
-    return head("▲") + " tightly: none of " + ways(found.tried) + " that were tried keeps the reserve's margin free" +
-           doubt;
-  if (in_doubt) return "▲ Not known whether any way fits: " + found.unknown;
+    return head("▲") + " tightly: none of " + ways(found.tried) + " that were tried keeps the margin free" + doubt;
+  if (in_doubt) return "▲ Not known whether any set-up fits: " + found.unknown;
   if (found.ended_early)
     return "▲ Not decided: none of " + ways(found.tried) + " that were tried fits, and the search ended early";
   return "✖ Does not fit in any of " + ways(found.tried) + " that were tried";

@@ -8,19 +8,21 @@
 
 namespace spillway::sim {
 
-// A sentence that begins as to_string() of the verdict: "fits with 12.3 GiB to spare" beside the reserve, "tight: ...",
-// "does not fit: short of 87.1 GiB", "unknown: the trace has no memory events"; or "no: ", where drives refuse.
+// A sentence that begins as to_string() of the verdict: "fits with 12.3 GiB free" beside the reserve, "tight: ...",
+// "does not fit: short 87.1 GiB", "unknown: the trace has no memory events"; or "no: ", where drives refuse.
 std::string verdict_sentence(const Result& result);
 // The same with its first letter large.
 std::string verdict_heading(const Result& result);
-// For a cell: "Fits, 12.3 GiB to spare", "Tight, 0.4 GiB to spare", "Short of 87.1 GiB", "Unknown", "Drives refuse".
+// For a cell: "Fits, 12.3 GiB free", "Tight, 0.4 GiB free", "Short 87.1 GiB", "Unknown", "Drives refuse".
 std::string verdict_cell(const Result& result);
 // Shape and word, never colour alone: "✔ fits", "▲ tight", "▲ unknown", "✖ does not fit", "✖ drives refuse".
 std::string verdict_mark(const Result& result);
 // "✔", "▲", "✖".
 std::string verdict_shape(Verdict verdict);
-// "12.3 GiB to spare": of the capacity less what is kept free of it.
+// "12.3 GiB free": of the capacity less what is kept free of it.
 std::string to_spare(const Result& result);
+// "short 87.1 GiB", "short of memory of stage 3": of a no, with lacking().
+std::string short_words(const Result& result);
 // What a no lacks: "87.1 GiB", "20 GiB of host memory", "memory of stage 3", or why the drives refuse. Empty: no no.
 std::string lacking(const Result& result);
 

@@ -120,7 +120,7 @@ std::string room_left(const Result& result) {
 
 std::string room_words(const AnswerFigures& figures) {
   const std::string& left = figures.left;
-  if (left.starts_with("-") && left.size() > 1) return "short of " + left.substr(1) + " GiB";
+  if (left.starts_with("-") && left.size() > 1) return "short " + left.substr(1) + " GiB";
   if (left.empty() || std::isdigit(static_cast<unsigned char>(left.front())) == 0) return figures.verdict;
   const std::size_t number = left.find(' ');
   return left.substr(0, number) + " GiB left" + (number == std::string::npos ? "" : ", tight ▲");
@@ -134,8 +134,8 @@ std::vector<HeadFigure> head_figures(const Answer& answer) {
   const bool has_step = top != nullptr && top->step_time > Picos(0);
   if (has_step) {
     const std::string name = answer.now              ? top->short_of > Bytes(0) ? "step, if it fitted" : "step"
-                             : is_yes(answer.answer) ? "step, best way"
-                                                     : "step, nearest way";
+                             : is_yes(answer.answer) ? "step, best set-up"
+                                                     : "step, nearest set-up";
     const FigureRange& range = top->step_time_range;
     const double seconds = to_seconds(top->step_time);
     head.push_back({name, top->step,

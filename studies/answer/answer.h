@@ -34,7 +34,7 @@ struct AnswerFigures {
 
 struct AnswerChange {
   std::string key, from, to;
-  std::string worth;  // "needed: else short of 70.9 GiB"; empty: not asked
+  std::string worth;  // "needed: else short 70.9 GiB"; empty: not asked
 };
 
 // A way as a framework launches it (studies/fit/fit_exports.h).
@@ -42,7 +42,7 @@ enum class LaunchState : std::uint8_t { runs, with_code, no };
 struct AnswerLaunch {
   std::string framework;
   LaunchState state = LaunchState::no;
-  std::string figures;            // "✔ 2.11 s, 7.84 GiB to spare": of the file alone; else why it can't be had
+  std::string figures;            // "✔ 2.11 s, 7.84 GiB free": of the file alone; else why it can't be had
   std::string with_code_figures;  // empty: there is no such program
   std::vector<std::string> lines, code, cannot_say;
 };

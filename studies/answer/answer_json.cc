@@ -330,9 +330,10 @@ Json document_json(const Answer& answer, const Cut& cut) {
                       {"provenance", input.provenance},
                       {"source", visible_text(input.source)}});
   std::vector<std::string> warnings = answer.warnings;
-  if (cut.fold > 1) warnings.push_back(fmt::format("memory over time is told in {} times coarser bins", cut.fold));
+  if (cut.fold > 1) warnings.push_back(fmt::format("memory over time has {} times coarser bins", cut.fold));
   if (!cut.with_lanes) warnings.emplace_back("what runs when is left out: it would make the document too large");
-  if (!cut.with_outlines) warnings.emplace_back("the ways' memory is left out: it would make the document too large");
+  if (!cut.with_outlines)
+    warnings.emplace_back("the set-ups' memory is left out: it would make the document too large");
   if (!cut.with_passes)
     warnings.emplace_back("the stages' passes are left out: they would make the document too large");
   json["rests_on"] = {

@@ -145,7 +145,7 @@ OrderedJson timeline() {
        {"kind", one_of({"stream", "communication", "storage", "host"})},
        {"blocks", told(list(count()), "Four numbers each: begin and width in hundredths of a column, colour, name.")},
        {"runs", told(list(count()), "Four numbers each: first column, columns, colour, level of 4 less 1.")}});
-  return object({{"columns", told(count(), "Of equal spans from the replay's begin to its end; 0: nothing is told.")},
+  return object({{"columns", told(count(), "Of equal spans from the replay's begin to its end; 0: nothing is known.")},
                  {"end_ns", count()},
                  {"colors", list(text())},
                  {"names", list(text())},
@@ -192,7 +192,7 @@ std::string answer_schema() {
               {"work", told(list(object({{"kind", text()}, {"rows", list(std::move(row))}})),
                             "Of a recorded step: where its time went, most first.")},
               {"held", told(text(), "When the stages' tensors are held.")},
-              {"drawn", told(text(), "Whose step stages and timeline are of.")},
+              {"drawn", told(text(), "The step that stages and timeline show.")},
               {"stages", list(stage())},
               {"timeline", timeline()},
               {"rests_on",

@@ -60,7 +60,7 @@ AnswerLaunch launch_of(const Exported& exported, const std::vector<std::string>&
   const auto runs = [](const std::optional<Result>& result) { return result && is_yes(result->answer()); };
   const auto figures = [](const Result& result) {
     return fmt::format("{} {}, {}", verdict_shape(result.answer()), short_duration(to_seconds(result.step_time)),
-                       lacking(result).empty() ? to_spare(result) : "short of " + lacking(result));
+                       lacking(result).empty() ? to_spare(result) : short_words(result));
   };
   to.state = runs(exported.alone)       ? LaunchState::runs
              : runs(exported.with_code) ? LaunchState::with_code
@@ -242,7 +242,7 @@ class FitAnswerMaker {
       if (told.contains(i) || !is_taken_back(key, best.candidate.edits, row.candidate.edits)) continue;
       told.insert(i);
       if (!row.ran()) return "needed: " + row.error;
-      if (!row.result.may_fit()) return "needed: else short of " + lacking(row.result);
+      if (!row.result.may_fit()) return "needed: else " + short_words(row.result);
       const double slower = to_seconds(row.result.step_time) / to_seconds(best.result.step_time) - 1;
       const double less = in_gib(row.result.memory.peak_reserved - best.result.memory.peak_reserved);
       const std::string time = std::abs(slower) < 0.005 ? "no faster"
@@ -258,7 +258,7 @@ class FitAnswerMaker {
   [[nodiscard]] static std::vector<std::string> sentences(const Row& row) {
     const Result& result = row.result;
     std::vector<std::string> lines = {
-        fmt::format("binds: {}; 80 % of steps like it: {}", describe_shortly(result.binding), range_words(result))};
+        fmt::format("limited by {}; 80 % of steps like it: {}", describe_shortly(result.binding), range_words(result))};
     if (const auto cost = row.cost_per_million_tokens())
       lines.push_back(fmt::format("{} USD per million tokens", three_digits(*cost)));
     if (result.host_memory.known && result.host_memory.peak > Bytes(0))
@@ -296,7 +296,7 @@ class FitAnswerMaker {
                               : outcome_.exhausted ? "more would be tried with --effort"
                               : outcome_.any()     ? "no single edit of the best that was tried is better"
                                                    : "search finished";
-    answer_.search = fmt::format("{} layouts estimated, {} ways replayed, {} fit; {}{}{}", outcome_.screened,
+    answer_.search = fmt::format("{} layouts estimated, {} set-ups simulated, {} fit; {}{}{}", outcome_.screened,
                                  outcome_.replayed, outcome_.fitting, state, told_proof(),
                                  folded > 0 ? fmt::format("; {} alike or no better folded (--all)", folded) : "");
     if (!outcome_.any()) return;
@@ -433,7 +433,7 @@ void add_fit_pictures(const FitFindings& findings, Answer& answer) {
     add_pictures(drawn->loaded, drawn->run, answer);
     if (!has_given)
       for (std::string* sentence : {&answer.why.sentence, &answer.when})
-        if (!sentence->empty()) *sentence = "Way 1: " + lowered(*sentence);
+        if (!sentence->empty()) *sentence = "Set-up 1: " + lowered(*sentence);
   }
   for (std::size_t i = 0; i < answer.ways.size(); ++i)
     if (i != first && answer.ways[i].group != more_gpus && answer.ways[i].group != larger_gpus)

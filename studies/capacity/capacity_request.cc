@@ -129,7 +129,7 @@ class Reader {
     for (std::size_t i = 0; i < all.size(); ++i)
       for (std::size_t j = 0; j < i; ++j)
         if (all[i].name == all[j].name)
-          fail("/capacity/techniques", "'" + all[i].name + "' is there twice", "give each technique a name of its own");
+          fail("/capacity/techniques", "'" + all[i].name + "' is there twice", "give each technique its own name");
   }
 
   void add(const CapacitySection::Technique& entry, const std::string& place) {

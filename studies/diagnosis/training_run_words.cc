@@ -28,7 +28,7 @@ std::string share_text(double share) { return number_text(share * 100) + " %"; }
 std::string wear_text(const DriveWear& wear, const TrainingRun& run) {
   std::string text = fmt::format("{}: {} TB written to {} drive{}", wear.name, number_text(wear.written_bytes / 1e12),
                                  wear.drives, wear.drives == 1 ? "" : "s");
-  if (!wear.share) return text + "; not rated, so how far that wears them is unknown";
+  if (!wear.share) return text + "; not rated, so their wear is unknown";
   if (std::isinf(*wear.share)) return text + "; nothing is left of their rated life";
   if (run.bound == planners::LifeBound::expected)
     text += fmt::format(", {} of the life expected of them", share_text(*wear.expected_share));

@@ -84,7 +84,7 @@ class Reader {
     const LaunchImport launch =
         import_launch({.launch = {.paths = {what}}, .machine = machine_ ? machine_name() : std::string()});
     if (!launch.model.empty())
-      throw InputError(what, "", "its model is not bundled and needs a file of its own",
+      throw InputError(what, "", "its model is not bundled and needs a model file",
                        fmt::format("spillway import {} --output X.scenario.json, then spillway fit of that", what));
     subject_.assumptions.insert(subject_.assumptions.end(), launch.warnings.begin(), launch.warnings.end());
     read_scenario({launch.scenario, what, fs::path(what).parent_path().string()});

@@ -57,7 +57,7 @@ class Search {
       if (question_.goal == FitGoal::change) single_moves();
       if (subject_.model) look_at_layouts();
       if (!does_work(rows_.front())) single_moves();
-      climb("edits of the best way",
+      climb("changes of the best set-up",
             [this](const FitPoint& point) { return moves_.from(point, found(), Carrier::frameworks); });
       pack_near_misses();
       move_activations();
@@ -212,7 +212,7 @@ class Search {
     std::stable_sort(least.begin(), least.end(),
                      [](const Prospect& a, const Prospect& b) { return a.estimate.peak < b.estimate.peak; });
     if (least.size() > wave) least.resize(wave);
-    replay_best("ways that hold least replayed", least, wave, 1);
+    replay_best("set-ups that hold least simulated", least, wave, 1);
   }
 
   // What somebody with experience tries first, so that there soon is a way that people can run: layouts of is_recipe()
@@ -557,8 +557,9 @@ class Search {
     std::vector<FitPoint> points;
     for (FitMove& move : moves_.searched(points_.as_given()))
       if (is_worth_searching(move.point)) points.push_back(std::move(move.point));
-    replay("fates of single tensors searched", points);
-    if (found()) climb("fates searched", [this](const FitPoint& point) { return moves_.searched(point); });
+    replay("decisions for single tensors searched", points);
+    if (found())
+      climb("decisions for each tensor searched", [this](const FitPoint& point) { return moves_.searched(point); });
   }
 
   // What trains otherwise, on the layout of the best way and its neighbours: with everything on the GPUs, which less
@@ -581,8 +582,8 @@ class Search {
     if (found()) climb("other numerics", [this](const FitPoint& point) { return moves_.other_maths(point); });
   }
 
-  // The scenario as given with its tensors' fates searched: not where its state alone is too much, nor where it would
-  // be no better if everything stayed and had the room.
+  // The scenario as given with its tensors' decisions for each tensor searched: not where its state alone is too much,
+  // nor where it would be no better if everything stayed and had the room.
   [[nodiscard]] bool is_worth_searching(const FitPoint& point) {
     if (!screen_) return true;
     const FitEstimate estimate = screen_->estimate(std::span(&point, 1)).front();
@@ -593,8 +594,8 @@ class Search {
            rows_.front().result.step_time < rows_[*best_].result.step_time;
   }
 
-  // While the last round was worth another: all edits of the best way, then those again that made it better before,
-  // and at last all that were not tried on what came of it.
+  // While the last round was worth another: all changes of the best set-up, then those again that made it better
+  // before, and at last all that were not tried on what came of it.
   template <class Moves>
   void climb(const std::string& what, const Moves& moves_from) {
     std::set<std::string> lost;
@@ -674,7 +675,7 @@ class Search {
     const std::vector<FitMove> removals = moves_.removals(of_row_[winner]);
     std::vector<FitPoint> points;
     for (const FitMove& move : removals) points.push_back(move.point);
-    replay("the best way without each technique", points, true);
+    replay("the best set-up without each technique", points, true);
     if (*best_ != winner) return ablate();  // it was better without one
     for (const FitMove& move : removals)
       if (const auto at = seen_.find(points_.settings(move.point)); at != seen_.end())
@@ -740,7 +741,7 @@ class Search {
 
   void require_some() const {
     if (outcome_.ways.empty() || outcome_.ways.front().row.ran() || outcome_.stopped) return;
-    throw InputError(subject_.scenario.path, "", "no way can be run; as given: " + rows_.front().error,
+    throw InputError(subject_.scenario.path, "", "no set-up can be run; as given: " + rows_.front().error,
                      "change the question: sequences, their number, machines");
   }
 

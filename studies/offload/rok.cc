@@ -135,7 +135,7 @@ std::vector<RokPoint> rok_curve(const ScenarioWith& with, std::span<const std::i
                                 const std::function<bool(std::size_t, std::size_t)>& progress) {
   if (const Scenario scenario = with({}); scenario.model.empty())
     throw InputError(scenario.path.empty() ? scenario.trace : scenario.path, "model",
-                     "a ROK curve needs a model whose batch can be changed",
+                     "the curve needs a model, so that the batch can change",
                      "name a scenario with a model, not a captured trace");
   std::vector<RokPoint> points;
   const std::size_t count = with_mix ? families.size() : families.size() - 1;

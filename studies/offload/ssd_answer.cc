@@ -359,7 +359,7 @@ std::vector<JudgedTest> DriveAnswer::tests(double asked_years) const {
   const double judged_by = years_by({years, low_years, high_years, {}, {}}, bound);
   std::string worn = fmt::format("worn out after {} {}", told(judged_by), planners::told(bound));
   if (years != judged_by) worn += fmt::format(" ({} expected)", told(years));
-  tests.push_back({"life", told(asked_years), std::isfinite(judged_by) ? told(judged_by) : "for ever", lasts,
+  tests.push_back({"life", told(asked_years), std::isfinite(judged_by) ? told(judged_by) : "unlimited", lasts,
                    endurance.bytes > 0 ? worn : "nothing is left of its rated life"});
   return tests;
 }
@@ -380,7 +380,7 @@ bool DriveAnswer::waits() const { return step && is_held_up(step->step_time, ste
 
 std::vector<JudgedTest> StepOnDrives::tests() const {
   const auto gigabytes = [](Bytes bytes) { return fmt::format("{:.4g} GB", static_cast<double>(bytes.count()) / 1e9); };
-  const std::string missing = short_of > Bytes(0) ? ", short of " + gib_text(short_of) : "";
+  const std::string missing = short_of > Bytes(0) ? ", short " + gib_text(short_of) : "";
   std::vector<JudgedTest> tests = {
       {"memory", "the step fits", std::string(to_string(verdict)), sim::is_yes(verdict),
        verdict == Verdict::unknown ? "whether the step fits with them is unknown"

@@ -44,7 +44,7 @@ Direction move_all(const HardwareProfile& hardware, const std::vector<GpuShare>&
 }
 
 constexpr std::string_view added_switch = "added switch";
-const Origin added_origin{OriginKind::assumed, "slot added below a switch of its own", ""};
+const Origin added_origin{OriginKind::assumed, "slot added below its own switch", ""};
 
 // Slots that a scenario's own drives made, or an earlier call.
 bool is_added(const PcieNode& node) {

@@ -33,7 +33,8 @@ void describe_choices(ProcurementSection& section, FieldVisitor& visitor) {
   fields::integer(visitor, {.key = "drives_per_gpu", .min = 1, .max = 64, .about = "At most."}, section.drives_per_gpu);
   fields::word(visitor, {.key = "route", .about = "To the drives."}, section.route, route_words());
   describe(static_cast<LayoutSizes&>(section), visitor);
-  fields::integer(visitor, {.key = "shortlist", .min = 1, .max = 50, .about = "Options told in full."},
+  fields::integer(visitor,
+                  {.key = "shortlist", .min = 1, .max = 50, .about = "Options that the report describes in full."},
                   section.shortlist);
   fields::integer(visitor,
                   {.key = "replays",
@@ -55,20 +56,19 @@ void describe(ProcurementSection& section, FieldVisitor& visitor) {
                  FieldInfo tokens = tokens_to_train;
                  tokens.about = "To train.";
                  tokens.required = true;
-                 fields::text(visitor, {.key = "name", .about = "One of its own.", .required = true}, run.name);
+                 fields::text(visitor, {.key = "name", .about = "Its own one.", .required = true}, run.name);
                  fields::number(visitor, tokens, run.tokens);
                  visitor.object({.key = "set", .about = "Merged into the scenario."}, run.set);
                });
   describe_choices(section, visitor);
-  fields::part(
-      visitor, {.key = "today", .about = "The fleet that is there; the report compares with it."}, section.today,
-      [&](ProcurementFleet& fleet) {
-        fields::text(visitor, {.key = "machine", .about = "Its system profile.", .required = true}, fleet.machine);
-        fields::integer(visitor,
-                        {.key = "gpus", .min = 1, .max = most_request_gpus, .about = "Of it.", .required = true},
-                        fleet.gpus);
-        fields::text(visitor, {.key = "technique", .about = "Default: keep."}, fleet.technique);
-      });
+  fields::part(visitor, {.key = "today", .about = "The fleet that is there; the report compares with it."},
+               section.today, [&](ProcurementFleet& fleet) {
+                 fields::text(visitor, {.key = "machine", .about = "Its profile.", .required = true}, fleet.machine);
+                 fields::integer(
+                     visitor, {.key = "gpus", .min = 1, .max = most_request_gpus, .about = "Of it.", .required = true},
+                     fleet.gpus);
+                 fields::text(visitor, {.key = "technique", .about = "Default: keep."}, fleet.technique);
+               });
   fields::number(visitor,
                  {.key = "least_life_years",
                   .min = 0.001,

@@ -80,11 +80,12 @@ std::string why_no_layout(std::span<const SweepOutcome> outcomes, bool with_smal
   const auto replayed = static_cast<std::int64_t>(rows.size());
   const std::int64_t untried = outcome.screened - outcome.unable - outcome.beaten - outcome.beaten_by_replay - replayed;
   if (untried <= 0)
-    return fmt::format("{} in all of {} layouts ({} by the screen, {} replayed)", what, outcome.screened,
+    return fmt::format("{} in all of {} parallel configurations ({} by estimate, {} simulated)", what, outcome.screened,
                        outcome.unable, replayed);
-  return fmt::format("{} in {} of {} layouts ({} by the screen, {} replayed: the likeliest to be fast{}); {} not tried",
-                     what, outcome.unable + replayed, outcome.screened, outcome.unable, replayed,
-                     with_smallest ? ", and those that hold least" : "", untried);
+  return fmt::format(
+      "{} in {} of {} parallel configurations ({} by estimate, {} simulated: the likeliest to be fast{}); {} not tried",
+      what, outcome.unable + replayed, outcome.screened, outcome.unable, replayed,
+      with_smallest ? ", and those that hold least" : "", untried);
 }
 
 }  // namespace spillway::studies

@@ -104,7 +104,7 @@ SweepCheck check_screen(const SweepFile& file, std::size_t count, std::uint64_t 
     else if (!sample.estimate.may_do(file) || !sample.first_look.may_do(file))
       why = "can't meet the requirements";
     else if (sure.beats(sample.estimate.best(file)) || sure.beats(sample.first_look.best(file)))
-      why = "beaten in the screen";
+      why = "beaten by estimates";
     else if (front.beats(sample.estimate.best(file)))
       why = "beaten by a replay";
     check.pruned += why.empty() ? 0 : 1;

@@ -109,8 +109,8 @@ void describe(SweepDocument& document, FieldVisitor& visitor) {
                     document.objectives, objective_words());
   fields::group(visitor, {.key = "require", .about = "What the answer must satisfy."},
                 [&] { describe_require(document, visitor); });
-  fields::number(visitor, {.key = "margin", .max = 0.9, .about = "Of the screen's times."}, document.margin);
-  fields::number(visitor, {.key = "memory_margin", .max = 0.9, .about = "Of the screen's peaks."},
+  fields::number(visitor, {.key = "margin", .max = 0.9, .about = "Margin of estimated times."}, document.margin);
+  fields::number(visitor, {.key = "memory_margin", .max = 0.9, .about = "Margin of estimated peaks."},
                  document.memory_margin);
   fields::integer(visitor, {.key = "replays", .max = 1e9, .about = "At most."}, document.replays);
   visitor.object({.key = "procurement",

@@ -26,7 +26,7 @@ std::optional<SweepOrigin> origin_in(const SweepStore& results, const std::strin
   if (!record) return std::nullopt;
   SweepOrigin origin;
   read_document(
-      *record, store, [&](FieldVisitor& visitor) { describe(origin, visitor); }, "make the store anew");
+      *record, store, [&](FieldVisitor& visitor) { describe(origin, visitor); }, "make the store again");
   return origin;
 }
 

@@ -59,20 +59,20 @@ class Sweep {
     if (outcome_.points > most_points)
       throw InputError(
           file_.path, "/axes",
-          fmt::format("{:.3g} points can't be screened in a lifetime", static_cast<double>(outcome_.points)),
+          fmt::format("{:.3g} configurations are too many to estimate", static_cast<double>(outcome_.points)),
           "take fewer or shorter axes: an axis that doesn't matter for the rest is a sweep of its own");
     const std::int64_t blocks = (outcome_.points + sweep_block_points - 1) / sweep_block_points;
     std::vector<SweepTask> mine;
     for (std::int64_t b = options_.shard; b < blocks; b += options_.shards) mine.push_back({false, b});
     std::int64_t done = 0;
     if (is_verbose())
-      log_choice("search", fmt::format("{} points, {} of {} blocks screened in closed form", outcome_.points,
-                                       mine.size(), blocks));
+      log_choice("search",
+                 fmt::format("{} configurations, {} of {} blocks estimated", outcome_.points, mine.size(), blocks));
     const std::int64_t all = std::min(outcome_.points, static_cast<std::int64_t>(mine.size()) * sweep_block_points);
-    stopped_ = !goes_on("points screened", 0, all) ||
+    stopped_ = !goes_on("configurations estimated", 0, all) ||
                !do_tasks(file_, mine, workers_, store_, [&](std::size_t, const std::string& record) {
                  take(parse_sweep_block(record));
-                 return goes_on("points screened", std::min(all, ++done * sweep_block_points), all);
+                 return goes_on("configurations estimated", std::min(all, ++done * sweep_block_points), all);
                });
     drop_beaten();
     outcome_.is_whole = !stopped_ && options_.shards == 1;
@@ -88,7 +88,8 @@ class Sweep {
     remaining_.insert(remaining_.end(), block.remaining.begin(), block.remaining.end());
     if (remaining_.size() > 2 * kept_ + 100'000) drop_beaten();
     if (remaining_.size() > most_remaining)
-      throw InputError(file_.path, "/", fmt::format("the screen can't rule out more than {} points", most_remaining),
+      throw InputError(file_.path, "/",
+                       fmt::format("estimates can't rule out more than {} configurations", most_remaining),
                        "require more, add conditions under where, take a smaller margin, or take fewer values");
   }
 
@@ -102,10 +103,11 @@ class Sweep {
 
   void replay_waves() {
     if (is_verbose())
-      log_choice("search",
-                 fmt::format("{} points may be on the front by the screen; the best of them are replayed, up to "
-                             "{} (replays)",
-                             remaining_.size(), file_.replays));
+      log_choice(
+          "search",
+          fmt::format("{} configurations may be on the Pareto front by their estimates; the best are simulated, up to "
+                      "{} (replays)",
+                      remaining_.size(), file_.replays));
     const SweepValues typical = typical_logs();
     std::vector<std::pair<double, SweepRemaining>> queue;
     for (const SweepRemaining& one : remaining_) queue.emplace_back(rank(one, typical), one);

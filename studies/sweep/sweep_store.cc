@@ -80,9 +80,9 @@ SweepStore::SweepStore(const std::string& path) : SweepStore() {
                      "name a file in a folder that is there");
   struct stat status {};
   if (::fstat(file_, &status) != 0 || !S_ISREG(status.st_mode))
-    throw InputError(path, "", "is no regular file", "name a file of its own for the store");
+    throw InputError(path, "", "is no regular file", "name another file for the store");
   if (::flock(file_, LOCK_EX | LOCK_NB) != 0)
-    throw InputError(path, "", "another sweep is writing to it", "wait for it, or give each shard a store of its own");
+    throw InputError(path, "", "another sweep is writing to it", "wait for it, or give each shard its own store");
   const std::string content = read_store(path);
   const std::uint64_t whole = take(path, content);
   if (whole < content.size()) torn_at_ = whole;
@@ -127,7 +127,7 @@ void SweepStore::append(const std::string& key, const std::string& json) {
   if (torn_at_ && ::ftruncate(file_, static_cast<off_t>(*torn_at_)) != 0) {
     const int error = errno;
     records_.erase(key);
-    throw InputError(path_, "", std::string("can't be mended: ") + std::strerror(error),
+    throw InputError(path_, "", std::string("can't be repaired: ") + std::strerror(error),
                      "copy it to where it may be written");
   }
   torn_at_.reset();

@@ -54,7 +54,7 @@ void describe(SweepValues& values, const FieldInfo& info, FieldVisitor& visitor)
   if (list.size() == values.size())
     std::copy(list.begin(), list.end(), values.begin());
   else
-    visitor.refuse(info, "another number of objectives", "make the store anew");
+    visitor.refuse(info, "another number of objectives", "make the store again");
 }
 
 std::string hex_of(const std::string& bytes) {
@@ -123,7 +123,7 @@ void describe(ReplayRecord& record, FieldVisitor& visitor) {
   if (std::optional<KeptReplay> kept = replay_of(bytes_of_hex(text)))
     static_cast<KeptReplay&>(row) = std::move(*kept);
   else if (row.error.empty())
-    visitor.refuse(replay, "is no replay", "make the store anew");
+    visitor.refuse(replay, "is no replay", "make the store again");
 }
 
 // As the store has it: one line.
@@ -138,7 +138,7 @@ template <class Record>
 Record parsed_record(const std::string& line) {
   Record record;
   read_document(
-      line, "", [&](FieldVisitor& visitor) { describe(record, visitor); }, "make the store anew");
+      line, "", [&](FieldVisitor& visitor) { describe(record, visitor); }, "make the store again");
   return record;
 }
 

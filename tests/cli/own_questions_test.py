@@ -260,11 +260,11 @@ def without_planning_times(value):
 
 
 class SharedStore(OwnQuestions):
-    # "34 of 40 replays from FILE"
+    # "34 of 40 simulations from FILE"
     def stored(self, *arguments):
         result = self.call(*arguments, "--format", "json")
         self.assertIn(result.returncode, (0, 1), result.stderr)
-        found = re.search(r"(\d+) of (\d+) replays from ", result.stderr)
+        found = re.search(r"(\d+) of (\d+) simulations from ", result.stderr)
         return without_planning_times(json.loads(result.stdout)), int(found[1]) if found else 0, int(found[2]) if found else 0
 
     # The ways, the layouts and the points of three commands overlap: each takes from the store what those before it

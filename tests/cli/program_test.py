@@ -297,7 +297,7 @@ class VerdictTest(ProgramTest):
         text = spillway("run", trace)
         self.assertEqual(text.returncode, 4)
         self.assertIn("▲ Unknown: its record of memory is in doubt: memory_without_bytes (1)", text.stdout)
-        self.assertNotIn("to spare", text.stdout)
+        self.assertNotIn("GiB free", text.stdout)
         self.assertIn(",unknown,", spillway("run", trace, "--format", "csv").stdout)
         explained = json.loads(spillway("explain", trace, "--format", "json").stdout)
         self.assertEqual((explained["fits"], explained["verdict"]), (None, "unknown"))
@@ -742,7 +742,7 @@ class OffloadTest(ProgramTest):
         drives = {**self.ALL_OUT, "drives": "crucial-t705-2tb"}
         path = self.scenario(offload=drives)
         text = spillway("run", path, "--steps", "10")
-        self.assertIn("not rated, so how far that wears them is unknown", " ".join(text.stdout.split()))
+        self.assertIn("not rated, so their wear is unknown", " ".join(text.stdout.split()))
         found = json.loads(spillway("run", path, "--steps", "10", "--format", "json").stdout)
         self.assertIsNone(found["ssd"]["life_years"])
         self.assertIsNone(found["training_run"]["drives_last"])
@@ -1138,7 +1138,7 @@ class UsageTest(ProgramTest):
         self.assertIn("spillway: technique: none", captured.stderr)
         sweep, store = self.path("sweep.json", json.dumps(SweepTest.SWEEP).encode()), self.path("a.store")
         first = spillway("sweep", sweep, "--output", store, "--verbose")
-        self.assertIn("spillway: search: 12 points", first.stderr)
+        self.assertIn("spillway: search: 12 configurations", first.stderr)
         again = spillway("sweep", sweep, "--output", store, "--resume", "--verbose")
         self.assertEqual(again.stdout, first.stdout)
         self.assertIn("spillway: store: 1 of 1 screened blocks were there already", again.stderr)
@@ -1484,12 +1484,12 @@ class SweepTest(ProgramTest):
         result = spillway("sweep", path, "--explain-pruning")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("left out: no more than two", result.stdout)
-        self.assertIn("screen against replay", result.stdout)
+        self.assertIn("estimate against simulation", result.stdout)
 
     def test_no_point_does(self):
         result = spillway("sweep", self.sweep(require={"step_time_seconds": 1e-6}))
         self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertIn("no point meets the requirements", result.stdout)
+        self.assertIn("no configuration meets the requirements", result.stdout)
 
     def test_mistakes(self):
         path = self.sweep()
@@ -1516,7 +1516,7 @@ class SweepTest(ProgramTest):
         self.refused("sweep", self.sweep(axes=[twice]), says=["/axes/0", "256 twice"])
         self.refused("sweep", self.sweep(axes=[{"name": "s", "key": "model.sequence", "values": [-5]}], derived=[],
                                          objectives=["peak_memory"]),
-                     says=["no point can run", "sequence"])
+                     says=["no configuration can run", "sequence"])
 
     def test_every_objective_has_a_column_and_every_invalid_point_a_reason(self):
         axes = self.SWEEP["axes"] + [{"name": "z", "key": "model.zero_stage", "values": [0, 7]}]

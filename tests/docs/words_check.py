@@ -11,7 +11,7 @@ paragraph. A sentence ends at . ! ? or : before a space and a capital, a digit o
 The page of commands, which is what --help prints: no refused word.
 CONTRIBUTING, SECURITY, internals/contributing and the decision records keep to the rules of language, and are not counted.
 A decision record has a state, a context, a decision and consequences, within their words. A page of docs/reference begins
-with a few sentences and an example.
+with a few sentences and an example; what is not generated there keeps to the rules of language.
 Pages of all kinds: no dead link, no dead anchor. CHANGELOG: at most 40 bullets a release, of at most 40 words each.
 """
 import math
@@ -280,7 +280,7 @@ def problems(root):
         if path.match(RECORDS):
             wrong += record(text)
         if name.startswith("docs/reference/") and path.name != "index.md":
-            wrong += introduction(text)
+            wrong += [*introduction(text), *language(re.sub(r"<!-- generated.*?<!-- end -->", blank, text, flags=re.S))]
         wrong += changelog(text) if name == "CHANGELOG.md" else []
         if name in HELP_PAGES:
             wrong += [(number, what) for number, line in enumerate(text.split("\n"), 1) for what in refused(plain(line))]

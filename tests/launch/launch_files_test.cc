@@ -257,7 +257,7 @@ TEST(LaunchFiles, TheFilesOfALaunchAreBoundedTogether) {
   };
   EXPECT_EQ(complaint([&] { return read({script(4)}); }), "");
   EXPECT_THAT(complaint([&] { return read({script(5)}); }),
-              HasSubstr("ds.json: the launch's files come to more than 4 MiB"));
+              HasSubstr("ds.json: the launch's files have more than 4 MiB"));
 }
 
 // As in the shell around it: what eval and bash -c read again counts on.

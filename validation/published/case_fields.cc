@@ -112,7 +112,7 @@ void describe(CasesDocument& document, FieldVisitor& visitor) {
                 visitor.object({.key = ""}, text);
                 model = text.value_or("");
               });
-  fields::group(visitor, {.key = "common", .about = "What every case says unless it says otherwise itself."},
+  fields::group(visitor, {.key = "common", .about = "Fields of every case that does not set them itself."},
                 [&] { describe(document.common, visitor); });
   visitor.texts({.key = "columns", .about = "The keys of \"rows\"."}, document.columns);
   fields::list(visitor,

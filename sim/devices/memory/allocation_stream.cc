@@ -466,7 +466,7 @@ class StreamReplay {
   // What the allocator goes by is its policy's settings and state: what is where, and whose it is.
   void check_policy() {
     const bool is_torch = torch_ != nullptr && torch_->settings().garbage_collection_threshold == 0;
-    if (!is_torch && pool_.as<IdealPool>() == nullptr) refuse("an allocator with a memory of its own");
+    if (!is_torch && pool_.as<IdealPool>() == nullptr) refuse("an allocator with its own memory");
     if (fold_.period >= fold_.end || options_.keep_segments || options_.state_after || !options_.spaces.empty())
       refuse("allocations are asked for one by one");
   }

@@ -20,7 +20,7 @@ TEST(SensitivityChart, ALongerStepIsNoGain) {
   const TableRows rows = chart.table();
   ASSERT_EQ(rows.rows.size(), 3U);
   EXPECT_EQ(rows.rows[0][2].text, "20.0 %");
-  EXPECT_EQ(rows.rows[1][2].text, "no gain: planned anew, the step is 13.9 % longer");
+  EXPECT_EQ(rows.rows[1][2].text, "no gain: planned again, the step is 13.9 % longer");
   EXPECT_EQ(rows.rows[2][2].text, "no gain");
 }
 

@@ -267,7 +267,7 @@ TEST(ModelAlias, UnknownIdsSayHowToGoOn) {
   EXPECT_NE(near.find("did you mean Qwen/Qwen2.5-7B"), std::string::npos) << near;
   EXPECT_NE(near.find("huggingface-cli download Qwen/Qwen2.6-7B config.json"), std::string::npos) << near;
   EXPECT_EQ(refusal_of("acme/quite-another-thing"),
-            "no file, and no published model whose shape is known: save its config.json (huggingface-cli download "
+            "no file, and no published model with a known shape: save its config.json (huggingface-cli download "
             "acme/quite-another-thing config.json) and give the folder");
   EXPECT_NE(refusal_of("some/where/else").find("can't be opened"), std::string::npos);
 }

@@ -173,13 +173,13 @@ TEST(PeriodicRun, SaysHowManyMorePeriodsWouldShowItsTurns) {
 
 TEST(PeriodicRun, RefusesWhatItCannotTell) {
   EXPECT_EQ(Folded(Step(even, 48), 10).refusal(), "");
-  EXPECT_EQ(Folded(Step(even, apart + 2), 10).refusal(), "periods don't come to be alike");
+  EXPECT_EQ(Folded(Step(even, apart + 2), 10).refusal(), "periods do not become equal");
   Step uneven(even, 48);
   uneven.graph = {};  // as Step makes it, with micro-batches that take ever longer
   const TrackId lanes[] = {uneven.graph.add_lane(), uneven.graph.add_lane()};
   for (std::uint32_t a = 0; a < uneven.trace.ops.size(); ++a)
     uneven.graph.add_delay(lanes[static_cast<std::size_t>(uneven.trace.ops.lane[a])], Picos(100 + a));
-  EXPECT_EQ(Folded(std::move(uneven), 10).refusal(), "periods don't come to be alike");
+  EXPECT_EQ(Folded(std::move(uneven), 10).refusal(), "periods do not become equal");
   Step released(even, 48);
   released.graph.set_release(released.backwards[0].back(), Picos(1));
   EXPECT_EQ(Folded(std::move(released), 10).refusal(), "something waits for the clock");

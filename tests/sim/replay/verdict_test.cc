@@ -98,22 +98,22 @@ TEST(PeakOwners, TheLargestAndTheRest) {
 }
 
 TEST(FoundWays, AreToldByTheBestOfThem) {
-  EXPECT_EQ(search_heading({.same = 1, .numerics = 2}), "✔ Fits in 1 way that trains the same");
+  EXPECT_EQ(search_heading({.same = 1, .numerics = 2}), "✔ Fits in 1 set-up that trains the same");
   EXPECT_EQ(search_heading({.same = 2, .how = "as deepspeed launches it"}),
-            "✔ Fits as deepspeed launches it in 2 ways that train the same");
-  EXPECT_EQ(search_heading({.numerics = 2, .research = 1}), "▲ Fits in 2 ways, with other numerics alone");
-  EXPECT_EQ(search_heading({.research = 2}), "▲ Fits in 2 ways that no program runs today");
-  EXPECT_EQ(search_heading({.tried = 7}), "✖ Does not fit in any of 7 ways that were tried");
+            "✔ Fits as deepspeed launches it in 2 set-ups that train the same");
+  EXPECT_EQ(search_heading({.numerics = 2, .research = 1}), "▲ Fits in 2 set-ups, with other numerics alone");
+  EXPECT_EQ(search_heading({.research = 2}), "▲ Fits in 2 set-ups that no program runs today");
+  EXPECT_EQ(search_heading({.tried = 7}), "✖ Does not fit in any of 7 set-ups that were tried");
 }
 
 // A doubt takes every yes away, and says what is known all the same.
 TEST(FoundWays, OfARecordInDoubtAreAsReplayed) {
   EXPECT_EQ(search_heading({.same = 3, .unknown = "the launch states no batch"}),
-            "▲ Not known: as replayed it fits in 3 ways that train the same; the launch states no batch");
+            "▲ Not known: as replayed it fits in 3 set-ups that train the same; the launch states no batch");
   EXPECT_EQ(search_heading({.tight = 1, .tried = 4, .unknown = "the launch states no batch"}).find("✔"),
             std::string::npos);
   EXPECT_EQ(search_heading({.unknown = "the trace has no memory events"}),
-            "▲ Not known whether any way fits: the trace has no memory events");
+            "▲ Not known whether any set-up fits: the trace has no memory events");
 }
 
 }  // namespace

@@ -293,17 +293,18 @@ TEST_F(CapacityLayoutsFile, NamesHowManyLayoutsWereTried) {
     outcome.rows[i].result.memory.out_of_memory = true;
   }
   EXPECT_EQ(why_no_layout(std::span(&outcome, 1)),
-            "out of memory in 5 of 10 layouts (2 by the screen, 3 replayed: the likeliest to be "
+            "out of memory in 5 of 10 parallel configurations (2 by estimate, 3 simulated: the likeliest to be "
             "fast); 5 not tried");
   std::vector<SweepOutcome> both = {outcome, outcome};
   both[1].rows[0].options = {"0"};  // tried twice
   both[1].rows[1].options = {"5"};
   both[1].rows[2].options = {"6"};
   EXPECT_EQ(why_no_layout(both, true),
-            "out of memory in 7 of 10 layouts (2 by the screen, 5 replayed: the "
+            "out of memory in 7 of 10 parallel configurations (2 by estimate, 5 simulated: the "
             "likeliest to be fast, and those that hold least); 3 not tried");
   outcome.screened = 5;
-  EXPECT_EQ(why_no_layout(std::span(&outcome, 1)), "out of memory in all of 5 layouts (2 by the screen, 3 replayed)");
+  EXPECT_EQ(why_no_layout(std::span(&outcome, 1)),
+            "out of memory in all of 5 parallel configurations (2 by estimate, 3 simulated)");
 }
 
 // Of machines, the cheapest that holds is the best; what is bought is whole machines; a budget rules out the rest.

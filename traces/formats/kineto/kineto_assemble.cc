@@ -301,7 +301,7 @@ OpId Assembler::append_device_row(const KinetoDeviceRow& row) {
   if (row.launch == no_launch) {
     op.flags |= static_cast<std::uint8_t>(OpFlag::missing_launch);
     trace_.note("missing_launch", trace_.strings.text(row.name),
-                "GPU work whose launch was not recorded (before the window, or dropped); it keeps its recorded place",
+                "GPU work without a recorded launch (before the window, or dropped); it keeps its recorded place",
                 false);
     return trace_.append_op(op);
   }

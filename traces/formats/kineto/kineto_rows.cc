@@ -290,7 +290,7 @@ void KinetoRows::add_uncategorised(const KinetoEvent& event, std::uint64_t place
   }
   const NamedLine line = found->second;
   if (line.what == Line::unknown)
-    trace_.note("no_category", at_byte(place), "a complete event without \"cat\" can't be told apart; ignored", true);
+    trace_.note("no_category", at_byte(place), "a complete event without \"cat\" is ambiguous; ignored", true);
   Interval interval;
   if (line.what == Line::unknown || line.what == Line::left_out || !interval_of(event, interval, place)) return;
   trace_.note("times_only", at_byte(place), "read from a trace that says no more than when work ran", false);

@@ -74,7 +74,7 @@ void SyncResolver::take_recorded(const std::vector<KinetoSyncRow>& recorded,
   for (const KinetoSyncRow& row : recorded) {
     const OpId op = call(row.correlation);
     if (op == OpId::none) {
-      trace_.note("sync_without_call", "", "a cuda_sync event whose host call was not recorded", false);
+      trace_.note("sync_without_call", "", "a cuda_sync event without a recorded host call", false);
       continue;
     }
     const OpKind kind = trace_.ops.kind[index_of(op)];
