@@ -41,14 +41,15 @@ std::map<TensorId, OpId> repeated_uses(const Trace& trace, const OffloadPlan& pl
 }
 
 // Of what full recomputation would drop: what a replayed trace cannot make again, as frameworks that run a layer's
-// function once more do.
+// function once more do. plain: of the step as it is.
 void note_kept(std::span<const SavedTensor> saved, const AwayUntil& asked, const AwayUntil& away,
-               const std::string& why, OffloadOutcome& outcome) {
+               const std::string& why, const Result& plain, OffloadOutcome& outcome) {
   Bytes kept{}, whole{};
   for (std::size_t t = 0; t < saved.size(); ++t) {
     if (asked[t] == OpId::none) continue;
-    whole += saved[t].bytes;
-    if (away[t] == OpId::none) kept += saved[t].bytes;
+    const Bytes bytes = saved[t].bytes * plain.runs_of(saved[t].written_by);
+    whole += bytes;
+    if (away[t] == OpId::none) kept += bytes;
   }
   constexpr std::int64_t parts = 100;  // below one of them nobody would see it
   if (kept * parts <= whole) return;
@@ -59,12 +60,13 @@ void note_kept(std::span<const SavedTensor> saved, const AwayUntil& asked, const
 }
 
 // What is made again where the program doesn't: all that lies within layers.
-void add_full_recompute(const Trace& trace, const std::vector<SavedTensor>& saved, OffloadOutcome& outcome) {
+void add_full_recompute(const Trace& trace, const std::vector<SavedTensor>& saved, const Result& plain,
+                        OffloadOutcome& outcome) {
   RecomputeIndex index(trace, saved);
   AwayUntil away = full_recompute(index);
   const AwayUntil all = away;
   for (const RecomputeGroup& group : index.groups(away)) add_to_plan(group, index, outcome.plan);
-  note_kept(saved, all, away, index.refusal(), outcome);
+  note_kept(saved, all, away, index.refusal(), plain, outcome);
   if (repeats_layers_before(trace, outcome.plan))
     throw InputError("", "technique",
                      "what enters a layer is kept by nobody here, so that a layer can't be recomputed alone",
@@ -90,13 +92,13 @@ OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, con
   outcome.forwards = settings.forwards;
   outcome.plan = empty_plan(checkpoints_word, settings);
   const std::vector<SavedTensor> saved = saved_tensors(trace);
-  if (!recomputes_itself(trace)) add_full_recompute(trace, saved, outcome);
+  const Result plain = replayer.replay(trace, {.detail = Detail::clock});
+  if (!recomputes_itself(trace)) add_full_recompute(trace, saved, plain, outcome);
   std::set<TensorId> remade;
   for (const Absence& absence : outcome.plan.absences) remade.insert(absence.tensor);
 
   std::vector<SavedTensor> candidates = offload_candidates(trace, settings.ssdtrain);
   std::erase_if(candidates, [&](const SavedTensor& tensor) { return remade.contains(tensor.tensor); });
-  const Result plain = replayer.replay(trace, {.detail = Detail::clock});
   for (const SavedTensor& one : candidates) outcome.moved.candidates += one.bytes * plain.runs_of(one.written_by);
   outcome.scopes = offload_scopes(trace, candidates, plain.op_start, plain.op_end);
   const std::map<TensorId, OpId> again = repeated_uses(trace, outcome.plan);
