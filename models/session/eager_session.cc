@@ -179,6 +179,7 @@ OpId EagerSession::kernel(const Kernel& kernel) {
     host = {.calls = 0};
   }
   if (duration.source != CostSource::table) ++modelled_kernels_;
+  shapes_.count(cost, duration);
   const OpId op = launch({.name = trace_.strings.intern(kernel.name),
                           .kind = kernel.kind,
                           .lane = kernel.beside ? beside_stream() : stream_,
@@ -405,11 +406,14 @@ Trace EagerSession::finish() {
     step.duration = std::max(host_clock_, stream_clock_) - step.start;
   }
   trace_.source_events = trace_.ops.size();
-  if (modelled_kernels_ > 0)
+  if (modelled_kernels_ > 0) {
+    const std::string shapes = shapes_.text();
     trace_.note(
         "modelled_durations", "",
-        "kernel times come from fitted or assumed curves, not from a table of this GPU; calibrate to replace them",
+        "kernel times come from fitted or assumed curves, not from a table of this GPU; calibrate to replace them" +
+            (shapes.empty() ? "" : "; " + shapes),
         false);
+  }
   for (int i = 0; i < capability_count; ++i) trace_.set(static_cast<Capability>(i));
   return std::move(trace_);
 }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "models/cost/cost_model.h"
+#include "models/session/untabled_shapes.h"
 #include "models/spec/training_setup.h"
 #include "traces/trace.h"
 
@@ -289,6 +290,7 @@ class EagerSession {
   std::vector<Addr> addresses_;    // by tensor
   std::uint64_t next_address_ = 0;
   std::uint64_t modelled_kernels_ = 0;  // timed by a fitted or assumed curve
+  UntabledShapes shapes_;
   StringId launch_name_{};
   std::vector<CommunicationLane> communication_lanes_;
   std::vector<std::pair<std::string, LaneId>> transfer_lanes_;
