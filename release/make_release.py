@@ -210,7 +210,7 @@ def write_archive(root, archive):
     unfinished = archive + ".unfinished"
     try:
         run("tar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", f"--mtime=@{commit_time()}", "--mode=u+w,go=rX",
-            "-I", "zstd -19 -T0", "-cf", os.path.abspath(unfinished), "-C", os.path.dirname(os.path.abspath(root)),
+            "-I", "zstd -19 -T0 --long=27", "-cf", os.path.abspath(unfinished), "-C", os.path.dirname(os.path.abspath(root)),
             os.path.basename(root))
         os.rename(unfinished, archive)
     finally:
