@@ -92,8 +92,8 @@ std::span<const CommandPage> command_pages() {
        {"spillway memory snapshot.pickle --explain", "spillway memory snapshot.pickle --allocator torch-expandable"}},
       {"validate",
        "how-to/check-against-your-cluster",
-       {"spillway validate published --source zero-bubble --sample 1", "spillway validate mine.json"}},
-      {"schema", "reference/files", {"spillway schema scenario", "spillway schema sweep --table"}},
+       {"spillway validate published --source vtrain --sample 1", "spillway validate mine.json"}},
+      {"schema", "reference/files", {"spillway schema scenario", "spillway schema scenario --table"}},
   };
   return pages;
 }

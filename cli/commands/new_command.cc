@@ -52,7 +52,7 @@ void write_examples(const std::string& folder) {
   std::filesystem::create_directories(folder);
   for (std::size_t i = 0; i < sources.size(); ++i)
     std::filesystem::copy_file(sources[i], std::filesystem::path(folder) / example_files[i].name);
-  std::printf("%zu files are in %s; docs/tutorial/first-hour.md reads them\n", sources.size(), folder.c_str());
+  std::printf("%zu files are in %s; begin with: spillway run llama3-8b-8k-h100.json\n", sources.size(), folder.c_str());
 }
 
 void write_new(const NewCall& request) {
@@ -80,7 +80,9 @@ void add_new_command(Command& app) {
       ->to_write()
       ->type_name("FILE")
       ->capture_default_str();
-  command->add_option("--examples", request->examples, "write the files of the tutorial into this new folder instead")
+  command
+      ->add_option("--examples", request->examples,
+                   "instead of a scenario: the files of the tutorial, into this new folder")
       ->type_name("FOLDER");
   command->callback([request] { write_new(*request); });
 }
