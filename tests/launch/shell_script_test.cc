@@ -228,7 +228,7 @@ TEST(ShellScript, ValuesThatDoubleAreRefused) {
     };
     EXPECT_EQ(read_script(script(10)).commands.size(), 1u) << line;
     EXPECT_THAT(test::complaint([&] { return read_script(script(40)); }),
-                HasSubstr("comes to more than 4194304 letters here"))
+                HasSubstr("takes more than 4194304 letters here"))
         << line;
   }
 }
