@@ -16,7 +16,7 @@ namespace spillway {
 // "steps.json.gz", "recording": of a file or a folder, for people.
 [[nodiscard]] std::string file_title(const std::string& path);
 // A relative path seen from `folder`; other names, and those that may be published and are no path there, as they are.
-// Of a machine's words ("dgx-h100+gpu=mine.json") each of the files in them, unless a file has that whole name.
+// In a machine's words ("dgx-h100+gpu=mine.json") so is each file, unless a file has that whole name.
 [[nodiscard]] std::string name_seen_from(const std::string& folder, const std::string& name);
 
 }  // namespace spillway

@@ -32,7 +32,7 @@ Scenario checked_scenario(const RecordingCheck& call) {
   const launch::LaunchImport read =
       launch::import_launch({.launch = {.paths = {call.scenario}}, .machine = call.machine});
   if (!read.model.empty())
-    throw InputError(call.scenario, "", "its model is not bundled and needs a file of its own",
+    throw InputError(call.scenario, "", "its model is not bundled",
                      fmt::format("spillway import {} --output X.scenario.json, then check with that", call.scenario));
   return parse_scenario(read.scenario, call.scenario, fs::path(call.scenario).parent_path().string());
 }

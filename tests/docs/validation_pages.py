@@ -18,10 +18,10 @@ import sys
 
 # Kind of a source, by the beginning of its name; the first that fits. In this order on the pages.
 KINDS = (
-    ("dense", ("cuDNN", "fms-fsdp", "KempnerForge", "Korthikanti", "llm-foundry", "SC'21", "NeMo", "TinyLlama", "nanoGPT",
+    ("dense", ("build-nanogpt", "cuDNN", "fms-fsdp", "KempnerForge", "Korthikanti", "llm-foundry", "SC'21", "NeMo", "TinyLlama", "nanoGPT",
                "torchao", "torchtune full", "vTrain", "Zero Bubble", "ChronosPipe")),
     ("dense and experts", ("Megatron-core on B200", "STAlloc")),
-    ("adapters", ("LitGPT", "torchtune adapters")),
+    ("adapters", ("LitGPT", "torchtune adapters", "Qwen")),
     ("offload", ("SSDTrain",)),
     ("links and drives", ("Xiang", "Smart-Infinity", "stas00", "gds-bench", "TechPowerUp")),
 )
