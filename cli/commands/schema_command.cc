@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/field_rows.h"
+#include "base/input_error.h"
 #include "cli/options/command_options.h"
 #include "hwprofiles/profile_schema.h"
 #include "models/spec/model_fields.h"
@@ -46,6 +47,8 @@ void print_schema(const SchemaCall& request) {
   std::string text;
   for (const Document& document : documents)
     if (request.name == document.name) text = document.schema();
+  if (request.is_table && request.name != "scenario")
+    throw InputError("", "--table", "only the keys of a scenario are printed as a table", "leave it out");
   if (request.is_table) text = markdown_table(scenario_rows());
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
