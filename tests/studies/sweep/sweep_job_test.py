@@ -187,19 +187,19 @@ class VerdictTest(SweepJobTest):
         result = spillway("sweep", self.sweep(axes=axes, base=base, derived=[], where=["t == 2", "b <= 2", "k <= 2"],
                                              objectives=["gpu_time_per_token"]))
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("1000000000 points", result.stdout)
+        self.assertIn("1000000000 configurations", result.stdout)
         self.assertIn("core hours", result.stderr)
 
     def test_more_points_than_a_lifetime_has(self):
         axes = [{"name": name, "key": f"model.{name}", "from": 1, "to": 10_000, "step": 1}
                 for name in ("sequence", "micro_batch", "layers", "bucket_bytes")]
         self.refused("sweep", self.sweep(axes=axes, derived=[], where=[], objectives=["peak_memory"]),
-                     says=["/axes", "lifetime", "fewer"])
+                     says=["/axes", "too many to estimate", "fewer"])
 
     def test_contradictions_are_a_verdict(self):
         result = spillway("sweep", self.sweep(where=["t > 4", "t < 2"]), "--explain-pruning")
         self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertIn("no point meets the requirements", result.stdout)
+        self.assertIn("no configuration meets the requirements", result.stdout)
         self.assertIn("left out: t > 4", result.stdout)
 
     def test_empty_axes_and_missing_profiles(self):
