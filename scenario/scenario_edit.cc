@@ -175,6 +175,7 @@ std::optional<std::string> setting_of(const std::string& text, const std::string
 
 std::string moved_scenario(const std::string& text, const std::string& from_folder, const std::string& to_folder) {
   namespace fs = std::filesystem;
+  const auto whole_path = [](const std::string& folder) { return fs::absolute(folder.empty() ? "." : folder); };
   Json root = parsed_scenario(text);
   for (const FieldRow& row : scenario_rows()) {
     if (row.info.path == FieldPath::none) continue;
@@ -184,13 +185,12 @@ std::string moved_scenario(const std::string& text, const std::string& from_fold
     const bool may_be_name = row.info.path == FieldPath::name_or_file;
     if (!root.contains(at) || !is_path(root[at], may_be_name)) continue;
     const auto name = root[at].get<std::string>();
-    const std::string from = fs::absolute(from_folder).string();
+    const std::string from = whole_path(from_folder).string();
     const std::string whole = may_be_name ? name_seen_from(from, name) : (fs::path(from) / name).string();
-    root[at] = whole.front() != '/' ? whole
-                                    : fs::path(whole)
-                                          .lexically_normal()
-                                          .lexically_relative(fs::absolute(fs::path(to_folder)).lexically_normal())
-                                          .string();
+    root[at] =
+        whole.front() != '/'
+            ? whole
+            : fs::path(whole).lexically_normal().lexically_relative(whole_path(to_folder).lexically_normal()).string();
   }
   const Json same = parsed_scenario(text);
   return root == same ? text : root.dump(2) + "\n";

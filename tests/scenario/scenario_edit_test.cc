@@ -86,6 +86,7 @@ TEST(ScenarioEdit, PathsAreMovedNamesAreNot) {
   EXPECT_EQ(setting_of(moved, "model.name"), "gpt2-small");
   EXPECT_EQ(setting_of(moved, "plan"), "/abs/plan.json");
   EXPECT_EQ(moved_scenario(plain, "/root/x", "/root/y"), plain);
+  EXPECT_EQ(moved_scenario(text, "", ""), moved_scenario(text, ".", "."));  // both are the current folder
   for (const char* id : {"meta-llama/Llama-3.1-8B", "hf:meta-llama/Llama-3.1-8B"}) {
     const std::string named = with_setting(plain, std::string("model.name=") + id);
     EXPECT_EQ(setting_of(moved_scenario(named, "/root/x", "/root/y"), "model.name"), id);
