@@ -249,8 +249,9 @@ std::vector<FitMove> FitMoves::removals(const FitPoint& point) const {
   };
   if (subject_.model) {
     without(setup.recompute != Recompute::none, "recomputation", {keep_all()});
+    const std::int64_t stage = given.zero_stage != setup.zero_stage ? given.zero_stage : 0;  // what it is changed from
     without(setup.shared_stage() > 0, fmt::format("ZeRO {}", setup.zero_stage),
-            {setting(zero_key, "0"), setting("model.weight_device", to_string(StateDevice::gpu))});
+            {setting(zero_key, std::to_string(stage)), setting("model.weight_device", to_string(StateDevice::gpu))});
     without(setup.optimizer_device != StateDevice::gpu,
             "the optimizer on " + std::string(to_string(setup.optimizer_device)),
             {setting(optimizer_device_key, to_string(StateDevice::gpu)),
