@@ -299,10 +299,15 @@ class LaunchReader {
         if (is_settings_file(word.text)) points += 4;
       if (points > 0) found.emplace_back(points, std::move(command));
     }
-    if (found.empty())
+    if (found.empty()) {
+      const std::string program = python_program(shell);
       throw InputError(path, "", "no command with flags of a training is in it",
-                       "give the script or the arguments that start the training, or name the launcher: --from " +
-                           known_launchers());
+                       program.empty()
+                           ? "give the script or the arguments that start the training, or name the "
+                             "launcher: --from " +
+                                 known_launchers()
+                           : fmt::format("give {} instead, if it has the settings, with --on MACHINE", program));
+    }
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     // What is small beside it prepares or measures; another launcher's trains too.
     for (std::size_t i = 1; i < found.size(); ++i) {
@@ -313,6 +318,14 @@ class LaunchReader {
                          "leave one of them in the script");
     }
     return std::move(found.front().second);
+  }
+
+  // The first that a command runs.
+  static std::string python_program(const ShellScript& shell) {
+    for (const ShellCommand& command : shell.commands)
+      for (const ShellWord& word : command.words)
+        if (word.text.ends_with(".py") && !prints(command)) return word.text;
+    return "";
   }
 
   static bool is_settings_file(std::string_view word) {

@@ -66,7 +66,7 @@ std::string explanation_text(const MemoryExplanation& explanation) {
       text += paragraph(fmt::format("    {:>12} {:>7}  {}", bytes_text(part.bytes),
                                     share_text(part.bytes, parts.reserved()), part.words),
                         page_width(), 26);
-  text += "\n  what would save some of it\n";
+  text += "\n  what would have reserved less then\n";
   std::size_t saving = 0, tried = 0;  // bounds are no settings
   for (const MemoryKnob& knob : explanation.knobs) {
     tried += knob.is_bound ? 0 : 1;

@@ -64,7 +64,7 @@ TEST_F(Window, ThereIsOneVocabulary) {
   const QAbstractItemModel& table = window_.compare().model();
   bool is_compared = false;
   for (int row = 0; row < table.rowCount(); ++row) {
-    if (table.index(row, 0).data().toString() != "binds") continue;
+    if (table.index(row, 0).data().toString() != "limited by") continue;
     is_compared = true;
     for (int column = 1; column < table.columnCount(); ++column) {
       const QString text = table.index(row, column).data().toString();
