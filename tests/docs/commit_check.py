@@ -40,10 +40,12 @@ def git(*arguments):
 
 
 def since(base):
-    """Messages of the commits since `base`; of the last one where it isn't there; none outside of a repository."""
+    """Messages of the commits since `base`, but for those before this file; of the last one where the base isn't there; none
+    outside of a repository."""
     start = git("merge-base", "HEAD", base).stdout.strip()
     head = git("rev-parse", "HEAD").stdout.strip()
-    which = [f"{start}..HEAD"] if start and start != head else ["-1", "HEAD"]
+    first = git("log", "--diff-filter=A", "--format=%H", "--", "tests/docs/commit_check.py").stdout.split()[-1:]
+    which = [f"{start}..HEAD", *(f"^{commit}" for commit in first)] if start and start != head else ["-1", "HEAD"]
     listed = git("log", "--no-merges", "--format=%B%x00", *which)
     return [message for message in listed.stdout.split("\0") if message.strip()] if head else []
 
