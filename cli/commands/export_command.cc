@@ -77,7 +77,11 @@ std::string told(const Result& result) {
 void tell_loss(Context& context, const Scenario& scenario, const studies::Exported& one) {
   constexpr double alike = 0.02;
   if (one.launch.unsaid.empty()) return;
-  if (!one.alone) return note(context, fmt::format("without that {} can't run it: {}", one.target, one.refusal));
+  if (!one.alone) {
+    note(context, fmt::format("without that {} can't run it: {}", one.target, one.refusal));
+    context.exit_code = exit_answer_is_no;
+    return;
+  }
   const Result asked = run_briefly(scenario, Detail::times).run.result;
   const bool changes_verdict = is_yes(asked.answer()) && !is_yes(one.alone->answer());
   const double step = to_seconds(asked.step_time);

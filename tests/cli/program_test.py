@@ -277,6 +277,18 @@ class VerdictTest(ProgramTest):
         return self.path(name, json.dumps({"schemaVersion": 1, "deviceProperties": [self.DEVICE],
                                            "traceEvents": events}).encode())
 
+    # A script without its adapters is another training: never a yes.
+    def test_adapters_are_not_exported_as_all_weights(self):
+        scenario = self.path("lora.json", json.dumps({
+            "schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "trainable": "lora"},
+            "hardware": {"profile": "h100-80gb-1gpu"}}).encode())
+        result = spillway("export", scenario, "--for", "megatron", "--output", self.path("run.sh"))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("it trains all weights, not adapters", result.stderr)
+        found = json.loads(spillway("fit", scenario, "--replays", "4", "--format", "json").stdout)
+        megatron = [one for one in found["exports"] if one["for"] == "megatron"]
+        self.assertTrue(megatron and not megatron[0]["runs"], megatron)
+
     # One verdict, whoever is asked: of a record whose memory is in doubt none, and exit code 4.
     def test_a_record_in_doubt_is_unknown_in_every_face(self):
         trace = self.capture("doubt.json", ("no number", 8192))
