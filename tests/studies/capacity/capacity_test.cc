@@ -1,5 +1,6 @@
 // Capacity: the edge search against looking at every candidate; answers against replays one by one.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -67,7 +68,8 @@ TEST(EdgeSearch, NoticesReturns) {
 
 class CapacityFile : public testing::Test {
  protected:
-  CapacityFile() : folder_(std::filesystem::temp_directory_path() / "spillway_capacity_test") {
+  CapacityFile()
+      : folder_(std::filesystem::temp_directory_path() / ("spillway_capacity_test_" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(folder_);
   }
   ~CapacityFile() override { std::filesystem::remove_all(folder_); }

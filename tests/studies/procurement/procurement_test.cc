@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -50,7 +51,8 @@ TEST(FormulaTable, WorksOutAndTranslates) {
 
 class PriceFile : public testing::Test {
  protected:
-  PriceFile() : folder_(std::filesystem::temp_directory_path() / "spillway_price_test") {
+  PriceFile()
+      : folder_(std::filesystem::temp_directory_path() / ("spillway_price_test_" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(folder_);
   }
   ~PriceFile() override { std::filesystem::remove_all(folder_); }
