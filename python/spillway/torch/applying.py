@@ -11,6 +11,7 @@ from .again import Dropped, Remade, Result, Unit
 from .allocator import set_allocator
 from .compiled import apply_compiled
 from .fates import KEEP, RECOMPUTE
+from .forwards import Forwards
 from .layers import find_layers
 from .plans import read_fates
 from .storages import StorageKey, bytes_of, is_of_parameter, is_plain, shape_of, storage_of
@@ -103,7 +104,7 @@ class Handle:
         self._place, self._statistics, self._least = place, statistics, least_bytes
         self._local = threading.local()
         self._last_pass = None
-        self._wrapped = []
+        self._forwards = Forwards()
         try:
             for (path, block), fates in zip(blocks, said.layers):
                 if hasattr(block.forward, _MARK):
@@ -136,20 +137,14 @@ class Handle:
 
     def remove(self):
         """Gives the model its own forwards back and removes files. Graphs made before can still be run backward."""
-        for module, own in reversed(self._wrapped):
-            if own is None:
-                del module.__dict__["forward"]
-            else:
-                module.forward = own
-        self._wrapped = []
+        self._forwards.give_back()
         self._place.close()
 
     # Forwards.
 
     def _replace(self, module, forward):
-        self._wrapped.append((module, module.__dict__.get("forward")))
         setattr(forward, _MARK, True)
-        module.forward = forward
+        self._forwards.replace(module, forward)
 
     def _wrap_layer(self, path, block, fates):
         inner = dict(block.named_modules())

@@ -16,6 +16,7 @@ from torch.utils import checkpoint as checkpoints
 
 from ..errors import InputError, Refused
 from .fates import lies_under
+from .forwards import Forwards
 from .tiers import DISK, HOST
 
 _PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "_grouped_mm"}
@@ -115,7 +116,7 @@ class CompiledHandle:
         self.technique, self.refused = said.technique, refused
         self.layers = [path for path, _ in blocks]
         self.saved = {}  # path of a layer -> {(kind, number)} that its policy saves; no entry: no policy
-        self._wrapped = []
+        self._forwards = Forwards()
         needs = [at for at, fates in enumerate(said.layers) if _needs_policy(fates, run)]
         if needs and not has_policies():
             raise InputError(f"{blocks[needs[0]][0]}: some of it is kept and some made again, which takes selective "
@@ -143,8 +144,7 @@ class CompiledHandle:
                 return forward(*arguments, **keywords)
             return checkpoints.checkpoint(forward, *arguments, use_reentrant=False, **how, **keywords)
 
-        self._wrapped.append((module, module.__dict__.get("forward")))
-        module.forward = run
+        self._forwards.replace(module, run)
 
     def __enter__(self):
         return self
@@ -154,12 +154,7 @@ class CompiledHandle:
 
     def remove(self):
         """Gives the model its own forwards back; graphs compiled before keep theirs."""
-        for module, own in reversed(self._wrapped):
-            if own is None:
-                del module.__dict__["forward"]
-            else:
-                module.forward = own
-        self._wrapped = []
+        self._forwards.give_back()
 
 
 def _as_run(model, example):
