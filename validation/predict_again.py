@@ -7,7 +7,6 @@ predictions are those that were made before the steps ran.
 Prints every case with its measured figure, the error of then and the error of now, and the median, 90th percentile and
 worst size of both by metric.
 """
-import argparse
 import json
 import os
 import subprocess
@@ -15,7 +14,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from campaign import cases  # noqa: E402
+from campaign import cases, script  # noqa: E402
 
 MIB = 1 << 20
 
@@ -68,12 +67,7 @@ def figure(metric, value):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="RESULTS_FOLDER")
-    parser.add_argument("--spillway", default="build/cli/spillway", metavar="PROGRAM")
-    parser.add_argument("--profile", default="h100-sxm5-80gb", metavar="NAME")
-    parser.add_argument("--output", metavar="FILE.json")
-    arguments = parser.parse_args()
+    arguments = script.add_profile(script.parser_of(__doc__)).parse_args()
     with open(os.path.join(arguments.folder, "campaign.json"), encoding="utf-8") as file:
         rows = list(rows_of(json.load(file), arguments.spillway, arguments.profile))
     for row in rows:
@@ -84,9 +78,7 @@ def main():
             errors = [row[when] for row in rows if row["metric"] == metric and row[when] is not None]
             if errors:
                 print(f"{metric}, {when}: {summary(errors)}")
-    if arguments.output:
-        with open(arguments.output, "w", encoding="utf-8") as out:
-            json.dump(rows, out, indent=1)
+    script.write_rows(rows, arguments.output)
 
 
 if __name__ == "__main__":

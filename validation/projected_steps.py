@@ -7,7 +7,6 @@ GPU's profile of each recording, and every recorded step is generated on it.
 Prints signed errors, a row for each profile and a column for each step, and by group (the same step, the same model at
 another batch, other models) the signed median, median and worst size. tests/validation/h100_results_test.py holds them.
 """
-import argparse
 import json
 import os
 import statistics
@@ -16,7 +15,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from campaign import cases  # noqa: E402
+from campaign import cases, script  # noqa: E402
 
 
 def answer(program, *words):
@@ -59,12 +58,7 @@ def name(step):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="RESULTS_FOLDER")
-    parser.add_argument("--spillway", default="build/cli/spillway", metavar="PROGRAM")
-    parser.add_argument("--profile", default="h100-sxm5-80gb", metavar="NAME")
-    parser.add_argument("--output", metavar="FILE.json")
-    arguments = parser.parse_args()
+    arguments = script.add_profile(script.parser_of(__doc__)).parse_args()
     rows = list(rows_of(arguments.folder, arguments.spillway, arguments.profile))
     print(f"{'kernels of':16}" + "".join(f"{name(target):>16}" for target in cases.RECORDED))
     for source in dict.fromkeys(row["source"] for row in rows):
@@ -74,9 +68,7 @@ def main():
         sizes = [abs(error) for error in errors]
         print(f"{group}: {len(errors)} cases, signed median {statistics.median(errors):+.1%}, "
               f"median {statistics.median(sizes):.1%}, worst {max(sizes):.1%}")
-    if arguments.output:
-        with open(arguments.output, "w", encoding="utf-8") as out:
-            json.dump(rows, out, indent=1)
+    script.write_rows(rows, arguments.output)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ recording measured them (`spillway check --from`). Prints measured and predicted
 technique, and by metric the signed median, median, 90th percentile and worst size.
 tests/validation/h100_results_test.py holds them.
 """
-import argparse
 import glob
 import json
 import os
@@ -19,7 +18,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from campaign import cases  # noqa: E402
+from campaign import cases, script  # noqa: E402
 
 METRICS = ("step_time", "peak_allocated", "peak_reserved")
 # On a recorded step these plans hold too much, or need what isn't recorded.
@@ -120,11 +119,7 @@ def figure(metric, value):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="RESULTS_FOLDER")
-    parser.add_argument("--spillway", default="build/cli/spillway", metavar="PROGRAM")
-    parser.add_argument("--output", metavar="FILE.json")
-    arguments = parser.parse_args()
+    arguments = script.parser_of(__doc__).parse_args()
     rows = list(rows_of(arguments.folder, arguments.spillway))
     for row in rows:
         error = f"{row['error']:+8.1%}" if row["error"] is not None else "       -"
@@ -140,9 +135,7 @@ def main():
         found = statistics(errors)
         print(f"{group}, {metric}: {found['n']} cases, signed median {found['signed']:+.1%}, median {found['median']:.1%}, "
               f"90th percentile {found['p90']:.1%}, worst {found['worst']:.1%}")
-    if arguments.output:
-        with open(arguments.output, "w", encoding="utf-8") as out:
-            json.dump(rows, out, indent=1)
+    script.write_rows(rows, arguments.output)
 
 
 if __name__ == "__main__":
