@@ -67,7 +67,7 @@ AskedSection::AskedSection(std::string file, const std::string& name, const std:
   reader.finish();
   for (const FieldProblem& problem : problems)
     for (const std::string& key : said_)
-      if (problem.place.starts_with(place_ + key)) fail(key, problem.cause, problem.remedy);
+      if ((problem.place + "/").starts_with(place_ + key + "/")) fail(key, problem.cause, problem.remedy);
   throw_first(problems, file_);
 }
 
