@@ -1123,6 +1123,7 @@ class UsageTest(ProgramTest):
         self.refused("trace", "info", says=["FILE"])
         self.refused("profile", "list", "--format", "xml", says=["xml"])
         self.refused("schema", "sweep", "--table", says=["--table", "scenario"])
+        self.refused("new", "gpt2-small", "--examples", self.path("examples"), says=["--examples", "alone"])
         self.refused("memory", CAPTURE, "--capacity", "-5", says=["--capacity"])
 
     def test_help_and_version_are_results(self):
