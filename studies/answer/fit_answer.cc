@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t outline_bins = 300;
 constexpr std::string_view other_training = "Changes the training", more_gpus = "On more of the same GPUs",
-                           larger_gpus = "On larger GPUs";
+                           larger_gpus = "On larger GPUs, cheapest token first";
 
 // "Recompute ..." within a sentence; names stay.
 std::string lowered(std::string name) {
@@ -204,9 +204,8 @@ class FitAnswerMaker {
   // Its edits are of the question on that machine.
   [[nodiscard]] AnswerWay on_machine(const OtherMachine& machine) const {
     const Row& row = machine.best.row;
-    const std::string way = lowered(row.candidate.name);
-    return {.name = machine.is_larger ? fmt::format("--on {}: {}", machine.machine, way)
-                                      : fmt::format("{} GPUs (--on {}): {}", machine.gpus, machine.machine, way),
+    return {.name = fmt::format("{} GPU{} (--on {}): {}", machine.gpus, machine.gpus == 1 ? "" : "s", machine.machine,
+                                lowered(row.candidate.name)),
             .group = std::string(machine.is_larger ? larger_gpus : more_gpus),
             .figures = figures(row),
             .sentences = sentences(row)};

@@ -81,7 +81,9 @@ class MachineSearch {
       const Tried came = try_on(gpu, subject_.gpus, true);
       if (came == Tried::no_machine) continue;
       ++tried;
-      if (came == Tried::fits) found_.back().best.row.rates.usd_per_hour = price * static_cast<double>(subject_.gpus);
+      if (came != Tried::fits) continue;
+      Rates& rates = found_.back().best.row.rates;
+      if (!(rates.usd_per_hour > 0)) rates.usd_per_hour = price * static_cast<double>(subject_.gpus);
     }
     std::stable_sort(found_.begin() + first, found_.end(), [&](const OtherMachine& a, const OtherMachine& b) {
       return a.best.row.cost_per_million_tokens() < b.best.row.cost_per_million_tokens();
@@ -107,8 +109,14 @@ class MachineSearch {
       if (!is_new) at->second = std::min(at->second, price);
     };
     for (const HardwareProfile& machine : library.systems()) take(machine);
-    for (const ProfileEntry& entry : library.list())
-      if (entry.kind == ProfileKind::gpu) take(library.load_system(entry.name));
+    for (const ProfileEntry& entry : library.list()) {
+      if (entry.kind != ProfileKind::gpu) continue;
+      try {
+        take(library.load_system(entry.name));
+      } catch (const InputError&) {
+        continue;  // a profile of the user's that can't be loaded
+      }
+    }
     std::vector<std::pair<double, std::string>> sorted;
     for (const auto& [gpu, price] : prices) sorted.emplace_back(price, gpu);
     std::sort(sorted.begin(), sorted.end());
