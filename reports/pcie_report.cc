@@ -101,8 +101,8 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
   document.answer = answer.is_yes() ? Verdict::fits : Verdict::does_not_fit;
   if (load.written() == Bytes(0) && answer.kept_by_plan > Bytes(0)) {
     document.verdict = fmt::format(
-        "No: {} writes nothing here: it keeps, or recomputes, the {:.4g} GB of each step that it might move. Ask "
-        "with offload.technique=none for what these would need.",
+        "No: {} writes nothing here: it keeps, or recomputes, the {:.4g} GB of each step that it might move. "
+        "offload.technique=ssdtrain with offload.adaptive=false moves them all.",
         answer.traffic.technique, giga(bytes_of(answer.kept_by_plan)));
   } else if (answer.is_on_host()) {
     document.verdict = host_verdict(answer);

@@ -98,7 +98,7 @@ class SsdReport {
     if (load_.written() == Bytes(0) && answer_.kept_by_plan > Bytes(0))
       return fmt::format(
           "No: {} writes nothing here, so drives would be bought for nothing: it keeps, or computes again, the {:.4g} "
-          "GB of each step that it might move. Ask with offload.technique=none for what these would need.",
+          "GB of each step that it might move. offload.technique=ssdtrain with offload.adaptive=false moves them all.",
           answer_.traffic.technique, giga(answer_.kept_by_plan));
     if (load_.written() == Bytes(0)) return "Yes: this step keeps no activation large enough to be offloaded.";
     if (answer_.drives.empty())

@@ -78,8 +78,17 @@ SsdQuestion question_of(const ReportArguments& arguments, const LoadedScenario& 
   return question;
 }
 
-LoadedScenario load_for_report(const ReportArguments& arguments) {
+// A step that moves nothing is asked about as SSDTrain would move it.
+LoadedScenario load_moving(const ReportArguments& arguments) {
   LoadedScenario loaded = load_argument(arguments.scenario, arguments.settings);
+  if (loaded.offloads() || studies::uses_drives(loaded.trace)) return loaded;
+  std::vector<std::string> settings = arguments.settings;
+  settings.push_back(fmt::format("offload.technique={}", ssdtrain_word));
+  return load_argument(arguments.scenario, settings);
+}
+
+LoadedScenario load_for_report(const ReportArguments& arguments) {
+  LoadedScenario loaded = load_moving(arguments);
   prepare_for_offload(loaded);
   std::vector<std::string> own = {loaded.hardware.name};
   own.insert(own.end(), arguments.drives.begin(), arguments.drives.end());

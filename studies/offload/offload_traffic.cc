@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/input_error.h"
-#include "planners/offload/ssdtrain.h"
 
 namespace spillway::studies {
 namespace {
@@ -25,31 +24,6 @@ const StepResult& last_step(const Result& result) {
 class Traffic {
  public:
   Traffic(const Trace& trace, const Result& result) : trace_(trace), result_(result), step_(last_step(result)) {}
-
-  // Before any plan: what the layers keep.
-  OffloadTraffic kept() {
-    find_backwards();
-    const std::int64_t least = SsdtrainSettings().least_elements;
-    for (const SavedTensor& saved : saved_in_layers(trace_)) {
-      if (!in_step(index_of(saved.written_by))) continue;
-      OffloadTraffic& traffic = ranks_[saved.rank];
-      if (!is_large_enough(saved, least)) {
-        ++traffic.small_tensors;
-        traffic.small_bytes += saved.bytes;
-        continue;
-      }
-      add_kept(traffic, saved);
-    }
-    OffloadTraffic busiest = of_busiest();
-    busiest.is_projected = true;
-    busiest.basis = fmt::format(
-        "Every activation of 8 Mi elements and more that {} from forward to backward is written once and read back "
-        "once. Weights, logits and loss are not; {} smaller activations ({:.2f} GB) stay. A plan may keep or forward "
-        "the last ones, so this is the most that offloading moves.",
-        names_layers(trace_) ? "a layer keeps" : "the step keeps", busiest.small_tensors,
-        static_cast<double>(busiest.small_bytes.count()) / 1e9);
-    return busiest;
-  }
 
   // The replay's own transfers, of a plan and of the trace.
   OffloadTraffic measured() {
@@ -70,17 +44,12 @@ class Traffic {
     busiest.basis = measured_basis();
     if (result_.offload) {
       busiest.technique = result_.offload->technique;
-      if (!has_own()) {
+      if (!uses_drives(trace_)) {
         busiest.to_host = result_.offload->stored;
         busiest.from_host = result_.offload->loaded;
       }
     }
     return busiest;
-  }
-
-  // True when drives are part of the step, whatever is planned for its activations.
-  [[nodiscard]] bool has_own() const {
-    return std::any_of(trace_.ops.kind.begin(), trace_.ops.kind.end(), [](OpKind kind) { return is_storage(kind); });
   }
 
  private:
@@ -109,32 +78,6 @@ class Traffic {
     return cause;
   }
 
-  // When the backward of each micro-batch begins.
-  void find_backwards() {
-    for (std::size_t op = 0; op < trace_.ops.size(); ++op) {
-      const Phase phase = trace_.ops.phase[op];
-      if ((phase != Phase::backward && phase != Phase::recompute) || !in_step(op)) continue;
-      const std::pair batch(trace_.lanes[index_of(trace_.ops.lane[op])].rank, trace_.ops.micro_batch[op]);
-      const auto [at, is_new] = backward_.emplace(batch, result_.op_start[op]);
-      if (!is_new) at->second = std::min(at->second, result_.op_start[op]);
-    }
-  }
-
-  void add_kept(OffloadTraffic& traffic, const SavedTensor& saved) {
-    const Picos made = within(result_.op_end[index_of(saved.written_by)]);
-    const Picos used = std::max(made, within(result_.op_start[index_of(saved.first_backward)]));
-    const auto backward = backward_.find({saved.rank, saved.micro_batch});
-    const Picos from = backward == backward_.end() ? made : std::clamp(within(backward->second), made, used);
-    traffic.load.spans.push_back({made, made, saved.bytes, true});
-    traffic.load.spans.push_back({from, used, saved.bytes, false});
-    ++traffic.tensors;
-    TrafficCause& cause =
-        cause_of(saved.rank, std::string(trace_.strings.text(trace_.ops.name[index_of(saved.written_by)])));
-    ++cause.tensors;
-    cause.written += saved.bytes;
-    cause.read += saved.bytes;
-  }
-
   OffloadTraffic of_busiest() {
     OffloadTraffic busiest;
     std::vector<DriveLoad> loads(std::max<std::size_t>(1, trace_.rank_count));
@@ -159,15 +102,15 @@ class Traffic {
   const StepResult& step_;
   std::map<Rank, OffloadTraffic> ranks_;
   std::map<Rank, std::map<std::string, TrafficCause>> causes_;
-  std::map<std::pair<Rank, std::uint16_t>, Picos> backward_;  // by rank and micro-batch
 };
 
 }  // namespace
 
-OffloadTraffic offload_traffic(const Trace& trace, const Result& result) {
-  Traffic traffic(trace, result);
-  return result.offload || traffic.has_own() ? traffic.measured() : traffic.kept();
+bool uses_drives(const Trace& trace) {
+  return std::any_of(trace.ops.kind.begin(), trace.ops.kind.end(), [](OpKind kind) { return is_storage(kind); });
 }
+
+OffloadTraffic offload_traffic(const Trace& trace, const Result& result) { return Traffic(trace, result).measured(); }
 
 void set_pace(OffloadTraffic& traffic, Picos step) {
   SPILLWAY_ASSERT(step > Picos(0));

@@ -28,17 +28,18 @@ struct OffloadTraffic {
   DriveLoad load;                    // of that rank's GPU, over one step
   std::vector<DriveLoad> loads;      // of a GPU of every rank
   std::vector<TrafficCause> causes;  // most bytes first
-  std::int64_t tensors = 0, small_tensors = 0;
-  Bytes small_bytes{};           // kept because they are small
+  std::int64_t tensors = 0;
   std::string basis;             // in words, for the report
   std::string technique;         // of the plan that moves them; empty: no plan does
   Bytes to_host{}, from_host{};  // of a plan that uses no drives, by all ranks
-  bool is_projected = false;     // of a step that nothing was moved out of: what moving it all would take
   Picos replayed{};              // the step as it ran; longer than load.step where its transfers held it up
 };
 
-// `trace`: what `result` is of (run_traced). Throws InputError when the trace lacks memory, uses or phases, or a step.
-// O(n log n) in ops and uses.
+// True when drives are part of the step, whatever is planned for its activations. O(ops).
+bool uses_drives(const Trace& trace);
+
+// What the replay moved to and from drives and, by a plan, host memory. `trace`: what `result` is of (run_traced).
+// Throws InputError when the trace lacks memory, uses or phases, or a step. O(n log n) in ops and uses.
 OffloadTraffic offload_traffic(const Trace& trace, const Result& result);
 
 // The same transfers in a step of `step`, each at its place in it: where they held the replay up, what it asked of

@@ -87,8 +87,8 @@ PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, con
   answer.required_rate = bytes_of(load.written()) / (to_seconds(load.step) / 2);
   if (load.written() == Bytes(0) && ran.result.offload && !answer.is_on_host())
     answer.kept_by_plan = ran.result.offload->candidates;
-  if (question.replays) answer.step = step_on_drives(loaded, ran, answer.traffic);
-  if (question.replays && !answer.traffic.is_projected && load.written() > Bytes(0)) {
+  if (question.replays) answer.step = step_on_drives(loaded, ran.result);
+  if (question.replays && load.written() > Bytes(0)) {
     LoadedScenario on_endless = loaded;
     on_endless.hardware = with_endless_drives(std::move(on_endless.hardware));
     answer.on_endless_drives = run(on_endless).step_time;

@@ -12,7 +12,6 @@
 
 #include "base/input_error.h"
 #include "base/number_text.h"
-#include "planners/offload/ssdtrain.h"
 #include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
 #include "studies/offload/machine_load.h"
@@ -115,27 +114,6 @@ void set_busiest(StepOnDrives& step, const Result& result) {
       if (sharer.written / steps > step.written) step.written = sharer.written / steps, step.read = sharer.read / steps;
 }
 
-StepOnDrives judged(const LoadedScenario& loaded, const Result& result) {
-  StepOnDrives step;
-  step.technique = loaded.scenario.offload.technique;
-  step.verdict = result.verdict();
-  step.short_of = result.memory.short_of;
-  step.step_time = result.step_time;
-  step.step_time_range = result.step_time_range;
-  for (const DriveTraffic& traffic : result.drives) {
-    if (!traffic.room || (step.room && *traffic.room - traffic.held >= *step.room - step.held)) continue;
-    step.held = traffic.held;
-    step.room = traffic.room;
-  }
-  if (!result.offload) return step;
-  step.technique = result.offload->technique;
-  step.written = result.offload->stored;
-  step.read = result.offload->loaded;
-  if (result.ranks.size() > 1 && !result.drives.empty()) set_busiest(step, result);
-  step.saves_nothing = saves_nothing(*result.offload, result.memory);
-  return step;
-}
-
 class Asker {
  public:
   Asker(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question)
@@ -161,7 +139,7 @@ class Asker {
       const NvmeProfile& drive = question_.drives[i];
       std::optional<LoadedScenario> loaded;
       std::optional<ScenarioRun> ran;
-      if (question_.replays && i > 0 && !answer_.traffic.is_projected) {
+      if (question_.replays && i > 0) {
         loaded = on_drives(loaded_, drive, question_);
         ran = run_traced(*loaded);
         traffic_ = unhindered_traffic(*loaded, *ran);
@@ -228,10 +206,7 @@ class Asker {
     found.holds_first = SustainedLoad::holds(found.load.first, shared.step);
     found.holds_steady = SustainedLoad::holds(found.load.steady, shared.step);
     if (!found.endurance.known) found.cannot_tell = found.endurance.basis;
-    if (question_.replays)
-      found.step = answer_.traffic.is_projected && !question_.drives.empty()
-                       ? step_on_drives(on_drives(loaded_, drive, question_), *ran_, answer_.traffic)
-                       : step_on_drives(loaded_, *ran_, answer_.traffic);
+    if (question_.replays) found.step = step_on_drives(loaded_, ran_->result);
     if (found.step) found.step->without_waits = without_waits(drive);
     add_life(found, shared);
     if (question_.asks_numbers) add_numbers(found, machine);
@@ -239,11 +214,10 @@ class Asker {
     return found;
   }
 
-  // The step as it is, or under SSDTrain where nothing moves, on drives of the set's slots that are infinitely fast.
+  // The step on drives of the set's slots that are infinitely fast.
   Picos without_waits(const NvmeProfile& drive) const {
     LoadedScenario endless = question_.drives.empty() ? loaded_ : on_drives(loaded_, drive, question_);
     endless.hardware = with_endless_drives(std::move(endless.hardware));
-    if (answer_.traffic.is_projected) endless.scenario.offload.technique = ssdtrain_word;
     return run(endless).step_time;
   }
 
@@ -251,7 +225,7 @@ class Asker {
   void add_life(DriveAnswer& found, const DriveLoad& shared) const {
     found.pace = found.load.steady.length;
     double rate = mean_rate(shared.written(), found.pace);
-    if (question_.replays && !answer_.traffic.is_projected) {
+    if (question_.replays) {
       double replayed = -1;  // a set that the step leaves alone has no rate of its own
       for (const DriveTraffic& traffic : ran_->result.drives)
         if (traffic.model == found.drive.name && traffic.drives == found.count)
@@ -409,7 +383,7 @@ LoadedScenario on_first_drives(LoadedScenario loaded, const SsdQuestion& questio
 
 OffloadTraffic unhindered_traffic(const LoadedScenario& loaded, const ScenarioRun& ran) {
   OffloadTraffic traffic = offload_traffic(ran.trace(loaded), ran.result);
-  if (traffic.is_projected || traffic.load.spans.empty()) return traffic;
+  if (traffic.load.spans.empty()) return traffic;
   LoadedScenario free = loaded;
   free.hardware = with_faster_links(with_endless_drives(std::move(free.hardware)), endless);
   const Picos step = run(free).step_time;
@@ -417,21 +391,25 @@ OffloadTraffic unhindered_traffic(const LoadedScenario& loaded, const ScenarioRu
   return traffic;
 }
 
-StepOnDrives step_on_drives(const LoadedScenario& loaded, const ScenarioRun& ran, const OffloadTraffic& traffic) {
-  if (!traffic.is_projected) return judged(loaded, ran.result);
-  LoadedScenario moved = loaded;
-  moved.scenario.offload.technique = ssdtrain_word;
-  StepOnDrives step = judged(moved, run(moved));
-  if (step.verdict != Verdict::does_not_fit || moved.scenario.offload.in_flight || moved.capacity <= Bytes(0))
-    return step;
-  // Stores that nothing waits for may pile up; where the host waits for them, the step is longer and may fit.
-  constexpr std::int64_t share = 10;
-  moved.scenario.offload.in_flight = Bytes(moved.capacity.count() / share);
-  StepOnDrives held = judged(moved, run(moved));
-  if (held.verdict == Verdict::does_not_fit) return step;
-  held.technique +=
-      fmt::format(", at most {:.3g} GB in flight", static_cast<double>(moved.capacity.count()) / share / 1e9);
-  return held;
+StepOnDrives step_on_drives(const LoadedScenario& loaded, const Result& result) {
+  StepOnDrives step;
+  step.technique = loaded.scenario.offload.technique;
+  step.verdict = result.verdict();
+  step.short_of = result.memory.short_of;
+  step.step_time = result.step_time;
+  step.step_time_range = result.step_time_range;
+  for (const DriveTraffic& traffic : result.drives) {
+    if (!traffic.room || (step.room && *traffic.room - traffic.held >= *step.room - step.held)) continue;
+    step.held = traffic.held;
+    step.room = traffic.room;
+  }
+  if (!result.offload) return step;
+  step.technique = result.offload->technique;
+  step.written = result.offload->stored;
+  step.read = result.offload->loaded;
+  if (result.ranks.size() > 1 && !result.drives.empty()) set_busiest(step, result);
+  step.saves_nothing = saves_nothing(*result.offload, result.memory);
+  return step;
 }
 
 SsdAnswer answer_ssd(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question) {

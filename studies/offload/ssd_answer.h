@@ -60,7 +60,7 @@ bool all_hold(std::span<const JudgedTest> tests);
 std::string failing(std::span<const JudgedTest> tests);
 std::string why_failing(std::span<const JudgedTest> tests);
 
-// The step replayed with a set of drives: under its own technique, or SSDTrain's where it has none.
+// The step replayed with a set of drives.
 struct StepOnDrives {
   std::string technique;  // whose plan it is
   Verdict verdict = Verdict::unknown;
@@ -122,9 +122,8 @@ LoadedScenario on_first_drives(LoadedScenario loaded, const SsdQuestion& questio
 // is shorter by more than a hundredth. One replay, of a step that moves anything.
 OffloadTraffic unhindered_traffic(const LoadedScenario& loaded, const ScenarioRun& ran);
 
-// `ran`: of `loaded`, on its own drives, and `traffic` of it. A step that moves nothing is replayed again under
-// SSDTrain.
-StepOnDrives step_on_drives(const LoadedScenario& loaded, const ScenarioRun& ran, const OffloadTraffic& traffic);
+// `result`: of `loaded`, on its own drives.
+StepOnDrives step_on_drives(const LoadedScenario& loaded, const Result& result);
 
 // `ran`: of `loaded`; where the question replays, of on_first_drives(). Throws InputError when the trace does not say
 // what is kept, or an option is out of range.

@@ -220,6 +220,14 @@ class OneAnswer(folder_case.FolderCase):
                                     "offload.technique=" + technique.get(point["family"], "none")])
                            for point in self.ask("plan", "rok", scenario, "--batches", "1,2")["points"]]
 
+    def test_drives_of_a_step_that_moves_nothing_are_ssdtrains(self):
+        scenario = self.path("moves-nothing.json", {
+            "schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-xl", "sequence": 1024, "micro_batch": 8},
+            "hardware": {"profile": "h100-80gb-1gpu"}})
+        for kind in ("ssd", "pcie"):
+            self.assertEqual(self.ask("report", kind, scenario),
+                             self.ask("report", kind, scenario, "--set", "offload.technique=ssdtrain"))
+
     def test_what_is_bought_runs_as_run_says(self):
         scenario = self.path("programme.json", {
             "schema": "spillway-scenario", "version": 1, "title": "a programme",

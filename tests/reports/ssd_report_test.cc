@@ -25,7 +25,8 @@ constexpr double giga = 1e9;
 LoadedScenario loaded_step(const std::string& hardware = "ssdtrain-testbed", const std::string& more = "") {
   const std::string text = R"({"schema": "spillway-scenario", "version": 1, "title": "a step",
       "model": {"name": "gpt2-xl", "sequence": 1024, "micro_batch": 16, "precision": "bf16", "optimizer": "sgd")" +
-                           more + R"(}, "what_if": {"gpu": 0.3}, "hardware": {"profile": ")" + hardware + R"("}})";
+                           more + R"(}, "what_if": {"gpu": 0.3}, "hardware": {"profile": ")" + hardware +
+                           R"("}, "offload": {"technique": "ssdtrain"}})";
   return load(parse_scenario(text, "test", ""));
 }
 
@@ -49,12 +50,12 @@ SsdAnswer ask(const SsdQuestion& question) { return answer_ssd(step().loaded, st
 // of Korthikanti et al. 2022 hold 2 (QKV input) + 2 x 3 (q, k, v) + 2 (attention's output) + 2 + 8 + 8 + 2 sbh in
 // tensors of sbh elements and more. Dropouts and norms are the model's own, so only bounds are given here.
 TEST(OffloadTraffic, CountsWhatLayersKeep) {
-  const OffloadTraffic traffic = offload_traffic(step().loaded.trace, step().ran.result);
+  const OffloadTraffic traffic = offload_traffic(step().ran.trace(step().loaded), step().ran.result);
   const double sbh = 1024.0 * 16 * 1600;
   const double per_layer = static_cast<double>(traffic.load.written().count()) / 48 / sbh;
   EXPECT_GT(per_layer, 26);
   EXPECT_LT(per_layer, 40);
-  EXPECT_EQ(traffic.load.written(), traffic.load.read());
+  EXPECT_EQ(traffic.load.written() - traffic.load.read(), step().ran.result.offload->forwarded);
   Bytes sum{};
   for (const TrafficCause& cause : traffic.causes) sum += cause.written;
   EXPECT_EQ(sum, traffic.load.written());
@@ -66,7 +67,7 @@ TEST(OffloadTraffic, CountsWhatLayersKeep) {
 
 // Logits of 16 x 1024 x 50257 half or single precision elements would dwarf a layer's tensors: they are not there.
 TEST(OffloadTraffic, LeavesTheLogitsAlone) {
-  const OffloadTraffic traffic = offload_traffic(step().loaded.trace, step().ran.result);
+  const OffloadTraffic traffic = offload_traffic(step().ran.trace(step().loaded), step().ran.result);
   for (const LoadSpan& span : traffic.load.spans) EXPECT_LT(span.bytes.count(), 16LL * 1024 * 50257);
 }
 
@@ -175,7 +176,8 @@ TEST(SsdAnswer, WearByTheTokenIsNoMatterOfThePace) {
 // Full recomputation keeps one sbh tensor a layer.
 TEST(OffloadTraffic, RecomputationLeavesCheckpointsOnly) {
   const LoadedScenario loaded = loaded_step("ssdtrain-testbed", R"(, "recompute": "full")");
-  const OffloadTraffic traffic = offload_traffic(loaded.trace, run(loaded));
+  const ScenarioRun ran = run_traced(loaded);
+  const OffloadTraffic traffic = offload_traffic(ran.trace(loaded), ran.result);
   const double per_layer = static_cast<double>(traffic.load.written().count()) / 48 / (1024.0 * 16 * 1600);
   EXPECT_LT(per_layer, 4.5);
   EXPECT_GT(per_layer, 1.9);
@@ -183,16 +185,13 @@ TEST(OffloadTraffic, RecomputationLeavesCheckpointsOnly) {
 
 // Under a technique the replay's own transfers count: what it stored and loaded, to the byte.
 TEST(OffloadTraffic, OfATechniqueIsWhatTheReplayMoved) {
-  LoadedScenario loaded = loaded_step();
-  loaded.scenario.offload.technique = ssdtrain_word;
-  const ScenarioRun ran = run_traced(loaded);
-  ASSERT_TRUE(ran.result.offload);
-  const OffloadTraffic traffic = offload_traffic(ran.trace(loaded), ran.result);
-  EXPECT_EQ(traffic.load.written(), ran.result.offload->stored);
-  EXPECT_EQ(traffic.load.read(), ran.result.offload->loaded);
+  const Result& result = step().ran.result;
+  ASSERT_TRUE(result.offload);
+  const OffloadTraffic traffic = offload_traffic(step().ran.trace(step().loaded), result);
+  EXPECT_EQ(traffic.load.written(), result.offload->stored);
+  EXPECT_EQ(traffic.load.read(), result.offload->loaded);
   EXPECT_GT(traffic.load.written(), Bytes(0));
-  const Bytes most = offload_traffic(step().loaded.trace, step().ran.result).load.written();
-  EXPECT_LE(traffic.load.written(), most);
+  EXPECT_LE(traffic.load.written(), result.offload->candidates);
 }
 
 // Life by hand: endurance x count x step / bytes.
@@ -419,7 +418,7 @@ TEST(PcieReport, SlowDrivesAskForNoLess) {
 }
 
 TEST(OffloadTraffic, KeepsItsPlaceAtAnotherPace) {
-  OffloadTraffic traffic = offload_traffic(step().loaded.trace, step().ran.result);
+  OffloadTraffic traffic = offload_traffic(step().ran.trace(step().loaded), step().ran.result);
   const OffloadTraffic before = traffic;
   set_pace(traffic, before.load.step / 2);
   ASSERT_EQ(traffic.load.spans.size(), before.load.spans.size());
