@@ -18,6 +18,7 @@ struct LaunchCommand {
   std::string start;                   // the words of what starts it, between blanks
   std::optional<LaunchFormat> format;  // whose, once that is known
   std::string script;                  // the program's file or module; empty: the words have none
+  std::string program_file;            // the Python file that has the settings; empty: the words have them
 };
 
 // Unwraps eval, nohup, bash -c and the like. Words that a shell variable without a value stands for are an InputError

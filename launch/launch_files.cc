@@ -238,6 +238,8 @@ class LaunchReader {
     if (command.script == "trl" && !command.others.empty()) launch_.script += " " + command.others.front().text;
     if (command.format) decide(*command.format, path, fmt::format("line {}", command.line));
     add_variables(shell, path);
+    if (!command.program_file.empty() && !is_given(command.program_file))
+      read(command.program_file, std::nullopt, true);
     std::vector<ShellWord> others;
     std::vector<LaunchSetting> job = flags_of(shell.job_options, path, others);
     if (!gives_gpus(command.launcher)) add(std::move(job), LaunchFormat::launcher);
@@ -299,15 +301,7 @@ class LaunchReader {
         if (is_settings_file(word.text)) points += 4;
       if (points > 0) found.emplace_back(points, std::move(command));
     }
-    if (found.empty()) {
-      const std::string program = python_program(shell);
-      throw InputError(path, "", "no command with flags of a training is in it",
-                       program.empty()
-                           ? "give the script or the arguments that start the training, or name the "
-                             "launcher: --from " +
-                                 known_launchers()
-                           : fmt::format("give {} instead, if it has the settings, with --on MACHINE", program));
-    }
+    if (found.empty()) return python_launch(shell, notes, budget);
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     // What is small beside it prepares or measures; another launcher's trains too.
     for (std::size_t i = 1; i < found.size(); ++i) {
@@ -320,12 +314,27 @@ class LaunchReader {
     return std::move(found.front().second);
   }
 
-  // The first that a command runs.
-  static std::string python_program(const ShellScript& shell) {
+  // A command without a training's flags whose program has the settings itself: the one Python file that the script
+  // runs.
+  static LaunchCommand python_launch(const ShellScript& shell, std::vector<std::string>& notes, TextBudget& budget) {
+    const std::string& path = budget.file();
+    std::map<std::string, const ShellCommand*> programs;  // by the word that names it
     for (const ShellCommand& command : shell.commands)
       for (const ShellWord& word : command.words)
-        if (word.text.ends_with(".py") && !prints(command)) return word.text;
-    return "";
+        if (word.text.ends_with(".py") && word.unknown.empty() && !prints(command)) programs[word.text] = &command;
+    std::string remedy =
+        "give the script or the arguments that start the training, or name the launcher: --from " + known_launchers();
+    for (const auto& [name, command] : programs) {
+      const std::string file = beside(path, name);
+      if (programs.size() == 1 && !file.empty()) {
+        LaunchCommand made = launch_command(*command, notes, budget);
+        made.program_file = file;
+        return made;
+      }
+      remedy = file.empty() ? fmt::format("put {} beside it, if it has the settings", name)
+                            : fmt::format("give {} instead, if it has the settings, with --on MACHINE", name);
+    }
+    throw InputError(path, "", "no command with flags of a training is in it", remedy);
   }
 
   static bool is_settings_file(std::string_view word) {
@@ -388,11 +397,9 @@ class LaunchReader {
   // A configuration of DeepSpeed's that comes with the program, by its name: axolotl, LLaMA-Factory and ms-swift have
   // them. False: the setting names none.
   bool add_named(const LaunchSetting& setting, LaunchFormat of) {
-    std::error_code none;
     const bool is_word = !is_settings_file(setting.value);
     if (of != LaunchFormat::deepspeed || !setting.unknown.empty() || made_.contains(setting.value)) return false;
-    if (fs::exists(fs::path(setting.file).parent_path() / setting.value, none) || fs::exists(setting.value, none))
-      return false;
+    if (!beside(setting.file, setting.value).empty()) return false;
     if (is_word && (setting.value == "false" || setting.value == "true")) return false;
     const std::vector<std::pair<std::string, std::string>> named =
         deepspeed_named(fs::path(setting.value).stem().string());
@@ -419,12 +426,17 @@ class LaunchReader {
         fmt::format("give it: --env {}=VALUE", setting.unknown));
   }
 
-  [[nodiscard]] std::string beside(const std::string& file, const std::string& named, const std::string& place) const {
-    if (made_.contains(named)) return named;
+  // Beside the file that names it, or from here; empty: nowhere.
+  static std::string beside(const std::string& file, const std::string& named) {
     const fs::path near = fs::path(file).parent_path() / named;
     std::error_code error;
     if (fs::exists(near, error)) return near.lexically_normal().string();
-    if (fs::exists(named, error)) return named;
+    return fs::exists(named, error) ? named : "";
+  }
+
+  [[nodiscard]] std::string beside(const std::string& file, const std::string& named, const std::string& place) const {
+    if (made_.contains(named)) return named;
+    if (std::string found = beside(file, named); !found.empty()) return found;
     throw InputError(file, place, "it names " + named + ", which is not there",
                      "put it beside the launch, or give it as a second file and take the name out");
   }

@@ -95,6 +95,23 @@ TEST(LaunchFiles, AFileThatALaunchNamesMustBeThere) {
   EXPECT_EQ(launch.program, LaunchFormat::hf);
 }
 
+// A script that gives the GPUs, and a program that has everything else: beside it, given as well, or not there.
+TEST(LaunchFiles, APythonProgramHasTheSettings) {
+  const Folder folder;
+  const std::string script = folder.write("run.sh", "python -V\ntorchrun --nproc_per_node 8 train.py\n");
+  EXPECT_THAT(complaint([&] { return read({script}); }), HasSubstr("put train.py beside it"));
+  const std::string program = folder.write("train.py",
+                                           "from transformers import TrainingArguments, AutoModelForCausalLM\n"
+                                           "model = AutoModelForCausalLM.from_pretrained('gpt2')\n"
+                                           "args = TrainingArguments('out', per_device_train_batch_size=3)\n");
+  for (const auto& paths : {std::vector{script}, {script, program}, {program, script}}) {
+    const LaunchImport import = import_launch(test::request(paths));
+    test::expect_keys(import, {{"model.micro_batch", "3"}, {"model.data_parallel", "8"}});
+  }
+  const std::string two = folder.write("two.sh", "python train.py\npython other.py\n");
+  EXPECT_THAT(complaint([&] { return read({two}); }), HasSubstr("give train.py instead"));
+}
+
 // Of one that the script itself writes.
 TEST(LaunchFiles, AFileThatTheScriptWrites) {
   const Folder folder;
