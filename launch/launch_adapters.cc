@@ -120,6 +120,8 @@ void compose_adapters(LaunchLedger& ledger) {
       ledger.leave_out(facts::base_bits, IgnoreReason::as_modelled, "no fewer bits than the precision's");
     else if (bits)
       ledger.leave_out(facts::base_bits, IgnoreReason::not_said, "weights of so few bits train with adapters alone");
+    if (ledger.is_on(facts::base_fp8))
+      ledger.leave_out(facts::base_fp8, IgnoreReason::not_said, "weights in fp8 train with adapters alone");
     for (const std::string_view fact :
          {std::string_view("model.lora_rank"), std::string_view("model.lora_dropout"), facts::adapter_modules,
           facts::double_quant, facts::adapters_of_query, facts::adapters_of_key, facts::adapters_of_value,
@@ -128,13 +130,16 @@ void compose_adapters(LaunchLedger& ledger) {
     return;
   }
   const bool is_factory = *adapter == "factory", is_axolotl = ledger.dialect() == Dialect::axolotl;
-  const bool is_nf4 = *adapter == "qlora" || bits == "4";
+  const bool is_fp8 = ledger.is_on(facts::base_fp8), is_nf4 = !is_fp8 && (*adapter == "qlora" || bits == "4");
   ledger.set("model.trainable", is_nf4 ? "qlora" : "lora", "");
   // A second quantization is bitsandbytes' choice to make: axolotl and LLaMA-Factory make it.
   if (is_nf4 && ledger.text(facts::double_quant).value_or(is_factory || is_axolotl ? "true" : "false") != "true")
     ledger.set("model.base_weights", "nf4", "no second quantization");
   if (!is_nf4) ledger.leave_out(facts::double_quant, IgnoreReason::no_effect, "of weights in 4 bits");
-  if (!is_nf4 && bits == "8") ledger.set("model.base_weights", "int8", "");
+  if (is_fp8)
+    ledger.set("model.base_weights", "fp8", "");
+  else if (!is_nf4 && bits == "8")
+    ledger.set("model.base_weights", "int8", "");
   if (!ledger.has("model.lora_rank") && is_factory) ledger.set("model.lora_rank", "8", "LLaMA-Factory's default");
   if (!ledger.has("model.lora_dropout") && *adapter == "peft")
     ledger.set("model.lora_dropout", "0.05", "trl's default");

@@ -200,6 +200,8 @@ class Decomposer {
       say(facts::double_quant, is_double ? "true" : "false");
     } else if (setup_.base_weights == BaseWeights::int8) {
       say(facts::base_bits, 8);
+    } else if (setup_.base_weights == BaseWeights::fp8) {
+      lack("base_weights", "weights are in fp8 where the model's checkpoint is; name one that is");
     }
     settle("lora_targets");
     if (const auto modules = adapter_modules())

@@ -24,12 +24,14 @@ std::vector<LaunchFlag> of_unsloth() {
   FlagRows rows(LaunchFormat::unsloth);
   rows.read("get_peft_model", "model.trainable", facts::adapter, "true=lora", "that it is called")
       .read("load_in_4bit", "model.base_weights", facts::base_bits, "true=4 false=16", "with adapters")
+      .read("load_in_fp8", "model.base_weights", facts::base_fp8, "true=true row=true block=true false=false",
+            "with adapters; a scale per row counts as per block")
       .read("r", "model.lora_rank", whole)
       .read("target_modules", "model.lora_targets", facts::adapter_modules, "", "")
       .read("use_gradient_checkpointing", "model.recompute", facts::checkpointing,
             "unsloth=offloaded true=full false=none", "\"unsloth\" keeps the layers' inputs in host memory")
       .adds(
-          "full_finetuning load_in_fp8 qat_scheme fast_inference gpu_memory_utilization finetune_* modules_to_save "
+          "full_finetuning qat_scheme fast_inference gpu_memory_utilization finetune_* modules_to_save "
           "bias",
           "raises memory")
       .no_effect(of_loading, "of loading")

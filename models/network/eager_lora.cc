@@ -29,7 +29,9 @@ Tensor EagerOps::weight_operand(const TrainedParameter& weight, DataType type, s
                      .bytes = (weight.scales.bytes() + weight.second_scales.bytes()) / parts + scales.bytes()});
   }
   Tensor unpacked = temporary(name + ".unpacked", type, weight.shape.elements() / parts);
-  session_.kernel({.name = weight.storage == BaseWeights::int8 ? "dequantise_int8" : "dequantise_nf4",
+  session_.kernel({.name = weight.storage == BaseWeights::int8  ? "dequantise_int8"
+                           : weight.storage == BaseWeights::fp8 ? "dequantise_fp8"
+                                                                : "dequantise_nf4",
                    .reads = {weight.value, scales},
                    .writes = {unpacked},
                    .bytes = weight.value.bytes() / parts + scales.bytes() + unpacked.bytes()});

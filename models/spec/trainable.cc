@@ -8,7 +8,7 @@
 namespace spillway::models {
 namespace {
 
-constexpr std::int64_t scaled_block = 64, second_block = 256;
+constexpr std::int64_t scaled_block = 64, second_block = 256, fp8_block = 128;
 
 std::int64_t blocks_of(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
@@ -54,6 +54,12 @@ StoredWeight stored_weight(BaseWeights weights, const Parameter& parameter) {
     }
     case BaseWeights::int8:
       return {.packed_bytes = n, .scales = parameter.rows};
+    case BaseWeights::fp8: {  // experts' matrices have blocks of their own
+      const std::int64_t experts = std::max<std::int64_t>(1, parameter.experts);
+      return {
+          .packed_bytes = n,
+          .scales = experts * blocks_of(parameter.rows / experts, fp8_block) * blocks_of(parameter.columns, fp8_block)};
+    }
     case BaseWeights::same:
       break;
   }

@@ -375,7 +375,7 @@ void check_trainable(TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "trained_layers", "adapters are trained beside frozen layers, not in some of them",
                      "set trainable to full, or trained_layers to 0");
   if (setup.trainable == Trainable::qlora) {
-    if (setup.base_weights == BaseWeights::int8)
+    if (setup.base_weights == BaseWeights::int8 || setup.base_weights == BaseWeights::fp8)
       throw InputError("", "base_weights", "QLoRA's base is in NF4", "set trainable to lora, or leave it out");
     if (setup.base_weights == BaseWeights::same) setup.base_weights = BaseWeights::nf4_double;
   }

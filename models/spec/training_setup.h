@@ -95,7 +95,7 @@ enum class LoraTargets : std::uint8_t { attention, qkv, mlp, all_linear };
 enum class LoraWeights : std::uint8_t { fp32, same };
 
 // How frozen matrices inside layers are stored (models/spec/trainable.h has the bytes).
-enum class BaseWeights : std::uint8_t { same, nf4, nf4_double, int8 };
+enum class BaseWeights : std::uint8_t { same, nf4, nf4_double, int8, fp8 };
 
 // Which fused kernel computes attention. best: the fastest measured on the GPU (cuDNN's on Hopper and Blackwell).
 // flash2: FlashAttention 2. triton: the first FlashAttention in Triton, as trained with in 2022 and 2023.

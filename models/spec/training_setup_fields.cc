@@ -75,7 +75,8 @@ const Words& base_weight_words() {
   static const Words words = {{"same", "as trained ones; nf4_double with qlora"},
                               {"nf4", "4 bits, a fp32 scale per 64 weights"},
                               {"nf4_double", "4 bits, the scales in a byte each"},
-                              {"int8", "a byte, a fp32 scale per row"}};
+                              {"int8", "a byte, a fp32 scale per row"},
+                              {"fp8", "a byte, a fp32 scale per 128 x 128 weights"}};
   return words;
 }
 

@@ -75,14 +75,19 @@ TEST(Trainable, Counts) {
   EXPECT_EQ(trainable_counts(mistral, resolve({.trainable = Trainable::lora}, mistral)).trained, 13'631'488);
 }
 
-// n / 2 bytes and a fp32 scale per 64; a byte per 64 and a fp32 scale per 256 of these; n bytes and a fp32 scale a row.
+std::int64_t tiles(std::int64_t rows, std::int64_t columns) { return (rows + 127) / 128 * ((columns + 127) / 128); }
+
+// n / 2 bytes and a fp32 scale per 64; a byte per 64 and a fp32 scale per 256 of these; n bytes and a fp32 scale a row,
+// or one per 128 x 128.
 TEST(Trainable, BytesOfStoredWeights) {
   const Parameter matrix{.name = "m.weight", .layer = 0, .rows = 4096, .columns = 1024};
   constexpr std::int64_t n = 4096 * 1024;
   EXPECT_EQ(stored_weight(BaseWeights::nf4, matrix).bytes(), n / 2 + 4 * n / 64);
   EXPECT_EQ(stored_weight(BaseWeights::nf4_double, matrix).bytes(), n / 2 + n / 64 + 4 * n / 64 / 256);
   EXPECT_EQ(stored_weight(BaseWeights::int8, matrix).bytes(), n + 4 * 4096);
+  EXPECT_EQ(stored_weight(BaseWeights::fp8, matrix).bytes(), n + 4 * (4096 / 128) * (1024 / 128));
   const Parameter odd{.name = "m.weight", .layer = 0, .rows = 13, .columns = 5};
+  EXPECT_EQ(stored_weight(BaseWeights::fp8, odd).bytes(), 65 + 4);
   EXPECT_EQ(stored_weight(BaseWeights::nf4_double, odd).bytes(), 33 + 2 + 4);
 }
 
@@ -122,6 +127,8 @@ TEST(Trainable, StateOfPackedBases) {
   EXPECT_EQ(before(Trainable::qlora, BaseWeights::same), before(Trainable::lora, BaseWeights::nf4_double));
   const std::int64_t rows = layers * (3 * h + 2 * kv + 2 * f);
   EXPECT_EQ(before(Trainable::lora, BaseWeights::int8), matrices + 4 * rows + others);
+  const std::int64_t blocks = layers * (2 * tiles(h, h) + 2 * tiles(kv, h) + 3 * tiles(f, h));
+  EXPECT_EQ(before(Trainable::lora, BaseWeights::fp8), matrices + 4 * blocks + others);
 }
 
 // Forward: the products and the adapters'. Backward: every product but those of the first layer that lead to its input
