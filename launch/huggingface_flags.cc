@@ -34,9 +34,9 @@ void huggingface_training(FlagRows& rows) {
            "axolotl, or pure_bf16 of LLaMA-Factory: bf16, weights in 2 bytes alone")
       .read("pure_bf16", "model.precision", "true=bf16 false=-", "LLaMA-Factory")
       .say("fp16", "model.precision", facts::half, "true=fp16_mixed false=-", "")
-      .say("torch_dtype", "model.precision", facts::weights_type, "bfloat16=bf16 float32=- auto=-",
+      .say("torch_dtype", "model.precision", facts::weights_type, "bfloat16=bf16 float32=fp32 auto=-",
            "with bf16, and neither DeepSpeed nor FSDP: weights in 2 bytes alone")
-      .read("dtype", "model.precision", facts::weights_type, "bfloat16=bf16 float32=- auto=-", "")
+      .read("dtype", "model.precision", facts::weights_type, "bfloat16=bf16 float32=fp32 auto=-", "")
       .read("fp8", "model.precision", facts::fp8, "true=fp8_mixed false=-", "axolotl")
       .read("tf32", "model.precision", facts::tf32, "true=tf32 false=-", "where weights have 4 bytes")
       .say("gradient_checkpointing", "model.recompute",

@@ -79,9 +79,11 @@ void compose_precision(LaunchLedger& ledger) {
       !ledger.has(facts::adapter))
     ledger.set("model.precision", "bf16", "axolotl loads weights in 16 bits and keeps no copy in fp32");
   if (ledger.has(facts::weights_type)) {
-    if (precision.ends_with("_mixed") && trains_wide && ledger.program() != LaunchFormat::torchtitan)
+    const bool is_mixed = precision.ends_with("_mixed"), in_fp32 = ledger.text(facts::weights_type) == "fp32";
+    const bool is_frozen = in_fp32 && is_mixed && ledger.has(facts::adapter);  // LaunchImporter::choose_autocast
+    if (is_mixed && !is_frozen && (trains_wide || in_fp32) && ledger.program() != LaunchFormat::torchtitan)
       ledger.leave_out(facts::weights_type, IgnoreReason::as_modelled, "mixed precision keeps weights in fp32 too");
-    else
+    else if (!is_frozen)
       ledger.set("model.precision", *ledger.text(facts::weights_type), "");
   }
   // ms-swift loads weights in 16 bits; DeepSpeed puts fp32 ones beside them.

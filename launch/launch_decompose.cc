@@ -109,9 +109,11 @@ class Decomposer {
       settle("precision");
     }
   }
-  // Mixed precision of the Trainer is torch.autocast where nothing is sharded, said or not.
+  // Mixed precision of the Trainer is torch.autocast where nothing is sharded, said or not; frozen weights have the
+  // type that they are loaded in.
   void autocast() {
-    if (!is(LaunchFormat::hf) || !may_autocast(setup_, spec_)) return;
+    if (!is(LaunchFormat::hf) || !may_autocast(setup_, spec_) || (setup_.has_adapters() && !setup_.autocast)) return;
+    if (setup_.has_adapters()) say(facts::weights_type, to_text(TrainingPrecision::fp32));
     if (setup_.autocast)
       settle("autocast");
     else

@@ -130,14 +130,19 @@ class Importer {
                 "a launch names no machine; --on MACHINE does");
   }
 
-  // Trainers' mixed precision without shards is torch.autocast over weights in fp32.
+  // Trainers' mixed precision without shards is torch.autocast over weights in fp32; frozen ones where they are loaded
+  // so.
   void choose_autocast() {
     const LaunchFormat program = ledger_.program();
     if (program != LaunchFormat::hf && program != LaunchFormat::litgpt && program != LaunchFormat::foundry) return;
     if (!ledger_.chosen("model.precision")) return;
+    const bool has_adapters = ledger_.chosen("model.trainable").value_or("full") != "full";
+    if (has_adapters && !ledger_.has(facts::weights_type)) return;
     try {
       if (may_autocast(parse_scenario(scenario_text({}), "", "").training, model_.spec))
         ledger_.set("model.autocast", "true", "mixed precision without shards casts fp32 weights where they are used");
+      else if (has_adapters)
+        ledger_.leave_out(facts::weights_type, IgnoreReason::adds, "frozen weights are in 16 bits or fewer here");
     } catch (const InputError&) {
       return;  // check() says it with its place
     }

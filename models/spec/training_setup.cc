@@ -550,8 +550,9 @@ void check_autocast(const TrainingSetup& setup, const ModelSpec& model) {
     refuse("torch.autocast is for PyTorch modules", "set framework to eager or huggingface, or autocast to false");
   if (setup.precision != TrainingPrecision::bf16_mixed && setup.precision != TrainingPrecision::fp16_mixed)
     refuse("torch.autocast casts to 16 bits", "set precision to bf16_mixed or fp16_mixed, or autocast to false");
-  if (setup.has_adapters())
-    refuse("adapters' frozen weights are in 16 bits", "set autocast to false: lora_weights says what adapters are in");
+  if (setup.has_adapters() && (setup.base_weights != BaseWeights::same || !setup.has_wide_adapters()))
+    refuse("it is modelled for adapters in fp32 beside frozen weights in fp32",
+           "set lora_weights to fp32 and base_weights to same, or autocast to false");
   if (setup.gpus() > setup.data_parallel || setup.zero_stage > 1)
     refuse("it is modelled for replicas of a whole model", "set data_parallel alone, or autocast to false");
   const bool is_plain = !model.has_experts() && !model.has_latent() && !model.has_encoder() && !model.reads_images() &&

@@ -382,6 +382,11 @@ TEST(LaunchImport, Adapters) {
                                                                   {"model.lora_rank", "8"},
                                                                   {"model.recompute", "full"},
                                                                   {"model.lora_targets", "all_linear"}});
+  expect_keys(of("--use_peft --dtype float32"), {{"model.trainable", "lora"}, {"model.autocast", "true"}});
+  expect_keys(of("--use_peft --dtype bfloat16"), {{"model.precision", "bf16"}, {"model.autocast", "(none)"}});
+  const LaunchImport packed = of("--use_peft --load_in_4bit --dtype float32");
+  expect_keys(packed, {{"model.precision", "bf16_mixed"}, {"model.autocast", "(none)"}});
+  EXPECT_EQ(test::ignored(packed)["--dtype"], "memory+");
   expect_keys(of("--finetuning_type full"), {{"model.trainable", "(none)"}, {"model.recompute", "full"}});
   expect_keys(of("--finetuning_type lora --disable_gradient_checkpointing true"), {{"model.recompute", "none"}});
   // Modules that no key names: the least part that has them, and a word of it.

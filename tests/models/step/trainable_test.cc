@@ -220,6 +220,24 @@ TEST(Trainable, WideAdaptersKeepTheirInputsInFp32) {
   EXPECT_EQ(kept(LoraWeights::fp32, TrainingPrecision::bf16) - narrow, t * (3 * 4 * h - 2 * h) + 3 * t * r * (4 - 2));
 }
 
+// A base loaded in fp32 under autocast: 4 bytes a parameter, and the cast of each matrix for its product, which stays
+// for the input's gradient.
+TEST(Trainable, AFrozenBaseMayBeInFp32) {
+  const TrainingSetup narrow = lora({.precision = TrainingPrecision::bf16_mixed, .lora_weights = LoraWeights::fp32});
+  TrainingSetup wide = narrow;
+  wide.autocast = true;
+  const ModelSpec model = llama(2);
+  const Trace trace = generate(model, wide);
+  EXPECT_EQ(memory_of(trace).before - memory_of(generate(model, narrow)).before, 2 * parameter_count(model));
+  std::int64_t casts = 0;
+  for (std::size_t i = 0; i < trace.tensors.size(); ++i)
+    if (trace.strings.text(trace.tensors.name[i]).ends_with("mlp.up.weight.cast"))
+      casts += trace.tensors.bytes[i].count();
+  EXPECT_EQ(casts, 2 * 2 * h * f);
+  wide.base_weights = BaseWeights::nf4;
+  EXPECT_THROW(generate(model, wide), InputError);
+}
+
 // Only trained parameters are reduced and updated.
 TEST(Trainable, OnlyAdaptersAreReducedAndUpdated) {
   const ModelSpec model = llama(2);
