@@ -137,7 +137,7 @@ class Importer {
     if (program != LaunchFormat::hf && program != LaunchFormat::litgpt && program != LaunchFormat::foundry) return;
     if (!ledger_.chosen("model.precision")) return;
     const bool has_adapters = ledger_.chosen("model.trainable").value_or("full") != "full";
-    if (has_adapters && !ledger_.has(facts::weights_type)) return;
+    if (has_adapters && ledger_.text(facts::weights_type) != "fp32") return;
     try {
       if (may_autocast(parse_scenario(scenario_text({}), "", "").training, model_.spec))
         ledger_.set("model.autocast", "true", "mixed precision without shards casts fp32 weights where they are used");

@@ -383,7 +383,9 @@ TEST(LaunchImport, Adapters) {
                                                                   {"model.recompute", "full"},
                                                                   {"model.lora_targets", "all_linear"}});
   expect_keys(of("--use_peft --dtype float32"), {{"model.trainable", "lora"}, {"model.autocast", "true"}});
-  expect_keys(of("--use_peft --dtype bfloat16"), {{"model.precision", "bf16"}, {"model.autocast", "(none)"}});
+  const LaunchImport narrow = of("--use_peft --dtype bfloat16");
+  expect_keys(narrow, {{"model.precision", "bf16"}, {"model.autocast", "(none)"}});
+  EXPECT_FALSE(test::ignored(narrow).contains("--dtype"));
   const LaunchImport packed = of("--use_peft --load_in_4bit --dtype float32");
   expect_keys(packed, {{"model.precision", "bf16_mixed"}, {"model.autocast", "(none)"}});
   EXPECT_EQ(test::ignored(packed)["--dtype"], "memory+");
