@@ -13,6 +13,7 @@
 #include "cli/commands/listed.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
+#include "cli/options/text_page.h"
 #include "cli/output/table.h"
 #include "launch/launch_import.h"
 #include "models/spec/model_alias.h"
@@ -175,9 +176,9 @@ void print_lists(const Context& context, const LaunchImport& import, bool is_res
        {understood_table(import), unstated_table(import), defaulted_table(import), ignored_table(import)}) {
     if (table.empty()) continue;
     if (is_result)
-      print(table.text() + "\n");
+      print(table.text(table_width()) + "\n");
     else
-      note(context, table.text());
+      note(context, table.text(table_width()));
   }
 }
 

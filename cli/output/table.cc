@@ -52,14 +52,30 @@ void Table::add(std::vector<std::string> row) {
 
 namespace {
 
-constexpr std::size_t widest_words = 40;  // of a column of text on a page: longer ones are wrapped
+// Of a column of text on a page: longer ones are wrapped. In narrower ones words are cut as well.
+constexpr std::size_t widest_words = 40, narrower_words[] = {26, 22, 18};
+
+// In lines of at most `width` characters where spaces, or the signs that names are joined with, allow it.
+std::vector<std::string> cut(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  for (std::string& line : wrapped(text, width, 2)) {
+    while (shown_width(line) > width) {
+      const std::size_t at = line.find_last_of("/_.,=-", width - 1);
+      if (at == std::string::npos || line.find_first_not_of(' ') >= at) break;
+      lines.push_back(line.substr(0, at + 1));
+      line = "  " + line.substr(at + 1);
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
 
 // Rows of cells as a page shows them.
 class TextTable {
  public:
   TextTable(const std::vector<std::string>& headings, const std::vector<std::vector<std::string>>& rows,
-            std::size_t page)
-      : page_(page) {
+            std::size_t page, std::size_t words)
+      : page_(page), words_(words) {
     for (std::size_t i = 0; i < headings.size(); ++i) {
       // Every row is as wide as the widest: one long value would be paid for in each.
       std::vector<std::string> cells = {headings[i]};
@@ -72,14 +88,24 @@ class TextTable {
       for (const std::string& cell : cells) {
         const std::size_t widest = words_width(i + 1 == headings.size());
         const bool wraps = page > 0 && !right && shown_width(cell) > widest;
-        column.cells.push_back(wraps ? wrapped(cell, widest, 2) : std::vector<std::string>{cell});
+        column.cells.push_back(!wraps                  ? std::vector<std::string>{cell}
+                               : words_ < widest_words ? cut(cell, widest)
+                                                       : wrapped(cell, widest, 2));
         for (const std::string& each : column.cells.back()) column.width = std::max(column.width, shown_width(each));
       }
     }
+    if (!fits())
+      for (Column& column : columns_) column.wrap_heading();
+  }
+
+  // Beside each other.
+  [[nodiscard]] bool fits() const {
     std::size_t all = 0;
     for (const Column& column : columns_) all += column.width + 2;
-    if (page > 0 && all > page + 2)
-      for (Column& column : columns_) column.wrap_heading();
+    return page_ == 0 || all <= page_ + 2;
+  }
+  [[nodiscard]] bool has_numbers() const {
+    return std::any_of(columns_.begin(), columns_.end(), [](const Column& column) { return column.right; });
   }
 
   std::string text() {
@@ -120,7 +146,7 @@ class TextTable {
   [[nodiscard]] std::size_t words_width(bool is_last) const {
     std::size_t used = 0;
     for (std::size_t i = 0; i + 1 < columns_.size(); ++i) used += columns_[i].width + 2;
-    const std::size_t least = std::min(widest_words, page_ / 2 - 1);
+    const std::size_t least = std::min(words_, page_ / 2 - 1);
     return is_last && used + least < page_ ? page_ - used : least;
   }
 
@@ -140,14 +166,20 @@ class TextTable {
     }
   }
 
-  std::size_t page_;
+  std::size_t page_, words_;
   std::vector<Column> columns_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string Table::text(std::size_t width) const { return TextTable(headings_, rows_, width).text(); }
+std::string Table::text(std::size_t width) const {
+  TextTable table(headings_, rows_, width, widest_words);
+  if (table.fits() || table.has_numbers()) return table.text();
+  for (const std::size_t words : narrower_words)
+    if (TextTable narrow(headings_, rows_, width, words); narrow.fits()) return narrow.text();
+  return table.text();
+}
 
 std::string Table::csv() const {
   std::string out = csv_line(headings_);
