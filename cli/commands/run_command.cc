@@ -127,10 +127,9 @@ nlohmann::ordered_json stakes_json(const std::vector<studies::DefaultStake>& sta
   return list;
 }
 
-// What hangs on defaults takes replays of its own: where it may turn a no, and where people ask for more.
+// What hangs on defaults takes replays of its own: where it may turn the verdict, and where people ask for more.
 std::vector<studies::DefaultStake> stakes_of_run(const LoadedScenario& loaded, const Result& result) {
-  if (!is_verbose() && result.answer() == Verdict::fits) return {};
-  return studies::default_stakes(loaded, result);
+  return studies::default_stakes(loaded, result, !is_verbose() && result.answer() == Verdict::fits);
 }
 
 // The page has what every modelled step rests on.

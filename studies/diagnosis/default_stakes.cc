@@ -22,6 +22,11 @@ using models::TrainingSetup;
 constexpr std::size_t most_replays = 2;
 constexpr double least_share = 0.03;  // of the peak: what is replayed, and told
 
+constexpr double reckoned_within = 3;  // times its bytes in closed form is the most that a choice is taken to need
+constexpr const char* routing_key = "model.expert_load";
+
+double peak_of(const Result& result) { return static_cast<double>(result.memory.peak_reserved.count()); }
+
 struct Choice {
   std::string key, value, other;
   double bytes = 0;  // about
@@ -57,7 +62,7 @@ void add_routing(const TrainingSetup& stated, const TrainingSetup& setup, const 
                  std::vector<Choice>& choices) {
   if (!model.has_experts() || setup.expert_parallel == 1 || setup.has_expert_loads() || setup.expert_imbalance != 1)
     return;
-  Choice choice{.key = "model.expert_load", .value = "even", .other = "lognormal", .training = stated};
+  Choice choice{.key = routing_key, .value = "even", .other = "lognormal", .training = stated};
   TrainingSetup drawn = setup;
   drawn.expert_load = models::ExpertSpread::lognormal;
   choice.training.expert_imbalance = models::fullest_over_mean(model, drawn);
@@ -69,13 +74,18 @@ void add_routing(const TrainingSetup& stated, const TrainingSetup& setup, const 
   choices.push_back(std::move(choice));
 }
 
-std::vector<Choice> choices_of(const LoadedScenario& loaded, double peak) {
+// `turning`: those that may take a yes away.
+std::vector<Choice> choices_of(const LoadedScenario& loaded, const Result& result, bool turning) {
   const models::ModelSpec model = models::find_model(loaded.scenario.model);
   std::vector<Choice> choices;
   add_loss(loaded.scenario.training, loaded.setup, model, choices);
   add_gradients(loaded.scenario.training, loaded.setup, model, choices);
   add_routing(loaded.scenario.training, loaded.setup, model, choices);
-  std::erase_if(choices, [&](const Choice& choice) { return choice.bytes < least_share * peak; });
+  const auto room = static_cast<double>((result.memory.limit - result.memory.peak_reserved).count());
+  std::erase_if(choices, [&](const Choice& choice) {
+    if (choice.bytes < least_share * peak_of(result)) return true;
+    return turning && (choice.key != routing_key || choice.bytes * reckoned_within < room);
+  });
   std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.bytes > b.bytes; });
   if (choices.size() > most_replays) choices.resize(most_replays);
   return choices;
@@ -95,15 +105,14 @@ std::optional<Result> with_other(const LoadedScenario& loaded, const Choice& cho
 
 }  // namespace
 
-std::vector<DefaultStake> default_stakes(const LoadedScenario& loaded, const Result& result) {
+std::vector<DefaultStake> default_stakes(const LoadedScenario& loaded, const Result& result, bool turning) {
   if (loaded.scenario.model.empty() || !result.memory.known) return {};
-  const auto peak = static_cast<double>(result.memory.peak_reserved.count());
   std::vector<DefaultStake> stakes;
-  for (const Choice& choice : choices_of(loaded, peak)) {
+  for (const Choice& choice : choices_of(loaded, result, turning)) {
     const std::optional<Result> other = with_other(loaded, choice);
     if (!other || !other->memory.known) continue;
     const Bytes hangs = result.memory.peak_reserved - other->memory.peak_reserved;
-    if (std::abs(static_cast<double>(hangs.count())) < least_share * peak) continue;
+    if (std::abs(static_cast<double>(hangs.count())) < least_share * peak_of(result)) continue;
     stakes.push_back({.key = choice.key,
                       .value = choice.value,
                       .other = choice.other,
@@ -119,7 +128,7 @@ std::vector<DefaultStake> default_stakes(const LoadedScenario& loaded, const Res
 
 std::string stake_sentence(const DefaultStake& stake, const Result& result) {
   const std::string turns = stake.turns ? ", which turns the verdict" : "";
-  if (stake.key == "model.expert_load")
+  if (stake.key == routing_key)
     return fmt::format("routing is even here: a hot rank at cv 0.6 (model.expert_load) needs {} more{}",
                        gib_text(-stake.hangs), turns);
   return fmt::format("of these {} {} hang on {}: {} here, {} with {}{}", gib_text(result.memory.peak_reserved),

@@ -23,8 +23,9 @@ struct DefaultStake {
   bool turns = false;             // it fits with one of the two alone
 };
 
-// Largest first. None of a capture, and where the peak is not known.
-std::vector<DefaultStake> default_stakes(const LoadedScenario& loaded, const Result& result);
+// Largest first. None of a capture, and where the peak is not known. `turning`: of a step that fits, those alone that
+// may take the yes away.
+std::vector<DefaultStake> default_stakes(const LoadedScenario& loaded, const Result& result, bool turning = false);
 
 // "of these 257 GiB 87.1 hang on model.loss: fp32 here, 170 GiB with chunked, which turns the verdict".
 std::string stake_sentence(const DefaultStake& stake, const Result& result);

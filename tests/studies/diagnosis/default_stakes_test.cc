@@ -48,6 +48,12 @@ TEST(DefaultStakes, AHotRankNeedsMoreThanAnEvenOne) {
   ASSERT_EQ(found.stakes.size(), 1);
   EXPECT_EQ(found.stakes.front().key, "model.expert_load");
   EXPECT_LT(found.stakes.front().hangs, Bytes(0));
+  // A yes is asked only where it may be taken away.
+  Result roomy = found.result, close = found.result;
+  roomy.memory.limit = roomy.memory.peak_reserved + Bytes(std::int64_t{1} << 40);
+  EXPECT_TRUE(default_stakes(found.loaded, roomy, true).empty());
+  close.memory.limit = close.memory.peak_reserved + Bytes(1);
+  EXPECT_EQ(default_stakes(found.loaded, close, true).size(), 1);
   std::vector<std::string> drawn = spread;
   drawn.emplace_back("model.expert_load=lognormal");
   EXPECT_TRUE(stakes_of("qwen3-30b-a3b", drawn).stakes.empty());
