@@ -174,7 +174,7 @@ Json outcome_json(const FitCall& call, const FitFindings& found) {
 // The scenario with the chosen way's edits, its paths seen from where it is written.
 void write_chosen(const FitFindings& found, const std::string& path) {
   const FitSubject& subject = found.subject;
-  const Row& chosen = found.outcome.ways[found.shown[found.chosen].way].row;
+  const Row& chosen = found.numbered(found.chosen).row;
   std::string text = subject.scenario.text;
   for (const std::string& setting : chosen.candidate.edits) text = with_setting(text, setting);
   OutputFile file(path);
@@ -221,8 +221,8 @@ void run_fit(Context& context, FitCall& call) {
       return progress.show(fmt::format("{} ({} simulations)", what, replays)) && !deadline.is_reached();
     };
     found = find_ways(call.question, std::move(subject), call.framework, {.store = store.get(), .progress = show});
-    if (call.way > found.shown.size() && !found.shown.empty())
-      throw InputError("--way", std::to_string(call.way), fmt::format("shown are 1 to {}", found.shown.size()),
+    if (call.way > found.count() && !found.shown.empty())
+      throw InputError("--way", std::to_string(call.way), fmt::format("shown are 1 to {}", found.count()),
                        "name one of them");
     launch_ways(call.way - 1, found);
   }
@@ -243,8 +243,8 @@ void run_fit(Context& context, FitCall& call) {
     warn_of_verdict(context, unknown != nullptr ? *unknown : outcome.ways.front().row.result);
   const bool wants_page = call.output.ends_with(".html");
   if (wants_page) write_page(call, found);
-  if (!call.output.empty() && !wants_page && outcome.any()) write_chosen(found, call.output);
-  if (!call.output.empty() && !wants_page && !outcome.any())
+  if (!call.output.empty() && !wants_page && found.has_choice()) write_chosen(found, call.output);
+  if (!call.output.empty() && !wants_page && !found.has_choice())
     note(context, "nothing fits: " + call.output + " is not written");
   const bool in_doubt = unknown != nullptr && unknown->is_in_doubt();
   if (outcome.any() && outcome.ways.front().row.result.is_in_doubt()) context.exit_code = exit_not_known;

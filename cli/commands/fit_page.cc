@@ -32,7 +32,7 @@ class Page {
     title();
     verdict();
     ways();
-    if (page_.found.outcome.any()) chosen();
+    if (page_.found.has_choice()) chosen();
     exports();
     ends();
     return std::move(text_);
@@ -88,8 +88,9 @@ class Page {
             way_figures(page_.found, way.row), std::string(to_string(way.carrier)));
       }
     for (const studies::AnswerWay& way : answer_.ways) {
-      if (page_.all && way.number > 0) continue;
-      under(way.group, way.number > 0);
+      const bool is_ranked = way.number > 0 && way.number <= page_.found.shown.size();
+      if (page_.all && is_ranked) continue;
+      under(way.group, is_ranked);
       row(way.number > 0 ? std::to_string(way.number) : "", way.name, way.figures, way.runs_in);
     }
     text_ += "\n";
@@ -140,7 +141,7 @@ class Page {
   void ends() {
     for (const std::string& each : answer_.assumed) line("assumed: " + each, 2);
     line(answer_.search, 2);
-    if (page_.found.outcome.any())
+    if (page_.found.outcome.any() || page_.found.count() > page_.found.shown.size())
       line("next: --way N for what set-up N changes and how to launch it; --output answer.html", 2);
   }
 

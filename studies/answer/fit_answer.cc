@@ -91,7 +91,7 @@ class FitAnswerMaker {
     answer_.command = std::move(command);
     title();
     verdict();
-    for (std::size_t i = 0; i < findings_.shown.size(); ++i) answer_.ways.push_back(shown_way(i));
+    for (const ShownWay& shown : findings_.shown) answer_.ways.push_back(shown_way(shown));
     for (const OtherTraining& other : findings_.others)
       if (other.best) answer_.ways.push_back(other_way(other));
     for (const OtherMachine& machine : findings_.machines) answer_.ways.push_back(on_machine(machine));
@@ -169,19 +169,27 @@ class FitAnswerMaker {
 
   [[nodiscard]] AnswerFigures figures(const Row& row) const { return way_figures(findings_, row); }
 
-  AnswerWay shown_way(std::size_t index) {
-    const ShownWay& shown = findings_.shown[index];
-    const FitWay& way = outcome_.ways[shown.way];
-    AnswerWay to{.name = way.row.ran() ? way.row.candidate.name : way.row.candidate.name + ": " + way.row.error,
-                 .group = std::string(title_of(group_of(way))),
+  // Of the next number.
+  AnswerWay numbered_way(std::string name, std::string_view group, bool is_best) {
+    const std::size_t index = answer_.ways.size();
+    const FitWay& way = findings_.numbered(index);
+    AnswerWay to{.name = std::move(name),
+                 .group = std::string(group),
                  .number = index + 1,
                  .edits = way.row.candidate.edits,
-                 .changes = changes(way.row, shown.way == 0),
+                 .changes = changes(way.row, is_best),
                  .runs_in = told_carrier(way, findings_.launched_by[index]),
                  .figures = figures(way.row)};
     if (way.row.ran()) to.sentences = sentences(way.row);
     if (index == findings_.chosen)
       for (const Exported& one : findings_.exports) to.launches.push_back(launch_of(one, to.edits));
+    return to;
+  }
+
+  AnswerWay shown_way(const ShownWay& shown) {
+    const FitWay& way = outcome_.ways[shown.way];
+    AnswerWay to = numbered_way(way.row.ran() ? way.row.candidate.name : way.row.candidate.name + ": " + way.row.error,
+                                title_of(group_of(way)), shown.way == 0);
     for (const FoldedWay& one : shown.folded) {
       const Row& row = outcome_.ways[one.way].row;
       to.folded.push_back({row.candidate.name, std::string(one.reason), figures(row)});
@@ -189,16 +197,11 @@ class FitAnswerMaker {
     return to;
   }
 
-  [[nodiscard]] AnswerWay other_way(const OtherTraining& other) const {
-    const Row& row = other.best->row;
-    AnswerWay to{.name = fmt::format("Train adapters only ({}){}", other.name,
-                                     row.candidate.name == "As given" ? "" : ", " + lowered(row.candidate.name)),
-                 .group = std::string(other_training),
-                 .edits = row.candidate.edits,
-                 .changes = changes(row, false),
-                 .figures = figures(row)};
-    if (row.ran()) to.sentences = sentences(row);
-    return to;
+  AnswerWay other_way(const OtherTraining& other) {
+    const std::string& name = other.best->row.candidate.name;
+    return numbered_way(
+        fmt::format("Train adapters only ({}){}", other.name, name == "As given" ? "" : ", " + lowered(name)),
+        other_training, false);
   }
 
   // Its edits are of the question on that machine.
@@ -219,6 +222,7 @@ class FitAnswerMaker {
       AnswerChange change{setting.substr(0, equals), value_now(setting.substr(0, equals)), setting.substr(equals + 1),
                           ""};
       if (change.from == change.to) continue;  // keeps the sequences of a step
+      if (change.to == "null") change.to = "not set";
       if (is_best) change.worth = worth_of(change.key, told);
       changes.push_back(std::move(change));
     }
@@ -295,9 +299,10 @@ class FitAnswerMaker {
                               : outcome_.exhausted ? "more would be tried with --effort"
                               : outcome_.any()     ? "no single edit of the best that was tried is better"
                                                    : "search finished";
-    answer_.search = fmt::format("{} layouts estimated, {} set-ups simulated, {} fit; {}{}{}", outcome_.screened,
-                                 outcome_.replayed, outcome_.fitting, state, told_proof(),
-                                 folded > 0 ? fmt::format("; {} alike or no better folded (--all)", folded) : "");
+    answer_.search =
+        fmt::format("{} layout{} estimated, {} set-ups simulated, {} fit; {}{}{}", outcome_.screened,
+                    outcome_.screened == 1 ? "" : "s", outcome_.replayed, outcome_.fitting, state, told_proof(),
+                    folded > 0 ? fmt::format("; {} alike or no better folded (--all)", folded) : "");
     if (!outcome_.any()) return;
     const Result& best = outcome_.ways.front().row.result;
     answer_.fingerprint = best.fingerprint;
@@ -336,14 +341,12 @@ std::optional<DrawnRun> drawn_run(const BaseScenario& scenario, const std::vecto
   }
 }
 
-// Of each shown way the frameworks whose file says all of it and that run it so.
+// Of each numbered way the frameworks whose file says all of it and that run it so.
 void find_launchers(FitFindings& findings) {
   const FitOutcome& outcome = findings.outcome;
-  for (std::size_t i = 0; i < findings.shown.size(); ++i) {
-    const FitWay& way = outcome.ways[findings.shown[i].way];
-    const bool is_asked =
-        outcome.any() && findings.subject.model && !outcome.stopped && way.carrier == Carrier::frameworks;
-    if (!is_asked) continue;
+  for (std::size_t i = outcome.any() ? 0 : findings.shown.size(); i < findings.count(); ++i) {
+    const FitWay& way = findings.numbered(i);
+    if (way.carrier != Carrier::frameworks) continue;
     const std::vector<std::string>& edits = way.row.candidate.edits;
     findings.launched_by[i] = i == findings.chosen && !findings.exports.empty()
                                   ? launched_by(findings.exports, edits)
@@ -355,6 +358,20 @@ void find_launchers(FitFindings& findings) {
 
 Answer fit_answer(const FitFindings& findings, std::string command) {
   return FitAnswerMaker(findings).made(std::move(command));
+}
+
+const FitWay& FitFindings::numbered(std::size_t index) const {
+  if (index < shown.size()) return outcome.ways[shown[index].way];
+  std::size_t left = index - shown.size();
+  const auto other =
+      std::find_if(others.begin(), others.end(), [&](const OtherTraining& one) { return one.best && left-- == 0; });
+  SPILLWAY_ASSERT(other != others.end());
+  return *other->best;
+}
+
+std::size_t FitFindings::count() const {
+  return shown.size() + static_cast<std::size_t>(std::count_if(others.begin(), others.end(),
+                                                               [](const auto& one) { return one.best.has_value(); }));
 }
 
 FitFindings find_ways(FitQuestion question, FitSubject subject, std::string framework, const FitOptions& options) {
@@ -369,18 +386,18 @@ FitFindings find_ways(FitQuestion question, FitSubject subject, std::string fram
   if (!found.framework.empty() && outcome.any())
     outcome = as_launched(found.question, found.subject, outcome, found.framework, {.store = options.store});
   found.shown = shown_ways(outcome);
-  found.launched_by.resize(found.shown.size());
+  found.launched_by.resize(found.count());
   return found;
 }
 
 void launch_ways(std::size_t chosen, FitFindings& findings) {
   findings.chosen = chosen;
   const FitSubject& subject = findings.subject;
-  if (findings.outcome.stopped || !findings.outcome.any() || !subject.model) return;
+  if (findings.outcome.stopped || !subject.model) return;
   try {
-    const Row& row = findings.outcome.ways[findings.shown[chosen].way].row;
     try {
-      findings.exports = exported(scenario_of(subject.scenario, row.candidate.edits));
+      if (findings.has_choice())
+        findings.exports = exported(scenario_of(subject.scenario, findings.numbered(chosen).row.candidate.edits));
     } catch (const InputError&) {
       // no launch has such a set-up
     }
@@ -410,8 +427,8 @@ bool ended_early(const FitOutcome& outcome) { return outcome.stopped || outcome.
 void add_launches(const FitFindings& findings, Answer& answer) {
   if (!findings.subject.model) return;
   for (AnswerWay& way : answer.ways) {
-    if (way.number == 0 || way.number > findings.shown.size() || !way.launches.empty()) continue;
-    const FitWay& found = findings.outcome.ways[findings.shown[way.number - 1].way];
+    if (way.number == 0 || !way.launches.empty()) continue;
+    const FitWay& found = findings.numbered(way.number - 1);
     if (found.carrier != Carrier::frameworks || !does_fit(found.row)) continue;
     try {
       for (const Exported& one : exported(scenario_of(findings.subject.scenario, way.edits)))

@@ -21,20 +21,26 @@ struct FitFindings {
   std::vector<OtherMachine> machines;  // where nothing that trains alike fits
   std::string framework;               // as which ways are launched; empty: as they are
   std::vector<ShownWay> shown;
-  std::vector<Launchers> launched_by;  // of each shown
-  std::size_t chosen = 0;              // of `shown`
+  std::vector<Launchers> launched_by;  // of each numbered way
+  std::size_t chosen = 0;              // of the numbered ways
   std::vector<Exported> exports;       // of the chosen way
+
+  // From 0: the ways shown, then the best of each other training.
+  [[nodiscard]] const FitWay& numbered(std::size_t index) const;
+  [[nodiscard]] std::size_t count() const;
+  // Whether the chosen way is one to launch: of those shown, where any fits.
+  [[nodiscard]] bool has_choice() const { return outcome.any() || chosen >= shown.size(); }
 };
 
 // Searches for ways, and for what else would do; nothing of it is launched yet. Stopped by `options`, or by the
 // thread's StopScope: what was found until then. Throws as find_fit() does.
 FitFindings find_ways(FitQuestion question, FitSubject subject, std::string framework, const FitOptions& options);
-// Each shown way as frameworks launch it, the chosen one with all figures. None of a capture, or of a search that was
+// Each numbered way as frameworks launch it, the chosen one with all figures. None of a capture, or of a search that was
 // stopped.
 void launch_ways(std::size_t chosen, FitFindings& findings);
 
-// Its ways: those shown, numbered from 1, and behind them what other trainings and more GPUs come to, which have no
-// number.
+// Its ways: those shown and other trainings, numbered from 1, and behind them what other GPUs come to, which have no
+// number: they are another question's.
 Answer fit_answer(const FitFindings& findings, std::string command);
 
 // Of any way that was tried.
@@ -43,7 +49,7 @@ AnswerFigures way_figures(const FitFindings& findings, const Row& row);
 const Result* given_step(const FitFindings& findings);
 // A no needs a whole search.
 bool ended_early(const FitOutcome& outcome);
-// Of each shown way that frameworks carry out: launches; the chosen one has them already. Replays each. None of a
+// Of each numbered way that frameworks carry out: launches; the chosen one has them already. Replays each. None of a
 // capture.
 void add_launches(const FitFindings& findings, Answer& answer);
 // The stages and lanes of the scenario as given, else of the first way; and each shown way's memory as an outline.
