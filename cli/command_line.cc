@@ -53,6 +53,7 @@
 #include "cli/options/command_options.h"
 #include "cli/options/context.h"
 #include "cli/options/interrupt.h"
+#include "cli/options/text_page.h"
 #include "cli/options/wrong_file.h"
 #include "studies/procurement/procurement_fields.h"
 
@@ -257,7 +258,9 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
 }  // namespace
 
 void warn(const Context& context, std::string_view text) {
-  if (!context.quiet) std::fprintf(stderr, "warning: %s\n", terminal_text(shortened(text)).c_str());
+  if (context.quiet) return;
+  const std::string line = "warning: " + terminal_text(shortened(text));
+  std::fputs((isatty(STDERR_FILENO) != 0 ? paragraph(line, page_width(), 2) : line + "\n").c_str(), stderr);
 }
 
 void note(const Context& context, std::string_view text) {

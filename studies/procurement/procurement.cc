@@ -103,7 +103,11 @@ class Procurement {
     }
     set_power(option);
     if (option.failure.empty() && !option.price.price_usd && !option.price.usd_per_hour)
-      option.failure = "no price of " + option.fleet.machine + ": add it to the price list";
+      option.failure = fmt::format(
+          R"(no price of {0}: give --prices FILE, for example {{"schema": "spillway-prices", "version": 1, )"
+          R"("machines": {{"{0}": {{"price": {{"value": 300000, "unit": "USD", "provenance": "assumed", )"
+          R"("source": "an offer", "date": "2026-11"}}}}}}}})",
+          option.fleet.machine);
     return option;
   }
 
