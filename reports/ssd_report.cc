@@ -100,12 +100,8 @@ class SsdReport {
           "No: {} writes nothing here, so drives would be bought for nothing: it keeps, or computes again, the {:.4g} "
           "GB of each step that it might move. offload.technique=ssdtrain with offload.adaptive=false moves them all.",
           answer_.traffic.technique, giga(answer_.kept_by_plan));
+    if (answer_.drives.empty()) return "No: this machine has no drive. Name some with --drives.";
     if (load_.written() == Bytes(0)) return "Yes: this step keeps no activation large enough to be offloaded.";
-    if (answer_.drives.empty())
-      return fmt::format(
-          "No: this machine has no drive, and {:.4g} GB a step of each GPU need one. Name some with "
-          "--drives.",
-          giga(load_.written()));
     const auto good = std::count_if(answer_.drives.begin(), answer_.drives.end(),
                                     [](const DriveAnswer& drive) { return drive.is_yes(); });
     if (good > 0)

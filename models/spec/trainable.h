@@ -13,8 +13,8 @@
 //   fp8         n bytes, and a fp32 scale per block of 128 rows and 128 columns
 //
 // NF4: QLoRA (Dettmers et al. 2023, arXiv 2305.14314), section 3, "4-bit NormalFloat Quantization" and "Double
-// Quantization". int8: LLM.int8() (arXiv 2208.07339), section 3. Deviation: there, products are done in int8 but for
-// outlying columns; here the matrix is unpacked for its product, as for NF4. fp8: blocks of DeepSeek-V3
+// Quantization". int8: LLM.int8() (arXiv 2208.07339), section 3. Deviation: there, products are done in int8 except
+// outlying columns. Here the matrix is unpacked for its product, as for NF4. fp8: blocks of DeepSeek-V3
 // (arXiv 2412.19437, section 3.3.2), as fp8 checkpoints are published. Deviation: Unsloth (unsloth/kernels/fp8.py) does
 // the forward's product in fp8 and unpacks in the backward; here it is unpacked for both.
 #pragma once

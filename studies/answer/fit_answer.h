@@ -49,8 +49,8 @@ AnswerFigures way_figures(const FitFindings& findings, const Row& row);
 const Result* given_step(const FitFindings& findings);
 // A no needs a whole search.
 bool ended_early(const FitOutcome& outcome);
-// Of each numbered way that frameworks carry out: launches; the chosen one has them already. Replays each. None of a
-// capture.
+// Adds the launches of each numbered way that frameworks carry out; the chosen one has them already. Replays each. None
+// of a capture.
 void add_launches(const FitFindings& findings, Answer& answer);
 // The stages and lanes of the scenario as given, else of the first way; and each shown way's memory as an outline.
 // A replay each.

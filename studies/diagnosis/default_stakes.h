@@ -24,7 +24,7 @@ struct DefaultStake {
 };
 
 // Largest first. None of a capture, and where the peak is not known. `turning`: of a step that fits, those alone that
-// may take the yes away.
+// may turn the verdict.
 std::vector<DefaultStake> default_stakes(const LoadedScenario& loaded, const Result& result, bool turning = false);
 
 // "of these 257 GiB 87.1 hang on model.loss: fp32 here, 170 GiB with chunked, which turns the verdict".

@@ -1,10 +1,4 @@
-// What a step's offloading moves to and from drives, tensor by tensor.
-//
-// Of a scenario with an offload technique, or with optimizer state or weights on drives: its replay's own transfers. Of
-// one without: the tensors that SSDTrain might
-// offload (arXiv 2408.10013, section III): activations a layer keeps from forward to backward, of 8 Mi elements and
-// more, once per storage; no weights, no head, logits or loss (ssdtrain.h). Every one is then written when it is made
-// and read back before its first use in the backward: an upper bound, since a plan forwards or keeps the last ones.
+// The bytes that a step's offloading moves to and from drives, tensor by tensor, as its replay moved them.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +32,7 @@ struct OffloadTraffic {
 // True when drives are part of the step, whatever is planned for its activations. O(ops).
 bool uses_drives(const Trace& trace);
 
-// What the replay moved to and from drives and, by a plan, host memory. `trace`: what `result` is of (run_traced).
+// The replay's own transfers to and from drives and, by a plan, host memory. `trace`: what `result` is of (run_traced).
 // Throws InputError when the trace lacks memory, uses or phases, or a step. O(n log n) in ops and uses.
 OffloadTraffic offload_traffic(const Trace& trace, const Result& result);
 

@@ -123,7 +123,7 @@ class Asker {
     answer_.gpus = gpus_of(loaded);
     answer_.tokens_per_step = loaded.options.tokens_per_step;
     traffic_ = answer_.traffic;
-    answer_.required_rate = 2 * mean_rate(load().written(), load().step);
+    set_traffic();
     in_machine_ = std::min(answer_.gpus, hardware_.gpu_count);
     if (load().written() == Bytes(0) && ran.result.offload) answer_.kept_by_plan = ran.result.offload->candidates;
   }
@@ -145,6 +145,7 @@ class Asker {
         traffic_ = unhindered_traffic(*loaded, *ran);
         links_.clear();  // by other loads
         ran_ = &*ran;
+        if (load().written() > answer_.traffic.load.written()) set_traffic();
       }
       answer_.drives.push_back(ask(drive, question_.drives_per_set(), machine_of(sets, {})));
     }
@@ -153,6 +154,11 @@ class Asker {
 
  private:
   [[nodiscard]] const DriveLoad& load() const { return traffic_.load; }
+  // The answer's: of the drives that most is written to.
+  void set_traffic() {
+    answer_.traffic = traffic_;
+    answer_.required_rate = 2 * mean_rate(load().written(), load().step);
+  }
   [[nodiscard]] MachineLoad machine_of(std::int64_t sets, const std::vector<std::size_t>& numbers) const {
     return {traffic_, answer_.gpus, hardware_.gpu_count, sets, numbers};
   }
@@ -368,6 +374,7 @@ std::vector<JudgedTest> StepOnDrives::tests() const {
 }
 
 bool SsdAnswer::is_yes() const {
+  if (drives.empty()) return false;
   if (traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0) && traffic.to_host == Bytes(0);
   return std::any_of(drives.begin(), drives.end(), [](const DriveAnswer& drive) { return drive.is_yes(); });
 }

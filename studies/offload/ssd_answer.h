@@ -107,7 +107,7 @@ struct DriveAnswer {
 };
 
 struct SsdAnswer {
-  OffloadTraffic traffic;
+  OffloadTraffic traffic;  // with the drives that most is written to
   std::int64_t gpus = 1, tokens_per_step = 0;
   double required_rate = 0;  // bytes a second of the writes of the GPU that writes most, in half of the step
   Bytes kept_by_plan{};      // what a plan might have moved to drives and chose to keep, where it moves nothing

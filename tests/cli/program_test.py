@@ -1272,7 +1272,8 @@ class ValidateTest(ProgramTest):
 
 class ReportTest(ProgramTest):
     SCENARIO = os.path.join(ROOT, "cli/scenarios/gpt3-175b-zero3-384xa100.json")
-    SLOW = ("--set", "what_if.compute=0.6", "--drives-per-gpu", "4", "--life-years", "1")
+    SLOW = ("--set", "what_if.compute=0.6", "--set", "offload.technique=ssdtrain", "--set", "offload.adaptive=false",
+            "--drives-per-gpu", "4", "--life-years", "1")
 
     def test_drives_that_hold_and_drives_that_do_not(self):
         good = spillway("report", "ssd", self.SCENARIO, *self.SLOW, "--format", "json",
