@@ -246,9 +246,9 @@ void run_fit(Context& context, FitCall& call) {
   if (!call.output.empty() && !wants_page && found.has_choice()) write_chosen(found, call.output);
   if (!call.output.empty() && !wants_page && !found.has_choice())
     note(context, "nothing fits: " + call.output + " is not written");
-  const bool in_doubt = unknown != nullptr && unknown->is_in_doubt();
   if (outcome.any() && outcome.ways.front().row.result.is_in_doubt()) context.exit_code = exit_not_known;
-  if (!outcome.any()) context.exit_code = in_doubt || ended_early(outcome) ? exit_not_known : exit_answer_is_no;
+  if (!outcome.any())
+    context.exit_code = unknown != nullptr || ended_early(outcome) ? exit_not_known : exit_answer_is_no;
 }
 
 }  // namespace

@@ -122,7 +122,8 @@ class Reader {
     if (batch == 0) {
       batch = default_batch(gpus, sequence);
       assume(
-          fmt::format("{} sequences a step: half a million tokens, 1 to 16 sequences a GPU (--global-batch)", batch));
+          fmt::format("{} sequences a step, {} tokens: half a million, with 1 to 16 sequences a GPU (--global-batch)",
+                      batch, grouped_text(batch * sequence)));
     }
     set(fmt::format("model.global_batch={}", batch));
     set(fmt::format("model.data_parallel={}", std::gcd(gpus, batch)));
