@@ -28,8 +28,8 @@ class HostHoldings {
     }
   }
 
-  // From the start of its store to the end of its load. whole: of a folded step; else null. False where it isn't
-  // regular.
+  // From the start of its store to the end of its load, or until it is forwarded. whole: of a folded step; else null.
+  // False where it isn't regular.
   [[nodiscard]] bool add_absences(const PlannedTrace& planned, const PeriodicRun* whole) {
     std::vector<std::int64_t> more(changes_.size(), 0);  // that the periods put in leave there, by rank
     const auto count = [&](OpId copy, std::int64_t bytes) {
@@ -47,10 +47,14 @@ class HostHoldings {
       if (!is_host_copy(store) || whole_step.contains(storage_of(store))) continue;
       add(rank_of(store), op_start_[index_of(store)], bytes_of(store));
       count(store, bytes_of(store));
-      const OpId load = planned.fetch[k];
-      if (load == OpId::none) continue;
-      add(rank_of(store), op_end_[index_of(load)], -bytes_of(store));
-      count(load, -bytes_of(store));
+      const OpId load = planned.fetch[k], asked = planned.asked[k];
+      if (load == OpId::none && asked == OpId::none) continue;
+      // Forwarded: the copy has no reader, and goes when it is whole and asked for.
+      const OpId last = load == OpId::none ? store : load;
+      Picos until = op_end_[index_of(last)];
+      if (load == OpId::none) until = std::max(until, op_end_[index_of(asked)]);
+      add(rank_of(store), until, -bytes_of(store));
+      count(last, -bytes_of(store));
     }
     return whole == nullptr || add_periods(*whole, more);
   }
