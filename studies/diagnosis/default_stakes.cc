@@ -63,13 +63,14 @@ void add_routing(const TrainingSetup& stated, const TrainingSetup& setup, const 
   if (!model.has_experts() || setup.expert_parallel == 1 || setup.has_expert_loads() || setup.expert_imbalance != 1)
     return;
   Choice choice{.key = routing_key, .value = "even", .other = "lognormal", .training = stated};
+  choice.training.expert_load = models::ExpertSpread::lognormal;
   TrainingSetup drawn = setup;
-  drawn.expert_load = models::ExpertSpread::lognormal;
-  choice.training.expert_imbalance = models::fullest_over_mean(model, drawn);
+  drawn.expert_load = choice.training.expert_load;
+  const double fullest = models::fullest_over_mean(model, drawn);
   const double rows = static_cast<double>(setup.micro_batch * setup.slice_tokens() * model.experts.active);
   constexpr double bytes_of_element = 2, kept = 2;  // a row's input, and as wide a result or gate
   const std::int64_t layers = model.layers / setup.pipeline_parallel;
-  choice.bytes = (choice.training.expert_imbalance - 1) * rows * bytes_of_element * kept *
+  choice.bytes = (fullest - 1) * rows * bytes_of_element * kept *
                  static_cast<double>((model.hidden + model.experts.width) * layers);
   choices.push_back(std::move(choice));
 }
@@ -118,6 +119,7 @@ std::vector<DefaultStake> default_stakes(const LoadedScenario& loaded, const Res
                       .other = choice.other,
                       .hangs = hangs,
                       .peak = other->memory.peak_reserved,
+                      .slower = to_seconds(other->step_time) / to_seconds(result.step_time) - 1,
                       .turns = other->may_fit() != result.may_fit()});
   }
   std::stable_sort(stakes.begin(), stakes.end(), [](const DefaultStake& a, const DefaultStake& b) {
@@ -129,8 +131,11 @@ std::vector<DefaultStake> default_stakes(const LoadedScenario& loaded, const Res
 std::string stake_sentence(const DefaultStake& stake, const Result& result) {
   const std::string turns = stake.turns ? ", which turns the verdict" : "";
   if (stake.key == routing_key)
-    return fmt::format("routing is even here: a hot rank at cv 0.6 (model.expert_load) needs {} more{}",
-                       gib_text(-stake.hangs), turns);
+    return fmt::format(
+        "routing is even here: where the load of a rank varies by 60 % (model.expert_load=lognormal) the fullest GPU "
+        "needs {} more{}{}",
+        gib_text(-stake.hangs),
+        stake.slower > 0.005 ? fmt::format(", the step {:.0f} % longer", 100 * stake.slower) : "", turns);
   return fmt::format("of these {} {} hang on {}: {} here, {} with {}{}", gib_text(result.memory.peak_reserved),
                      gib_text(stake.hangs), stake.key, stake.value, gib_text(stake.peak), stake.other, turns);
 }

@@ -20,6 +20,7 @@ struct DefaultStake {
   std::string key, value, other;  // "model.loss", "fp32", "chunked"
   Bytes hangs{};                  // the reserved peak less that with the other value; negative: that needs more
   Bytes peak{};                   // reserved with the other value
+  double slower = 0;              // the step with the other value over this one's, less 1
   bool turns = false;             // it fits with one of the two alone
 };
 

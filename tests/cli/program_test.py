@@ -609,6 +609,8 @@ class PlanReplayTest(ProgramTest):
 
 
 class OffloadTest(ProgramTest):
+    MOVES = ("--set", "offload.technique=ssdtrain", "--set", "offload.adaptive=false")
+
     def scenario(self, **more):
         return self.path("s.json", json.dumps({
             "schema": "spillway-scenario", "version": 1, "title": "small",
@@ -731,7 +733,7 @@ class OffloadTest(ProgramTest):
             self.assertNotIn("no: ", self.verdict_of_plan(0, **{key: value}))
             self.assertIn("\nno: ", self.verdict_of_plan(1, "--no-host", **{key: value}))
         self.assertTrue(self.verdict_of_run(0)["ssd"]["answer"])
-        worn = spillway("report", "ssd", self.scenario(), "--drives", "samsung-980-pro-1tb", "--used", "100")
+        worn = spillway("report", "ssd", self.scenario(), *self.MOVES, "--drives", "samsung-980-pro-1tb", "--used", "100")
         self.assertEqual(worn.returncode, 1, worn.stderr)
         self.assertIn("nothing is left of its rated life", worn.stdout)
 
@@ -785,7 +787,8 @@ class OffloadTest(ProgramTest):
         self.assertEqual(found["binding_resource"], "storage")
         keep = json.loads(spillway("run", self.scenario(), "--format", "json").stdout)
         self.assertGreater(found["step_time_ns"], 2 * keep["step_time_ns"])
-        report = spillway("report", "ssd", self.scenario(), "--drives", "samsung-980-pro-1tb", "--drives-per-machine", "1")
+        report = spillway("report", "ssd", self.scenario(), *self.MOVES, "--drives", "samsung-980-pro-1tb",
+                          "--drives-per-machine", "1")
         self.assertEqual(report.returncode, 1, report.stderr)
         self.assertRegex(" ".join(report.stdout.split()), r"No: 1 x Samsung 980 PRO 1 TB per GPU fail by (saving; )?bandwidth, caches (empty|full)[;:] ")
 
