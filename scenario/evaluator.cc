@@ -210,8 +210,11 @@ const ScenarioRun& Evaluator::run() const {
   result.warnings.insert(result.warnings.begin(), first.begin(), first.end());
   // "dgx-h100+gpu=mine.json": its own parts are named.
   const bool is_put_together = loaded_.scenario.hardware.find('+') != std::string::npos;
-  if (is_put_together || (!loaded_.hardware.assumed.empty() && !loaded_.scenario.hardware.empty())) {
+  const std::int64_t all = loaded_.hardware.total_gpus(), used = loaded_.setup.gpus();
+  const bool is_partly = !loaded_.scenario.model.empty() && used < all;
+  if (is_put_together || is_partly || (!loaded_.hardware.assumed.empty() && !loaded_.scenario.hardware.empty())) {
     result.machine = loaded_.hardware.title;
+    if (is_partly) result.machine += fmt::format("; {} of its {} GPUs used", used, all);
     result.machine_assumed = loaded_.hardware.assumed;
   }
   result.provenance.insert(result.provenance.begin(), loaded_.provenance.begin(), loaded_.provenance.end());
