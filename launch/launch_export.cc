@@ -210,6 +210,14 @@ class Exporter {
     if (target_.program == megatron) {
       // megatron/training/arguments.py, validate_args()
       if (written("optimizer-cpu-offload") != nullptr) put("use-precision-aware-optimizer", "true", made);
+      const bool is_fsdp = written("use-megatron-fsdp") != nullptr;
+      if (is_fsdp || written("use-precision-aware-optimizer") != nullptr) {
+        if (setup_.zero_stage == 0 && setup_.data_parallel * setup_.context_parallel > 1)
+          made.unsaid.push_back(
+              {"model.zero_stage", "0", "Megatron-LM's precision-aware optimizer is a distributed one"});
+        put("use-distributed-optimizer", "true", made);
+      }
+      if (is_fsdp) put("ckpt-format", "fsdp_dtensor", made);
       const Written *positions = written("max-position-embeddings"), *sequence = written("seq-length");
       if (positions != nullptr && sequence != nullptr &&
           whole_number(positions->value).value_or(0) < whole_number(sequence->value).value_or(0))

@@ -116,7 +116,8 @@ class LaunchReader {
   explicit LaunchReader(const LaunchFiles& files) : files_(files) {}
 
   Launch take() {
-    for (const std::string& path : files_.paths) read(path, files_.from, true);
+    for (const std::string& path : files_.paths)
+      if (program_file_.empty() || !is_same(path, program_file_)) read(path, files_.from, true);
     return std::move(launch_);
   }
 
@@ -238,8 +239,10 @@ class LaunchReader {
     if (command.script == "trl" && !command.others.empty()) launch_.script += " " + command.others.front().text;
     if (command.format) decide(*command.format, path, fmt::format("line {}", command.line));
     add_variables(shell, path);
-    if (!command.program_file.empty() && !is_given(command.program_file))
-      read(command.program_file, std::nullopt, true);
+    if (!command.program_file.empty() && !is_decided_) {
+      program_file_ = command.program_file;
+      read(program_file_, std::nullopt, true);
+    }
     std::vector<ShellWord> others;
     std::vector<LaunchSetting> job = flags_of(shell.job_options, path, others);
     if (!gives_gpus(command.launcher)) add(std::move(job), LaunchFormat::launcher);
@@ -366,11 +369,13 @@ class LaunchReader {
     }
   }
 
+  static bool is_same(const std::string& path, const std::string& other) {
+    std::error_code none;
+    return std::filesystem::equivalent(path, other, none);
+  }
   [[nodiscard]] bool is_given(const std::string& path) const {
-    return std::any_of(files_.paths.begin(), files_.paths.end(), [&](const std::string& given) {
-      std::error_code none;
-      return std::filesystem::equivalent(given, path, none);
-    });
+    return std::any_of(files_.paths.begin(), files_.paths.end(),
+                       [&](const std::string& given) { return is_same(given, path); });
   }
 
   // Names as the table has them; files that they name are read before them, unless they were given themselves.
@@ -444,6 +449,7 @@ class LaunchReader {
   const LaunchFiles& files_;
   Launch launch_;
   std::map<std::string, std::string> made_;  // files that the script itself writes
+  std::string program_file_;                 // read at the command that runs it
   bool is_decided_ = false;
   int read_ = 0;
   std::uint64_t bytes_ = 0;  // of all files

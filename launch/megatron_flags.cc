@@ -283,7 +283,8 @@ void megatron_ignored(FlagRows& rows) {
           "calculate-per-token-loss iterations-to-skip check-for-spiky-loss check-optimizer-step-success",
           "how long and how checked a run is, not a step of it")
       .no_effect(
-          "save save-* load load-* no-save-* no-load-* ckpt-* dist-ckpt-* use-dist-ckpt async-save finetune "
+          "save save-* load load-* no-save-* no-load-* ckpt-format ckpt-* dist-ckpt-* use-dist-ckpt async-save "
+          "finetune "
           "pretrained-checkpoint exit-on-missing-checkpoint use-checkpoint-args auto-detect-ckpt-format "
           "use-persistent-ckpt-worker non-persistent-* override-ckpt-iteration replication.* checkpoint.* "
           "async-* fully-parallel-save",

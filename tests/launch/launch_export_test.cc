@@ -329,6 +329,13 @@ TEST(LaunchExport, PassesTheFrameworksOwnChecks) {
                                                       {"model.optimizer_device", "cpu"}});
   EXPECT_THAT(megatron.text, testing::HasSubstr("--max-position-embeddings 32768"));
   EXPECT_THAT(megatron.text, testing::HasSubstr("--use-precision-aware-optimizer"));
+  EXPECT_THAT(megatron.text, testing::HasSubstr("--use-distributed-optimizer"));
+  for (const char* zero : {"--expert-tensor-parallel-size", "OMP_NUM_THREADS"})
+    EXPECT_THAT(megatron.text, testing::Not(testing::HasSubstr(zero)));
+  const LaunchExport fsdp =
+      exported("megatron", {{"model.framework", "megatron"}, {"model.data_parallel", "8"}, {"model.zero_stage", "3"}});
+  EXPECT_THAT(fsdp.text, testing::AllOf(testing::HasSubstr("--ckpt-format fsdp_dtensor"),
+                                        testing::HasSubstr("--use-distributed-optimizer")));
   const LaunchImport back = import_launch(request({folder.write("run.sh", megatron.text)}));
   const Scenario is = parse_scenario(back.scenario, "imported", "");
   EXPECT_EQ(is.training.optimizer_device, models::StateDevice::cpu);

@@ -108,6 +108,9 @@ TEST(LaunchFiles, APythonProgramHasTheSettings) {
     const LaunchImport import = import_launch(test::request(paths));
     test::expect_keys(import, {{"model.micro_batch", "3"}, {"model.data_parallel", "8"}});
   }
+  // With flags of the program's own, and a file that a call names.
+  const std::string own = folder.write("own.sh", "deepspeed --num_gpus 8 train.py --name first\n");
+  EXPECT_EQ(read({own, program}).settings.size(), read({own}).settings.size());
   const std::string two = folder.write("two.sh", "python train.py\npython other.py\n");
   EXPECT_THAT(complaint([&] { return read({two}); }), HasSubstr("give train.py instead"));
 }
