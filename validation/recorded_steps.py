@@ -4,13 +4,12 @@ that the machine then ran.
 
     validation/recorded_steps.py RESULTS_FOLDER [--spillway PROGRAM] [--output FILE.json]
 
-RESULTS_FOLDER has `campaign.json` and `recordings/MODEL-bBATCH`; drives are the profile that its own `calibrate nvme` made
-(`drive-*.json`). What no plan of a recorded step says (layers or modules made again) is generated, with kernels as the
-recording measured them (`spillway check --from`). Prints measured and predicted with signed errors by recording and
+RESULTS_FOLDER has `campaign.json` and `recordings/MODEL-bBATCH`. What no plan of a recorded step says (layers or modules made
+again) is generated, with kernels as the recording measured them (`spillway check --from`); `ssdtrain`'s files are behind a
+page cache, and what binds is the package (package_steps.py). Prints measured and predicted with signed errors by recording and
 technique, and by metric the signed median, median, 90th percentile and worst size.
 tests/validation/h100_results_test.py holds them.
 """
-import glob
 import json
 import os
 import subprocess
@@ -18,6 +17,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import package_steps  # noqa: E402
 from campaign import cases, script  # noqa: E402
 
 METRICS = ("step_time", "peak_allocated", "peak_reserved")
@@ -33,10 +33,8 @@ def asked(program, *words):
     return json.loads(done.stdout), ""
 
 
-def settings_of(technique, drives):
+def settings_of(technique):
     settings = list(cases.TECHNIQUES.get(technique, []))
-    if "offload.tier=drive" in settings:
-        settings.append(f"offload.drives={drives}")
     if technique in GENERATED and any(setting.startswith("offload.") for setting in settings):
         settings.append("offload.hooks=true")  # as of every step that spillway.torch recorded
     return [word for setting in settings for word in ("--set", setting)]
@@ -47,7 +45,6 @@ class Predictor:
 
     def __init__(self, folder, program, scratch):
         self.folder, self.program, self.scratch, self.machines = folder, program, scratch, {}
-        self.drives = os.path.abspath(next(iter(sorted(glob.glob(os.path.join(folder, "drive-*.json")))), ""))
 
     def generated(self, model, batch):
         """The words for the generated step with the recording's kernels."""
@@ -67,7 +64,10 @@ class Predictor:
         step = self.generated(model, batch) if technique in GENERATED else [self.recording(model, batch)]
         if self.machines.get((model, batch)):
             return None, self.machines[model, batch]
-        answer, why = asked(self.program, "run", *step, *settings_of(technique, self.drives))
+        if technique == "ssdtrain":
+            kept, why = self.predict("keep", model, batch)
+            return kept and package_steps.predicted(step[0], self.program, kept["peak_allocated"]), why
+        answer, why = asked(self.program, "run", *step, *settings_of(technique))
         return answer and {metric: answer.get(cases.METRICS[metric][0]) for metric in METRICS}, why
 
 
@@ -88,7 +88,7 @@ def rows_of(folder, program, techniques=None):
                 if (case, metric) not in measured:
                     continue
                 known = measured[case, metric]
-                predicted = figures.get(metric) if figures else None
+                predicted = (figures or {}).get(metric)
                 yield {"case": case, "technique": technique, "metric": metric, "measured": known, "predicted": predicted,
                        "error": predicted / known - 1 if predicted else None, "why": why}
 
@@ -102,7 +102,7 @@ def statistics(errors):
 
 GROUPS = {"recorded": "recorded", "keep": "recorded", "full": "made again", "every:2": "made again",
           "selective": "made again", "host": "to host memory", "checkpoints-host": "made again, to host memory",
-          "selective+host": "made again, to host memory", "ssdtrain": "to the disk"}
+          "selective+host": "made again, to host memory", "ssdtrain": "to files"}
 
 
 def groups_of(rows):
@@ -129,7 +129,7 @@ def main():
         errors = [row["error"] for row in rows if row["metric"] == metric and row["error"] is not None
                   and row["technique"] != "ssdtrain"]
         found = statistics(errors)
-        print(f"all but the disk, {metric}: {found['n']} cases, signed median {found['signed']:+.1%}, median "
+        print(f"all but files, {metric}: {found['n']} cases, signed median {found['signed']:+.1%}, median "
               f"{found['median']:.1%}, 90th percentile {found['p90']:.1%}, worst {found['worst']:.1%}")
     for (group, metric), errors in groups_of(rows).items():
         found = statistics(errors)
