@@ -151,7 +151,7 @@ TierStore::Id TierStore::load(std::uint32_t tensor, Tier tier, std::byte* device
 }
 
 void TierStore::progress() {
-  take_completions(false);
+  take_completions();
   for (auto& tier : pools_)
     for (Pool& pool : tier) {
       for (std::size_t w = 0; w < pool.working.size();) {
@@ -221,15 +221,10 @@ void TierStore::finish(Transfer& transfer) {
   transfer.record.ended_seconds = now();
 }
 
-void TierStore::take_completions(bool wait_for_one) {
+void TierStore::take_completions() {
   while (queue_ != nullptr && queue_->in_flight() > 0) {
-    std::optional<IoQueue::Completion> completion;
-    if (wait_for_one)
-      completion = queue_->wait();
-    else
-      completion = queue_->poll();
+    const std::optional<IoQueue::Completion> completion = queue_->poll();
     if (!completion) return;
-    wait_for_one = false;
     Transfer& transfer = transfers_[completion->tag];
     const auto expected = static_cast<std::int64_t>(drive_memory(transfer).size());
     if (completion->result != expected) {
@@ -251,17 +246,11 @@ void TierStore::take_completions(bool wait_for_one) {
   }
 }
 
+// Looks at all transfers while it waits: one that waits for a worker begins when the one before it is seen to have ended.
 void TierStore::wait(Id id) {
   while (!done(id)) {
     progress();
-    if (done(id)) break;
-    const Transfer& transfer = transfers_[id];
-    if (transfer.state == State::copying)
-      backend_.wait(transfer.copied);
-    else if (queue_ != nullptr && queue_->in_flight() > 0)
-      take_completions(true);
-    else
-      std::this_thread::yield();
+    if (!done(id)) std::this_thread::yield();
   }
   progress();  // its worker is free again
 }

@@ -99,7 +99,7 @@ class TierStore {
   bool move_on(Id id);
   void open_file(const TierStoreOptions& options, Bytes end);
   void open_queue(const TierStoreOptions& options);
-  void take_completions(bool wait_for_one);
+  void take_completions();
   void submit(Id id, Transfer& transfer);
   void finish(Transfer& transfer);
   // What the drive reads or writes of a transfer.
