@@ -246,7 +246,8 @@ void TierStore::take_completions() {
   }
 }
 
-// Looks at all transfers while it waits: one that waits for a worker begins when the one before it is seen to have ended.
+// Looks at all transfers while it waits: one that waits for a worker begins when the one before it is seen to have
+// ended.
 void TierStore::wait(Id id) {
   while (!done(id)) {
     progress();
