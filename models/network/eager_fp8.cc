@@ -14,6 +14,11 @@
 namespace spillway::models {
 namespace {
 
+// What torch.compile makes of the largest values of columns takes so long a row, whatever its width: blocks that each
+// go down a strip of columns. Found on Llama 3 8B over 8 and 70B over 8 tensor ranks (torchtitan, June 2025), whose
+// steps lack 0.22 us a token and layer of eleven such kernels; 8B over 2 (torchtitan issue 1207) lacks 0.21.
+constexpr Picos column_row_time = nanoseconds(23);
+
 // The kernel's name for fp8, and for fp4.
 std::string_view named(DataType type, std::string_view fp8, std::string_view fp4) {
   return type == DataType::fp4 ? fp4 : fp8;
@@ -59,20 +64,24 @@ void EagerOps::cast_rows(const std::string& name, const Tensor& x, const Tensor&
   session_.kernel({.name = named(options_.narrow, "cast_fp8", "cast_fp4"), .reads = {x}, .writes = {rows}});
 }
 
-void EagerOps::cast_columns(const std::string& name, const Tensor& x, const Tensor& columns) {
+void EagerOps::cast_columns(const std::string& name, const Tensor& x, const Tensor& columns, std::int64_t rows) {
   if (options_.recipe == Fp8Recipe::rowwise) {
     const Tensor largest = session_.empty(name + ".amax", DataType::fp32, 1, TensorRole::temporary);
-    session_.kernel({.name = "amax_columns_fp8", .reads = {x}, .writes = {largest}});
+    session_.kernel({.name = "amax_columns_fp8",
+                     .reads = {x},
+                     .writes = {largest},
+                     .cost = {.least = options_.dtensor ? column_row_time * rows : Picos(0)}});
   }
   find_largest(name, x);
   session_.kernel(
       {.name = named(options_.narrow, "cast_fp8", "cast_fp4"), .reads = {x}, .writes = {columns}, .cost = turning()});
 }
 
-void EagerOps::cast_both(const std::string& name, const Tensor& x, const Tensor& rows, const Tensor& columns) {
+void EagerOps::cast_both(const std::string& name, const Tensor& x, const Tensor& rows, const Tensor& columns,
+                         std::int64_t count) {
   if (options_.recipe == Fp8Recipe::rowwise) {
     cast_rows(name, x, rows);
-    return cast_columns(name, x, columns);
+    return cast_columns(name, x, columns, count);
   }
   find_largest(name, x);
   session_.kernel({.name = named(options_.narrow, "cast_transpose_fp8", "cast_transpose_fp4"),
@@ -82,13 +91,14 @@ void EagerOps::cast_both(const std::string& name, const Tensor& x, const Tensor&
 }
 
 // `bias`: its gradient, the sum over the rows of x, comes out of the same kernel where one casts both ways.
-EagerOps::Narrowed EagerOps::narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias) {
+EagerOps::Narrowed EagerOps::narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias,
+                                    std::int64_t rows) {
   Narrowed both{.rows = narrow_copy(name, "", x.elements(), TensorRole::temporary), .columns = {}};
   // Else there is no backward that would read them.
   if (autograd_.is_recording()) both.columns = narrow_copy(name, ".transposed", x.elements(), role);
   if (options_.recipe == Fp8Recipe::rowwise) {
     if (both.columns)
-      cast_both(name, x, both.rows, both.columns);
+      cast_both(name, x, both.rows, both.columns, rows);
     else
       cast_rows(name, x, both.rows);
     if (bias != nullptr) sum_bias_gradient(*bias, x);
@@ -134,9 +144,9 @@ Tensor EagerOps::narrow_rows(const std::string& name, const Tensor& x, TensorRol
   return rows.with_node(x.node());
 }
 
-Tensor EagerOps::narrow_columns(const std::string& name, const Tensor& x) {
+Tensor EagerOps::narrow_columns(const std::string& name, const Tensor& x, std::int64_t rows) {
   Tensor columns = narrow_copy(name, ".transposed", x.elements(), TensorRole::temporary);
-  cast_columns(name, x, columns);
+  cast_columns(name, x, columns, rows);
   return columns;
 }
 

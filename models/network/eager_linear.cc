@@ -63,8 +63,10 @@ bool EagerOps::is_fp8(const std::vector<Linear>& layers) {
 
 Tensor EagerOps::linear(const Linear& layer, const Tensor& x) {
   if (options_.autocast && x.type() != type_) return linear(layer, recorded_cast(layer.name + ".in", x, type_));
-  const auto saved = std::make_shared<SavedInput>(
-      SavedInput{.kept = x, .users = readers_of(*layer.weight), .wants_gradient = x.node() != 0});
+  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x,
+                                                             .width = layer.weight->shape.columns,
+                                                             .users = readers_of(*layer.weight),
+                                                             .wants_gradient = x.node() != 0});
   const bool is_packed = layer.weight->storage != BaseWeights::same;
   const bool stays = options_.keeps_packed_inputs && is_packed && saved->wants_gradient;
   if (saved->users == 0 && !stays) saved->kept = {};
@@ -73,7 +75,8 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x) {
     operand = narrow_rows(layer.name + ".in", x, TensorRole::temporary);
     saved->casts = true;
   } else if (layer.weight->in_fp8) {
-    Narrowed both = narrow(layer.name + ".in", x, TensorRole::activation, nullptr);
+    Narrowed both =
+        narrow(layer.name + ".in", x, TensorRole::activation, nullptr, x.elements() / layer.weight->shape.columns);
     operand = std::move(both.rows);
     saved->kept = std::move(both.columns);
   }
@@ -139,7 +142,7 @@ Tensor EagerOps::saved_for_weights(const std::string& name, SavedInput& saved) {
     rows = communication_->all_gather(CommGroup::tensor, name + ".in.again", rows, TensorRole::temporary);
   }
   if (casts_columns)
-    rows = narrow_columns(name + ".in.again", rows);
+    rows = narrow_columns(name + ".in.again", rows, saved.width > 0 ? rows.elements() / saved.width : 0);
   else if (is_narrow(rows.type()) && transposes())
     rows = transposed(name + ".in.again", rows);
   return saved.whole = rows;
@@ -160,7 +163,7 @@ void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedI
   if (is_cast && transposes())
     both.columns = transposed(layer.name + ".out.grad", gradient);
   else if (in_fp8 && !is_cast)
-    both = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
+    both = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias, rows);
   if (x_gradient != nullptr) {
     const DataType type = is_cast ? type_ : gradient.type();
     *x_gradient = session_.empty(layer.name + ".in.grad", type, rows * inputs, TensorRole::temporary);
@@ -266,7 +269,8 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
   }
   const std::string& name = layers.front().name;
   const bool casts = in_fp8 && keeps_wide(layers.front()), casts_late = options_.recipe == Fp8Recipe::rowwise;
-  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .parts = parts, .casts = casts, .users = 0});
+  const auto saved = std::make_shared<SavedInput>(
+      SavedInput{.kept = x, .parts = parts, .casts = casts, .width = layers.front().weight->shape.columns, .users = 0});
   for (const Linear& layer : layers) saved->users += readers_of(*layer.weight);
   Sides sides{.inputs = layers.front().weight->shape.columns,
               .products = static_cast<std::int64_t>(layers.size()),

@@ -157,20 +157,23 @@ class EagerOps {
   // Takes a weight's gradient; in the weight's own type.
   void accumulate(TrainedParameter& weight, Tensor gradient);
 
-  // Narrow operands (eager_fp8.cc). x cast, and the same transposed for a product of the backward.
+  // Narrow operands (eager_fp8.cc). x cast, and the same transposed for a product of the backward. `rows`: of x, where
+  // torch.compile makes the kernels; else 0.
   struct Narrowed {
     Tensor rows, columns;
   };
-  Narrowed narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias);
+  Narrowed narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias,
+                  std::int64_t rows = 0);
   // The one or the other alone.
   Tensor narrow_rows(const std::string& name, const Tensor& x, TensorRole role);
-  Tensor narrow_columns(const std::string& name, const Tensor& x);
+  Tensor narrow_columns(const std::string& name, const Tensor& x, std::int64_t rows = 0);
   Tensor narrow_weight(TrainedParameter& weight, bool transposed);
   [[nodiscard]] DataType narrow_type() const { return options_.narrow; }
   [[nodiscard]] ProductScaling scaling() const;
   void cast_rows(const std::string& name, const Tensor& x, const Tensor& rows);
-  void cast_columns(const std::string& name, const Tensor& x, const Tensor& columns);
-  void cast_both(const std::string& name, const Tensor& x, const Tensor& rows, const Tensor& columns);
+  void cast_columns(const std::string& name, const Tensor& x, const Tensor& columns, std::int64_t rows = 0);
+  void cast_both(const std::string& name, const Tensor& x, const Tensor& rows, const Tensor& columns,
+                 std::int64_t count = 0);
 
   // Megatron-LM's fused kernels.
   Tensor bias_gelu(const std::string& name, const Tensor& x, TrainedParameter& bias);  // saves x
@@ -311,10 +314,11 @@ class EagerOps {
  private:
   // What the weight gradients of layers that share an input need of it.
   struct SavedInput {
-    Tensor kept;         // whole, or this rank's part of the sequence; in fp8 the whole is transposed
-    bool parts = false;  // kept is a part
-    bool casts = false;  // kept is in 16 bits and cast to fp8 for them
-    bool turns = false;  // kept is whole, in fp8 along rows
+    Tensor kept;             // whole, or this rank's part of the sequence; in fp8 the whole is transposed
+    bool parts = false;      // kept is a part
+    bool casts = false;      // kept is in 16 bits and cast to fp8 for them
+    bool turns = false;      // kept is whole, in fp8 along rows
+    std::int64_t width = 0;  // of a row, where it is cast late
     std::size_t users = 1;
     bool wants_gradient = true;
     Tensor whole;   // what they read, from the first use of the backward to the last, where it isn't `kept`

@@ -137,6 +137,20 @@ TEST(Fp8Recipes, RowwiseKeepsInputsInSixteenBits) {
   EXPECT_FALSE(counts.contains("cast_transpose_fp8"));
 }
 
+// Of columns of activations, whatever their width, by torch.compile; a weight has few rows.
+TEST(Fp8Recipes, LargestValuesOfColumnsTakeTheirTimeByRow) {
+  TrainingSetup setup = fp8();
+  setup.fp8_recipe = Fp8Recipe::rowwise;
+  setup.sequence = 4096, setup.micro_batch = 2;
+  const Trace trace = generate_trace(llama(1), setup, CostModel(example_profile()), flat_cluster());
+  std::int64_t by_row = 0;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (trace.strings.text(trace.ops.name[i]) == "amax_columns_fp8" &&
+        trace.ops.duration[i] == nanoseconds(23) * (4096 * 2))
+      ++by_row;
+  EXPECT_EQ(by_row, 4 + 7);  // inputs and gradients
+}
+
 TEST(Fp8Recipes, BlocksAreCastBothWaysInOnePass) {
   for (const Fp8Recipe recipe : {Fp8Recipe::blockwise, Fp8Recipe::mxfp8}) {
     TrainingSetup setup = fp8();
