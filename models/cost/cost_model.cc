@@ -463,8 +463,10 @@ Duration CostModel::memory_bound(const KernelCost& kernel) const {
     duration.time = from_seconds(std::max(least_seconds, to_seconds(duration.time) * kernel.share));
   if (kernel.access == MemoryAccess::column_sum) duration.time += from_seconds(column_sum_us * 1e-6);
   if (kernel.access == MemoryAccess::strided) duration.time = from_seconds(to_seconds(duration.time) / strided_share);
-  duration.time = std::max(duration.time, kernel.least);
-  if (kernel.flops_per_clock <= 0) return duration;
+  if (kernel.flops_per_clock <= 0) {
+    duration.time = std::max(duration.time, kernel.least);
+    return duration;
+  }
   const Duration products = chunks(kernel);
   return products.time > duration.time ? products : duration;
 }
