@@ -11,6 +11,7 @@
 #include "base/input_error.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
+#include "base/number_text.h"
 #include "hwprofiles/profile_library.h"
 #include "launch/launch_import.h"
 #include "scenario/file_kind.h"
