@@ -139,7 +139,7 @@ Tensor EagerOps::saved_for_weights(const std::string& name, SavedInput& saved) {
   Tensor rows = saved.kept;
   if (saved.parts) {
     if (saved.casts && !casts_columns) rows = narrow_rows(name + ".in.part", rows, TensorRole::temporary);
-    rows = communication_->all_gather(CommGroup::tensor, name + ".in.again", rows, TensorRole::temporary);
+    rows = gather_input(name + ".in.again", rows);
   }
   if (casts_columns)
     rows = narrow_columns(name + ".in.again", rows, saved.width > 0 ? rows.elements() / saved.width : 0);
@@ -254,6 +254,14 @@ Tensor EagerOps::gather_sequence(const std::string& name, const Tensor& x, Tenso
   return in_order(name, communication_->all_gather(CommGroup::tensor, name, x, role), role, in_pieces);
 }
 
+Tensor EagerOps::gather_input(const std::string& name, const Tensor& part) {
+  const bool fits = gather_buffer_ && gather_buffer_.elements() == part.elements() * tensor_ranks() &&
+                    gather_buffer_.type() == part.type();
+  if (!fits) return communication_->all_gather(CommGroup::tensor, name, part, TensorRole::temporary);
+  communication_->gather_into(CommGroup::tensor, "all_gather", {part}, {gather_buffer_}, gather_buffer_.bytes());
+  return gather_buffer_;
+}
+
 Tensor EagerOps::scatter_sequence(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside) {
   const bool in_pieces = cut_up_scatter(beside);
   return communication_->reduce_scatter(CommGroup::tensor, name, in_order(name, x, TensorRole::temporary, in_pieces),
@@ -306,7 +314,10 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
 Tensor EagerOps::enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside) {
   if (tensor_ranks() == 1) return x;
   const bool parts = options_.sequence_parallel;
-  Tensor entered = parts ? gather_sequence(name + ".in.whole", x, role, beside) : x;
+  Tensor entered = !parts ? x
+                   : role == TensorRole::temporary && gather_buffer_
+                       ? gather_input(name + ".in.whole", x)
+                       : gather_sequence(name + ".in.whole", x, role, beside);
   return autograd_.record(std::move(entered), {x}, false, [this, name, parts, beside](const Tensor& gradient) {
     if (parts)
       return std::vector<Tensor>{

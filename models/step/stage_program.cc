@@ -183,6 +183,7 @@ class StageRecorder {
     }
     if (setup_.has_expert_loads()) draw_experts();
     if (setup_.traits().core) add_workspaces();
+    if (setup_.traits().megatron && !setup_.traits().core) add_gather_buffer();
     if (keeps_logits()) chunks_.front().transformer->keep_logits();
     if (evaluates_) return;
     if (setup_.reference != Reference::none) reference_.emplace(model_, setup_, session_, autograd_, &communication_);
@@ -256,6 +257,14 @@ class StageRecorder {
       buckets_ = session_.empty("gradient.buckets", parameters_.front()->value.type(), elements, TensorRole::buffer);
   }
 
+  void add_gather_buffer() {
+    if (!setup_.sequence_parallel || setup_.tensor_parallel == 1) return;
+    const Transformer& first = *chunks_.front().transformer;
+    gather_buffer_ = session_.empty("gather.buffer", first.type(), first.stream_elements() * setup_.tensor_parallel,
+                                    TensorRole::buffer);
+    for (Chunk& chunk : chunks_) chunk.transformer->set_gather_buffer(gather_buffer_);
+  }
+
   void add_workspaces() {
     workspaces_.emplace(session_);
     for (Chunk& chunk : chunks_) {
@@ -275,6 +284,7 @@ class StageRecorder {
     if (early_states || setup_.has_flat_states()) return;
     std::vector<BuiltChunk> built;
     std::vector<Tensor> late = workspaces_ ? workspaces_->all() : std::vector<Tensor>();
+    if (gather_buffer_) late.push_back(gather_buffer_);
     for (Chunk& chunk : chunks_) {
       built.push_back(built_chunk(chunk.transformer->parameters()));
       if (!workspaces_) continue;
@@ -625,6 +635,7 @@ class StageRecorder {
   Communication communication_;
   GradientReducer reducer_;
   std::optional<Workspaces> workspaces_;  // of Megatron-core
+  Tensor gather_buffer_;                  // of Megatron-LM
   Tensor buckets_;                        // of DistributedDataParallel
   std::deque<Chunk> chunks_;
   std::vector<TrainedParameter*> parameters_;  // those that are trained
