@@ -69,9 +69,10 @@ bool may_fold(const Scenario& scenario) {
   const Technique* const places = technique_said(allocator_key, scenario.allocator);
   const Technique* const fates = technique_said(offload_key, scenario.offload.technique);
   const bool fates_repeat = fates != nullptr && fates->repeats && scenario.offload.tier == Tier::host;
-  return scenario.fold && !scenario.model.empty() && scenario.plan.empty() && scenario.memory_plan.empty() &&
-         (!scenario.offload.moves() || fates_repeat) && scenario.order == program_order_word &&
-         !scenario.jitter.is_used() && (places == nullptr || places->make == nullptr);
+  return scenario.fold && !scenario.record_streams && !scenario.model.empty() && scenario.plan.empty() &&
+         scenario.memory_plan.empty() && (!scenario.offload.moves() || fates_repeat) &&
+         scenario.order == program_order_word && !scenario.jitter.is_used() &&
+         (places == nullptr || places->make == nullptr);
 }
 
 bool may_fold(const Scenario& scenario, const ModelSpec& model) {

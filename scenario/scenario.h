@@ -65,6 +65,7 @@ struct Scenario {
   std::string allocator_config;                // as in PYTORCH_CUDA_ALLOC_CONF
   std::string memory_plan;                     // file, for planned and arena
   std::optional<std::int64_t> capacity_bytes;  // instead of the profile's
+  bool record_streams = false;                 // NCCL's streams hold what they used (sim/replay/late_frees.h)
   std::string reserve;                         // size or share kept free of it; empty: reserve_of() says
 
   OffloadSettings offload;

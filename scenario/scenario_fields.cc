@@ -133,6 +133,11 @@ void describe_memory(Scenario& scenario, FieldVisitor& visitor) {
                    .label = "GPU memory",
                    .unit = "GiB"},
                   scenario.capacity_bytes);
+  fields::flag(visitor,
+               {.key = "record_streams",
+                .about = "Of a generated step: what a collective used is free again only when the GPU has got there, "
+                         "as in PyTorch before 2.8 (TORCH_NCCL_AVOID_RECORD_STREAMS=0)."},
+               scenario.record_streams);
   std::optional<Scalar> reserve;
   if (!scenario.reserve.empty()) reserve = Scalar{scenario.reserve, false};
   visitor.scalar(

@@ -32,6 +32,7 @@
 #include "scenario/reserve.h"
 #include "scenario/slowest_rank.h"
 #include "sim/replay/captured_step.h"
+#include "sim/replay/late_frees.h"
 #include "sim/replay/unprofiled_step.h"
 #include "traces/trace_link.h"
 
@@ -428,6 +429,15 @@ LoadedScenario load(const Scenario& scenario, const ModelSpec& model) {
   return load(scenario, model, ScenarioMachine(hardware_of(scenario)));
 }
 
+// As the step runs without a technique: what that moves comes back when it did.
+static void give_back_late(LoadedScenario& loaded) {
+  ReplayOptions options = loaded.options;
+  options.memory = {.allocator = std::string(ideal_policy), .detail = Detail::clock};
+  options.collective_places = places_of_nccl;
+  const Result times = replay(loaded.trace, loaded.hardware, options);
+  add_late_frees(loaded.trace, times.op_start, times.op_end);
+}
+
 static LoadedScenario load_with(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
                                 std::optional<Trace> step) {
   LoadedScenario loaded;
@@ -436,6 +446,7 @@ static LoadedScenario load_with(const Scenario& scenario, const ModelSpec& model
   load_generated(loaded, model, machine, plan, std::move(step));
   set_drives(loaded, ProfileLibrary::shared());
   set_options(loaded, plan);
+  if (scenario.record_streams) give_back_late(loaded);
   return loaded;
 }
 

@@ -275,8 +275,8 @@ class EagerOps {
   // Linear layers, attention and reduce-scatters keep their results there, or take them; null: off. Gives what was set.
   KeptResults* keep(KeptResults* results) { return std::exchange(kept_, results); }
 
-  // Megatron-LM's global memory buffer (core/utils.py, GlobalMemoryBuffer): inputs of split layers are gathered into
-  // it, forwards and backwards, one after the other. Others of another size get a tensor each time.
+  // Megatron-LM's global memory buffer (core/utils.py, GlobalMemoryBuffer). Inputs of split layers are gathered into it,
+  // forwards and backwards, one after the other. An input of another size gets a tensor each time.
   void set_gather_buffer(Tensor buffer) { gather_buffer_ = std::move(buffer); }
 
   // Transformer Engine's layers and Megatron-core's head and losses (te_ops.cc). They need workspaces.
@@ -379,7 +379,7 @@ class EagerOps {
   // Parts of the sequence to the whole of it and back. torch.distributed gathers and scatters along the first side:
   // of several sequences a copy puts the parts in order, unless a product takes them piece by piece
   // (_functional_collectives.py).
-  // Of a layer split by outputs: its whole input, for one product.
+  // The whole input of a layer split by outputs, for one product.
   Tensor gather_input(const std::string& name, const Tensor& part);
   Tensor gather_sequence(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside);
   Tensor scatter_sequence(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside);

@@ -41,7 +41,7 @@ class Transformer {
   void set_units(Units units) { units_ = std::move(units); }
   // Of Megatron-core: before the first forward.
   void set_workspaces(Workspaces* workspaces) { ops_.set_workspaces(workspaces); }
-  // Of Megatron-LM: before the first forward.
+  // Megatron-LM alone has one. To be called before the first forward.
   void set_gather_buffer(const Tensor& buffer) { ops_.set_gather_buffer(buffer); }
   // Rotary tables, which are made in the first forward.
   [[nodiscard]] const std::vector<Tensor>& tables() const { return angles_; }

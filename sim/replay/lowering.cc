@@ -371,7 +371,8 @@ class Lowering {
         options_.launch_queue_depth != 0 ? options_.launch_queue_depth : trace_.capture_fit.launch_queue_depth;
     if (depth == 0) return;
     std::vector<ActivityId>& in_flight = ranks_[trace_.lanes[index_of(ops_.lane[work])].rank].in_flight;
-    in_flight.push_back(out_.begin[work]);
+    const std::size_t places = ops_.kind[work] == OpKind::collective ? options_.collective_places : 1;
+    in_flight.insert(in_flight.end(), places, out_.begin[work]);
     if (in_flight.size() > depth)
       out_.graph.add_edge(in_flight[in_flight.size() - 1 - depth], call, EdgeType::start_to_start);
   }

@@ -60,6 +60,7 @@ struct LoweringOptions {
   Picos launch_to_start = microseconds(5);  // from the end of the host call; used when the capture shows none
   Picos kernel_gap{};                       // between queued works where the capture shows none
   std::uint32_t launch_queue_depth = 0;     // 0: the capture's, or unlimited
+  std::uint32_t collective_places = 1;      // of that queue, that a collective takes up
   Picos sync_cost = traces::sync_return;    // from the end of the awaited work to the host's return
   double machine_balance = 0;               // flops per HBM byte, for classify()
   std::vector<HostDelay> host_delays;       // by op, ascending

@@ -281,6 +281,7 @@ void name_driver_times(const DriverTimes& times, Result& result) {
 LoweringOptions lowering_options(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options) {
   LoweringOptions lowering;
   lowering.speed = options.speed;
+  lowering.collective_places = options.collective_places;
   lowering.launch_to_start = hardware.gpu.launch_to_start.value;
   lowering.kernel_gap = hardware.gpu.kernel_gap.value;
   const bool captured = trace.capture_fit.launch_to_start != unknown_time || !trace.capture_fit.gaps.empty();

@@ -24,6 +24,7 @@ struct ReplayOptions {
   // GPUs that the trace's ranks stand for, all together (RankPlaces): for transfers of offload plans and of the trace's
   // own, and what they hold in host memory.
   std::int64_t gpus_alike = 1;
+  std::uint32_t collective_places = 1;  // of the launch queue: see LoweringOptions
   // Ranks begin their next step as soon as they are done with this one: the step time is longest_rank_span().
   bool ranks_run_ahead = false;
 };
