@@ -69,13 +69,13 @@ void describe(CaseDocument& one, FieldVisitor& visitor) {
       visitor,
       {.key = "unit", .about = "One that fits the metric. GB is 1e9 bytes; M the bytes of the model in 16 bits."},
       one.unit, unit_words());
-  fields::integer(
-      visitor,
-      {.key = "stage",
-       .max = 1023,
-       .about = "Of peak_allocated and peak_reserved: the pipeline stage it was measured on, from 0. Default: "
-                "the GPU that reserves most."},
-      one.stage);
+  fields::integer(visitor,
+                  {.key = "stage",
+                   .max = 1023,
+                   .about = "Of peak_allocated, peak_reserved and memory_efficiency: the pipeline stage it was "
+                            "measured on, from 0. Default: "
+                            "the GPU that reserves most."},
+                  one.stage);
   fields::text(visitor, {.key = "confidence", .about = "How sure the reading is: exact, text, read-off-figure, ..."},
                one.confidence);
   fields::word(visitor, {.key = "role", .about = "What it is for."}, one.role, role_words());

@@ -1,6 +1,7 @@
 #include "validation/published/case_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -147,7 +148,8 @@ class CaseReader {
       fail(place, "'" + one.unit + "' is no unit of " + own.metric, suggest(one.unit, units));
     one.measured = own.value.value_or(0);
     one.stage = own.stage;
-    if (one.stage && one.metric != Metric::peak_allocated && one.metric != Metric::peak_reserved)
+    const std::array staged = {Metric::peak_allocated, Metric::peak_reserved, Metric::memory_efficiency};
+    if (one.stage && std::find(staged.begin(), staged.end(), one.metric) == staged.end())
       fail(place + "/stage", "not of " + own.metric, "leave it out");
     if (!std::isfinite(one.measured) || one.measured <= 0) fail(place, "no positive \"value\"", "give the figure");
     one.measured_to = own.value_to.value_or(one.measured);

@@ -597,6 +597,9 @@ def offload(rows):
                       note="two rates and a cache size from the same review do not add up to its average")
         else:
             cases.add(name, **skipped(row, row["source"], offload_skip(row)))
+    cases.add("GH200, copy engine, host to device", source="nvbandwidth 5.0 on GH200 (NVIDIA/nvbandwidth issue 23)",
+              metric="link_rate", unit="GB/s", value=346, confidence="text", projection__system="gh200-1gpu",
+              projection__path="host_to_device", note="NVLink-C2C; the profile's rate is another paper's")
     return cases
 
 
@@ -612,7 +615,7 @@ HELD_TO = {
     "narayanan-2021": [{"source": "SC'21 Table 1", "metric": "iteration_time", "median": 0.062},
                        {"source": "SC'21 Table 2 ZeRO-3", "metric": "iteration_time", "median": 0.48, "p90": 0.68,
                         "kendall": 0.85}],
-    "ssdtrain-measured": [{"source": "SSDTrain Fig. 6", "metric": "activation_saving", "median": 0.069, "p90": 0.183}],
+    "ssdtrain-measured": [{"source": "SSDTrain Fig. 6", "metric": "activation_saving", "median": 0.076, "p90": 0.158}],
     "vtrain-multi": [{"source": "vTrain multi-node", "metric": "iteration_time", "p90": 0.2, "kendall": 0.87}],
     "vtrain-single": [{"source": "vTrain single node", "metric": "iteration_time", "median": 0.067, "p90": 0.175,
                        "kendall": 0.91}],
@@ -701,14 +704,22 @@ def megatron_b200(path):
 
 
 # STAlloc's artifact and Table 3: Megatron-LM on one machine of 8 A800. R full recomputation, V two chunks a stage, Z
-# ZeRO 1 over two replicas, O the optimizer's state in host memory.
+# ZeRO 1 over two replicas, O the optimizer's state in host memory. Set-ups are those of the artifact's scripts (example/
+# gpt2/ZR.sh, llama/naive.sh, qwen-moe/ZR.sh at bfd3a58): sequence parallel; legacy models of Megatron-LM core_r0.8.0,
+# whose RMSNorm and rotary embedding are kernel by kernel, or, of experts, its core_r0.10.0; PyTorch 2.3.
+STALLOC_GPT = {"schema": "spillway.model", "version": 1, "title": "GPT-2 345M as STAlloc's scripts have it",
+               "source": "infinigence/STAlloc bfd3a58, example/gpt2/ZR.sh; Llama's tokenizer assumed", "layers": 24,
+               "hidden": 1024, "heads": 16, "feed_forward": 4096, "vocabulary": 32000, "max_positions": 1024,
+               "mask": "causal", "norm": "rms_norm", "norm_placement": "pre", "activation": "silu_gated",
+               "positions": "rotary", "qkv_bias": True, "output_bias": True, "feed_forward_bias": True, "dropout": 0.1}
 STALLOC_STEPS = {
-    "gpt2 csv": {"model__name": "gpt2-medium", "model__micro_batch": 128, "model__global_batch": 1024,
-                 "model__sequence": 1024},
+    "gpt2 csv": {"model__name": "stalloc-gpt2", "model__micro_batch": 128, "model__global_batch": 1024,
+                 "model__sequence": 1024, "model__framework": "megatron_2022", "model__fused_kernels": False},
     "llama csv": {"model__name": "llama-2-7b", "model__micro_batch": 4, "model__global_batch": 128,
-                  "model__sequence": 4096},
+                  "model__sequence": 4096, "model__framework": "megatron_2022", "model__fused_kernels": False},
     "qwen-moe csv": {"model__name": "qwen1.5-moe-a2.7b", "model__micro_batch": 8, "model__global_batch": 128,
-                     "model__sequence": 2048, "model__expert_parallel": 2},
+                     "model__sequence": 4096, "model__expert_parallel": 2, "model__framework": "megatron",
+                     "model__fused_experts": False},
 }
 STALLOC_PARTS = {"V": {"model__pipeline_chunks": 2, "model__pipeline_schedule": "interleaved"},
                  "R": {"model__recompute": "full"}, "Z": {"model__zero_stage": 1},
@@ -718,9 +729,9 @@ STALLOC_ALLOCATORS = {"torch2.3.0a0": "torch", "expandable": "torch-expandable",
 
 
 def stalloc_setup(step, parts):
-    fields = {"hardware__profile": "dgx-a100", "model__framework": "megatron_2022", "model__precision": "bf16_mixed",
-              "model__flash_attention": True, "model__tensor_parallel": 2, "model__pipeline_parallel": 2,
-              "model__data_parallel": 2, **STALLOC_STEPS[step]}
+    fields = {"hardware__profile": "dgx-a100", "model__precision": "bf16_mixed", "model__flash_attention": True,
+              "model__tensor_parallel": 2, "model__sequence_parallel": True, "model__pipeline_parallel": 2,
+              "model__data_parallel": 2, "memory__record_streams": True, **STALLOC_STEPS[step]}
     for part in parts:
         fields.update(STALLOC_PARTS[part])
     return fields
@@ -729,22 +740,28 @@ def stalloc_setup(step, parts):
 def stalloc(rows):
     cases = CaseFile("STAlloc (EuroSys 2026): memory of Megatron-LM steps under four allocators, 8 A800",
                      "arXiv:2507.16274 and its artifact (infinigence/STAlloc 522ebfe, Apache-2.0). Devices 0 to 3 hold the "
-                     "first stage, 4 to 7 the second; a case is the fuller of them, as a step's peak is that of its "
-                     "fullest rank. GB is read as GiB. The sequence of Qwen1.5-MoE is not stated: 2,048.")
+                     "first stage, 4 to 7 the second. GB is read as GiB. Table 3 is not of the artifact's set-up, nor says "
+                     "of which rank it is: the fullest is taken.")
+    cases.models["stalloc-gpt2"] = STALLOC_GPT
     source = "STAlloc artifact"
-    pairs = {}
     for row in rows:
-        table = row["table_or_figure"]
+        table, metric = row["table_or_figure"], row["metric"]
         if row["source"].startswith("infinigence/STAlloc"):
-            setup, allocator, devices = (part.strip() for part in row["setup"].split("; ")[:1] +
-                                         row["setup"].split("; ")[-2:])
-            if row["metric"] in ("allocated", "reserved"):
-                pairs.setdefault((table, allocator, row["metric"]), []).append((float(row["value"]), devices, row))
+            allocator, devices = (part.strip() for part in row["setup"].split("; ")[-2:])
+            name = f"{table} {allocator} {devices} {metric}"
+            figure = {"allocated": ("peak_allocated", "GiB"), "reserved": ("peak_reserved", "GiB"),
+                      "memory efficiency": ("memory_efficiency", "%")}.get(metric)
+            if figure is None:
+                cases.add(name, **skipped(row, source, SAME))
+            elif table == "qwen-moe csv" and allocator == "torch2.3.0a0" and figure[1] == "GiB":
+                cases.add(name, **skipped(row, source, "the artifact's own columns contradict each other"))
             else:
-                cases.add(f"{table} {allocator} {devices} {row['metric']}", **skipped(row, source, SAME))
+                cases.add(name, source=f"{source} {STALLOC_ALLOCATORS[allocator]}", metric=figure[0], unit=figure[1],
+                          value=float(row["value"]), confidence=row["confidence"], stage=int("4-7" in devices),
+                          **stalloc_setup(table, "ROZ"), memory__allocator=STALLOC_ALLOCATORS[allocator])
         elif row["source"].startswith("STAlloc EuroSys26"):
-            name = f"{table} {row['setup']} {row['metric']}"
-            if table == "Table 3" and row["metric"] == "total allocation":
+            name = f"{table} {row['setup']} {metric}"
+            if table == "Table 3" and metric == "total allocation":
                 parts = row["setup"].split()[-1].replace("None", "")
                 cases.add(name, source="STAlloc Table 3", metric="peak_allocated", unit="GiB",
                           value=float(row["value"]), confidence=row["confidence"], **stalloc_setup("qwen-moe csv", parts))
@@ -754,18 +771,6 @@ def stalloc(rows):
                    "shares of the total by the authors' classes of requests, which a result does not show"
                    if table == "Table 3" else "a statement about a set of runs, not a figure of one")
             cases.add(name, **skipped(row, "STAlloc (arXiv 2507.16274)", why))
-    for (table, allocator, metric), values in pairs.items():
-        fuller = max(values)
-        for value in values:
-            name = f"{table} {allocator} {value[1]} {metric}"
-            if value is not fuller:
-                cases.add(name, **skipped(value[2], source, "not the step's fullest stage"))
-            elif table == "qwen-moe csv" and allocator == "torch2.3.0a0":
-                cases.add(name, **skipped(value[2], source, "the artifact's own columns contradict each other"))
-            else:
-                cases.add(name, source=f"{source} {STALLOC_ALLOCATORS[allocator]}", metric=f"peak_{metric}", unit="GiB",
-                          value=value[0], confidence=value[2]["confidence"], **stalloc_setup(table, "ROZ"),
-                          memory__allocator=STALLOC_ALLOCATORS[allocator])
     return cases
 
 

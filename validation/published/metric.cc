@@ -32,15 +32,16 @@ constexpr std::array<Unit, 1> factor_units = {{{"x", 1}}};
 constexpr std::array<Unit, 1> layer_units = {{{"layers", 1}}};
 
 constexpr std::array<std::string_view, metric_count> names = {
-    "iteration_time",      "throughput",          "mfu",
-    "peak_allocated",      "peak_reserved",       "state_memory",
-    "activation_memory",   "layer_state_memory",  "layer_kept_memory",
-    "layer_forward_time",  "layer_backward_time", "layer_time",
-    "drive_traffic",       "activation_saving",   "relative_step_time",
-    "trainable_layers",    "trainable_ratio",     "throughput_ratio",
-    "activation_volume",   "write_bandwidth",     "forward_time",
-    "bytes_written",       "training_time",       "drive_life",
-    "write_amplification", "drive_fill_rate",     "link_rate"};
+    "iteration_time",     "throughput",          "mfu",
+    "peak_allocated",     "peak_reserved",       "memory_efficiency",
+    "state_memory",       "activation_memory",   "layer_state_memory",
+    "layer_kept_memory",  "layer_forward_time",  "layer_backward_time",
+    "layer_time",         "drive_traffic",       "activation_saving",
+    "relative_step_time", "trainable_layers",    "trainable_ratio",
+    "throughput_ratio",   "activation_volume",   "write_bandwidth",
+    "forward_time",       "bytes_written",       "training_time",
+    "drive_life",         "write_amplification", "drive_fill_rate",
+    "link_rate"};
 
 std::span<const Unit> units(Metric metric) {
   switch (metric) {
@@ -48,6 +49,7 @@ std::span<const Unit> units(Metric metric) {
       return rate_units;
     case Metric::mfu:
     case Metric::activation_saving:
+    case Metric::memory_efficiency:
       return share_units;
     case Metric::relative_step_time:
     case Metric::trainable_ratio:
@@ -201,6 +203,9 @@ double predict(Metric metric, std::string_view unit, const LoadedScenario& loade
       return peak(result.memory.peak_allocated, &RankResult::peak_allocated);
     case Metric::peak_reserved:
       return peak(result.memory.peak_reserved, &RankResult::peak_reserved);
+    case Metric::memory_efficiency:
+      return in_unit(predict(Metric::peak_allocated, "B", loaded, result, stage) /
+                     predict(Metric::peak_reserved, "B", loaded, result, stage));
     case Metric::state_memory:
       return in_unit(state_bytes(loaded, result));
     case Metric::activation_memory:

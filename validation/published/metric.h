@@ -6,6 +6,7 @@
 //   mfu                  model flops / (step time x peak), as `spillway run`      fraction, %
 //   peak_allocated       most device memory the framework had allocated           B, MiB, GB, GiB
 //   peak_reserved        most device memory its allocator had taken               same
+//   memory_efficiency    peak_allocated / peak_reserved                           fraction, %
 //   state_memory         weights, gradients, master weights, optimizer state      same
 //   activation_memory    peak_allocated - state_memory                            same
 //   layer_state_memory   state_memory of the layers alone, mean over the GPUs     same
@@ -55,6 +56,7 @@ enum class Metric : std::uint8_t {
   mfu,
   peak_allocated,
   peak_reserved,
+  memory_efficiency,
   state_memory,
   activation_memory,
   layer_state_memory,
