@@ -15,6 +15,7 @@
 #include "cli/output/row_report.h"
 #include "cli/output/table.h"
 #include "reports/pictures/cells_svg.h"
+#include "studies/candidates/compare_techniques.h"
 
 namespace spillway::cli {
 namespace {
@@ -81,13 +82,14 @@ Json payoff_trial_json(const PayoffTrial& trial) {
 constexpr const char* end_names[] = {"found", "no", "no difference", "can't be run", "not known"};
 
 void print_payoff_json(const PayoffOutcome& outcome, const studies::PayoffQuestion& question,
-                       const std::string& scenario) {
+                       const std::string& scenario, const std::string& taken_out) {
   Json document = json_document("spillway.payoff");
   document["scenario"] = scenario;
   document["technique"] = question.technique;
   document["saves"] = question.saves;
   document["slower"] = question.slower;
   document["warnings"] = Json::array();
+  if (!taken_out.empty()) document["warnings"].push_back(taken_out);
   document["finished"] = outcome.finished();
   document["work"] = outcome.work;
   document["pairs"] = outcome.pairs;
@@ -146,7 +148,8 @@ std::string payoff_map(const PayoffOutcome& outcome, const studies::PayoffQuesti
                             {"pays", "saves enough, too slow", "saves too little", "doesn't fit, or can't be run"});
 }
 
-void print_payoff(const Context& context, const PayoffOutcome& outcome, const studies::PayoffQuestion& question) {
+void print_payoff(const Context& context, const PayoffOutcome& outcome, const studies::PayoffQuestion& question,
+                  const std::string& taken_out) {
   const PayoffTrial& here = outcome.here;
   if (!context.rows_only()) {
     std::string text = here.with.ran() ? fmt::format("{} here: {} GiB reserved instead of {} (saves {}), time {}: {}\n",
@@ -154,6 +157,7 @@ void print_payoff(const Context& context, const PayoffOutcome& outcome, const st
                                                      gib(here.plain.result.memory.peak_reserved), share(here.saving()),
                                                      share(here.slower(), true), here.pays ? "pays" : "doesn't pay")
                                        : fmt::format("{} here can't be run: {}\n", question.technique, here.with.error);
+    if (!taken_out.empty()) text += taken_out + "\n";
     if (here.plain.ran() && here.plain.result.answer() == Verdict::does_not_fit)
       text += "the plain step doesn't fit here; whether others do isn't asked (spillway fit)\n";
     text += fmt::format("to pay is to save {:g} % for at most {:g} % of time (--saves, --slower)\n\n",
@@ -194,7 +198,7 @@ void explain_technique(Context& context, const std::string& scenario, const std:
       "not known: the plain step and this technique alone take {:.1f} times the search's work; --effort {:.0f}",
       outcome.times_work, std::ceil(10 * outcome.times_work));
   if (outcome.times_work > 1) {
-    if (context.json()) print_payoff_json(outcome, question, scenario);
+    if (context.json()) print_payoff_json(outcome, question, scenario, studies::taken_out(base));
     warn(context, too_much);
   } else if (outcome.here.plain.is_done && outcome.here.with.is_done) {
     if (!call.output.empty()) {
@@ -203,9 +207,9 @@ void explain_technique(Context& context, const std::string& scenario, const std:
       output.commit();
     }
     if (context.json())
-      print_payoff_json(outcome, question, scenario);
+      print_payoff_json(outcome, question, scenario, studies::taken_out(base));
     else
-      print_payoff(context, outcome, question);
+      print_payoff(context, outcome, question, studies::taken_out(base));
   }
   if (outcome.stopped) throw Cancelled();
   if (!outcome.found()) context.exit_code = outcome.finished() ? exit_answer_is_no : exit_not_known;

@@ -63,12 +63,13 @@ Json technique_json(const TechniqueRow& each) {
 }
 
 void print_rows_json(const TechniqueComparison& comparison, const std::string& scenario,
-                     const std::optional<studies::Answer>& answer) {
+                     const std::optional<studies::Answer>& answer, const std::string& taken_out) {
   Json document = json_document("spillway.techniques");
   document["scenario"] = scenario;
   document["whole"] = comparison.is_whole;
   document["cost_basis"] = told_cost();
   document["warnings"] = Json::array();
+  if (!taken_out.empty()) document["warnings"].push_back(taken_out);
   document["rows"] = Json::array();
   for (const TechniqueRow& each : comparison.rows) document["rows"].push_back(technique_json(each));
   document["answer"] = answer ? answer_json(*answer) : Json();
@@ -192,6 +193,7 @@ void run_techniques(Context& context, const TechniquesCall& call) {
                                      [](const TechniqueRow& each) { return each.row.ran(); });
   if (comparison.is_whole && none_ran)
     throw InputError(call.scenario, "", comparison.rows.front().row.error, "see that `spillway run` takes it");
+  const std::string taken_out = studies::taken_out(scenario);
   const std::string title = scenario_of(scenario, candidates.front().edits).title;
   if (wants_page && !comparison.rows.front().row.ran())
     note(context, "the plain step can't be run: " + call.output + " is not written");
@@ -210,9 +212,10 @@ void run_techniques(Context& context, const TechniquesCall& call) {
     output.commit();
   }
   if (context.json()) {
-    print_rows_json(comparison, call.scenario, answer);
+    print_rows_json(comparison, call.scenario, answer, taken_out);
   } else {
     print(context, technique_table(comparison, context.rows_only() || is_verbose()));
+    if (!taken_out.empty()) note(context, taken_out);
     if (const Result& plain = comparison.rows.front().row.result;
         comparison.rows.front().row.ran() && plain.verdict() == Verdict::unknown)
       warn_of_verdict(context, plain);

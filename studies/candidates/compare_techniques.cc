@@ -1,10 +1,15 @@
 #include "studies/candidates/compare_techniques.h"
 
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
 
+#include "base/field_setter.h"
 #include "base/input_error.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/recompute_gain.h"
+#include "scenario/scenario_fields.h"
 
 namespace spillway::studies {
 namespace {
@@ -27,6 +32,12 @@ bool is_of_models(const std::vector<std::string>& settings) {
   return false;
 }
 
+std::string texts_of(Scenario scenario) {
+  FieldTexts texts;
+  describe(scenario, texts);
+  return texts.take();
+}
+
 }  // namespace
 
 std::vector<Candidate> technique_candidates(const BaseScenario& scenario, std::span<const std::string> names) {
@@ -43,6 +54,17 @@ std::vector<Candidate> technique_candidates(const BaseScenario& scenario, std::s
     if (of_model || !is_of_models(settings)) candidates.push_back(candidate_of(compared.names, settings));
   }
   return candidates;
+}
+
+std::string taken_out(const BaseScenario& scenario) {
+  std::string keys;
+  for (const std::string& edit : without_techniques()) {
+    const std::string key = edit.substr(0, edit.find('='));
+    const std::optional<std::string> own = setting_of(scenario.text, key);
+    if (!own || texts_of(scenario_of(scenario, {})) == texts_of(scenario_of(scenario, std::span(&edit, 1)))) continue;
+    keys += (keys.empty() ? "" : ", ") + key + "=" + *own;
+  }
+  return keys.empty() ? "" : "the plain step is without the scenario's own " + keys;
 }
 
 TechniqueComparison compare_techniques(const BaseScenario& scenario, std::span<const Candidate> candidates,

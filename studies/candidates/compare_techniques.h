@@ -27,6 +27,9 @@ struct TechniqueComparison {
 // are put in. Throws InputError for an unknown name.
 std::vector<Candidate> technique_candidates(const BaseScenario& scenario, std::span<const std::string> names = {});
 
+// "the plain step is without the scenario's own model.recompute=full"; empty where nothing is taken out.
+std::string taken_out(const BaseScenario& scenario);
+
 TechniqueComparison compare_techniques(const BaseScenario& scenario, std::span<const Candidate> candidates,
                                        const EvaluateOptions& options = {});
 
