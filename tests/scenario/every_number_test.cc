@@ -63,7 +63,7 @@ const std::vector<std::string>& scenarios() {
       R"("model": {"name": "gpt2-small", "layers": 4, "micro_batch": 4, "sequence": 512, "trainable": "lora",
           "lora_rank": 16, "lora_dropout": 0.05, "global_batch": 16, "evaluate_every": 100, "evaluation_batches": 4,
           "evaluation_keeps": "logits", "evaluation_flush": 2},
-         "hardware": {"profile": "gh200-1gpu"})",
+         "hardware": {"profile": "gb200-nvl4"})",
       R"("model": {"name": "gpt2-small", "layers": 4, "micro_batch": 1, "sequence": 512, "data_parallel": 4,
           "framework": "deepspeed", "zero_stage": 3, "recompute": "full", "sub_group": 3000000,
           "prefetch_elements": 2000000},
