@@ -23,10 +23,10 @@ KINDS = (
     ("dense and experts", ("Megatron-core on B200", "STAlloc")),
     ("adapters", ("LitGPT", "torchtune adapters", "Qwen")),
     ("offload", ("SSDTrain",)),
-    ("links and drives", ("Xiang", "Smart-Infinity", "stas00", "gds-bench", "TechPowerUp")),
+    ("links and drives", ("nvbandwidth", "Xiang", "Smart-Infinity", "stas00", "gds-bench", "TechPowerUp")),
 )
 METRICS = {"iteration_time": "step time", "throughput": "tokens/s", "peak_allocated": "peak, allocated",
-           "peak_reserved": "peak, reserved"}
+           "peak_reserved": "peak, reserved", "memory_efficiency": "allocated of reserved"}
 ROLES = (("validation", "Predicted with the published result at hand"),
          ("derived", "Not evidence: computed from the same source"), ("fit", "Not evidence: a constant was fitted to these cases"))
 # Kinds of steps, and the rows of the blind tables.
