@@ -55,7 +55,7 @@ def main():
               f"{errors['lescea'][i]:+9.1%}{case['roam']:10.2f}{errors['roam'][i]:+9.1%}{mine['best']:10.2f}")
     published = {name: [case[name] for case in cases] for name in ("torch", "lescea", "model", "roam")}
     here = {name: [mine[name] for mine in ours] for name in ("torch", "lescea", "roam", "best")}
-    print(f"\nmean saved of         ROAM, published  ROAM, here      ours")
+    print("\nmean saved of         ROAM, published  ROAM, here      ours")
     for name in ("torch", "lescea", "model"):
         print(f"{name + ', published':22}{saved(published['roam'], published[name]):>15.1%}"
               f"{saved(here['roam'], published[name]):>12.1%}{saved(here['best'], published[name]):>10.1%}")

@@ -114,8 +114,26 @@ INSTANTIATE_TEST_SUITE_P(
                           "gradient_accumulation": 2, "data_parallel": 4, "zero_stage": 3})"},
                     Kind{"zero1_stages", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
                                  "gradient_accumulation": 4, "pipeline_parallel": 2, "data_parallel": 2,
-                                 "zero_stage": 1, "framework": "megatron_2022"})"}),
+                                 "zero_stage": 1, "framework": "megatron_2022"})"},
+                    Kind{"latent", R"({"name": "deepseek-v2-lite", "layers": 2, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})"},
+                    Kind{"windows", R"({"name": "gemma-3-270m", "layers": 6, "sequence": 1024, "micro_batch": 1,
+                            "gradient_accumulation": 2})"},
+                    Kind{"hybrid", R"({"name": "qwen3.5-27b", "layers": 4, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})"}),
     [](const testing::TestParamInfo<Kind>& each) { return std::string(each.param.name); });
+
+TEST(CompareTechniques, SayWhatThePlainStepIsWithout) {
+  const auto step = [](const std::string& more) {
+    return BaseScenario{R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small")" + more +
+                            R"(}, "hardware": {"profile": "dgx-a100-40gb"}})",
+                        "step.json", ""};
+  };
+  EXPECT_EQ(taken_out(step("")), "");
+  EXPECT_EQ(taken_out(step(R"(, "recompute": "none")")), "");
+  EXPECT_EQ(taken_out(step(R"(, "recompute": "full", "optimizer_device": "cpu")")),
+            "the plain step is without the scenario's own model.recompute=full, model.optimizer_device=cpu");
+}
 
 // The same of a recorded step, whose schedule and recomputation are as they are.
 TEST(CompareTechniques, ARecordedStepToo) {
