@@ -275,8 +275,8 @@ class EagerOps {
   // Linear layers, attention and reduce-scatters keep their results there, or take them; null: off. Gives what was set.
   KeptResults* keep(KeptResults* results) { return std::exchange(kept_, results); }
 
-  // Megatron-LM's global memory buffer (core/utils.py, GlobalMemoryBuffer). Inputs of split layers are gathered into it,
-  // forwards and backwards, one after the other. An input of another size gets a tensor each time.
+  // Megatron-LM's global memory buffer (core/utils.py, GlobalMemoryBuffer). Inputs of split layers are gathered into
+  // it, forwards and backwards, one after the other. An input of another size gets a tensor each time.
   void set_gather_buffer(Tensor buffer) { gather_buffer_ = std::move(buffer); }
 
   // Transformer Engine's layers and Megatron-core's head and losses (te_ops.cc). They need workspaces.
