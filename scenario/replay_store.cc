@@ -13,6 +13,7 @@
 
 #include "base/digest.h"
 #include "base/field_writer.h"
+#include "base/give_back.h"
 #include "base/input_error.h"
 #include "base/read_file.h"
 #include "base/version.h"
@@ -270,8 +271,9 @@ static KeptReplay kept(BriefRun brief) {
   KeptReplay replay;
   replay.moved = moved_of(brief.run.trace(made), brief.run.result);
   replay.result = std::move(brief.run.result);
-  replay.result.path = {};
-  replay.result.op_start = replay.result.op_end = {};
+  give_back(replay.result.path);
+  give_back(replay.result.op_start);
+  give_back(replay.result.op_end);
   replay.result.op_runs = {};
   replay.result.folded_memory = nullptr;
   replay.gpus = made.scenario.model.empty() ? 1 : made.setup.gpus();

@@ -12,6 +12,13 @@ constexpr double edge_tolerance = 0.25;  // pixels
 
 }  // namespace
 
+void SpanLane::reserve(std::size_t spans) {
+  begins_.reserve(spans);
+  ends_.reserve(spans);
+  colors_.reserve(spans);
+  ids_.reserve(spans);
+}
+
 void SpanLane::add(std::int64_t begin, std::int64_t end, std::uint8_t color, std::uint32_t id) {
   if (begins_.size() % stride == 0) {
     sums_.push_back(running_);

@@ -31,6 +31,7 @@ struct FoldedPiece {
 
 class SpanLane {
  public:
+  void reserve(std::size_t spans);
   // Precondition: begin >= the end of the span before, end >= begin, color < most_span_colors. id: the caller's own.
   void add(std::int64_t begin, std::int64_t end, std::uint8_t color, std::uint32_t id);
 

@@ -13,46 +13,44 @@
 namespace spillway::gui {
 namespace {
 
-struct Interval {
-  std::int64_t start, end;
-  OpId op;
-};
-
-std::vector<std::vector<Interval>> replayed_by_lane(const Trace& trace, const Result& result) {
-  std::vector<std::vector<Interval>> lanes(trace.lanes.size());
+// In the order in which they ran.
+std::vector<std::vector<OpId>> replayed_by_lane(const Trace& trace, const Result& result) {
+  std::vector<std::vector<OpId>> lanes(trace.lanes.size());
   const std::size_t count = std::min({trace.ops.size(), result.op_start.size(), result.op_end.size()});
   for (std::size_t i = 0; i < count; ++i) {
     const Picos start = result.op_start[i], end = result.op_end[i];
     if (start == unknown_time || end == unknown_time || end < start) continue;
-    lanes[index_of(trace.ops.lane[i])].push_back({start.count(), end.count(), static_cast<OpId>(i)});
+    lanes[index_of(trace.ops.lane[i])].push_back(static_cast<OpId>(i));
   }
+  const auto place = [&](OpId op) {
+    return std::tuple(result.op_start[index_of(op)], result.op_end[index_of(op)], op);
+  };
   for (auto& lane : lanes) {
-    const auto earlier = [](const Interval& a, const Interval& b) {
-      return std::tuple(a.start, a.end, a.op) < std::tuple(b.start, b.end, b.op);
-    };
+    const auto earlier = [&](OpId a, OpId b) { return place(a) < place(b); };
     if (!std::is_sorted(lane.begin(), lane.end(), earlier)) std::sort(lane.begin(), lane.end(), earlier);
   }
   return lanes;
 }
 
 // Concurrent works of one lane go to rows of their own, as few as there must be.
-void add_rows(const std::vector<Interval>& intervals, const Trace& trace, const SceneLane& named,
+void add_rows(const std::vector<OpId>& ops, const Trace& trace, const Result& result, const SceneLane& named,
               std::vector<SceneLane>& into) {
   std::vector<SceneLane> rows;
   std::vector<std::int64_t> free_from;
-  for (const Interval& interval : intervals) {
+  for (const OpId op : ops) {
     check_stop();
+    const std::int64_t start = result.op_start[index_of(op)].count(), end = result.op_end[index_of(op)].count();
     std::size_t row = 0;
-    while (row < rows.size() && free_from[row] > interval.start) ++row;
+    while (row < rows.size() && free_from[row] > start) ++row;
     if (row == rows.size()) {
       rows.push_back(named);
       if (row > 0) rows.back().name += " (" + std::to_string(row + 1) + ")";
       free_from.push_back(0);
+      if (row == 0) rows.back().spans.reserve(ops.size());
     }
-    const WorkColor color = work_color(trace.ops.kind[index_of(interval.op)], trace.ops.phase[index_of(interval.op)]);
-    rows[row].spans.add(interval.start, interval.end, static_cast<std::uint8_t>(color),
-                        static_cast<std::uint32_t>(index_of(interval.op)));
-    free_from[row] = interval.end;
+    const WorkColor color = work_color(trace.ops.kind[index_of(op)], trace.ops.phase[index_of(op)]);
+    rows[row].spans.add(start, end, static_cast<std::uint8_t>(color), static_cast<std::uint32_t>(index_of(op)));
+    free_from[row] = end;
   }
   std::move(rows.begin(), rows.end(), std::back_inserter(into));
 }
@@ -93,7 +91,7 @@ TimelineScene timeline_scene(const Trace& trace, const Result& result) {
     if (is_host && parents.empty()) parents = span_parents(trace);
     std::vector<SceneLane> operators;
     if (is_host) operators = operator_rows(trace, result, named.lane, parents);
-    add_rows(lanes[i], trace, named, scene.lanes);
+    add_rows(lanes[i], trace, result, named, scene.lanes);
     std::move(operators.begin(), operators.end(), std::back_inserter(scene.lanes));
   }
   set_range(scene, result);

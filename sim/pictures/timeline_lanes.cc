@@ -86,19 +86,20 @@ class Folder {
   std::vector<std::array<double, work_color_count>> filled_;  // by column and colour: the part of the column
 };
 
-std::vector<std::vector<Interval>> intervals_by_lane(const Trace& trace, const Result& result, Picos span) {
-  std::vector<std::vector<Interval>> lanes(trace.lanes.size());
+// In the order in which they ran.
+std::vector<std::vector<OpId>> ops_by_lane(const Trace& trace, const Result& result, Picos span) {
+  std::vector<std::vector<OpId>> lanes(trace.lanes.size());
   const std::size_t count = std::min({trace.ops.size(), result.op_start.size(), result.op_end.size()});
   for (std::size_t i = 0; i < count; ++i) {
     const Picos start = result.op_start[i], end = result.op_end[i];
     if (start == unknown_time || end == unknown_time || end < start || end < Picos(0) || start >= span) continue;
-    lanes[index_of(trace.ops.lane[i])].push_back(
-        {std::max(start, Picos(0)), std::min(end, span), static_cast<OpId>(i)});
+    lanes[index_of(trace.ops.lane[i])].push_back(static_cast<OpId>(i));
   }
-  for (auto& lane : lanes)
-    std::sort(lane.begin(), lane.end(), [](const Interval& a, const Interval& b) {
-      return std::tuple(a.start, a.end, a.op) < std::tuple(b.start, b.end, b.op);
-    });
+  const auto place = [&](OpId op) {
+    return std::tuple(std::max(result.op_start[index_of(op)], Picos(0)), std::min(result.op_end[index_of(op)], span),
+                      op);
+  };
+  for (auto& lane : lanes) std::sort(lane.begin(), lane.end(), [&](OpId a, OpId b) { return place(a) < place(b); });
   return lanes;
 }
 
@@ -143,14 +144,16 @@ std::string_view fill_of(WorkColor color) { return colors[static_cast<std::size_
 std::vector<LaneRow> fold_lanes(const Trace& trace, const Result& result, Picos span, int columns) {
   std::vector<LaneRow> rows;
   if (span <= Picos(0)) return rows;
-  const auto lanes = intervals_by_lane(trace, result, span);
+  const auto lanes = ops_by_lane(trace, result, span);
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     if (lanes[i].empty()) continue;
     LaneRow row;
     row.lane = static_cast<LaneId>(i);
     row.name = lane_name(trace, trace.lanes[i]);
     Folder folder(trace, span, columns);
-    for (const Interval& interval : lanes[i]) folder.add(interval, row);
+    for (const OpId op : lanes[i])
+      folder.add({std::max(result.op_start[index_of(op)], Picos(0)), std::min(result.op_end[index_of(op)], span), op},
+                 row);
     folder.finish(row);
     rows.push_back(std::move(row));
   }

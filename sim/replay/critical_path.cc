@@ -65,10 +65,6 @@ class Walk {
 
  private:
   static constexpr std::uint32_t none = 0xffffffffU;
-  struct Predecessor {
-    std::uint32_t source;
-    std::uint32_t place;  // in the source's edges
-  };
 
   // Of a folded step `at` stands for what it is `later_` periods later.
   void tell(std::uint32_t& at) {
@@ -93,22 +89,31 @@ class Walk {
     skipped_ = true;
   }
 
+  // Those alone that a start waited for to the last picosecond.
   void index_predecessors() {
     const std::uint32_t n = graph_.size();
-    first_.assign(n + 1, 0);
+    first_.assign(n + std::size_t{2}, 0);  // shifted by one until all are placed
     lane_before_.assign(n, none);
     for (std::uint32_t a = 0; a < n; ++a) {
-      for (const ActivityGraph::Edge& edge : graph_.edges(a)) ++first_[edge.target + 1];
+      for (const ActivityGraph::Edge& edge : graph_.edges(a))
+        if (holds(a, edge)) ++first_[edge.target + std::size_t{2}];
       const auto next = index(graph_.lane_next(a));
       if (next < n) lane_before_[next] = a;
     }
-    for (std::uint32_t a = 0; a < n; ++a) first_[a + 1] += first_[a];
-    predecessors_.resize(first_[n]);
-    std::vector<std::uint32_t> at(first_.begin(), first_.end() - 1);
-    for (std::uint32_t a = 0; a < n; ++a) {
-      std::uint32_t place = 0;
-      for (const ActivityGraph::Edge& edge : graph_.edges(a)) predecessors_[at[edge.target]++] = {a, place++};
-    }
+    for (std::uint32_t a = 0; a < n; ++a) first_[a + std::size_t{2}] += first_[a + std::size_t{1}];
+    predecessors_.resize(first_.back());
+    for (std::uint32_t a = 0; a < n; ++a)
+      for (const ActivityGraph::Edge& edge : graph_.edges(a))
+        if (holds(a, edge)) predecessors_[first_[edge.target + std::size_t{1}]++] = a;
+  }
+  [[nodiscard]] bool holds(std::uint32_t source, const ActivityGraph::Edge& edge) const {
+    return (edge.type == EdgeType::end_to_start ? end_[source] : start_[source]) + edge.lag == start_[edge.target];
+  }
+  // The first of the source's edges that held `at`. Precondition: there is one.
+  [[nodiscard]] const ActivityGraph::Edge& edge_to(std::uint32_t at, std::uint32_t source) const {
+    const auto edges = graph_.edges(source);
+    return *std::find_if(edges.begin(), edges.end(),
+                         [&](const ActivityGraph::Edge& edge) { return edge.target == at && holds(source, edge); });
   }
 
   // The last `time` of what is not yet accounted for.
@@ -175,10 +180,9 @@ class Walk {
       return;
     }
     for (std::uint32_t p = first_[at]; p < first_[at + 1]; ++p) {
-      const std::uint32_t source = predecessors_[p].source;
-      const ActivityGraph::Edge& edge = graph_.edges(source)[predecessors_[p].place];
-      const bool ends = edge.type == EdgeType::end_to_start;
-      if ((ends ? end_[source] : start_[source]) + edge.lag != start || !may_hold(source)) continue;
+      const std::uint32_t source = predecessors_[p];
+      if (!may_hold(source)) continue;
+      const ActivityGraph::Edge& edge = edge_to(at, source);
       const Picos unexplained = unexplained_of(at, source, edge.lag);
       add_unexplained(at, unexplained, true);
       const bool by_host = unexplained > Picos(0) && edge.type == EdgeType::start_to_start;
@@ -188,7 +192,7 @@ class Walk {
                                       : pause,
           edge.lag - unexplained, true);
       at = source;
-      from_end = ends;
+      from_end = edge.type == EdgeType::end_to_start;
       return;
     }
     if (step_back_on_wide_lane(at, from_end)) return;
@@ -221,7 +225,7 @@ class Walk {
   const ActivityGraph& graph_;
   std::span<const Picos> start_, end_;
   std::vector<std::uint32_t> first_, lane_before_;
-  std::vector<Predecessor> predecessors_;
+  std::vector<std::uint32_t> predecessors_;
   std::vector<PathStep> path_;  // backwards
   std::vector<std::pair<OpId, Picos>> unexplained_;
   Picos reached_{};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/give_back.h"
 #include "base/input_error.h"
 #include "base/parallel.h"
 #include "base/stop.h"
@@ -326,6 +327,13 @@ class Run {
     record_times(trace_, lowered_, executor_, result);
     return result;
   }
+  // The same, the last time.
+  [[nodiscard]] Result last_times() {
+    Result result = times();
+    give_back(lowered_.begin);
+    give_back(lowered_.end);
+    return result;
+  }
   // All but memory and rates. `times`: of this run; then they are those of the whole of a folded step.
   [[nodiscard]] Result result(Result times) const {
     Result result = std::move(times);
@@ -427,6 +435,7 @@ template <class Again>
 std::unique_ptr<Run> from_used_caches(std::vector<std::int64_t> levels, const Again& again) {
   std::unique_ptr<Run> run;
   for (int round = 0; round < most_rounds; ++round) {
+    run = nullptr;  // before the next one takes as much
     run = again(levels);
     const std::vector<std::int64_t> left = run->cache_levels();
     if (left == levels) break;
@@ -482,11 +491,14 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   if (memory->refusal()) return refused(*memory->refusal());
   if (run->refusal()) return refused(*run->refusal());
   allocator = memory->allocator_time(times);
-  if (!allocator.delays.empty()) run = with_used_caches(run_from({}), run_from);  // it waits for the driver, too
+  if (!allocator.delays.empty()) {  // it waits for the driver, too
+    run = nullptr;                  // before the next one takes as much
+    run = with_used_caches(run_from({}), run_from);
+  }
   if (run->refusal()) return refused(*run->refusal());
   const PeriodicRun* const whole = run->whole();
   if (const char* why = refused_delay(allocator.delays, whole, false)) return refused({.why = why});
-  Result result = run->times();
+  Result result = run->last_times();
   check_stop();
   const std::vector<Picos> event_time =
       whole == nullptr ? event_times(trace, {}, result.op_start, result.op_end)
@@ -543,7 +555,11 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
   if (memory->refusal()) return refused(*memory->refusal());
   if (result.refusal) return result;
   delays = memory->allocator_time(times).delays;
-  if (!delays.empty()) run = caches_fill ? from_used_caches(run->cache_sizes(), run_from) : run_from({});
+  if (!delays.empty()) {
+    const std::vector<std::int64_t> levels = run->cache_sizes();
+    run = nullptr;
+    run = caches_fill ? from_used_caches(levels, run_from) : run_from({});
+  }
   if (caches_fill || !delays.empty()) {
     if (run->refusal()) return refused(*run->refusal());
     if (const char* why = refused_delay(delays, run->whole(), true)) return refused({.why = why});

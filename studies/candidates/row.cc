@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/give_back.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/machine_power.h"
 #include "studies/candidates/objective.h"
@@ -50,8 +51,9 @@ Row row_of(Candidate candidate, std::shared_ptr<const HardwareProfile> hardware,
 }
 
 Row row_of(Candidate candidate, const LoadedScenario& loaded, Result result) {
-  result.path = {};
-  result.op_start = result.op_end = {};
+  give_back(result.path);
+  give_back(result.op_start);
+  give_back(result.op_end);
   return row_of(std::move(candidate), std::make_shared<const HardwareProfile>(loaded.hardware),
                 {.result = std::move(result),
                  .moved = {},
