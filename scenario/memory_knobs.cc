@@ -11,14 +11,20 @@ namespace {
 
 std::vector<MemoryKnob> candidates() {
   std::vector<MemoryKnob> knobs;
-  knobs.push_back({"expandable_segments:True", std::string(expandable_policy), "", {}, {}, 0, false});
+  knobs.push_back({"expandable segments", std::string(expandable_policy), "", {}, {}, 0, false});
   for (const char* setting :
        {"max_split_size_mb:32", "max_split_size_mb:128", "max_split_size_mb:512", "roundup_power2_divisions:4",
         "roundup_power2_divisions:16", "max_split_size_mb:128,roundup_power2_divisions:16"})
     knobs.push_back({setting, std::string(torch_policy), setting, {}, {}, 0, false});
-  knobs.push_back({std::string(gmlake_policy), std::string(gmlake_policy), "", {}, {}, 0, false});
-  knobs.push_back({"gmlake, fragLimit 64 MiB", std::string(gmlake_policy), "fragLimit:67108864", {}, {}, 0, false});
-  knobs.push_back({"planned by STAlloc", std::string(planned_policy), "", {}, {}, 0, false});
+  knobs.push_back({"GMLake's stitched blocks", std::string(gmlake_policy), "", {}, {}, 0, false});
+  knobs.push_back({"GMLake's stitched blocks, fragLimit 64 MiB",
+                   std::string(gmlake_policy),
+                   "fragLimit:67108864",
+                   {},
+                   {},
+                   0,
+                   false});
+  knobs.push_back({"planned allocation (STAlloc)", std::string(planned_policy), "", {}, {}, 0, false});
   knobs.push_back({"no fragmentation at all", std::string(ideal_policy), "", {}, {}, 0, true});
   return knobs;
 }

@@ -9,7 +9,7 @@
 namespace spillway::scenario {
 
 struct MemoryKnob {
-  std::string name;              // "max_split_size_mb:128", "gmlake", "planned by STAlloc"
+  std::string name;              // "max_split_size_mb:128", "planned allocation (STAlloc)"
   std::string policy, settings;  // as MemoryPoolOptions
   Bytes peak_reserved{};
   Bytes gain{};                    // what it saves of the peak the options reserve; negative: costs more

@@ -45,7 +45,14 @@ ScenarioRun run_memory(const LoadedScenario& loaded) {
   result.title = loaded.scenario.title;
   result.warnings = loaded.warnings;
   result.provenance = loaded.provenance;
-  result.memory.timeline.clear();  // on no clock
+  MemoryResult& memory = result.memory;
+  memory.timeline.clear();  // on no clock
+  // What lived before the first event is there already: it can be too much without any allocation failing.
+  const Bytes over = memory.peak_reserved - memory.limit;
+  if (memory.verdict() != Verdict::unknown && !memory.out_of_memory && over > Bytes(0)) {
+    memory.out_of_memory = true;
+    memory.short_of = over;
+  }
   return run;
 }
 

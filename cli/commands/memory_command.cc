@@ -22,6 +22,7 @@
 #include "cli/output/diagnosis_report.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/progress.h"
+#include "cli/output/run_page.h"
 #include "cli/output/table.h"
 #include "hwprofiles/profile_library.h"
 #include "planners/stalloc/stalloc_plan.h"
@@ -46,8 +47,10 @@ struct MemoryCall {
   std::int64_t capacity_bytes = 0;      // 0: unlimited
   int device = -1;                      // -1: the first with memory events
   bool explain = false;
-  bool is_page = false;   // the answer first, the rest behind --verbose
-  PictureFiles pictures;  // of the first allocator
+  bool is_page = false;               // the answer first, the rest behind --verbose
+  std::vector<std::string> settings;  // of a page
+  const Result* judged = nullptr;     // of a page: on the machine that the settings name
+  PictureFiles pictures;              // of the first allocator
   [[nodiscard]] bool diagnoses() const { return explain || !stacks.empty() || !treemap.empty(); }
 };
 
@@ -174,8 +177,9 @@ Answer replay(const Context& context, const MemoryCall& request) {
       if (request.explain) answer.explanation = explain_memory(trace, options);
       if (request.explain) answer.owners = owners_of(trace, options);
       if (request.is_page)
-        answer.page = snapshot_answer(trace, device, *answer.diagnosis, answer.explanation->knobs,
-                                      file_name(request.file), told_command({"explain", request.file}, {}));
+        answer.page =
+            snapshot_answer(trace, device, *answer.diagnosis, answer.explanation->knobs, file_name(request.file),
+                            told_command({"explain", request.file}, request.settings), request.judged);
       if (!request.output.empty()) write_answer(*answer.page, request.output);
     }
     Replayed& replayed = answer.results.emplace_back();
@@ -412,6 +416,7 @@ std::string agreement_words(const AllocationStreamResult& result) {
 void print_text(const Context& context, const Answer& answer) {
   const bool is_page = answer.page && !context.rows_only();
   if (is_page) print(snapshot_page(*answer.page, *answer.diagnosis, agreement_words(answer.results.front().result)));
+  if (is_page && answer.page->answer == Verdict::unknown) print(which_gpu());
   if (is_page && !is_verbose()) return print("next: --verbose for all figures and what each setting would save\n");
   print(context, table_of(context, answer.results));
   if (answer.explanation && !context.rows_only())
@@ -431,17 +436,21 @@ void run_memory(Context& context, const MemoryCall& request) {
     print_json(document_of(answer, request));
   else
     print_text(context, answer);
-  const Verdict verdict = replayed_verdict(results.front(), request);
+  const bool is_judged = request.judged != nullptr && answer.page;
+  const Verdict verdict = is_judged ? answer.page->answer : replayed_verdict(results.front(), request);
   if (verdict == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
   if (verdict == Verdict::unknown && request.capacity_bytes > 0) context.exit_code = exit_not_known;
 }
 
 }  // namespace
 
-void explain_snapshot(const std::string& file, const std::string& output, Context& context) {
+void explain_snapshot(const std::string& file, const std::string& output, const std::vector<std::string>& settings,
+                      const Result* judged, Context& context) {
   MemoryCall request;
   request.file = file;
   request.output = output;
+  request.settings = settings;
+  request.judged = judged;
   request.explain = request.is_page = true;
   run_memory(context, request);
 }

@@ -333,7 +333,12 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
     throw InputError(arguments.output, "--output", "without --technique there is no map",
                      "name a technique, or a page (answer.html)");
   if (!arguments.output.empty()) check_answer_path(arguments.output);
-  if (is_snapshot(arguments.first)) return explain_snapshot(arguments.first, arguments.output, context);
+  if (is_snapshot(arguments.first)) {
+    std::optional<Result> judged;
+    if (!arguments.settings.empty()) judged = scenario::run_memory(load_with(arguments.first, arguments)).result;
+    return explain_snapshot(arguments.first, arguments.output, arguments.settings, judged ? &*judged : nullptr,
+                            context);
+  }
   const LoadedScenario loaded = load_with(arguments.first, arguments);
   const ScenarioRun ran = run_traced(loaded);
   const Result& result = ran.result;

@@ -208,7 +208,14 @@ bool is_of_modelled_times(const std::string& warning) { return warning.starts_wi
 
 std::string run_page(const Result& result) { return Page(result).text(); }
 
+std::string which_gpu() {
+  return paragraph("next: --set hardware.profile=NAME says whether it fits that GPU; `spillway list gpus` has them",
+                   page_width(), 2);
+}
+
 std::string next_command(const Result& result, const std::string& file) {
+  const MemoryResult& memory = result.memory;
+  if (memory.known && !memory.on_host && memory.capacity <= Bytes(0)) return which_gpu();
   const std::string command = result.may_fit() ? "explain" : "fit";
   return paragraph(
       fmt::format("next: spillway {} {}{}", command, file, is_verbose() ? "" : "; --verbose for all figures"),

@@ -10,6 +10,8 @@
 namespace spillway::cli {
 
 std::string run_page(const Result& result);
+// How a GPU is named, where none is known that the memory is to fit.
+std::string which_gpu();
 // The command to type next; `file`: the scenario or trace it is of.
 std::string next_command(const Result& result, const std::string& file);
 // The warning that every modelled step has, that its kernel times come from curves: the page says it, in "rests on".

@@ -131,6 +131,7 @@ void MainWindow::make_views() {
                   setting_of(text, "title").value_or("a point of the sweep"));
   };
   answer_->on_apply = [this](const std::string& text, const std::string& name) { apply_way(text, name); };
+  answer_->on_gpu = [this](const std::string& profile) { session_.edit("hardware.profile", profile, false); };
   answer_->on_variant = [this](const std::string& text, const std::string& name) { session_.branch(name, text); };
   strip_ = new VerdictStrip;
   strip_->on_hover = [this](const QString& words) { provenance_->setText(words); };

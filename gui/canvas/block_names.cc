@@ -44,7 +44,7 @@ void paint_block_names(QPainter& painter, const TrackScene& scene, const TrackLo
         QPointF(look.frame.gutter + axis.x(begin) + 3, top + height - static_cast<double>(high - bytes.begin) * pixel),
         QPointF(look.frame.gutter + axis.x(end) - 2, top + height - static_cast<double>(low - bytes.begin) * pixel));
     const MemoryPicture::Block& of = picture.blocks[block.source];
-    painter.setPen(Theme::text_on(theme.owner(picture.kinds[of.kind])));
+    painter.setPen(Theme::text_on(theme[scene.memory->tokens[of.kind]]));
     paint_elided(painter, room, Qt::AlignVCenter | Qt::AlignLeft, QString::fromStdString(block_name(*scene.trace, of)));
   }
 }

@@ -5,7 +5,7 @@
 
 namespace spillway::gui {
 
-std::shared_ptr<const MemoryScene> memory_scene(MemoryPicture picture) {
+std::shared_ptr<const MemoryScene> memory_scene(MemoryPicture picture, bool by_line) {
   auto scene = std::make_shared<MemoryScene>();
   scene->allocated.reserve(picture.curve.size());
   scene->reserved.reserve(picture.curve.size());
@@ -14,7 +14,11 @@ std::shared_ptr<const MemoryScene> memory_scene(MemoryPicture picture) {
     scene->reserved.add(point.at, point.reserved.count());
   }
   scene->map = AddressMap(picture);
-  scene->owners = OwnerStack(picture);
+  for (std::size_t kind = 0; kind < picture.kinds.size(); ++kind)
+    scene->tokens.push_back(by_line && picture.kinds[kind] != "held before" ? line_token(kind)
+                            : by_line                                       ? Token::cached
+                                                                            : owner_token(picture.kinds[kind]));
+  scene->owners = OwnerStack(picture, by_line ? scene->tokens : std::vector<Token>());
   scene->whole = {picture.begin, std::max(picture.end, picture.begin + 1)};
   scene->picture = std::move(picture);
   return scene;

@@ -16,9 +16,11 @@ struct MemoryScene {
   StepCurve allocated, reserved;
   AddressMap map;
   OwnerStack owners;
+  std::vector<Token> tokens;  // by kind
   TimeRange whole;
 };
-std::shared_ptr<const MemoryScene> memory_scene(MemoryPicture picture);
+// by_line: the picture's kinds are lines of a program, and the largest have colours of their own.
+std::shared_ptr<const MemoryScene> memory_scene(MemoryPicture picture, bool by_line = false);
 
 // The bytes of the map's vertical axis.
 TimeRange map_bytes(const MemoryScene& scene);

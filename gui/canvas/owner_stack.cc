@@ -7,9 +7,26 @@
 
 namespace spillway::gui {
 
-OwnerStack::OwnerStack(const MemoryPicture& picture) {
+namespace {
+
+constexpr std::string_view other_lines = "other lines";
+
+// "train.py:64 build" of "/root/src/train.py:64 build".
+std::string without_folder(const std::string& line) {
+  const std::size_t slash = line.rfind('/', line.find(' '));
+  return slash == std::string::npos || line.find(':') == std::string::npos ? line : line.substr(slash + 1);
+}
+
+}  // namespace
+
+OwnerStack::OwnerStack(const MemoryPicture& picture, const std::vector<Token>& tokens) {
   std::vector<std::uint8_t> slot;
-  for (const std::string& kind : picture.kinds) {
+  for (std::size_t line = 0; line < tokens.size(); ++line) {
+    const std::size_t place = std::min(line, most_owners - 1);
+    slot.push_back(static_cast<std::uint8_t>(place));
+    owners_[place] = {tokens[line], place < line ? std::string(other_lines) : without_folder(picture.kinds[line])};
+  }
+  for (const std::string& kind : tokens.empty() ? picture.kinds : std::vector<std::string>()) {
     const Token token = owner_token(kind);
     const auto rank = static_cast<std::size_t>(owner_rank(token));
     slot.push_back(static_cast<std::uint8_t>(rank));

@@ -19,7 +19,9 @@ class OwnerStack {
  public:
   using Held = std::array<std::int64_t, most_owners>;  // bytes, by owner
   OwnerStack() = default;
-  explicit OwnerStack(const MemoryPicture& picture);
+  // tokens: by kind of a picture by lines of a program, in order, those of one token are one owner; none: by
+  // owner_token().
+  explicit OwnerStack(const MemoryPicture& picture, const std::vector<Token>& tokens = {});
 
   // By owner; empty words: nobody is that.
   struct Owner {

@@ -22,8 +22,6 @@ struct Theme {
   QColor allocated, reserved, capacity;
 
   [[nodiscard]] const QColor& operator[](Token token) const { return tokens[static_cast<std::size_t>(token)]; }
-  // Of a memory owner, as MemoryPicture::kinds names it: the same in every scenario.
-  [[nodiscard]] const QColor& owner(std::string_view kind) const { return (*this)[owner_token(kind)]; }
   // A colour at a run's busy level, over the background.
   [[nodiscard]] std::uint32_t run_color(std::uint8_t color, std::uint8_t level) const;
   // As a baseline is drawn: half way to the background.

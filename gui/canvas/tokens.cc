@@ -101,6 +101,12 @@ Token owner_token(std::string_view kind) {
   return found == names.end() ? Token::unknown : found->token;
 }
 
+Token line_token(std::size_t place) {
+  constexpr std::array<Token, line_tokens> tokens = {Token::optimizer, Token::forward, Token::weight, Token::recompute,
+                                                     Token::temporary, Token::drive,   Token::host};
+  return place < tokens.size() ? tokens[place] : Token::unknown;
+}
+
 int owner_rank(Token owner) {
   constexpr std::array order = {Token::weight,    Token::optimizer, Token::backward,     Token::forward,
                                 Token::recompute, Token::temporary, Token::communication};

@@ -60,6 +60,9 @@ const TokenColors& dark_tokens();
 Token work_token(WorkColor work);
 // kind: as MemoryPicture::kinds, by role or phase.
 Token owner_token(std::string_view kind);
+// Of the lines of a program that hold most, by their place; others have none of their own.
+inline constexpr std::size_t line_tokens = 7;
+Token line_token(std::size_t place);
 // Place of an owner in a stack, from the bottom: weights, optimizer, gradients, activations, temporaries, the rest.
 int owner_rank(Token owner);
 

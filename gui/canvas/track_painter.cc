@@ -248,7 +248,7 @@ class Picture {
         reinterpret_cast<std::uint32_t*>(image_.bits()) + static_cast<std::ptrdiff_t>(upper) * pitch + left,
         image_.width() - left, lower - upper, pitch};
     std::vector<std::uint32_t> colors;
-    for (const std::string& kind : scene_.memory->picture.kinds) colors.push_back(theme_.owner(kind).rgb());
+    for (const Token token : scene_.memory->tokens) colors.push_back(theme_[token].rgb());
     scene_.memory->map.draw(raster, look_.view, {at(lower), std::max(at(upper), at(lower) + 1)}, colors);
   }
 

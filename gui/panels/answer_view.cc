@@ -5,6 +5,7 @@
 #include <QFrame>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QMenu>
 #include <QPainter>
 #include <QPushButton>
 #include <QScrollArea>
@@ -18,6 +19,7 @@
 #include "gui/panels/way_list.h"
 #include "gui/plots/answer_picture.h"
 #include "gui/plots/legend.h"
+#include "hwprofiles/profile_library.h"
 
 namespace spillway::gui {
 namespace {
@@ -157,6 +159,17 @@ QWidget* AnswerView::make_band() {
   why_ = text_label(13);
   when_ = text_label(13);
   for (QLabel* const label : {heading_, why_, when_}) words->addWidget(label);
+  gpu_ = new QPushButton(tr("Which GPU?"));
+  gpu_->setToolTip(tr("The record does not say how much memory the GPU has: choose it, and see whether it fits"));
+  gpu_->setVisible(false);
+  auto* const menu = new QMenu(gpu_);
+  for (const ProfileEntry& entry : ProfileLibrary::shared().list())
+    if (entry.kind == ProfileKind::gpu)
+      menu->addAction(QString::fromStdString(entry.title), this, [this, name = entry.name] {
+        if (on_gpu) on_gpu(name);
+      });
+  gpu_->setMenu(menu);
+  words->addWidget(gpu_, 0, Qt::AlignLeft);
   words->addStretch(1);
   row->addLayout(words, 1);
   figures_ = new QHBoxLayout;
@@ -310,6 +323,8 @@ void AnswerView::show(const std::shared_ptr<const Outcome>& outcome) {
   search_.stop();
   scenario_ = outcome->scenario;
   searchable_ = outcome->trace().has(Capability::times);  // a snapshot's answer has its own
+  const MemoryResult& memory = outcome->result().memory;
+  lacks_limit_ = memory.known && !memory.on_host && memory.capacity <= Bytes(0);
   step_ = studies::run_answer(outcome->loaded, outcome->result(), {});
   found_ = nullptr;
   searched_ = false;
@@ -371,6 +386,7 @@ void AnswerView::show_band() {
                      : document_->answer == Verdict::fits       ? Token::good
                                                                 : Token::warn;
   tone(heading_, stale_ ? Token::muted : told);
+  gpu_->setVisible(lacks_limit_ && document_->answer == Verdict::unknown);
   set_text(why_, answer_words(document_->why.sentence));
   QString when = answer_words(document_->when);
   if (!document_->hangs_on.empty()) {

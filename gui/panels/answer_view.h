@@ -54,11 +54,14 @@ class AnswerView : public QWidget {
   [[nodiscard]] std::shared_ptr<const studies::Answer> document() const { return document_; }
   [[nodiscard]] WayList& ways() { return *ways_; }
   [[nodiscard]] AnswerPicture& picture() { return *picture_; }
+  // "Which GPU?": in sight where the memory's limit is not known.
+  [[nodiscard]] QPushButton& which_gpu() { return *gpu_; }
   // Text of the scenario that the way makes; of several, made one after the other.
   [[nodiscard]] std::string text_of(int way) const;
   [[nodiscard]] std::string text_of(const std::vector<int>& ways) const;
 
   std::function<void(const std::string&text, const std::string&name)> on_apply, on_variant;
+  std::function<void(const std::string& profile)> on_gpu;  // chosen where no limit is known
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
@@ -83,6 +86,7 @@ class AnswerView : public QWidget {
   std::shared_ptr<const studies::Answer> found_, listed_, document_;  // listed_: found_ as its rows are shown
   bool lists_own_ = false;                                            // the rows are of step_
   std::vector<std::vector<studies::WayOutline>> outlines_;            // by way; none: not yet
+  bool lacks_limit_ = false;                                          // of memory that is known
   bool searchable_ = false, searched_ = false, stale_ = false;
   int pointed_ = -1;
 
@@ -90,7 +94,7 @@ class AnswerView : public QWidget {
   QLabel *heading_ = nullptr, *why_ = nullptr, *when_ = nullptr;
   QHBoxLayout* figures_ = nullptr;
   QLabel *ways_title_ = nullptr, *ways_state_ = nullptr, *search_words_ = nullptr;
-  QPushButton *stop_ = nullptr, *combine_ = nullptr;
+  QPushButton *stop_ = nullptr, *combine_ = nullptr, *gpu_ = nullptr;
   QComboBox *goal_ = nullptr, *stages_ = nullptr;
   QCheckBox* numerics_ = nullptr;
   WayList* ways_ = nullptr;

@@ -51,9 +51,7 @@ Token token_of(const std::string& owner, std::size_t place) {
                                                           {"allocated", Token::unknown}};
   for (const auto& [word, token] : named)
     if (word == owner) return token;
-  constexpr std::array spare = {Token::optimizer, Token::forward, Token::weight, Token::recompute,
-                                Token::temporary, Token::drive,   Token::host,   Token::communication};
-  return spare[place % spare.size()];
+  return line_token(place);
 }
 
 // "train.py:64 build" of "/root/src/train.py:64 build".

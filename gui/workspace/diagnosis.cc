@@ -14,11 +14,13 @@ Diagnosed diagnose(std::shared_ptr<const Outcome> outcome) {
   if (has_times) found.step = studies::diagnose_capture(outcome->loaded, outcome->run);
   if (!scenario.trace.empty() && !has_times) {
     const Trace& trace = outcome->trace();
-    const AllocationStreamOptions options = allocations_of(outcome->loaded, outcome->run);
+    AllocationStreamOptions options = allocations_of(outcome->loaded, outcome->run);
+    options.pool.device_memory = MemoryPoolOptions().device_memory;  // what a setting saves is known of all requests
     found.memory = studies::diagnose_memory(trace, options.device);
     const std::vector<MemoryKnob> knobs =
         found.memory->ran_out ? std::vector<MemoryKnob>() : try_memory_knobs(trace, options);
-    found.answer = studies::snapshot_answer(trace, options.device, *found.memory, knobs, scenario.title, {});
+    found.answer =
+        studies::snapshot_answer(trace, options.device, *found.memory, knobs, scenario.title, {}, &outcome->result());
   } else {
     found.answer = studies::step_answer(outcome->loaded, outcome->run, found.step, {});
   }

@@ -11,6 +11,7 @@
 #include "scenario/evaluator.h"
 #include "scenario/reserve.h"
 #include "scenario/scenario_memory.h"
+#include "studies/diagnosis/memory_diagnosis.h"
 #include "traces/formats/trace_part.h"
 #include "traces/trace_link.h"
 
@@ -100,7 +101,29 @@ void draw_counters(const Outcome& outcome, RankView& view) {
     view.counters.emplace_back(std::move(counter));
 }
 
+bool has_stacks(const Trace& trace) {
+  return std::any_of(trace.memory_events.begin(), trace.memory_events.end(),
+                     [](const MemoryEvent& event) { return event.stack != no_stack; });
+}
+
+// A snapshot says no role of its blocks: they are told apart by the program's lines that asked for them.
+void draw_snapshot(const Outcome& outcome, std::optional<std::int16_t> device, RankView& view) {
+  AllocationStreamOptions options = allocations_of(outcome.loaded, outcome.run, device);
+  options.keep_rows = options.keep_totals = true;
+  options.repeat = false;
+  const Trace& trace = outcome.trace();
+  MemoryPicture picture = memory_picture_on(
+      trace, replay_allocation_stream(trace, options), {}, false, 0,
+      [&trace](std::uint32_t event) { return studies::own_place(trace, trace.memory_events[event].stack); });
+  picture.title = outcome.result().title;
+  picture.capacity = outcome.result().memory.capacity;
+  view.memory = memory_scene(std::move(picture), true);
+}
+
 void draw_memory(const Outcome& outcome, std::optional<std::int16_t> device, RankView& view) {
+  const Trace& all = outcome.trace();
+  if (!all.has(Capability::times) && outcome.result().memory.known && has_stacks(all))
+    return draw_snapshot(outcome, device, view);
   std::vector<MemoryClock> clocks = {MemoryClock::gpu, MemoryClock::host};
   if (draws_issued(outcome)) clocks.push_back(MemoryClock::program);
   std::vector<MemoryPicture> pictures = step_memory_on(outcome.loaded, outcome.run, clocks, device);

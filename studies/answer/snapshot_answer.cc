@@ -59,7 +59,7 @@ void add_ways(const MemoryDiagnosis& diagnosis, const std::vector<MemoryKnob>& k
   for (const bool torchs : {true, false})
     for (const MemoryKnob& knob : knobs) {
       if (knob.is_bound || knob.gain <= Bytes(0) || knob.policy.starts_with(torch_policy) != torchs) continue;
-      AnswerWay way = allocator_way(knob.name, "", knob.policy, knob.settings, answer.ways.size() + 1);
+      AnswerWay way = allocator_way(capitalized(knob.name), "", knob.policy, knob.settings, answer.ways.size() + 1);
       way.figures.peak_reserved = knob.peak_reserved;
       way.figures.verdict = fmt::format("{} reserved, {} less", short_size(knob.peak_reserved), short_size(knob.gain));
       way.figures.left = "-";
@@ -90,7 +90,8 @@ std::vector<HeldTensor> holders_of(const MemoryDiagnosis& diagnosis) {
 }  // namespace
 
 Answer snapshot_answer(const Trace& trace, std::int16_t device, const MemoryDiagnosis& diagnosis,
-                       const std::vector<MemoryKnob>& knobs, const std::string& name, std::string command) {
+                       const std::vector<MemoryKnob>& knobs, const std::string& name, std::string command,
+                       const Result* judged) {
   AllocationStreamOptions options;
   options.pool.policy = torch_policy;
   options.device = device;
@@ -120,8 +121,18 @@ Answer snapshot_answer(const Trace& trace, std::int16_t device, const MemoryDiag
                               short_size(ran_out.largest_free));
     answer.held = "when it ran out";
   } else {
-    answer.answer = Verdict::unknown;
-    answer.heading = recorded_heading(stage.peak_allocated);
+    const bool is_judged = judged != nullptr && judged->memory.capacity > Bytes(0);
+    answer.answer = is_judged ? judged->answer() : Verdict::unknown;
+    answer.heading = is_judged ? verdict_shape(answer.answer) + " " + verdict_heading(*judged)
+                               : recorded_heading(stage.peak_allocated);
+    if (is_judged) {
+      answer.machine = judged->machine;
+      stage.verdict = answer.answer;
+      stage.capacity = judged->memory.capacity;
+      stage.limit = judged->memory.limit;
+    } else {
+      answer.when = "The record does not say how much memory the GPU has: name it, and the answer is whether it fits.";
+    }
     answer.held = "when the most was allocated";
   }
   answer.verdict = to_string(answer.answer);

@@ -187,6 +187,24 @@ class AnswerTest(folder_case.FolderCase):
         self.assertEqual(sum(holder["bytes"] for holder in holders), told["diagnosis"]["alive_bytes"])
         self.assertTrue(all(holder["frames"] for holder in holders))
 
+    def test_a_snapshot_without_a_limit_asks_for_the_gpu(self):
+        snapshot, page = self.path("kept.pickle"), self.path("kept.html")
+        self.ask("run", self.scenario("run.json", RUNS["one GPU"]), "--memory-snapshot", snapshot)
+        words = " ".join(self.ask("explain", snapshot).split())
+        self.assertIn("▲ Nothing ran out while it was recorded", words)
+        self.assertIn("name it, and the answer is whether it fits", words)
+        self.assertIn("next: --set hardware.profile=NAME", words)
+        for capacity, verdict, fits in ((80 << 30, "✔ Fits with ", True), (1 << 30, "✖ Does not fit: ", False)):
+            named = ["--set", "hardware.profile=h100-sxm5-80gb", "--set", f"memory.capacity_bytes={capacity}"]
+            words = self.ask("explain", snapshot, *named, "--output", page)
+            answer = embedded(page)
+            self.sound(answer)
+            self.assertTrue(answer["verdict"]["heading"].startswith(verdict), answer["verdict"])
+            self.assertEqual(answer["verdict"]["fits"], fits)
+            self.assertTrue(words.startswith(verdict), words)
+            self.assertNotIn("next: --set", words)
+            self.assertIn("memory.capacity_bytes", answer["reproduce"]["command"])
+
     def test_hostile_names_are_data(self):
         scenario, page = self.scenario("hostile.json", RUNS["one GPU"], hostile.NAME), self.path("hostile.html")
         self.ask("run", scenario, "--output", page)

@@ -3,18 +3,22 @@
 #include <QCheckBox>
 #include <QFile>
 #include <QLabel>
+#include <QMenu>
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QTableView>
 #include <algorithm>
 
+#include "base/output_file.h"
 #include "gui/panels/answer_view.h"
 #include "gui/panels/way_list.h"
 #include "gui/plots/answer_picture.h"
 #include "gui/plots/canvas_view.h"
+#include "scenario/scenario_memory.h"
 #include "studies/answer/fit_answer.h"
 #include "tests/gui/app/window_fixture.h"
+#include "traces/formats/torch_snapshot_writer.h"
 
 namespace spillway::gui {
 namespace {
@@ -158,8 +162,14 @@ TEST_F(WindowAnswer, ASnapshotNamesItsLine) {
   EXPECT_NE(legend[0].first, legend[1].first);
   EXPECT_EQ(view().ways().count(), static_cast<int>(shown.ways.size()));  // its own: there is nothing to search
   EXPECT_FALSE(view().is_searching());
-  // The stack of a block that is chosen is beside the table.
+  // The canvas tells blocks apart by the same lines, in the same colours.
   ASSERT_TRUE(window_.show_view("map"));
+  const auto& owners = window_.canvas().memory()->owners.owners();
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(owners[i].words, legend[i].second.toStdString());
+    EXPECT_EQ(light_theme()[owners[i].token], legend[i].first);
+  }
+  // The stack of a block that is chosen is beside the table.
   for (QTableView* const table : window_.findChildren<QTableView*>())
     if (table->accessibleName() == "Selection")
       QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(table->model()->index(0, 0)).center());
@@ -167,6 +177,32 @@ TEST_F(WindowAnswer, ASnapshotNamesItsLine) {
   const auto* const frames = window_.findChild<QPlainTextEdit*>();
   EXPECT_TRUE(frames->isVisible());
   EXPECT_TRUE(frames->toPlainText().contains(".py:")) << frames->toPlainText().toStdString();
+}
+
+// Of a snapshot that ran out of nothing a click says which GPU it is to fit.
+TEST_F(WindowAnswer, AsksWhichGpuWhereNoLimitIsKnown) {
+  open("fits-after-one-toggle");
+  const auto outcome = window_.session().outcome();
+  const std::string file = folder_.filePath("kept.pickle").toStdString();
+  OutputFile out(file);
+  const PlacedAllocations placed = placed_allocations(outcome->loaded, outcome->run);
+  write_allocator_snapshot(placed.trace, out, {});
+  out.commit();
+  window_.open(QString::fromStdString(file));
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.session().is_busy(); }, patience_ms));
+  ASSERT_TRUE(window_.show_view("answer"));
+  ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_complete(); }, patience_ms));
+  ASSERT_TRUE(view().which_gpu().isVisible());
+  const auto choices = view().which_gpu().menu()->actions();
+  const auto smallest =
+      std::find_if(choices.begin(), choices.end(), [](const QAction* one) { return one->text().contains("RTX 4090"); });
+  ASSERT_NE(smallest, choices.end());
+  (*smallest)->trigger();
+  settle();
+  ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_complete(); }, patience_ms));
+  EXPECT_FALSE(view().which_gpu().isVisible());
+  EXPECT_EQ(view().document()->answer, Verdict::does_not_fit) << view().document()->heading;
+  EXPECT_GT(view().document()->stages.at(0).capacity, Bytes(0));
 }
 
 }  // namespace

@@ -93,13 +93,13 @@ TEST_F(Painter, MemoryIsStackedByOwner) {
           static_cast<double>(mebibytes << 20) / static_cast<double>(memory_top(canvas.scene, canvas.look));
       return canvas.top(0) + 200 * (1 - part);
     };
-    EXPECT_EQ(at(image, 168 + 100, y_of(5)), theme->owner("weight").rgb());
-    EXPECT_NE(at(image, 168 + 100, y_of(25)), theme->owner("activation").rgb());
-    EXPECT_EQ(at(image, 168 + 300, y_of(5)), theme->owner("weight").rgb());
-    EXPECT_EQ(at(image, 168 + 300, y_of(25)), theme->owner("activation").rgb());
+    EXPECT_EQ(at(image, 168 + 100, y_of(5)), (*theme)[owner_token("weight")].rgb());
+    EXPECT_NE(at(image, 168 + 100, y_of(25)), (*theme)[owner_token("activation")].rgb());
+    EXPECT_EQ(at(image, 168 + 300, y_of(5)), (*theme)[owner_token("weight")].rgb());
+    EXPECT_EQ(at(image, 168 + 300, y_of(25)), (*theme)[owner_token("activation")].rgb());
     EXPECT_EQ(at(image, 168 + 50, std::floor(y_of(50))), theme->capacity.rgb());
     // And so in the small picture.
-    EXPECT_EQ(at(image, 168 + 300, minimap_height - 4), theme->owner("weight").rgb());
+    EXPECT_EQ(at(image, 168 + 300, minimap_height - 4), (*theme)[owner_token("weight")].rgb());
   }
 }
 
@@ -114,8 +114,8 @@ TEST_F(Painter, TheMapPutsLowAddressesAtTheBottom) {
   Canvas canvas({track(TrackKind::map, 200)});
   canvas.scene.memory = memory.get();
   const QImage image = paint_tracks(canvas.scene, canvas.look, light_theme());
-  EXPECT_EQ(at(image, 168 + 100, canvas.top(0) + 160), light_theme().owner("weight").rgb());
-  EXPECT_EQ(at(image, 168 + 300, canvas.top(0) + 40), light_theme().owner("activation").rgb());
+  EXPECT_EQ(at(image, 168 + 100, canvas.top(0) + 160), light_theme()[owner_token("weight")].rgb());
+  EXPECT_EQ(at(image, 168 + 300, canvas.top(0) + 40), light_theme()[owner_token("activation")].rgb());
   EXPECT_EQ(at(image, 168 + 100, canvas.top(0) + 40), light_theme()[Token::sunken].rgb());
 }
 

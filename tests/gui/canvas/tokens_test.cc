@@ -100,12 +100,12 @@ TEST_P(Tokens, ShapesAndEdgesOfControlsShow) {
 
 // What forward computes and what it leaves behind are one hue, whatever else a step holds.
 TEST_P(Tokens, OwnersHaveTheColourOfTheirCause) {
-  EXPECT_EQ(theme_.owner("activation"), theme_.work[static_cast<std::size_t>(WorkColor::forward)]);
-  EXPECT_EQ(theme_.owner("gradient"), theme_.work[static_cast<std::size_t>(WorkColor::backward)]);
-  EXPECT_EQ(theme_.owner("allocated in backward"), theme_.owner("gradient"));
-  EXPECT_EQ(theme_.owner("optimizer_state"), theme_.work[static_cast<std::size_t>(WorkColor::optimizer)]);
-  EXPECT_NE(theme_.owner("weight"), theme_.owner("activation"));
-  EXPECT_EQ(theme_.owner("held before"), theme_[Token::unknown]);
+  EXPECT_EQ(theme_[owner_token("activation")], theme_.work[static_cast<std::size_t>(WorkColor::forward)]);
+  EXPECT_EQ(theme_[owner_token("gradient")], theme_.work[static_cast<std::size_t>(WorkColor::backward)]);
+  EXPECT_EQ(theme_[owner_token("allocated in backward")], theme_[owner_token("gradient")]);
+  EXPECT_EQ(theme_[owner_token("optimizer_state")], theme_.work[static_cast<std::size_t>(WorkColor::optimizer)]);
+  EXPECT_NE(theme_[owner_token("weight")], theme_[owner_token("activation")]);
+  EXPECT_EQ(theme_[owner_token("held before")], theme_[Token::unknown]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Themes, Tokens, testing::Bool(),
