@@ -1,5 +1,6 @@
 #include "gui/panels/sweep_view.h"
 
+#include <QComboBox>
 #include <QFocusEvent>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -12,6 +13,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "gui/panels/scenario_controls.h"
 #include "gui/workspace/variant_figures.h"
 #include "scenario/scenario.h"
 #include "studies/sweep/scenario_sweep.h"
@@ -71,15 +73,24 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   line->addWidget(words_, 1);
   step_ = bound(tr("step ≤ ms"), tr("Only points with a step of at most so many milliseconds are on the front"));
   memory_ = bound(tr("memory ≤ GiB"), tr("Only points that reserve at most so many GiB are on the front"));
+  color_ = new QComboBox;
+  color_->setAccessibleName(tr("Colour by"));
+  color_->setToolTip(tr("Colours points by the front, or by what an axis of the sweep is set to"));
+  color_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  QObject::connect(color_, &QComboBox::currentIndexChanged, this,
+                   [this] { chart_->color_by(color_->currentData().toString().toStdString(), color_->currentText()); });
+  line->addWidget(color_);
   line->addWidget(bar_);
   line->addWidget(make_);
   line->addWidget(close_);
   line->addWidget(start_);
   column->addLayout(line);
   column->addWidget(chart_, 1);
+  clear_axes();
   setTabOrder(chart_, step_);
   setTabOrder(step_, memory_);
-  setTabOrder(memory_, make_);
+  setTabOrder(memory_, color_);
+  setTabOrder(color_, make_);
   setTabOrder(make_, close_);
   setTabOrder(close_, start_);
   show_buttons();
@@ -114,6 +125,7 @@ void SweepView::set_file(std::shared_ptr<const SweepFile> file, const QString& n
   store_ = std::move(store);
   rows_.clear();
   name_ = name;
+  clear_axes();
   words_->setText(tr("%1: %2 points").arg(name).arg(file_->points()));
   words_->setToolTip(words_->text());
   start_->setEnabled(true);
@@ -127,12 +139,30 @@ void SweepView::close_file() {
   file_ = nullptr;
   store_ = nullptr;
   rows_.clear();
+  clear_axes();
   words_->setText(tr("No sweep yet"));
   words_->setToolTip({});
   start_->setEnabled(false);
   show_buttons();
   show_rows();
   if (on_file) on_file();
+}
+
+void SweepView::clear_axes() {
+  color_->clear();
+  color_->addItem(tr("colour: front"), QString());
+}
+
+// What points may be coloured by: the front, and each key that points set.
+void SweepView::show_axes() {
+  for (const SweepRow& row : rows_)
+    for (const std::string& edit : row.candidate.edits) {
+      const std::string key = edit.substr(0, edit.find('='));
+      if (color_->findData(QString::fromStdString(key)) >= 0) continue;
+      const std::string label = control_of(key).label;
+      color_->addItem(QString::fromStdString(label.empty() ? key : label), QString::fromStdString(key));
+    }
+  color_->setVisible(color_->count() > 1);
 }
 
 // "This scenario" is nobody in sight where the sweep is of another.
@@ -236,6 +266,7 @@ void SweepView::require(std::optional<double> most_step_ms, std::optional<double
 // The front is of those so far, and of those that keep what is asked here.
 void SweepView::show_rows() {
   is_shown_ = true;
+  show_axes();
   std::vector<SweepRow> shown;
   for (const SweepRow& row : rows_) {
     const bool too_slow = most_step_ms_ && row.replayed.step_seconds * 1e3 > *most_step_ms_;

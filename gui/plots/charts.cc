@@ -229,6 +229,37 @@ void ParetoChart::mark(const std::optional<Mark>& now, const std::optional<Mark>
   draw();
 }
 
+void ParetoChart::color_by(const std::string& key, const QString& label) {
+  axis_ = key;
+  axis_label_ = label;
+  draw();
+}
+
+static std::string value_of(const SweepRow& row, const std::string& key) {
+  for (const std::string& edit : row.candidate.edits)
+    if (edit.starts_with(key + "=")) return edit.substr(key.size() + 1);
+  return "";
+}
+
+// By value, in order of numbers where they are such: a series' number.
+static std::map<std::string, std::size_t> add_value_series(const std::vector<SweepRow>& rows, const std::string& key,
+                                                           const QString& label, PlotScene& scene) {
+  std::map<std::string, std::size_t> series;
+  std::vector<std::string> values;
+  for (const SweepRow& row : rows)
+    if (row.ran() && series.try_emplace(value_of(row, key), 0).second) values.push_back(value_of(row, key));
+  std::stable_sort(values.begin(), values.end(), [](const std::string& a, const std::string& b) {
+    return QString::fromStdString(a).toDouble() < QString::fromStdString(b).toDouble();
+  });
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    series[values[i]] = scene.series.size();
+    const bool is_own = i + 1 < line_tokens || values.size() <= line_tokens;
+    scene.series.push_back({is_own ? QString("%1 %2").arg(label, words(values[i])) : QString(),
+                            is_own ? line_token(i) : Token::muted, PlotShape::disc, 8});
+  }
+  return series;
+}
+
 static double rate_of(const SweepRow& row) {
   return row.replayed.step_seconds > 0 ? row.replayed.tokens_per_step / row.replayed.step_seconds : 0;
 }
@@ -249,6 +280,8 @@ void ParetoChart::draw() {
                   {tr("does not"), Token::muted, PlotShape::ring, 7},
                   {tr("baseline"), Token::text, PlotShape::diamond, 13, true},
                   {tr("this scenario"), Token::warn, PlotShape::diamond, 13}};
+  const auto by_value =
+      axis_.empty() ? std::map<std::string, std::size_t>() : add_value_series(rows_, axis_, axis_label_, scene);
   const auto across = [has_rates](double rate, double seconds) { return has_rates ? rate : seconds * 1e3; };
   // Points of equal figures are one mark with several names; those on the front lie on top.
   std::map<std::pair<double, double>, std::size_t> seen;
@@ -261,6 +294,7 @@ void ParetoChart::draw() {
       point.x = across(rate_of(row), row.replayed.step_seconds);
       point.y = row.replayed.peak_bytes / gib;
       point.series = on_front ? best : row.does ? does : fails;
+      if (!axis_.empty() && (on_front || row.does)) point.series = by_value.at(value_of(row, axis_));
       const auto [at, is_new] = seen.emplace(std::pair(point.x, point.y), scene.points.size());
       if (!is_new && scene.points[at->second].series == point.series) {
         QStringList& facts = scene.points[at->second].facts;

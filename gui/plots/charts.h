@@ -56,6 +56,8 @@ class ParetoChart : public PlotView {
   };
   ParetoChart();
   void show(std::vector<SweepRow> rows);
+  // Points are coloured by what the axis is set to, called `label`; empty: by what they do.
+  void color_by(const std::string& key, const QString& label);
   // The present state of the window and the baseline; nothing: not drawn.
   void mark(const std::optional<Mark>& now, const std::optional<Mark>& baseline);
   [[nodiscard]] TableRows table() const override;
@@ -64,6 +66,8 @@ class ParetoChart : public PlotView {
  private:
   void draw();
   std::vector<SweepRow> rows_;
+  std::string axis_;
+  QString axis_label_;
   std::optional<Mark> now_, baseline_;
 };
 
