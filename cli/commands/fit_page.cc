@@ -142,7 +142,10 @@ class Page {
     for (const std::string& each : answer_.assumed) line("assumed: " + each, 2);
     line(answer_.search, 2);
     if (page_.found.outcome.any() || page_.found.count() > page_.found.shown.size())
-      line("next: --way N for what set-up N changes and how to launch it; --output answer.html", 2);
+      line(fmt::format("next: --way N for what set-up N changes and how to launch it; --all for those folded; {}"
+                       "--output answer.html",
+                       page_.found.outcome.exhausted ? "--effort 2 to try more; " : ""),
+           2);
   }
 
   const FitPage& page_;

@@ -296,13 +296,13 @@ class FitAnswerMaker {
     for (const ShownWay& way : findings_.shown) folded += way.folded.size();
     answer_.search_state = ended_early(outcome_) ? "stopped" : "finished";
     const char* const state = outcome_.stopped     ? "stopped before the search had ended"
-                              : outcome_.exhausted ? "more would be tried with --effort"
+                              : outcome_.exhausted ? "more would be tried with more effort"
                               : outcome_.any()     ? "no single edit of the best that was tried is better"
                                                    : "search finished";
     answer_.search =
         fmt::format("{} layout{} estimated, {} set-ups simulated, {} fit; {}{}{}", outcome_.screened,
                     outcome_.screened == 1 ? "" : "s", outcome_.replayed, outcome_.fitting, state, told_proof(),
-                    folded > 0 ? fmt::format("; {} alike or no better folded (--all)", folded) : "");
+                    folded > 0 ? fmt::format("; {} alike or no better folded", folded) : "");
     if (!outcome_.any()) return;
     const Result& best = outcome_.ways.front().row.result;
     answer_.fingerprint = best.fingerprint;
