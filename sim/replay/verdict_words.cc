@@ -1,6 +1,9 @@
 #include "sim/replay/verdict_words.h"
 
+#include <algorithm>
+
 #include "base/number_text.h"
+#include "base/short_text.h"
 
 namespace spillway::sim {
 namespace {
@@ -34,6 +37,17 @@ std::string lacking(const Result& result) {
 
 namespace {
 
+// "42.2 GiB free of 79.0 GiB on the fullest GPU (stage 0)".
+std::string room_of_all(const Result& result) {
+  const MemoryResult& memory = result.memory;
+  std::string words = short_size(memory.limit - memory.peak_reserved) + " free of " + short_size(memory.capacity);
+  if (result.ranks.size() < 2) return words;
+  const auto fullest =
+      std::max_element(result.ranks.begin(), result.ranks.end(),
+                       [](const RankResult& a, const RankResult& b) { return a.peak_reserved < b.peak_reserved; });
+  return words + " on the fullest GPU (" + fullest->name + ")";
+}
+
 // As replayed.
 std::string plain_sentence(const Result& result) {
   const MemoryResult& memory = result.memory;
@@ -44,7 +58,7 @@ std::string plain_sentence(const Result& result) {
                gib_text(host.capacity);
       if (memory.verdict() == Verdict::does_not_fit && memory.short_of == Bytes(0))
         return "does not fit: it runs out of memory";
-      return "does not fit: " + short_words(result);
+      return "does not fit: " + short_size(memory.short_of) + " short on the GPU's " + short_size(memory.capacity);
     case Verdict::unknown:
       if (!result.drives_refuse.empty()) break;
       return "unknown: " + result.why_unknown() +
@@ -57,7 +71,7 @@ std::string plain_sentence(const Result& result) {
              gib_text(result.reserve.margin) + " kept free";
     case Verdict::fits:
       if (!result.drives_refuse.empty()) break;
-      return "fits with " + to_spare(result);
+      return "fits with " + room_of_all(result);
   }
   return "no: " + result.drives_refuse;
 }

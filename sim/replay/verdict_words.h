@@ -8,8 +8,9 @@
 
 namespace spillway::sim {
 
-// A sentence that begins as to_string() of the verdict: "fits with 12.3 GiB free" beside the reserve, "tight: ...",
-// "does not fit: short 87.1 GiB", "unknown: the trace has no memory events"; or "no: ", where drives refuse.
+// A sentence that begins as to_string() of the verdict: "fits with 12.3 GiB free of 79.0 GiB" beside the reserve,
+// "tight: ...", "does not fit: 87.1 GiB short on the GPU's 79.0 GiB", "unknown: the trace has no memory events";
+// or "no: ", where drives refuse.
 std::string verdict_sentence(const Result& result);
 // The same with its first letter large.
 std::string verdict_heading(const Result& result);

@@ -144,7 +144,7 @@ TEST(TimelineSvg, ShowsLanesStepsMemoryAndBreakdownOfATrainingStep) {
     EXPECT_TRUE(has(svg, "<title>" + std::string(replay.trace.strings.text(lane.name)) + "</title>"));
   EXPECT_TRUE(has(svg, ">capacity 10.00 GiB<"));
   EXPECT_TRUE(has(svg, ">peak 8.32 GiB<"));  // 1 GiB + 500 * 15 MiB
-  EXPECT_TRUE(has(svg, "Fits with 1.38 GiB free; peak 8.62 GiB of 10.00 GiB."));
+  EXPECT_TRUE(has(svg, "Fits with 1.38 GiB free of 10.0 GiB; peak 8.62 GiB of 10.00 GiB."));
   EXPECT_TRUE(has(svg, "Bound by GPU arithmetic (60% of the time)."));
   EXPECT_TRUE(has(svg, ">step 1<"));
   for (const auto color : {WorkColor::forward, WorkColor::backward, WorkColor::optimizer})
@@ -206,7 +206,8 @@ TEST(TimelineSvg, SaysByHowMuchItDoesNotFit) {
   replay.result.memory.short_of = Bytes(600 << 20);
   replay.result.memory.explanation = "The last block asked for was an activation.";
   const std::string svg = timeline_svg(replay.trace, replay.result);
-  EXPECT_TRUE(has(svg, "Does not fit: short 0.59 GiB; peak without a limit 8.62 GiB of 8.00 GiB."));
+  EXPECT_TRUE(
+      has(svg, "Does not fit: 600 MiB short on the GPU's 8.00 GiB; peak without a limit 8.62 GiB of 8.00 GiB."));
   EXPECT_TRUE(has(svg, "The last block asked for was an activation."));
 }
 
