@@ -11,9 +11,9 @@
 
 namespace spillway::studies {
 
-// Of one device of a trace read with ReadOptions::keep_stacks, with its diagnosis and, where nothing ran out, the
-// settings that were tried. name: of the file. judged: its memory on a GPU that was named; null: on none, and whether
-// it fits is not known. Replays the stream of allocations once. Errors as replay_allocation_stream().
+// The answer of one device of a trace that was read with ReadOptions::keep_stacks. Knobs are the settings that were
+// tried, where nothing ran out. `name` is the file's. `judged` is the record's memory on the GPU that was named; null
+// where none was. It replays the stream of allocations once. Errors as replay_allocation_stream().
 Answer snapshot_answer(const Trace& trace, std::int16_t device, const MemoryDiagnosis& diagnosis,
                        const std::vector<MemoryKnob>& knobs, const std::string& name, std::string command,
                        const Result* judged = nullptr);

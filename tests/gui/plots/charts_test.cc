@@ -60,6 +60,33 @@ TEST(ParetoChart, CapacitiesAreLevels) {
   EXPECT_EQ(chart.scene().levels.size(), 2U);
 }
 
+// By an axis, values in order of numbers; what does not do what is asked stays a ring.
+TEST(ParetoChart, IsColouredByAnAxis) {
+  std::vector<SweepRow> rows(4);
+  const char* const values[] = {"16", "2", "2", "4"};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].is_done = true;
+    rows[i].does = i < 3;
+    rows[i].candidate.edits = {std::string("model.micro_batch=") + values[i], "model.recompute=full"};
+    rows[i].replayed.step_seconds = 0.5 + static_cast<double>(i);
+    rows[i].replayed.peak_bytes = 1e9;
+  }
+  ParetoChart chart;
+  chart.show(rows);
+  chart.color_by("model.micro_batch", "micro-batch");
+  const PlotScene& scene = chart.scene();
+  ASSERT_EQ(scene.points.size(), 4U);
+  const auto series = [&](std::size_t point) { return scene.series[scene.points[point].series]; };
+  EXPECT_EQ(series(0).name, "micro-batch 16");
+  EXPECT_EQ(series(1).name, "micro-batch 2");
+  EXPECT_EQ(scene.points[1].series, scene.points[2].series);
+  EXPECT_LT(scene.points[1].series, scene.points[0].series);
+  EXPECT_NE(series(0).token, series(1).token);
+  EXPECT_EQ(series(3).shape, PlotShape::ring);
+  chart.color_by("", {});
+  EXPECT_EQ(series(0).name, series(1).name);
+}
+
 // Titles of axes are whole beside plots as small as they get.
 TEST(PlotTitles, AreWhole) {
   ParetoChart pareto;
