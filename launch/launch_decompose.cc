@@ -21,8 +21,9 @@ class Decomposer {
   Decomposer(const Scenario& scenario, const TrainingSetup& setup, const ModelSpec& spec, LaunchFormat format)
       : scenario_(scenario), setup_(setup), spec_(spec), format_(format) {
     for (const std::string& key : training_setup_keys()) made_.facts["model." + key] = field_text(setup, key);
-    for (const char* key : {"expert_tensor_parallel", "host_threads"})  // 0: as the program chooses, which is no flag
-      if (text(key) == "0") drop(key);
+    // 0: as the program chooses, which is no flag.
+    if (setup.expert_tensor_parallel == 0) drop("expert_tensor_parallel");
+    if (setup.optimizer_device == StateDevice::gpu) drop("host_threads");
   }
 
   ScenarioFacts take(std::int64_t gpus_per_node) {

@@ -64,7 +64,8 @@ std::string script(const std::vector<Written>& flags, const Scenario& scenario, 
   std::string starts, rest;
   for (const Written& flag : flags) {
     if (flag.row->format == LaunchFormat::environment)
-      text += fmt::format("export {}={}\n", flag.row->flag, shell_quoted(flag.value));
+      text += fmt::format("export {}={}\n", flag.row->flag,
+                          flag.value == "0" ? std::string(all_cores) : shell_quoted(flag.value));
     else if (flag.row->format == launcher)
       starts += " " + word_of(flag);
     else

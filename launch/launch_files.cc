@@ -355,14 +355,15 @@ class LaunchReader {
     for (const ShellExport& each : shell.exports) {
       const LaunchFlag* row = find_flag(LaunchFormat::environment, each.name);
       if (row == nullptr && misspelt_flag(LaunchFormat::environment, each.name) == nullptr) continue;
-      if (!each.value.unknown.empty() && row != nullptr && row->role == FlagRole::value) {
+      const bool is_all_cores = each.value.text == all_cores;
+      if (!is_all_cores && !each.value.unknown.empty() && row != nullptr && row->role == FlagRole::value) {
         note_of(path,
                 fmt::format("line {}: {} is {}, which is not known", each.value.line, each.name, each.value.text));
         continue;
       }
       LaunchSetting made{.format = LaunchFormat::environment, .name = each.name, .shown = each.name};
-      made.value = each.value.text;
-      made.unknown = each.value.unknown;
+      made.value = is_all_cores ? "0" : each.value.text;
+      if (!is_all_cores) made.unknown = each.value.unknown;
       made.file = path;
       made.place = fmt::format("line {}", each.value.line);
       launch_.settings.push_back(std::move(made));

@@ -15,6 +15,9 @@
 
 namespace spillway::launch {
 
+// A number of threads that is left to the machine, in a shell script.
+inline constexpr std::string_view all_cores = "$(nproc)";
+
 enum class FlagRole : std::uint8_t {
   value,        // decides `key`
   file,         // names another file of the same launch
