@@ -68,7 +68,7 @@ class StreamReplay {
     for (std::size_t i = 0; i < events_.size() && !met_unknown_ && !is_reached() && refused_ == nullptr; ++i) {
       if (i % between_checks == 0) check_stop();
       if (StreamMoment* const mark = mark_at(i)) *mark = moment();
-      fold_before(i);
+      if (!fold_before(i)) break;
       step(i);
       if (options_.keep_segments && may_change_segments(i)) note_segments(events_[i]);
       if (options_.state_after == events_[i]) result_.wanted_state = pool_.state();
@@ -428,7 +428,7 @@ class StreamReplay {
     const std::size_t suggested = torch_ != nullptr ? torch_->suggestions() : 0;
     AllocationRequest request = request_for(bytes, event.stream);
     request.time = time(i);
-    request.tag = beyond_ ? no_tag : events_[i];
+    request.tag = beyond_ && is_told_ ? no_tag : events_[i];
     if (allocation_ < options_.spaces.size()) request.space = options_.spaces[allocation_];
     ++allocation_;
     const Allocation made = torch_ != nullptr ? torch_->allocate(request) : pool_.allocate(request);
@@ -480,10 +480,12 @@ class StreamReplay {
     next_mark_ = marks_.begin();
     if (has_completions_ && fold_.rank != nullptr) refuse("blocks are given back late");
   }
-  void fold_before(std::size_t i) {
-    if (fold_.rank == nullptr) return;
+  // False where the replay ends in a period that the trace doesn't have.
+  bool fold_before(std::size_t i) {
+    if (fold_.rank == nullptr) return true;
     if (i == fold_.period) behaviour_ = {};
     if (i == fold_.end) pass_fold();
+    return i != fold_.end || !gave_up();
   }
 
   // As if so many periods had not been.
@@ -507,12 +509,11 @@ class StreamReplay {
     Recurrence recurrence(behaviour_.value());
     most_beyond_ = Bytes(0);
     beyond_ = true;
-    for (std::int64_t k = 0; k < fold_.times && refused_ == nullptr;) {
+    for (std::int64_t k = 0; k < fold_.times && !gave_up();) {
       check_stop();
       moved_ = ++k;
       behaviour_ = {};
-      for (std::size_t i = fold_.period; i < fold_.end; ++i) step(i);
-      if (result_.out_of_memory > 0 && options_.stop_when_out_of_memory && !options_.keep_totals) break;
+      for (std::size_t i = fold_.period; i < fold_.end && !gave_up(); ++i) step(i);
       const Recurrence::Look look = recurrence.next(behaviour_.value());
       if (look == Recurrence::Look::none) continue;
       StreamMoment now = moment();
