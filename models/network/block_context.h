@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/network/eager_ops.h"
+#include "models/network/eager_lora.h"
+#include "models/network/eager_recorder.h"
 
 namespace spillway::models {
 
@@ -21,9 +22,12 @@ struct ChunkWork {
 
 // References must outlive the blocks; communication is null on a GPU of its own.
 struct BlockContext {
+  explicit BlockContext(EagerRecorder& to)
+      : session(to.session), autograd(to.autograd), rec(to), communication(to.communication) {}
+
   EagerSession& session;
   Autograd& autograd;
-  EagerOps& ops;
+  EagerRecorder& rec;
   Communication* communication;
 
   // An empty tensor in fp32.
@@ -56,7 +60,7 @@ struct BlockContext {
   }
   // To a parameter that trains.
   void give(TrainedParameter& parameter, Tensor gradient) const {
-    if (parameter.trains) ops.accumulate(parameter, std::move(gradient));
+    if (parameter.trains) eager::accumulate(rec, parameter, std::move(gradient));
   }
 };
 

@@ -9,9 +9,11 @@
 // value is not reduced over tensor ranks; NVFP4's Hadamard transform of a weight gradient's operands is free.
 #include <utility>
 
+#include "models/network/eager_fp8.h"
+#include "models/network/eager_linear.h"
 #include "models/network/eager_ops.h"
 
-namespace spillway::models {
+namespace spillway::models::eager {
 namespace {
 
 // What torch.compile makes of the largest values of columns takes so long a row, whatever its width: blocks that each
@@ -24,10 +26,24 @@ std::string_view named(DataType type, std::string_view fp8, std::string_view fp4
   return type == DataType::fp4 ? fp4 : fp8;
 }
 
+// Of a kernel that writes a transposed copy.
+// What torch.compile makes of a cast that writes its result transposed reaches 1.4 TB/s where other casts reach 2.2
+// (H100; pytorch/pytorch issue 133242). torchao's recipes are compiled; the others are Transformer Engine's.
+KernelCost turning(const EagerRecorder& rec) {
+  const bool compiled = rec.setup.fp8_recipe == Fp8Recipe::tensorwise || rec.setup.fp8_recipe == Fp8Recipe::rowwise;
+  return {.access = rec.setup.traits().dtensor && compiled ? MemoryAccess::strided : MemoryAccess::streamed};
+}
+
+void find_largest(EagerRecorder& rec, const std::string& name, const Tensor& x) {
+  if (rec.setup.fp8_recipe != Fp8Recipe::tensorwise && rec.options.narrow != DataType::fp4) return;
+  const Tensor largest = rec.session.empty(name + ".amax", DataType::fp32, 1, TensorRole::temporary);
+  rec.session.kernel({.name = named(rec.options.narrow, "amax_fp8", "amax_fp4"), .reads = {x}, .writes = {largest}});
+}
+
 }  // namespace
 
-ProductScaling EagerOps::scaling() const {
-  switch (options_.recipe) {
+ProductScaling scaling(const EagerRecorder& rec) {
+  switch (rec.setup.fp8_recipe) {
     case Fp8Recipe::delayed:
     case Fp8Recipe::tensorwise:
       return ProductScaling::tensor;
@@ -41,119 +57,110 @@ ProductScaling EagerOps::scaling() const {
   return ProductScaling::tensor;
 }
 
-Tensor EagerOps::narrow_copy(const std::string& name, const char* suffix, std::int64_t elements, TensorRole role) {
-  return session_.empty(name + (options_.narrow == DataType::fp4 ? ".fp4" : ".fp8") + suffix, options_.narrow, elements,
-                        role);
+Tensor narrow_copy(EagerRecorder& rec, const std::string& name, const char* suffix, std::int64_t elements,
+                   TensorRole role) {
+  return rec.session.empty(name + (rec.options.narrow == DataType::fp4 ? ".fp4" : ".fp8") + suffix, rec.options.narrow,
+                           elements, role);
 }
 
-// What torch.compile makes of a cast that writes its result transposed reaches 1.4 TB/s where other casts reach 2.2
-// (H100; pytorch/pytorch issue 133242). torchao's recipes are compiled; the others are Transformer Engine's.
-KernelCost EagerOps::turning() const {
-  const bool compiled = options_.recipe == Fp8Recipe::tensorwise || options_.recipe == Fp8Recipe::rowwise;
-  return {.access = options_.dtensor && compiled ? MemoryAccess::strided : MemoryAccess::streamed};
+void cast_rows(EagerRecorder& rec, const std::string& name, const Tensor& x, const Tensor& rows) {
+  find_largest(rec, name, x);
+  rec.session.kernel({.name = named(rec.options.narrow, "cast_fp8", "cast_fp4"), .reads = {x}, .writes = {rows}});
 }
 
-void EagerOps::find_largest(const std::string& name, const Tensor& x) {
-  if (options_.recipe != Fp8Recipe::tensorwise && options_.narrow != DataType::fp4) return;
-  const Tensor largest = session_.empty(name + ".amax", DataType::fp32, 1, TensorRole::temporary);
-  session_.kernel({.name = named(options_.narrow, "amax_fp8", "amax_fp4"), .reads = {x}, .writes = {largest}});
-}
-
-void EagerOps::cast_rows(const std::string& name, const Tensor& x, const Tensor& rows) {
-  find_largest(name, x);
-  session_.kernel({.name = named(options_.narrow, "cast_fp8", "cast_fp4"), .reads = {x}, .writes = {rows}});
-}
-
-void EagerOps::cast_columns(const std::string& name, const Tensor& x, const Tensor& columns, std::int64_t rows) {
-  if (options_.recipe == Fp8Recipe::rowwise) {
-    const Tensor largest = session_.empty(name + ".amax", DataType::fp32, 1, TensorRole::temporary);
-    session_.kernel({.name = "amax_columns_fp8",
-                     .reads = {x},
-                     .writes = {largest},
-                     .cost = {.least = options_.dtensor ? column_row_time * rows : Picos(0)}});
+void cast_columns(EagerRecorder& rec, const std::string& name, const Tensor& x, const Tensor& columns,
+                  std::int64_t rows) {
+  if (rec.setup.fp8_recipe == Fp8Recipe::rowwise) {
+    const Tensor largest = rec.session.empty(name + ".amax", DataType::fp32, 1, TensorRole::temporary);
+    rec.session.kernel({.name = "amax_columns_fp8",
+                        .reads = {x},
+                        .writes = {largest},
+                        .cost = {.least = rec.setup.traits().dtensor ? column_row_time * rows : Picos(0)}});
   }
-  find_largest(name, x);
-  session_.kernel(
-      {.name = named(options_.narrow, "cast_fp8", "cast_fp4"), .reads = {x}, .writes = {columns}, .cost = turning()});
+  find_largest(rec, name, x);
+  rec.session.kernel({.name = named(rec.options.narrow, "cast_fp8", "cast_fp4"),
+                      .reads = {x},
+                      .writes = {columns},
+                      .cost = turning(rec)});
 }
 
-void EagerOps::cast_both(const std::string& name, const Tensor& x, const Tensor& rows, const Tensor& columns,
-                         std::int64_t count) {
-  if (options_.recipe == Fp8Recipe::rowwise) {
-    cast_rows(name, x, rows);
-    return cast_columns(name, x, columns, count);
+void cast_both(EagerRecorder& rec, const std::string& name, const Tensor& x, const Tensor& rows, const Tensor& columns,
+               std::int64_t count) {
+  if (rec.setup.fp8_recipe == Fp8Recipe::rowwise) {
+    cast_rows(rec, name, x, rows);
+    return cast_columns(rec, name, x, columns, count);
   }
-  find_largest(name, x);
-  session_.kernel({.name = named(options_.narrow, "cast_transpose_fp8", "cast_transpose_fp4"),
-                   .reads = {x},
-                   .writes = {rows, columns},
-                   .cost = turning()});
+  find_largest(rec, name, x);
+  rec.session.kernel({.name = named(rec.options.narrow, "cast_transpose_fp8", "cast_transpose_fp4"),
+                      .reads = {x},
+                      .writes = {rows, columns},
+                      .cost = turning(rec)});
 }
 
 // `bias`: its gradient, the sum over the rows of x, comes out of the same kernel where one casts both ways.
-EagerOps::Narrowed EagerOps::narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias,
-                                    std::int64_t rows) {
-  Narrowed both{.rows = narrow_copy(name, "", x.elements(), TensorRole::temporary), .columns = {}};
+Narrowed narrow(EagerRecorder& rec, const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias,
+                std::int64_t rows) {
+  Narrowed both{.rows = narrow_copy(rec, name, "", x.elements(), TensorRole::temporary), .columns = {}};
   // Else there is no backward that would read them.
-  if (autograd_.is_recording()) both.columns = narrow_copy(name, ".transposed", x.elements(), role);
-  if (options_.recipe == Fp8Recipe::rowwise) {
+  if (rec.autograd.is_recording()) both.columns = narrow_copy(rec, name, ".transposed", x.elements(), role);
+  if (rec.setup.fp8_recipe == Fp8Recipe::rowwise) {
     if (both.columns)
-      cast_both(name, x, both.rows, both.columns, rows);
+      cast_both(rec, name, x, both.rows, both.columns, rows);
     else
-      cast_rows(name, x, both.rows);
-    if (bias != nullptr) sum_bias_gradient(*bias, x);
+      cast_rows(rec, name, x, both.rows);
+    if (bias != nullptr) sum_bias_gradient(rec, *bias, x);
     return both;
   }
-  find_largest(name, x);
+  find_largest(rec, name, x);
   std::vector<Tensor> writes = {both.rows};
   if (both.columns) writes.push_back(both.columns);
-  Tensor sum = bias == nullptr ? Tensor() : gradient_of(*bias);
+  Tensor sum = bias == nullptr ? Tensor() : gradient_of(rec, *bias);
   if (sum) writes.push_back(sum);
-  session_.kernel({.name = sum ? named(options_.narrow, "cast_transpose_bias_fp8", "cast_transpose_bias_fp4")
-                               : named(options_.narrow, "cast_transpose_fp8", "cast_transpose_fp4"),
-                   .reads = {x},
-                   .writes = std::move(writes),
-                   .cost = turning()});
-  if (sum) autograd_.accumulate(*bias, std::move(sum));
+  rec.session.kernel({.name = sum ? named(rec.options.narrow, "cast_transpose_bias_fp8", "cast_transpose_bias_fp4")
+                                  : named(rec.options.narrow, "cast_transpose_fp8", "cast_transpose_fp4"),
+                      .reads = {x},
+                      .writes = std::move(writes),
+                      .cost = turning(rec)});
+  if (sum) rec.autograd.accumulate(*bias, std::move(sum));
   return both;
 }
 
 // Cached copies are cast in the step's first micro-batch. Weights that are there only while they are used (ZeRO stage
 // 3) are cast for each use.
-Tensor EagerOps::narrow_weight(TrainedParameter& weight, bool transposed) {
+Tensor narrow_weight(EagerRecorder& rec, TrainedParameter& weight, bool transposed) {
   const std::string& name = weight.shape.name;
   if (weight.narrow) {
     if (std::exchange(weight.is_narrowed, true)) return transposed ? weight.narrow_transposed : weight.narrow;
     if (is_narrow(weight.value.type()))  // the update wrote it so
-      session_.kernel({.name = "transpose_fp8", .reads = {weight.value}, .writes = {weight.narrow_transposed}});
+      rec.session.kernel({.name = "transpose_fp8", .reads = {weight.value}, .writes = {weight.narrow_transposed}});
     else
-      cast_both(name, weight.value, weight.narrow, weight.narrow_transposed);
+      cast_both(rec, name, weight.value, weight.narrow, weight.narrow_transposed);
     return transposed ? weight.narrow_transposed : weight.narrow;
   }
-  Tensor once = narrow_copy(name, "", weight.shape.elements(), TensorRole::temporary);
+  Tensor once = narrow_copy(rec, name, "", weight.shape.elements(), TensorRole::temporary);
   if (transposed)
-    cast_columns(name, weight.value, once);
+    cast_columns(rec, name, weight.value, once);
   else
-    cast_rows(name, weight.value, once);
+    cast_rows(rec, name, weight.value, once);
   return once;
 }
 
-Tensor EagerOps::narrow_rows(const std::string& name, const Tensor& x, TensorRole role) {
-  Tensor rows = narrow_copy(name, "", x.elements(), role);
-  cast_rows(name, x, rows);
+Tensor narrow_rows(EagerRecorder& rec, const std::string& name, const Tensor& x, TensorRole role) {
+  Tensor rows = narrow_copy(rec, name, "", x.elements(), role);
+  cast_rows(rec, name, x, rows);
   return rows.with_node(x.node());
 }
 
-Tensor EagerOps::narrow_columns(const std::string& name, const Tensor& x, std::int64_t rows) {
-  Tensor columns = narrow_copy(name, ".transposed", x.elements(), TensorRole::temporary);
-  cast_columns(name, x, columns, rows);
+Tensor narrow_columns(EagerRecorder& rec, const std::string& name, const Tensor& x, std::int64_t rows) {
+  Tensor columns = narrow_copy(rec, name, ".transposed", x.elements(), TensorRole::temporary);
+  cast_columns(rec, name, x, columns, rows);
   return columns;
 }
 
-Tensor EagerOps::transposed(const std::string& name, const Tensor& x) {
-  Tensor turned = session_.empty(name + ".fp8.transposed", x.type(), x.elements(), TensorRole::temporary);
-  session_.kernel({.name = "transpose_fp8", .reads = {x}, .writes = {turned}, .cost = turning()});
+Tensor transposed(EagerRecorder& rec, const std::string& name, const Tensor& x) {
+  Tensor turned = rec.session.empty(name + ".fp8.transposed", x.type(), x.elements(), TensorRole::temporary);
+  rec.session.kernel({.name = "transpose_fp8", .reads = {x}, .writes = {turned}, .cost = turning(rec)});
   return turned;
 }
 
-}  // namespace spillway::models
+}  // namespace spillway::models::eager

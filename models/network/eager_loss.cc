@@ -1,4 +1,4 @@
-// The cross-entropy of EagerOps where one GPU has the whole vocabulary.
+// The cross-entropy where one GPU has the whole vocabulary.
 //
 //   copied logits     transformers before 4.50 shifts logits, not labels, by a token: a copy of them (in fp32 where the
 //                     loss is), beside the one that the caller holds until the forward ends; backwards a zero-filled
@@ -22,18 +22,19 @@
 #include <memory>
 #include <utility>
 
+#include "models/network/eager_linear.h"
+#include "models/network/eager_lora.h"
+#include "models/network/eager_loss.h"
 #include "models/network/eager_ops.h"
 
-namespace spillway::models {
+namespace spillway::models::eager {
 namespace {
 
 constexpr std::int64_t rows_per_multiprocessor = 2;  // blocks of 1,024 threads
 constexpr double cached_share = 0.5;                 // of L2
 
-}  // namespace
-
-Bytes EagerOps::row_reads(const Tensor& x, std::int64_t rows, std::int64_t passes) const {
-  const GpuProfile& gpu = session_.cost().gpu();
+Bytes row_reads(const EagerRecorder& rec, const Tensor& x, std::int64_t rows, std::int64_t passes) {
+  const GpuProfile& gpu = rec.session.cost().gpu();
   if (!gpu.sm_count || !gpu.l2_cache) return x.bytes() * passes;
   const auto at_work = static_cast<double>(std::min(rows, rows_per_multiprocessor * gpu.sm_count->value));
   const double share = static_cast<double>(x.bytes().count()) / static_cast<double>(rows) * at_work /
@@ -43,195 +44,206 @@ Bytes EagerOps::row_reads(const Tensor& x, std::int64_t rows, std::int64_t passe
   return x.bytes() + Bytes(static_cast<std::int64_t>(again));
 }
 
-Tensor EagerOps::log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form) {
-  const Tensor cut = form == LossForm::sliced ? sliced(name, logits, rows) : logits;
+Tensor sliced(EagerRecorder& rec, const std::string& name, const Tensor& logits, std::int64_t rows) {
+  const std::int64_t words = logits.elements() / (rows + rec.setup.micro_batch);
+  Tensor copy = rec.session.empty(name + ".sliced", logits.type(), rows * words, TensorRole::temporary);
+  rec.session.kernel({.name = "copy",
+                      .reads = {logits},
+                      .writes = {copy},
+                      .cost = {.access = MemoryAccess::strided},
+                      .bytes = copy.bytes() + copy.bytes()});
+  return copy;
+}
+
+Tensor shifted(EagerRecorder& rec, const std::string& name, const Tensor& logits) {
+  Tensor copy = like(rec, name + ".shifted", logits, TensorRole::activation);
+  rec.session.kernel({.name = "copy", .reads = {logits}, .writes = {copy}});
+  return copy;
+}
+
+// The log-softmax of each row; and what its passes over x read from device memory.
+Tensor log_softmax(EagerRecorder& rec, const std::string& name, const Tensor& logits, std::int64_t rows,
+                   LossForm form) {
+  const Tensor cut = form == LossForm::sliced ? sliced(rec, name, logits, rows) : logits;
   const Tensor wide =
-      form == LossForm::fp32 || form == LossForm::sliced ? cast(name + ".logits_fp32", cut, DataType::fp32) : cut;
-  const Tensor x = options_.copies_logits ? shifted(name, wide) : wide;
-  Tensor out = session_.empty(name + ".log_softmax", x.type(), x.elements(), TensorRole::activation);
-  session_.kernel({.name = "log_softmax",
-                   .reads = {x},
-                   .writes = {out},
-                   .cost = {.memory = MemoryKind::softmax},
-                   .bytes = row_reads(x, rows, 3) + out.bytes()});
+      form == LossForm::fp32 || form == LossForm::sliced ? cast(rec, name + ".logits_fp32", cut, DataType::fp32) : cut;
+  const Tensor x = rec.setup.traits().copies_logits ? shifted(rec, name, wide) : wide;
+  Tensor out = rec.session.empty(name + ".log_softmax", x.type(), x.elements(), TensorRole::activation);
+  rec.session.kernel({.name = "log_softmax",
+                      .reads = {x},
+                      .writes = {out},
+                      .cost = {.memory = MemoryKind::softmax},
+                      .bytes = row_reads(rec, x, rows, 3) + out.bytes()});
   return out;
 }
 
-Tensor EagerOps::sliced(const std::string& name, const Tensor& logits, std::int64_t rows) {
-  const std::int64_t words = logits.elements() / (rows + options_.sequences);
-  Tensor copy = session_.empty(name + ".sliced", logits.type(), rows * words, TensorRole::temporary);
-  session_.kernel({.name = "copy",
-                   .reads = {logits},
-                   .writes = {copy},
-                   .cost = {.access = MemoryAccess::strided},
-                   .bytes = copy.bytes() + copy.bytes()});
-  return copy;
-}
-
-Tensor EagerOps::shifted(const std::string& name, const Tensor& logits) {
-  Tensor copy = like(name + ".shifted", logits, TensorRole::activation);
-  session_.kernel({.name = "copy", .reads = {logits}, .writes = {copy}});
-  return copy;
-}
-
-Tensor EagerOps::in_zeros(const std::string& name, const Tensor& whole, const Tensor& part, MemoryAccess access) {
-  Tensor out = like(name, whole, TensorRole::temporary);
-  session_.kernel({.name = "fill_zero", .writes = {out}});
-  session_.kernel({.name = "copy",
-                   .reads = {part},
-                   .writes = {out},
-                   .cost = {.access = access},
-                   .bytes = part.bytes() + part.bytes()});
+// `part` written into a zero-filled tensor of `whole`'s shape.
+Tensor in_zeros(EagerRecorder& rec, const std::string& name, const Tensor& whole, const Tensor& part,
+                MemoryAccess access) {
+  Tensor out = like(rec, name, whole, TensorRole::temporary);
+  rec.session.kernel({.name = "fill_zero", .writes = {out}});
+  rec.session.kernel({.name = "copy",
+                      .reads = {part},
+                      .writes = {out},
+                      .cost = {.access = access},
+                      .bytes = part.bytes() + part.bytes()});
   return out;
 }
 
-void EagerOps::widen_result(const std::string& name, const Tensor& result) {
-  if (options_.widens_logits) static_cast<void>(cast(name + ".result_fp32", result, DataType::fp32));
+Tensor fused_cross_entropy(EagerRecorder& rec, const std::string& name, const Tensor& logits, const Tensor& labels) {
+  const std::int64_t rows = labels.elements();
+  Tensor loss = rec.session.empty(name, DataType::fp32, 1, TensorRole::activation);
+  const Tensor sums = rec.session.empty(name + ".log_sum_exp", DataType::fp32, rows, TensorRole::activation);
+  const Tensor x = rec.setup.traits().copies_logits ? shifted(rec, name, logits) : logits;
+  rec.session.kernel({.name = "cross_entropy",
+                      .reads = {x, labels},
+                      .writes = {loss, sums},
+                      .cost = {.memory = MemoryKind::softmax},
+                      .bytes = row_reads(rec, x, rows, 2) + labels.bytes() + sums.bytes()});
+  return rec.autograd.record(std::move(loss), {logits}, false, [=, &rec](const Tensor& gradient) {
+    Tensor result = like(rec, name + ".logits.grad", x, TensorRole::temporary);
+    rec.session.kernel({.name = "cross_entropy_backward",
+                        .reads = {gradient, x, labels, sums},
+                        .writes = {result},
+                        .cost = {.memory = MemoryKind::softmax}});
+    if (rec.setup.traits().copies_logits)
+      result = in_zeros(rec, name + ".shifted.grad", result, result, MemoryAccess::streamed);
+    return std::vector<Tensor>{std::move(result)};
+  });
 }
 
-Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels) {
-  if (options_.loss == LossForm::fused) return fused_cross_entropy(name, logits, labels);
-  const bool slices = options_.loss == LossForm::sliced;
-  const std::int64_t rows = labels.elements() - (slices ? options_.sequences : 0);
+}  // namespace
+
+void widen_result(EagerRecorder& rec, const std::string& name, const Tensor& result) {
+  if (rec.options.widens_logits) static_cast<void>(cast(rec, name + ".result_fp32", result, DataType::fp32));
+}
+
+Tensor cross_entropy(EagerRecorder& rec, const std::string& name, const Tensor& logits, const Tensor& labels) {
+  if (rec.setup.loss == LossForm::fused) return fused_cross_entropy(rec, name, logits, labels);
+  const bool slices = rec.setup.loss == LossForm::sliced;
+  const std::int64_t rows = labels.elements() - (slices ? rec.setup.micro_batch : 0);
   const Tensor whole = slices ? logits : Tensor();
   const DataType type = logits.type();
-  const Tensor probabilities = log_softmax(name, logits, rows, options_.loss);
-  Tensor loss = session_.empty(name, probabilities.type(), 1, TensorRole::activation);
+  const Tensor probabilities = log_softmax(rec, name, logits, rows, rec.setup.loss);
+  Tensor loss = rec.session.empty(name, probabilities.type(), 1, TensorRole::activation);
   const Bytes picked = labels.bytes() + Bytes(rows * size_of(probabilities.type()));
-  session_.kernel({.name = "nll_loss", .reads = {probabilities, labels}, .writes = {loss}, .bytes = picked});
-  return autograd_.record(std::move(loss), {logits}, false, [=, this](const Tensor& gradient) {
-    Tensor sparse = like(name + ".nll.grad", probabilities, TensorRole::temporary);
-    session_.kernel({.name = "fill_zero", .writes = {sparse}});
-    session_.kernel({.name = "nll_loss_backward", .reads = {gradient, labels}, .writes = {sparse}, .bytes = picked});
-    Tensor result = like(name + ".logits_fp32.grad", probabilities, TensorRole::temporary);
+  rec.session.kernel({.name = "nll_loss", .reads = {probabilities, labels}, .writes = {loss}, .bytes = picked});
+  return rec.autograd.record(std::move(loss), {logits}, false, [=, &rec](const Tensor& gradient) {
+    Tensor sparse = like(rec, name + ".nll.grad", probabilities, TensorRole::temporary);
+    rec.session.kernel({.name = "fill_zero", .writes = {sparse}});
+    rec.session.kernel({.name = "nll_loss_backward", .reads = {gradient, labels}, .writes = {sparse}, .bytes = picked});
+    Tensor result = like(rec, name + ".logits_fp32.grad", probabilities, TensorRole::temporary);
     // The sum over a row reads the gradient; the result reads it and the log-softmax.
-    const Bytes gradients = row_reads(sparse, rows, 2);
-    session_.kernel({.name = "log_softmax_backward",
-                     .reads = {sparse, probabilities},
-                     .writes = {result},
-                     .cost = {.memory = MemoryKind::softmax},
-                     .bytes = gradients + probabilities.bytes() + result.bytes()});
+    const Bytes gradients = row_reads(rec, sparse, rows, 2);
+    rec.session.kernel({.name = "log_softmax_backward",
+                        .reads = {sparse, probabilities},
+                        .writes = {result},
+                        .cost = {.memory = MemoryKind::softmax},
+                        .bytes = gradients + probabilities.bytes() + result.bytes()});
     sparse = {};
-    if (options_.copies_logits) result = in_zeros(name + ".shifted.grad", result, result, MemoryAccess::streamed);
-    result = cast(name + ".logits.grad", result, type);
-    if (whole) result = in_zeros(name + ".sliced.grad", whole, result, MemoryAccess::strided);
+    if (rec.setup.traits().copies_logits)
+      result = in_zeros(rec, name + ".shifted.grad", result, result, MemoryAccess::streamed);
+    result = cast(rec, name + ".logits.grad", result, type);
+    if (whole) result = in_zeros(rec, name + ".sliced.grad", whole, result, MemoryAccess::strided);
     return std::vector<Tensor>{std::move(result)};
   });
 }
 
-Tensor EagerOps::fused_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels) {
-  const std::int64_t rows = labels.elements();
-  Tensor loss = session_.empty(name, DataType::fp32, 1, TensorRole::activation);
-  const Tensor sums = session_.empty(name + ".log_sum_exp", DataType::fp32, rows, TensorRole::activation);
-  const Tensor x = options_.copies_logits ? shifted(name, logits) : logits;
-  session_.kernel({.name = "cross_entropy",
-                   .reads = {x, labels},
-                   .writes = {loss, sums},
-                   .cost = {.memory = MemoryKind::softmax},
-                   .bytes = row_reads(x, rows, 2) + labels.bytes() + sums.bytes()});
-  return autograd_.record(std::move(loss), {logits}, false, [=, this](const Tensor& gradient) {
-    Tensor result = like(name + ".logits.grad", x, TensorRole::temporary);
-    session_.kernel({.name = "cross_entropy_backward",
-                     .reads = {gradient, x, labels, sums},
-                     .writes = {result},
-                     .cost = {.memory = MemoryKind::softmax}});
-    if (options_.copies_logits) result = in_zeros(name + ".shifted.grad", result, result, MemoryAccess::streamed);
-    return std::vector<Tensor>{std::move(result)};
-  });
-}
-
-Tensor EagerOps::chunked_cross_entropy(const std::string& name, const Linear& head, const Tensor& x,
-                                       const Tensor& labels) {
+Tensor chunked_cross_entropy(EagerRecorder& rec, const std::string& name, const Linear& head, const Tensor& x,
+                             const Tensor& labels) {
   TrainedParameter& weight = *head.weight;
   const std::int64_t width = weight.shape.columns, words = weight.shape.rows, rows = x.elements() / width;
   const std::int64_t parts = (words + width - 1) / width;
   const auto chunk = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((rows + parts - 1) / parts)));
-  const bool records = autograd_.is_recording();
-  Tensor loss = session_.empty(name, DataType::fp32, rows, TensorRole::activation);
-  const Tensor x_gradient = x.node() != 0 && records ? like(name + ".in.grad", x, TensorRole::activation) : Tensor();
-  const Tensor weight_sum =
-      weight.trains && records ? session_.empty(weight.shape.name + ".grad", type_, words * width, TensorRole::gradient)
-                               : Tensor();
-  if (weight_sum) session_.kernel({.name = "fill_zero", .writes = {weight_sum}});
+  const bool records = rec.autograd.is_recording();
+  Tensor loss = rec.session.empty(name, DataType::fp32, rows, TensorRole::activation);
+  const Tensor x_gradient =
+      x.node() != 0 && records ? like(rec, name + ".in.grad", x, TensorRole::activation) : Tensor();
+  const Tensor weight_sum = weight.trains && records ? rec.session.empty(weight.shape.name + ".grad", rec.options.type,
+                                                                         words * width, TensorRole::gradient)
+                                                     : Tensor();
+  if (weight_sum) rec.session.kernel({.name = "fill_zero", .writes = {weight_sum}});
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t now = std::min(chunk, rows - first);
-    const Tensor logits = make(name + ".logits", now * words, TensorRole::temporary);
-    std::vector<Tensor> reads = {x, weight_operand(weight, type_)};
+    const Tensor logits = make(rec, name + ".logits", now * words, TensorRole::temporary);
+    std::vector<Tensor> reads = {x, weight_operand(rec, weight, rec.options.type)};
     if (head.bias != nullptr) reads.push_back(head.bias->value);
-    part_product("gemm", {.m = now, .n = words, .k = width}, std::move(reads), logits);
-    session_.kernel({.name = "cross_entropy",
-                     .reads = {logits, labels},
-                     .writes = {logits, loss},
-                     .cost = {.memory = MemoryKind::softmax},
-                     .bytes = row_reads(logits, now, 3) + logits.bytes()});
+    part_product(rec, "gemm", {.m = now, .n = words, .k = width}, std::move(reads), logits);
+    rec.session.kernel({.name = "cross_entropy",
+                        .reads = {logits, labels},
+                        .writes = {logits, loss},
+                        .cost = {.memory = MemoryKind::softmax},
+                        .bytes = row_reads(rec, logits, now, 3) + logits.bytes()});
     if (x_gradient)
-      part_product("gemm_dgrad", {.m = now, .n = width, .k = words, .layout = GemmLayout::nn},
-                   {logits, weight_operand(weight, type_)}, x_gradient);
+      part_product(rec, "gemm_dgrad", {.m = now, .n = width, .k = words, .layout = GemmLayout::nn},
+                   {logits, weight_operand(rec, weight, rec.options.type)}, x_gradient);
     if (weight_sum)
-      part_product("gemm_wgrad", {.m = words, .n = width, .k = now, .layout = GemmLayout::nt}, {logits, x, weight_sum},
-                   weight_sum);
+      part_product(rec, "gemm_wgrad", {.m = words, .n = width, .k = now, .layout = GemmLayout::nt},
+                   {logits, x, weight_sum}, weight_sum);
   }
-  return autograd_.record(std::move(loss), {x}, weight.trains, [this, head, x_gradient, weight_sum](const Tensor& by) {
-    for (const Tensor& each : {x_gradient, weight_sum})
-      if (each) session_.kernel({.name = "multiply", .reads = {each, by}, .writes = {each}});
-    if (head.bias != nullptr && head.bias->trains) sum_bias_gradient(*head.bias, by);
-    if (weight_sum) accumulate(*head.weight, weight_sum);
-    return std::vector<Tensor>{x_gradient};
-  });
+  return rec.autograd.record(std::move(loss), {x}, weight.trains,
+                             [&rec, head, x_gradient, weight_sum](const Tensor& by) {
+                               for (const Tensor& each : {x_gradient, weight_sum})
+                                 if (each)
+                                   rec.session.kernel({.name = "multiply", .reads = {each, by}, .writes = {each}});
+                               if (head.bias != nullptr && head.bias->trains) sum_bias_gradient(rec, *head.bias, by);
+                               if (weight_sum) accumulate(rec, *head.weight, weight_sum);
+                               return std::vector<Tensor>{x_gradient};
+                             });
 }
 
-Tensor EagerOps::preference_loss(const std::string& name, const Tensor& logits, const Tensor& labels) {
-  const Tensor x = options_.widens_logits ? cast(name + ".logits_fp32", logits, DataType::fp32) : logits;
-  const std::int64_t each = x.elements() / options_.sequences, rows = labels.elements() / options_.sequences;
+Tensor preference_loss(EagerRecorder& rec, const std::string& name, const Tensor& logits, const Tensor& labels) {
+  const Tensor x = rec.options.widens_logits ? cast(rec, name + ".logits_fp32", logits, DataType::fp32) : logits;
+  const std::int64_t each = x.elements() / rec.setup.micro_batch, rows = labels.elements() / rec.setup.micro_batch;
   const auto softmaxes = std::make_shared<std::vector<Tensor>>();
   const Tensor chosen =
-      session_.empty(name + ".log_probabilities", x.type(), labels.elements(), TensorRole::activation);
+      rec.session.empty(name + ".log_probabilities", x.type(), labels.elements(), TensorRole::activation);
   const Bytes picked = Bytes(rows * (size_of(DataType::int64) + size_of(x.type())));
   const std::string of_sequence = name + ".log_softmax";
-  for (std::int64_t i = 0; i < options_.sequences; ++i) {
-    Tensor softmax = session_.empty(of_sequence, x.type(), each, TensorRole::activation);
-    const Bytes once = row_reads(softmax, rows, 3);
-    session_.kernel({.name = "log_softmax",
-                     .reads = {x},
-                     .writes = {softmax},
-                     .cost = {.memory = MemoryKind::softmax},
-                     .bytes = once + softmax.bytes()});
-    session_.kernel({.name = "gather", .reads = {softmax, labels}, .writes = {chosen}, .bytes = picked});
-    if (autograd_.is_recording()) softmaxes->push_back(std::move(softmax));
+  for (std::int64_t i = 0; i < rec.setup.micro_batch; ++i) {
+    Tensor softmax = rec.session.empty(of_sequence, x.type(), each, TensorRole::activation);
+    const Bytes once = row_reads(rec, softmax, rows, 3);
+    rec.session.kernel({.name = "log_softmax",
+                        .reads = {x},
+                        .writes = {softmax},
+                        .cost = {.memory = MemoryKind::softmax},
+                        .bytes = once + softmax.bytes()});
+    rec.session.kernel({.name = "gather", .reads = {softmax, labels}, .writes = {chosen}, .bytes = picked});
+    if (rec.autograd.is_recording()) softmaxes->push_back(std::move(softmax));
   }
-  Tensor loss = session_.empty(name, DataType::fp32, 1, TensorRole::activation);
-  session_.kernel({.name = "preference_loss", .reads = {chosen}, .writes = {loss}});
+  Tensor loss = rec.session.empty(name, DataType::fp32, 1, TensorRole::activation);
+  rec.session.kernel({.name = "preference_loss", .reads = {chosen}, .writes = {loss}});
   const DataType type = x.type();
-  return autograd_.record(std::move(loss), {logits}, false, [=, this](const Tensor& gradient) {
+  return rec.autograd.record(std::move(loss), {logits}, false, [=, &rec](const Tensor& gradient) {
     std::vector<Tensor> parts;
     while (!softmaxes->empty()) {
-      Tensor sparse = session_.empty(of_sequence + ".grad", type, each, TensorRole::temporary);
-      session_.kernel({.name = "fill_zero", .writes = {sparse}});
-      session_.kernel({.name = "scatter", .reads = {gradient, labels}, .writes = {sparse}, .bytes = picked});
-      Tensor part = session_.empty(name + ".sequence.grad", type, each, TensorRole::temporary);
+      Tensor sparse = rec.session.empty(of_sequence + ".grad", type, each, TensorRole::temporary);
+      rec.session.kernel({.name = "fill_zero", .writes = {sparse}});
+      rec.session.kernel({.name = "scatter", .reads = {gradient, labels}, .writes = {sparse}, .bytes = picked});
+      Tensor part = rec.session.empty(name + ".sequence.grad", type, each, TensorRole::temporary);
       const Tensor softmax = std::exchange(softmaxes->back(), {});
       softmaxes->pop_back();
-      session_.kernel({.name = "log_softmax_backward",
-                       .reads = {sparse, softmax},
-                       .writes = {part},
-                       .cost = {.memory = MemoryKind::softmax}});
+      rec.session.kernel({.name = "log_softmax_backward",
+                          .reads = {sparse, softmax},
+                          .writes = {part},
+                          .cost = {.memory = MemoryKind::softmax}});
       parts.push_back(std::move(part));
     }
-    Tensor whole = session_.empty(name + ".logits.grad", type, each * options_.sequences, TensorRole::temporary);
-    session_.kernel({.name = "stack", .reads = parts, .writes = {whole}});
+    Tensor whole = rec.session.empty(name + ".logits.grad", type, each * rec.setup.micro_batch, TensorRole::temporary);
+    rec.session.kernel({.name = "stack", .reads = parts, .writes = {whole}});
     parts.clear();
-    return std::vector<Tensor>{cast(name + ".logits.grad", whole, type_)};
+    return std::vector<Tensor>{cast(rec, name + ".logits.grad", whole, rec.options.type)};
   });
 }
 
-void EagerOps::loss_metric(const std::string& name, const Tensor& logits, const Tensor& labels) {
-  const LossForm form = options_.loss == LossForm::native ? LossForm::native : LossForm::fp32;
-  const Tensor probabilities = log_softmax(name, logits, labels.elements(), form);
-  const Tensor result = session_.empty(name, probabilities.type(), 1, TensorRole::temporary);
-  session_.kernel({.name = "nll_loss",
-                   .reads = {probabilities, labels},
-                   .writes = {result},
-                   .bytes = labels.bytes() + Bytes(labels.elements() * size_of(probabilities.type()))});
+void loss_metric(EagerRecorder& rec, const std::string& name, const Tensor& logits, const Tensor& labels) {
+  const LossForm form = rec.setup.loss == LossForm::native ? LossForm::native : LossForm::fp32;
+  const Tensor probabilities = log_softmax(rec, name, logits, labels.elements(), form);
+  const Tensor result = rec.session.empty(name, probabilities.type(), 1, TensorRole::temporary);
+  rec.session.kernel({.name = "nll_loss",
+                      .reads = {probabilities, labels},
+                      .writes = {result},
+                      .bytes = labels.bytes() + Bytes(labels.elements() * size_of(probabilities.type()))});
 }
 
-}  // namespace spillway::models
+}  // namespace spillway::models::eager

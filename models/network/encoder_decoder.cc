@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "models/network/eager_linear.h"
+#include "models/network/eager_ops.h"
 #include "models/network/transformer.h"
 
 namespace spillway::models {
@@ -14,7 +16,7 @@ namespace spillway::models {
 Tensor Transformer::leave_encoder(const Tensor& x) {
   session_.set_layer(-1);
   Tensor encoded = norm("encoder.final_norm", x);
-  return is_t5() ? ops_.dropout("encoder.dropout", encoded, setup_.dropout) : encoded;
+  return is_t5() ? eager::dropout(rec_, "encoder.dropout", encoded, setup_.dropout) : encoded;
 }
 
 Tensor Transformer::enter_decoder(const Tensor& encoded, const Tensor& labels) {
@@ -39,13 +41,13 @@ void Transformer::make_bias(std::int64_t index) {
   const std::int64_t pairs = setup_.sequence * setup_.sequence;
   const Tensor buckets = session_.empty(name + ".buckets", DataType::int64, pairs, TensorRole::activation);
   session_.kernel({.name = "relative_position_buckets", .writes = {buckets}});
-  bias_ = ops_.embedding(name, buckets, table);
+  bias_ = eager::embedding(rec_, name, buckets, table);
 }
 
 Tensor Transformer::cross_attention(const std::string& prefix, const Tensor& x, const Tensor& memory) {
   const std::string name = prefix + "cross_attention";
-  std::vector<Tensor> qkv = ops_.column_linears({layer_of(name + ".q")}, x);
-  for (Tensor& part : ops_.column_linears({layer_of(name + ".k"), layer_of(name + ".v")}, memory))
+  std::vector<Tensor> qkv = eager::column_linears(rec_, {layer_of(name + ".q")}, x);
+  for (Tensor& part : eager::column_linears(rec_, {layer_of(name + ".k"), layer_of(name + ".v")}, memory))
     qkv.push_back(std::move(part));
   return attend(name + ".core", {.qkv = std::move(qkv), .bias = {}, .causal = false, .block = model_.block_of_all(0)});
 }

@@ -12,19 +12,20 @@
 // loses it; they are narrow.
 #include <utility>
 
+#include "models/network/eager_ops.h"
 #include "models/network/transformer.h"
 
 namespace spillway::models {
 
 Tensor Transformer::make_layer_inputs(const Tensor& ids, const Tensor& x) {
-  const Tensor rows = ops_.embedding("layer_inputs", ids, weight("layer_inputs"));
+  const Tensor rows = eager::embedding(rec_, "layer_inputs", ids, weight("layer_inputs"));
   const Tensor projected = norm("layer_inputs.norm", linear("layer_inputs.projection", x));
-  return ops_.add("layer_inputs.sum", projected, rows);
+  return eager::add(rec_, "layer_inputs.sum", projected, rows);
 }
 
 Tensor Transformer::with_layer_input(std::int64_t index, const Tensor& x, const Tensor& inputs) {
   const std::string prefix = model_.layer_prefix(index) + "input";
-  const Tensor gate = activated(prefix + ".gelu", linear(prefix + ".gate", x), EagerOps::Pointwise::gelu);
+  const Tensor gate = activated(prefix + ".gelu", linear(prefix + ".gate", x), eager::Pointwise::gelu);
   Tensor product = session_.empty(prefix + ".product", gate.type(), gate.elements(), TensorRole::activation);
   const Bytes once = product.bytes();
   session_.kernel({.name = "multiply",
@@ -53,7 +54,7 @@ Tensor Transformer::with_layer_input(std::int64_t index, const Tensor& x, const 
                          .bytes = once * 2});
         return std::vector<Tensor>{std::move(gate_back), std::move(whole)};
       });
-  return ops_.add(prefix + ".residual", x, norm(prefix + ".norm", linear(prefix + ".projection", product)));
+  return eager::add(rec_, prefix + ".residual", x, norm(prefix + ".norm", linear(prefix + ".projection", product)));
 }
 
 }  // namespace spillway::models

@@ -1,6 +1,7 @@
 #include "models/network/linear_attention.h"
 
 #include <utility>
+#include "models/network/eager_linear.h"
 
 namespace spillway::models {
 namespace {
@@ -171,15 +172,15 @@ Tensor LinearAttentionBlock::run(const std::string& prefix, const Tensor& x) {
   const LinearAttention& linear = model_.linear;
   const std::string name = prefix + "attention";
   const std::int64_t rows = setup_.tokens() * value_heads(), k = linear.key_dim, v = linear.value_dim;
-  const auto layer = [this](const std::string& of) { return EagerOps::Linear{of, &weight_(of)}; };
-  std::vector<Tensor> both = context_.ops.column_linears({layer(name + ".mixed"), layer(name + ".decay")}, x);
+  const auto layer = [this](const std::string& of) { return eager::Linear{of, &weight_(of)}; };
+  std::vector<Tensor> both = eager::column_linears(context_.rec, {layer(name + ".mixed"), layer(name + ".decay")}, x);
   const auto saved = std::make_shared<Saved>();
   saved->mixed = both[0], saved->decay = both[1];
   if (linear.gate_rank > 0) {
     const auto through = [&](const char* down, const char* up) {
-      EagerOps::Linear last = layer(name + up);
+      eager::Linear last = layer(name + up);
       last.bias = bias_(name + up);
-      return context_.ops.column_linears({last}, context_.ops.linear(layer(name + down), x))[0];
+      return eager::column_linears(context_.rec, {last}, eager::linear(context_.rec, layer(name + down), x))[0];
     };
     saved->channels = through(".decay_down", ".decay_up");
     saved->gate = through(".gate_down", ".gate_up");

@@ -38,11 +38,11 @@ class LinearAttentionBlock {
  public:
   static constexpr std::int64_t chunk = 64;  // tokens
 
-  LinearAttentionBlock(const ModelSpec& model, const TrainingSetup& setup, const OpsOptions& options,
-                       const BlockContext& context, WeightLookup weight, BiasLookup bias, WeightLookup vector)
+  LinearAttentionBlock(const ModelSpec& model, const TrainingSetup& setup, const BlockContext& context,
+                       WeightLookup weight, BiasLookup bias, WeightLookup vector)
       : model_(model),
         setup_(setup),
-        options_(options),
+        options_(context.rec.options),
         context_(context),
         weight_(std::move(weight)),
         bias_(std::move(bias)),
@@ -76,7 +76,7 @@ class LinearAttentionBlock {
 
   const ModelSpec& model_;
   const TrainingSetup& setup_;
-  const OpsOptions options_;
+  const OpsOptions& options_;
   const BlockContext context_;
   const WeightLookup weight_;
   const BiasLookup bias_;

@@ -1,6 +1,7 @@
 #include "models/network/mamba_block.h"
 
 #include <utility>
+#include "models/network/eager_linear.h"
 
 namespace spillway::models {
 namespace {
@@ -145,8 +146,8 @@ Tensor MambaBlock::run(const std::string& prefix, const Tensor& x) {
   const Mamba& mamba = model_.mamba;
   const std::string name = prefix + "mamba";
   const std::int64_t t = tokens(), d = width();
-  const auto layer = [this](const std::string& of) { return EagerOps::Linear{of, &weight_(of), bias_(of)}; };
-  const Tensor projected = context_.ops.column_linears({layer(name + ".in")}, x)[0];
+  const auto layer = [this](const std::string& of) { return eager::Linear{of, &weight_(of), bias_(of)}; };
+  const Tensor projected = eager::column_linears(context_.rec, {layer(name + ".in")}, x)[0];
   const auto saved = std::make_shared<Saved>();
   saved->projected = projected;
   Operands made = make_operands(name, "", *saved);
@@ -170,7 +171,7 @@ Tensor MambaBlock::run(const std::string& prefix, const Tensor& x) {
         *saved = {};
         return std::vector<Tensor>{std::move(back)};
       });
-  return without_normed(name, saved, normed, context_.ops.row_linear(layer(name + ".out"), normed));
+  return without_normed(name, saved, normed, eager::row_linear(context_.rec, layer(name + ".out"), normed));
 }
 
 }  // namespace spillway::models

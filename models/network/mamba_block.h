@@ -34,11 +34,11 @@ namespace spillway::models {
 
 class MambaBlock {
  public:
-  MambaBlock(const ModelSpec& model, const TrainingSetup& setup, const OpsOptions& options, const BlockContext& context,
-             WeightLookup weight, BiasLookup bias)
+  MambaBlock(const ModelSpec& model, const TrainingSetup& setup, const BlockContext& context, WeightLookup weight,
+             BiasLookup bias)
       : model_(model),
         setup_(setup),
-        options_(options),
+        options_(context.rec.options),
         context_(context),
         weight_(std::move(weight)),
         bias_(std::move(bias)) {}
@@ -73,7 +73,7 @@ class MambaBlock {
 
   const ModelSpec& model_;
   const TrainingSetup& setup_;
-  const OpsOptions options_;
+  const OpsOptions& options_;
   const BlockContext context_;
   const WeightLookup weight_;
   const BiasLookup bias_;

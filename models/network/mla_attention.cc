@@ -2,6 +2,10 @@
 
 #include <memory>
 #include <utility>
+#include "models/network/eager_attention.h"
+#include "models/network/eager_linear.h"
+#include "models/network/eager_ops.h"
+#include "models/network/te_ops.h"
 
 namespace spillway::models {
 
@@ -10,25 +14,25 @@ Tensor LatentAttentionBlock::make(const std::string& name, std::int64_t elements
 }
 
 Tensor LatentAttentionBlock::linear(const std::string& name, const Tensor& x) {
-  return context_.ops.linear({name, &weight_(name), nullptr, setup_.recomputes_module("layernorm")}, x);
+  return eager::linear(context_.rec, {name, &weight_(name), nullptr, setup_.recomputes_module("layernorm")}, x);
 }
 
 // Split by heads; x is whole, or this rank's part of the sequence.
 Tensor LatentAttentionBlock::up(const std::string& name, const Tensor& x) {
-  return context_.ops.column_linears({{name, &weight_(name), nullptr}}, x)[0];
+  return eager::column_linears(context_.rec, {{name, &weight_(name), nullptr}}, x)[0];
 }
 
 Tensor LatentAttentionBlock::queries(const std::string& name, const Tensor& x, const Tensor& angles, Tensor& low) {
   Tensor q;
   if (model_.latent.query_rank > 0) {
     q = linear(name + ".q_down", x);
-    q = context_.ops.norm(name + ".q_latent_norm", q, weight_(name + ".q_latent_norm"), nullptr);
+    q = eager::norm(context_.rec, name + ".q_latent_norm", q, weight_(name + ".q_latent_norm"), nullptr);
     low = q;
     q = up(name + ".q_up", q);
   } else {
     q = up(name + ".q", x);
   }
-  return context_.ops.rotary(name + ".q_rotary", q, angles);
+  return eager::rotary(context_.rec, name + ".q_rotary", q, angles);
 }
 
 // RMSNorm of the first kv_rank elements of each row; its gradient leaves the rest of the row 0.
@@ -166,14 +170,14 @@ Tensor LatentAttentionBlock::plain_core(const std::string& name, const Tensor& q
                                         const AttentionShape& shape) {
   const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
   const auto run = [this, name, shape, dropout](const std::vector<Tensor>& qkv) {
-    return context_.ops.plain_attention(name, qkv, shape, dropout);
+    return eager::plain_attention(context_.rec, name, qkv, shape, dropout);
   };
   const std::vector<Tensor> qkv = {q, pair[0], pair[1]};
   return setup_.recomputes_module("core_attn") ? context_.autograd.checkpoint(qkv, run, false) : run(qkv);
 }
 
 bool LatentAttentionBlock::has_engine() const {
-  return context_.ops.workspaces() != nullptr && setup_.flash_attention && setup_.trains_all();
+  return context_.rec.workspaces != nullptr && setup_.flash_attention && setup_.trains_all();
 }
 
 // In place, rope_dim of each head.
@@ -196,15 +200,16 @@ void LatentAttentionBlock::assemble(const EngineSaved& saved, const Tensor& expa
 // gathered from all parts of the sequence first. Each rank's heads give it a gradient of their own.
 Tensor LatentAttentionBlock::engine_run(const std::string& prefix, const Tensor& x, const Tensor& angles) {
   EagerSession& session = context_.session;
-  EagerOps& ops = context_.ops;
+  EagerRecorder& rec = context_.rec;
   const std::string name = prefix + "attention";
   const LatentAttention& latent = model_.latent;
   const std::int64_t tokens = setup_.tokens(), heads = local_heads();
   const auto saved = std::make_shared<EngineSaved>();
   if (latent.query_rank > 0) saved->low = linear(name + ".q_down", x);
   Tensor down = linear(name + ".kv_down", x);
-  const Tensor q = saved->low ? ops.norm_linear(normed(name, ".q_latent_norm", ".q_up"), saved->low, &saved->q_normed)
-                              : up(name + ".q", x);
+  const Tensor q = saved->low
+                       ? eager::norm_linear(rec, normed(name, ".q_latent_norm", ".q_up"), saved->low, &saved->q_normed)
+                       : up(name + ".q", x);
   const Tensor scores = model_.has_indexer() ? index_.choose(name, x, wide_bottleneck(name, *saved)) : Tensor();
   rotate_queries(q, angles);
   // The shared key's gradient, which comes with that of the latent.
@@ -222,7 +227,7 @@ Tensor LatentAttentionBlock::engine_run(const std::string& prefix, const Tensor&
                                  *slot = {};
                                  return std::vector<Tensor>{std::move(back)};
                                });
-  Tensor expanded = ops.norm_linear(normed(name, ".kv_latent_norm", ".kv_up"), compressed, &saved->kv_normed);
+  Tensor expanded = eager::norm_linear(rec, normed(name, ".kv_latent_norm", ".kv_up"), compressed, &saved->kv_normed);
   saved->compressed = std::move(compressed);
   const std::uint32_t expanded_node = expanded.node();
   Tensor key = down;
@@ -250,11 +255,11 @@ Tensor LatentAttentionBlock::wide_bottleneck(const std::string& name, const Engi
   if (saved.q_normed && !is_narrow(saved.q_normed.type())) return saved.q_normed;
   const std::string norm = name + ".q_latent_norm";
   Tensor wide = make(norm + ".wide", saved.low.elements(), TensorRole::activation);
-  context_.ops.norm_forward(saved.low, weight_(norm), nullptr, {wide});
+  eager::norm_forward(context_.rec, saved.low, weight_(norm), nullptr, {wide});
   return wide;
 }
 
-EagerOps::NormedLinear LatentAttentionBlock::normed(const std::string& name, const char* norm, const char* layer) {
+eager::NormedLinear LatentAttentionBlock::normed(const std::string& name, const char* norm, const char* layer) {
   return {name + norm, &weight_(name + norm), nullptr, {name + layer, &weight_(name + layer), nullptr}};
 }
 
@@ -273,14 +278,14 @@ void LatentAttentionBlock::project_again(const std::string& name, EngineSaved& s
   if (saved.low) {
     session.restore(saved.q_normed, name + ".q_latent_norm.out");
     session.restore(saved.q, name + ".q_up.out");
-    context_.ops.norm_linear_again(normed(name, ".q_latent_norm", ".q_up"), saved.low, saved.q_normed, saved.q);
+    eager::norm_linear_again(context_.rec, normed(name, ".q_latent_norm", ".q_up"), saved.low, saved.q_normed, saved.q);
     rotate_queries(saved.q, angles);
   }
   session.restore(saved.kv_normed, name + ".kv_latent_norm.out");
   const std::int64_t width = model_.latent.nope_dim + model_.latent.value_dim;
   const Tensor expanded = make(name + ".kv_up.again", setup_.tokens() * local_heads() * width);
-  context_.ops.norm_linear_again(normed(name, ".kv_latent_norm", ".kv_up"), saved.compressed, saved.kv_normed,
-                                 expanded);
+  eager::norm_linear_again(context_.rec, normed(name, ".kv_latent_norm", ".kv_up"), saved.compressed, saved.kv_normed,
+                           expanded);
   session.restore(saved.k, name + ".k");
   session.restore(saved.v, name + ".v");
   assemble(saved, expanded, saved.key, angles);
@@ -374,8 +379,8 @@ Tensor LatentAttentionBlock::run(const std::string& prefix, const Tensor& x, con
   const Tensor scores = index_.choose(name, x, low);
   low = {};
   Tensor down = linear(name + ".kv_down", x);
-  const Tensor key = context_.ops.enter_tensor_region(name + ".key", shared_key(name + ".k_rotary", down, angles),
-                                                      TensorRole::activation);
+  const Tensor key = eager::enter_tensor_region(context_.rec, name + ".key",
+                                                shared_key(name + ".k_rotary", down, angles), TensorRole::activation);
   Tensor latent = latent_norm(name + ".kv_latent_norm", down);
   down = {};
   const Tensor expanded = up(name + ".kv_up", latent);

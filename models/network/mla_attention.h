@@ -25,6 +25,7 @@
 
 #include "models/network/block_context.h"
 #include "models/network/sparse_index.h"
+#include "models/network/te_ops.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
 
@@ -32,14 +33,14 @@ namespace spillway::models {
 
 class LatentAttentionBlock {
  public:
-  LatentAttentionBlock(const ModelSpec& model, const TrainingSetup& setup, const OpsOptions& options,
-                       const BlockContext& context, const WeightLookup& weight, const BiasLookup& bias)
+  LatentAttentionBlock(const ModelSpec& model, const TrainingSetup& setup, const BlockContext& context,
+                       const WeightLookup& weight, const BiasLookup& bias)
       : model_(model),
         setup_(setup),
-        options_(options),
+        options_(context.rec.options),
         context_(context),
         weight_(weight),
-        index_(model, setup, options, context, weight, bias) {}
+        index_(model, setup, context, weight, bias) {}
 
   // x [t, h], normalised, to the heads' results [t, a v]. `angles`: of rope_dim.
   Tensor run(const std::string& prefix, const Tensor& x, const Tensor& angles);
@@ -73,7 +74,7 @@ class LatentAttentionBlock {
   Tensor engine_forward(const std::string& name, EngineSaved& saved);
   [[nodiscard]] AttentionShape engine_shape() const;
   Tensor wide_bottleneck(const std::string& name, const EngineSaved& saved);
-  EagerOps::NormedLinear normed(const std::string& name, const char* norm, const char* layer);
+  eager::NormedLinear normed(const std::string& name, const char* norm, const char* layer);
   Tensor key_gradient(const std::string& name, const Tensor& whole);
   void discard_projections(EngineSaved& saved);
   void project_again(const std::string& name, EngineSaved& saved, const Tensor& angles);
@@ -83,7 +84,7 @@ class LatentAttentionBlock {
 
   const ModelSpec& model_;
   const TrainingSetup& setup_;
-  const OpsOptions options_;
+  const OpsOptions& options_;
   const BlockContext context_;
   const WeightLookup weight_;
   SparseIndex index_;

@@ -6,6 +6,11 @@
 #include <utility>
 
 #include "models/cost/token_exchange.h"
+#include "models/network/eager_fp8.h"
+#include "models/network/eager_fused.h"
+#include "models/network/eager_linear.h"
+#include "models/network/eager_lora.h"
+#include "models/network/eager_ops.h"
 
 namespace spillway::models {
 namespace {
@@ -99,7 +104,7 @@ Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows, bool comb
   TokenRoute route{.chosen = experts.active,
                    .groups = experts.groups,
                    .chosen_groups = experts.chosen_groups,
-                   .dispatcher = permutes_late() ? options_.dispatcher : ExpertDispatcher::nccl,
+                   .dispatcher = permutes_late() ? setup_.expert_dispatcher : ExpertDispatcher::nccl,
                    .combines = combines};
   const std::int64_t whole = std::max(elements, rows.elements()),
                      each = permutes_late() ? busiest((combines ? elements : rows.elements()) * experts.active)
@@ -122,7 +127,7 @@ Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows, bool comb
 
 std::int64_t MoeBlock::loaded(std::int64_t elements) const {
   const double share =
-      load_ ? static_cast<double>(rows_.own) / static_cast<double>(mean_rows_) : options_.expert_imbalance;
+      load_ ? static_cast<double>(rows_.own) / static_cast<double>(mean_rows_) : setup_.expert_imbalance;
   if (share == 1 || expert_ranks() == 1) return elements;
   const std::int64_t each = elements / row_width();
   const double rows = static_cast<double>(each) * share;
@@ -165,14 +170,14 @@ std::int64_t MoeBlock::copies_of(std::int64_t elements) const {
 // Transformer Engine launches a kernel per expert from one operator, unless the GPU reads the shapes itself.
 HostWork MoeBlock::each_expert(double calls, std::int64_t experts) const {
   HostWork host{.calls = calls};
-  if (options_.merged_experts && !options_.fused_experts) host.experts = experts;
+  if (options_.merged_experts && !setup_.fused_experts) host.experts = experts;
   return host;
 }
 
 // Casts of experts' rows: one by one, but with delayed scaling, which has all scales beforehand.
 const RowPass* MoeBlock::quantising(std::int64_t experts) {
   if (!options_.merged_experts) return nullptr;
-  const bool is_one = options_.fused_experts || options_.recipe == Fp8Recipe::delayed;
+  const bool is_one = setup_.fused_experts || setup_.fp8_recipe == Fp8Recipe::delayed;
   cast_ = is_one ? one_pass : RowPass{{.calls = 0, .experts = experts}, experts};
   return &cast_;
 }
@@ -197,16 +202,16 @@ Tensor MoeBlock::pass_rows(const std::string& name, std::string_view kernel, con
 
 // Products in fp8 want rows in multiples of 16 or 32; Hybrid-EP's permutation sees to that.
 bool MoeBlock::pads(const std::string& name) const {
-  return weight_(name + ".gate_up").in_fp8 && options_.dispatcher != ExpertDispatcher::hybridep;
+  return weight_(name + ".gate_up").in_fp8 && setup_.expert_dispatcher != ExpertDispatcher::hybridep;
 }
 
 // Rows that came from several ranks, by local expert, or back in the order of the ranks.
 Tensor MoeBlock::sort(const std::string& name, const Tensor& rows) {
-  const std::int64_t sources = expert_ranks() * (gathers() ? context_.ops.tensor_ranks() : 1);
+  const std::int64_t sources = expert_ranks() * (gathers() ? context_.rec.tensor_ranks() : 1);
   if (sources == 1 || expert_ranks() == model_.experts.count || permutes_late()) return rows;
   if (options_.merged_experts) {
     const std::int64_t local = model_.experts.count / expert_ranks();
-    const double operators = options_.fused_permute ? 0 : chunk_operators * static_cast<double>(sources * local);
+    const double operators = setup_.permute_fusion ? 0 : chunk_operators * static_cast<double>(sources * local);
     return pass_rows(name + ".sorted", "sort_chunks", rows, with_operators(two_passes, operators),
                      with_operators(one_pass, operators));
   }
@@ -244,10 +249,10 @@ void MoeBlock::grouped_product(std::string_view kernel, const GemmShape& shape, 
                         .flops = Flops(flops),
                         .launches = std::max<std::int64_t>(1, host.experts),
                         .is_cast_before = true,
-                        .scaling = context_.ops.scaling(),
+                        .scaling = eager::scaling(context_.rec),
                         .accumulates = reads.back().id() == write.id() && write.type() == DataType::fp32,
-                        .one_by_one = context_.ops.workspaces() != nullptr && !options_.fused_experts};
-  if (reads[0].type() == DataType::fp8 && options_.recipe == Fp8Recipe::mxfp8 && !options_.fused_experts)
+                        .one_by_one = context_.rec.workspaces != nullptr && !setup_.fused_experts};
+  if (reads[0].type() == DataType::fp8 && setup_.fp8_recipe == Fp8Recipe::mxfp8 && !setup_.fused_experts)
     run_pass(context_.session,
              {.name = "swizzle_scales",
               .reads = {reads[0], reads[1]},
@@ -269,7 +274,7 @@ Tensor MoeBlock::add_expert_bias(const Tensor& rows, TrainedParameter& bias) {
     if (!bias.trains) return std::vector<Tensor>{gradient};
     Tensor sum = session.empty(bias.shape.name + ".grad", gradient.type(), bias.shape.elements(), TensorRole::gradient);
     session.kernel({.name = "bias_gradient", .reads = {gradient}, .writes = {sum}});
-    context_.ops.accumulate(bias, std::move(sum));
+    eager::accumulate(context_.rec, bias, std::move(sum));
     return std::vector<Tensor>{gradient};
   });
 }
@@ -279,7 +284,7 @@ Tensor MoeBlock::add_expert_bias(const Tensor& rows, TrainedParameter& bias) {
 // unless one kernel does it all.
 Tensor MoeBlock::add_engine_bias(const Tensor& rows, TrainedParameter& bias, bool is_last) {
   EagerSession& session = context_.session;
-  const bool is_added = is_last && !options_.fused_experts;
+  const bool is_added = is_last && !setup_.fused_experts;
   const bool is_wide = permutes_late() || model_.experts.selection_bias;
   const std::int64_t experts = bias.shape.experts;
   const auto pass = [experts](std::int64_t each) {
@@ -304,13 +309,13 @@ Tensor MoeBlock::add_engine_bias(const Tensor& rows, TrainedParameter& bias, boo
                     .writes = sum ? std::vector<Tensor>{sum} : std::vector<Tensor>{},
                     .bytes = times(is_wide ? wide_bias_backward_passes : bias_backward_passes, gradient.bytes())},
                    pass(bias_backward_operators));
-        if (sum) context_.ops.accumulate(bias, std::move(sum));
+        if (sum) eager::accumulate(context_.rec, bias, std::move(sum));
         return std::vector<Tensor>{gradient};
       });
 }
 
 // rows [t k, in] times the matrix [out, in] of each row's expert.
-// `keeps_input`: as EagerOps::Linear's. `is_last`: of a block's two; the first one's gradient comes out of the second's
+// `keeps_input`: as eager::Linear's. `is_last`: of a block's two; the first one's gradient comes out of the second's
 // product as it is wanted where these are fused.
 Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight, bool keeps_input,
                                 bool is_last) {
@@ -320,22 +325,23 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
   // Of the fullest rank.
   const std::int64_t timed = std::llround(static_cast<double>(count) * session.crowding()),
                      even = std::max<std::int64_t>(1, (timed + groups - 1) / groups),
-                     each = options_.fused_experts ? (even + fused_rows - 1) / fused_rows * fused_rows : even,
+                     each = setup_.fused_experts ? (even + fused_rows - 1) / fused_rows * fused_rows : even,
                      flops = 2 * timed * inputs * outputs;
-  EagerOps& ops = context_.ops;
+  EagerRecorder& rec = context_.rec;
   const bool in_fp8 = weight.in_fp8;
-  EagerOps::Narrowed operand{.rows = rows, .columns = rows};
+  eager::Narrowed operand{.rows = rows, .columns = rows};
   std::optional<RowPassScope> cast(std::in_place, session, quantising(groups));
-  if (in_fp8 && (keeps_input || options_.recipe == Fp8Recipe::rowwise))
-    operand.rows = ops.narrow_rows(name + ".in", rows, TensorRole::temporary);
+  if (in_fp8 && (keeps_input || setup_.fp8_recipe == Fp8Recipe::rowwise))
+    operand.rows = eager::narrow_rows(rec, name + ".in", rows, TensorRole::temporary);
   else if (in_fp8)
-    operand = ops.narrow(name + ".in", rows, TensorRole::activation, nullptr);
+    operand = eager::narrow(rec, name + ".in", rows, TensorRole::activation, nullptr);
   cast.reset();
   if (!weight.trains) operand.columns = {};
   Tensor out = session.empty(name + ".out", rows.type(), count * outputs, TensorRole::activation);
-  if (ops.workspaces() != nullptr) ops.workspaces()->use_grouped();
+  if (rec.workspaces != nullptr) rec.workspaces->use_grouped();
   grouped_product("grouped_gemm", {.m = each, .n = outputs, .k = inputs, .batch = groups}, flops,
-                  {operand.rows, in_fp8 ? ops.narrow_weight(weight, false) : ops.weight_operand(weight, rows.type())},
+                  {operand.rows,
+                   in_fp8 ? eager::narrow_weight(rec, weight, false) : eager::weight_operand(rec, weight, rows.type())},
                   out, each_expert(1, groups));
   operand.rows = {};
   out = context_.autograd.record(
@@ -343,12 +349,12 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
       [this, name, kept = operand.columns, count, each, groups, inputs, outputs, flops, in_fp8, is_last,
        is_wanted = rows.node() != 0, &weight](const Tensor& gradient) {
         EagerSession& session_now = context_.session;
-        EagerOps& now = context_.ops;
-        EagerOps::Narrowed incoming{.rows = gradient, .columns = gradient};
+        EagerRecorder& now = context_.rec;
+        eager::Narrowed incoming{.rows = gradient, .columns = gradient};
         if (in_fp8) {
           const RowPassScope casting(session_now, quantising(groups));
-          const FusedScope fused(session_now, options_.fused_experts && !is_last);
-          incoming = now.narrow(name + ".out.grad", gradient, TensorRole::temporary, nullptr);
+          const FusedScope fused(session_now, setup_.fused_experts && !is_last);
+          incoming = eager::narrow(now, name + ".out.grad", gradient, TensorRole::temporary, nullptr);
         }
         const DataType type = gradient.type();
         Tensor back;
@@ -356,7 +362,8 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
           back = session_now.empty(name + ".in.grad", type, count * inputs, TensorRole::temporary);
           grouped_product("grouped_gemm_dgrad",
                           {.m = each, .n = inputs, .k = outputs, .batch = groups, .layout = GemmLayout::nn}, flops,
-                          {incoming.rows, in_fp8 ? now.narrow_weight(weight, true) : now.weight_operand(weight, type)},
+                          {incoming.rows,
+                           in_fp8 ? eager::narrow_weight(now, weight, true) : eager::weight_operand(now, weight, type)},
                           back, each_expert(1, groups));
         }
         if (!weight.trains) return std::vector<Tensor>{std::move(back)};
@@ -367,7 +374,7 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
           Tensor input = kept;
           if (casts) {
             const RowPassScope casting(context_.session, quantising(groups));
-            input = context_.ops.narrow_columns(name + ".in.again", kept);
+            input = eager::narrow_columns(context_.rec, name + ".in.again", kept);
           }
           HostWork host = options_.merged_experts ? each_expert(further_product, groups) : HostWork{};
           if (options_.merged_experts) host.operators = static_cast<double>(groups);  // hooks of the reducer
@@ -375,13 +382,13 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
             grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {columns, input, weight.gradient},
                             weight.gradient, host);
             context_.autograd.accumulate(weight, {});
-            if (context_.ops.workspaces() != nullptr) context_.ops.workspaces()->use_dummy(weight);
+            if (context_.rec.workspaces != nullptr) context_.rec.workspaces->use_dummy(weight);
           } else {
             const DataType product = is_narrow(columns.type()) ? options_.type : columns.type();
             Tensor sum = context_.session.empty(weight.shape.name + ".grad", product, weight.shape.elements(),
                                                 TensorRole::gradient);
             grouped_product("grouped_gemm_wgrad", shape, flops, {columns, input}, sum, host);
-            context_.ops.accumulate(weight, std::move(sum));
+            eager::accumulate(context_.rec, weight, std::move(sum));
           }
         });
         return std::vector<Tensor>{std::move(back)};
@@ -389,46 +396,47 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
   if (TrainedParameter* bias = bias_(name))
     out = options_.merged_experts ? add_engine_bias(out, *bias, is_last) : add_expert_bias(out, *bias);
   if (weight.adapter_a == nullptr) return out;
-  const Tensor low = grouped_linear(name + ".lora_a", ops.adapter_input(name, rows, weight), *weight.adapter_a);
-  return ops.add_adapter(name, out, grouped_linear(name + ".lora_b", low, *weight.adapter_b));
+  const Tensor low = grouped_linear(name + ".lora_a", eager::adapter_input(rec, name, rows, weight), *weight.adapter_a);
+  return eager::add_adapter(rec, name, out, grouped_linear(name + ".lora_b", low, *weight.adapter_b));
 }
 
-EagerOps::Pointwise MoeBlock::function() const {
+eager::Pointwise MoeBlock::function() const {
   switch (model_.activation) {
     case Activation::relu:
-      return EagerOps::Pointwise::relu;
+      return eager::Pointwise::relu;
     case Activation::silu_gated:
-      return EagerOps::Pointwise::silu;
+      return eager::Pointwise::silu;
     case Activation::relu_squared:
-      return EagerOps::Pointwise::relu_squared;
+      return eager::Pointwise::relu_squared;
     case Activation::xielu:
     case Activation::gelu:
     case Activation::gelu_gated:
-      return EagerOps::Pointwise::gelu;
+      return eager::Pointwise::gelu;
   }
-  return EagerOps::Pointwise::gelu;
+  return eager::Pointwise::gelu;
 }
 
 Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
-  EagerOps& ops = context_.ops;
+  EagerRecorder& rec = context_.rec;
   const auto layer = [this](const std::string& part) {
-    return EagerOps::Linear{part, &weight_(part), nullptr, options_.recomputes_norms};
+    return eager::Linear{part, &weight_(part), nullptr, setup_.recomputes_module("layernorm")};
   };
   const std::string name = prefix + "mlp.shared";
   Tensor inner;
   if (options_.merged_experts) {
-    inner = ops.swiglu(name + ".swiglu", ops.column_linears({layer(name + ".gate_up")}, x)[0]);
+    inner = eager::swiglu(rec, name + ".swiglu", eager::column_linears(rec, {layer(name + ".gate_up")}, x)[0]);
   } else if (model_.gated()) {
-    std::vector<Tensor> both = ops.column_linears({layer(name + ".gate"), layer(name + ".up")}, x);
-    both[0] = ops.pointwise(name + ".gated", both[0], function());
-    inner = ops.multiply(name + ".product", both[0], both[1]);
+    std::vector<Tensor> both = eager::column_linears(rec, {layer(name + ".gate"), layer(name + ".up")}, x);
+    both[0] = eager::pointwise(rec, name + ".gated", both[0], function());
+    inner = eager::multiply(rec, name + ".product", both[0], both[1]);
   } else {
-    inner = ops.pointwise(name + ".activated", ops.column_linears({layer(name + ".up")}, x)[0], function());
+    inner =
+        eager::pointwise(rec, name + ".activated", eager::column_linears(rec, {layer(name + ".up")}, x)[0], function());
   }
-  Tensor out = ops.row_linear({name + ".down", &weight_(name + ".down")}, inner);
+  Tensor out = eager::row_linear(rec, {name + ".down", &weight_(name + ".down")}, inner);
   inner = {};
   if (!model_.experts.shared_gate) return out;
-  const Tensor gate = ops.linear({prefix + "mlp.shared_gate", &weight_(prefix + "mlp.shared_gate")}, x);
+  const Tensor gate = eager::linear(rec, {prefix + "mlp.shared_gate", &weight_(prefix + "mlp.shared_gate")}, x);
   EagerSession& session = context_.session;
   Tensor weighed = session.empty(name + ".weighed", out.type(), out.elements(), TensorRole::activation);
   session.kernel({.name = "sigmoid_multiply", .reads = {out, gate}, .writes = {weighed}});
@@ -450,12 +458,12 @@ MoeBlock::EngineRouting MoeBlock::engine_route(const std::string& name, const Te
   const auto make = [&](const char* part, DataType type, std::int64_t elements, TensorRole role) {
     return session.empty(name + part, type, elements, role);
   };
-  const bool fused = options_.fused_router;
+  const bool fused = setup_.router_fusion;
   const auto grouped = [this](RowPass pass) {
     return model_.experts.groups > 0 ? with_operators(pass, static_cast<double>(group_launches)) : pass;
   };
-  std::optional<CapturedScope> scope(std::in_place, session, options_.captures_router);
-  const Tensor logits = context_.ops.linear({name, &weight_(name), bias_(name)}, x);
+  std::optional<CapturedScope> scope(std::in_place, session, setup_.captures("moe_router"));
+  const Tensor logits = eager::linear(context_.rec, {name, &weight_(name), bias_(name)}, x);
   const Tensor softmax = make(".softmax", DataType::fp32, cells, TensorRole::activation);
   const Tensor narrow = make(".scores", logits.type(), cells, TensorRole::temporary);
   const Tensor best = make(".best", logits.type(), chosen, TensorRole::temporary);
@@ -484,7 +492,7 @@ MoeBlock::EngineRouting MoeBlock::engine_route(const std::string& name, const Te
       });
   const Tensor rows = make(".row_ids", DataType::byte, 4 * tokens * (2 * experts + 1), TensorRole::activation);
   scope.emplace(session, captures_permutation());
-  const bool exchanges = permutes_late(), is_hybrid = options_.dispatcher == ExpertDispatcher::hybridep;
+  const bool exchanges = permutes_late(), is_hybrid = setup_.expert_dispatcher == ExpertDispatcher::hybridep;
   const OpId counted = run_pass(session,
                                 {.name = "row_id_map",
                                  .reads = {map},
@@ -504,8 +512,8 @@ Tensor MoeBlock::engine_permute(const std::string& name, const Tensor& x, const 
   const std::int64_t elements = x.elements(), cells = routing.probabilities.elements();
   Tensor out = session.empty(name + ".permuted", x.type(), rows * model_.hidden, TensorRole::activation);
   probabilities = session.empty(name + ".probabilities", x.type(), rows, TensorRole::activation);
-  const bool is_hybrid = options_.dispatcher == ExpertDispatcher::hybridep;
-  const double operators = options_.fused_permute || permutes_late() ? 0 : plain_permutation;
+  const bool is_hybrid = setup_.expert_dispatcher == ExpertDispatcher::hybridep;
+  const double operators = setup_.permute_fusion || permutes_late() ? 0 : plain_permutation;
   const CapturedScope scope(session, captures_permutation());
   const OpId permuted = run_pass(
       session,
@@ -535,11 +543,11 @@ Tensor MoeBlock::engine_permute(const std::string& name, const Tensor& x, const 
 // Clamped gates: an offset is made on the host and copied, for which that waits until the stream has done all.
 void MoeBlock::activate(const Tensor& gates, const Tensor& probabilities, const Tensor& out) {
   EagerSession& session = context_.session;
-  const FusedScope scope(session, options_.fused_experts);
+  const FusedScope scope(session, setup_.fused_experts);
   Kernel kernel{.name = "weighted_swiglu", .reads = {gates, probabilities}, .writes = {out}};
   if (is_clamped()) {
     kernel.bytes = times(clamped_passes, gates.bytes());
-    if (!options_.fused_experts && !session.is_captured()) session.host_wait({session.last_kernel()});
+    if (!setup_.fused_experts && !session.is_captured()) session.host_wait({session.last_kernel()});
   }
   run_pass(session, std::move(kernel), is_clamped() ? clamped : activation);
 }
@@ -555,7 +563,7 @@ Tensor MoeBlock::weighted_swiglu(const std::string& name, const Tensor& x, const
         Tensor back = session.empty(name + ".weighted.in.grad", x.type(), x.elements(), TensorRole::temporary);
         *slot = session.empty(name + ".row_probabilities.grad", probabilities.type(), probabilities.elements(),
                               TensorRole::temporary);
-        const FusedScope scope(session, options_.fused_experts);
+        const FusedScope scope(session, setup_.fused_experts);
         Kernel kernel{
             .name = "weighted_swiglu_backward", .reads = {gradient, x, probabilities}, .writes = {back, *slot}};
         if (is_clamped()) kernel.bytes = times(clamped_backward_passes, x.bytes());
@@ -568,7 +576,7 @@ Tensor MoeBlock::weighted_swiglu(const std::string& name, const Tensor& x, const
 Tensor MoeBlock::without_activation(const std::string& name, const Tensor& inner, const Tensor& weights,
                                     const Tensor& result) {
   const Tensor gates = std::exchange(gates_, {});
-  if (!options_.recomputes_expert_activation || !context_.autograd.is_recording()) return result;
+  if (!setup_.recomputes_module("moe_act") || !context_.autograd.is_recording()) return result;
   EagerSession& session = context_.session;
   session.discard(inner);
   return context_.autograd.record(result, {result}, false,
@@ -586,10 +594,10 @@ Tensor MoeBlock::engine_unpermute(const std::string& name, const Tensor& rows, c
                                   std::int64_t elements) {
   EagerSession& session = context_.session;
   Tensor out = session.empty(name + ".out", rows.type(), elements, TensorRole::activation);
-  const double operators = options_.fused_permute || permutes_late() ? 0 : plain_permutation;
+  const double operators = setup_.permute_fusion || permutes_late() ? 0 : plain_permutation;
   run_pass(session, {.name = "unpermute_tokens", .reads = {rows, routing.rows}, .writes = {out}},
            with_operators(one_pass, operators));
-  const bool is_hybrid = permutes_late() && options_.dispatcher == ExpertDispatcher::hybridep;
+  const bool is_hybrid = permutes_late() && setup_.expert_dispatcher == ExpertDispatcher::hybridep;
   const RowPass pass_back = is_hybrid ? hybrid_permutation : with_operators(one_pass, operators);
   return context_.autograd.record(
       std::move(out), {rows}, false,
@@ -605,9 +613,9 @@ Tensor MoeBlock::engine_unpermute(const std::string& name, const Tensor& rows, c
 Tensor MoeBlock::engine_experts(const std::string& name, Tensor rows, const Tensor& weights) {
   gates_ = grouped_linear(name + ".gate_up", rows);
   rows = {};
-  const FusedScope scope(context_.session, options_.fused_experts);
+  const FusedScope scope(context_.session, setup_.fused_experts);
   const Tensor inner = weighted_swiglu(name, gates_, weights);
-  const bool keeps_input = options_.recomputes_expert_activation;
+  const bool keeps_input = setup_.recomputes_module("moe_act");
   return without_activation(name, inner, weights,
                             grouped_linear(name + ".down", inner, weight_(name + ".down"), keeps_input, true));
 }
@@ -627,14 +635,14 @@ Tensor MoeBlock::engine_combine(const std::string& name, const Tensor& results, 
 
 Tensor MoeBlock::engine_shared(const std::string& prefix, const Tensor& x) {
   if (model_.experts.shared_width == 0) return {};
-  const CapturedScope scope(context_.session, options_.captures_router && !options_.overlaps_shared_experts);
+  const CapturedScope scope(context_.session, setup_.captures("moe_router") && !options_.overlaps_shared_experts);
   const auto run = [this, prefix](const std::vector<Tensor>& again) { return shared(prefix, again.front()); };
-  return options_.recomputes_shared_experts ? context_.autograd.checkpoint({x}, run, true) : run({x});
+  return setup_.recomputes_module("shared_experts") ? context_.autograd.checkpoint({x}, run, true) : run({x});
 }
 
 // DeepEP: indices that arrived, to a map of rows; boolean indexing makes the host wait, before and behind.
 void MoeBlock::map_arrived(const Tensor& sent) {
-  if (options_.dispatcher != ExpertDispatcher::deepep) return;
+  if (setup_.expert_dispatcher != ExpertDispatcher::deepep) return;
   wait_for_counts(context_.session.last_collective(to_string(CommGroup::expert)));
   const std::int64_t tokens = sent.elements() / model_.hidden, local = model_.experts.count / expert_ranks();
   wait_for_counts(run_pass(context_.session,
@@ -646,13 +654,13 @@ void MoeBlock::map_arrived(const Tensor& sent) {
 
 // Names keep the rows as permuted, as they came and as they go back until the block's result is there.
 Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
-  EagerOps& ops = context_.ops;
+  EagerRecorder& rec = context_.rec;
   const std::string name = prefix + "mlp.experts";
   Tensor shared_result;
   if (!options_.overlaps_shared_experts) shared_result = engine_shared(prefix, x);
   const EngineRouting routing = engine_route(prefix + "mlp.router", x);
   Tensor probabilities;
-  Tensor entered = gathers() || is_apart() ? x : ops.enter_tensor_region(name, x, TensorRole::activation);
+  Tensor entered = gathers() || is_apart() ? x : eager::enter_tensor_region(rec, name, x, TensorRole::activation);
   const std::int64_t elements = entered.elements(), own = sent_by(elements),
                      rows = (permutes_late() ? arriving(own) : own) / model_.hidden;
   Tensor sent = permutes_late() ? exchange(name, entered, false, loaded(copies_of(elements))) : Tensor();
@@ -668,7 +676,7 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
                           : context_.communication->all_to_all(CommGroup::expert, name + ".with", probabilities,
                                                                TensorRole::temporary, nccl_exchange);
   if (options_.overlaps_shared_experts) shared_result = engine_shared(prefix, x);
-  const Tensor whole = gathers() ? ops.enter_tensor_region(name, arrived, TensorRole::activation) : arrived;
+  const Tensor whole = gathers() ? eager::enter_tensor_region(rec, name, arrived, TensorRole::activation) : arrived;
   crowd.emplace(context_.session, crowding());
   Tensor sorted = sort(name, whole);
   Tensor weights = with;
@@ -683,55 +691,55 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   const Tensor unsorted = sort(name + ".down", results);
   crowd.reset();
   results = {};
-  const Tensor reduced = gathers() ? ops.leave_tensor_region(name + ".down", unsorted, true) : unsorted;
+  const Tensor reduced = gathers() ? eager::leave_tensor_region(rec, name + ".down", unsorted, true) : unsorted;
   Tensor routed = engine_combine(name, reduced, routing, elements);
-  if (!gathers() && !is_apart()) routed = ops.leave_tensor_region(name, routed, false);
-  return shared_result ? ops.add(name + ".add_shared", routed, shared_result) : routed;
+  if (!gathers() && !is_apart()) routed = eager::leave_tensor_region(rec, name, routed, false);
+  return shared_result ? eager::add(rec, name + ".add_shared", routed, shared_result) : routed;
 }
 
 Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   draw_rows(x);
   if (options_.merged_experts) return engine_run(prefix, x);
   if (loops()) return loop_run(prefix, x);
-  EagerOps& ops = context_.ops;
+  EagerRecorder& rec = context_.rec;
   const std::string name = prefix + "mlp.experts";
   const std::string router = prefix + "mlp.router";
   Routing routing =
-      route(router, ops.linear({router, &weight_(router), bias_(router)}, x), x.elements() / model_.hidden);
+      route(router, eager::linear(rec, {router, &weight_(router), bias_(router)}, x), x.elements() / model_.hidden);
   const std::string into = prefix + "mlp.enter_latent", back = prefix + "mlp.leave_latent";
   const bool is_latent = model_.experts.latent_width > 0;
-  Tensor entered = is_latent ? ops.linear({into, &weight_(into)}, x) : x;
+  Tensor entered = is_latent ? eager::linear(rec, {into, &weight_(into)}, x) : x;
   const std::int64_t of_tokens = entered.elements();
   if (!gathers() && !is_apart()) {
-    entered = ops.enter_tensor_region(name, entered, TensorRole::activation);
-    routing.weights = ops.enter_tensor_region(router, routing.weights, TensorRole::activation);
+    entered = eager::enter_tensor_region(rec, name, entered, TensorRole::activation);
+    routing.weights = eager::enter_tensor_region(rec, router, routing.weights, TensorRole::activation);
   }
   Tensor rows = permute(name, entered, routing);
   entered = {};
   const std::int64_t sent = rows.elements();
   rows = exchange(name, rows, false, arriving(sent));
-  if (gathers()) rows = ops.enter_tensor_region(name, rows, TensorRole::activation);
+  if (gathers()) rows = eager::enter_tensor_region(rec, name, rows, TensorRole::activation);
   std::optional<CrowdedScope> crowd(std::in_place, context_.session, crowding());
   rows = sort(name, rows);
   Tensor inner;
   if (model_.gated()) {
-    inner = ops.pointwise(name + ".gated", grouped_linear(name + ".gate", rows), function());
-    inner = ops.multiply(name + ".product", inner, grouped_linear(name + ".up", rows));
+    inner = eager::pointwise(rec, name + ".gated", grouped_linear(name + ".gate", rows), function());
+    inner = eager::multiply(rec, name + ".product", inner, grouped_linear(name + ".up", rows));
   } else {
-    inner = ops.pointwise(name + ".activated", grouped_linear(name + ".up", rows), function());
+    inner = eager::pointwise(rec, name + ".activated", grouped_linear(name + ".up", rows), function());
   }
   rows = {};
   Tensor results = grouped_linear(name + ".down", inner);
   inner = {};
   results = sort(name + ".down", results);
   crowd.reset();
-  if (gathers()) results = ops.leave_tensor_region(name + ".down", results, true);
+  if (gathers()) results = eager::leave_tensor_region(rec, name + ".down", results, true);
   results = exchange(name + ".down", results, true, sent);
   Tensor routed = unpermute(name, results, routing, of_tokens);
-  if (!gathers() && !is_apart()) routed = ops.leave_tensor_region(name, routed, false);
-  if (is_latent) routed = ops.linear({back, &weight_(back)}, routed);
+  if (!gathers() && !is_apart()) routed = eager::leave_tensor_region(rec, name, routed, false);
+  if (is_latent) routed = eager::linear(rec, {back, &weight_(back)}, routed);
   if (model_.experts.shared_width == 0) return routed;
-  return ops.add(name + ".add_shared", routed, shared(prefix, x));
+  return eager::add(rec, name + ".add_shared", routed, shared(prefix, x));
 }
 
 }  // namespace spillway::models

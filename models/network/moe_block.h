@@ -13,7 +13,7 @@
 // result; with sequence parallelism (Megatron-Core's all-to-all dispatcher) each rank permutes and exchanges its part,
 // rows are gathered before the products and reduce-scattered after them. The router is whole on every rank.
 //
-// Experts that tensor ranks hold whole (OpsOptions::whole_experts) take their rows from each rank's part of the
+// Experts that tensor ranks hold whole (TrainingSetup::has_whole_experts) take their rows from each rank's part of the
 // sequence by the exchange alone. DeepEP and Hybrid-EP send a token once per rank, before it is copied to its experts'
 // rows, and the sum of its results on a rank comes back.
 //
@@ -38,6 +38,7 @@
 #include <utility>
 
 #include "models/network/block_context.h"
+#include "models/network/eager_ops.h"
 #include "models/spec/expert_load.h"
 #include "models/spec/model_spec.h"
 
@@ -45,9 +46,13 @@ namespace spillway::models {
 
 class MoeBlock {
  public:
-  MoeBlock(const ModelSpec& model, const OpsOptions& options, const BlockContext& context, WeightLookup weight,
-           BiasLookup bias)
-      : model_(model), options_(options), context_(context), weight_(std::move(weight)), bias_(std::move(bias)) {}
+  MoeBlock(const ModelSpec& model, const BlockContext& context, WeightLookup weight, BiasLookup bias)
+      : model_(model),
+        setup_(context.rec.setup),
+        options_(context.rec.options),
+        context_(context),
+        weight_(std::move(weight)),
+        bias_(std::move(bias)) {}
 
   // Draws of each layer and pass; before the first run().
   void set_load(const ExpertLoad& load) { load_ = load; }
@@ -107,7 +112,7 @@ class MoeBlock {
                        const Tensor& write, const HostWork& host = {});
   [[nodiscard]] bool has_own_type(DataType type) const;
   Tensor shared(const std::string& prefix, const Tensor& x);
-  [[nodiscard]] EagerOps::Pointwise function() const;
+  [[nodiscard]] eager::Pointwise function() const;
   // Megatron-core's fused permutation, all-to-all dispatcher and grouped products of Transformer Engine.
   struct EngineRouting {
     Tensor probabilities;  // [t, E]
@@ -129,23 +134,24 @@ class MoeBlock {
   Tensor engine_unpermute(const std::string& name, const Tensor& rows, const EngineRouting& routing,
                           std::int64_t elements);
   [[nodiscard]] bool is_clamped() const { return model_.experts.bias; }  // GPT-OSS, which has both
-  [[nodiscard]] bool captures_permutation() const { return options_.captures_preprocess && !permutes_late(); }
+  [[nodiscard]] bool captures_permutation() const { return setup_.captures("moe_preprocess") && !permutes_late(); }
   // Sequence parallel: rows of the tensor group's parts come together for the products.
   [[nodiscard]] bool gathers() const {
-    return options_.sequence_parallel && context_.ops.tensor_ranks() > 1 && !options_.whole_experts;
+    return setup_.sequence_parallel && context_.rec.tensor_ranks() > 1 && !setup_.has_whole_experts();
   }
   // Each tensor rank works on its own tokens, as on a GPU of its own.
-  [[nodiscard]] bool is_apart() const { return options_.whole_experts; }
+  [[nodiscard]] bool is_apart() const { return setup_.has_whole_experts(); }
   // Tokens travel once per rank, and are copied to their experts' rows where they arrive.
   [[nodiscard]] bool permutes_late() const {
-    return options_.merged_experts && expert_ranks() > 1 && options_.dispatcher != ExpertDispatcher::nccl;
+    return options_.merged_experts && expert_ranks() > 1 && setup_.expert_dispatcher != ExpertDispatcher::nccl;
   }
   [[nodiscard]] std::int64_t expert_ranks() const {
     return context_.communication == nullptr ? 1 : context_.communication->shape(CommGroup::expert).ranks;
   }
 
   const ModelSpec& model_;
-  const OpsOptions options_;
+  const TrainingSetup& setup_;
+  const OpsOptions& options_;
   const BlockContext context_;
   const WeightLookup weight_;
   const BiasLookup bias_;

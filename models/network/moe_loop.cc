@@ -8,13 +8,16 @@
 #include <memory>
 #include <utility>
 
+#include "models/network/eager_linear.h"
+#include "models/network/eager_lora.h"
+#include "models/network/eager_ops.h"
 #include "models/network/moe_block.h"
 
 namespace spillway::models {
 
 bool MoeBlock::loops() const {
-  return options_.loops_experts && model_.gated() && model_.experts.latent_width == 0 && expert_ranks() == 1 &&
-         context_.ops.tensor_ranks() == 1;
+  return setup_.traits().transformers && model_.gated() && model_.experts.latent_width == 0 && expert_ranks() == 1 &&
+         context_.rec.tensor_ranks() == 1;
 }
 
 // One expert's rows of x; their gradient is written into a whole of zeros.
@@ -70,40 +73,40 @@ Tensor MoeBlock::add_weighted(const std::string& name, const Tensor& sum, const 
 Tensor MoeBlock::expert_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight,
                                std::int64_t expert, const std::shared_ptr<Tensor>& sum) {
   EagerSession& session = context_.session;
-  EagerOps& ops = context_.ops;
+  EagerRecorder& rec = context_.rec;
   const std::int64_t experts = weight.shape.experts, inputs = weight.shape.columns,
                      outputs = weight.shape.rows / experts, count = rows.elements() / inputs;
   Tensor out = session.empty(name + ".out", rows.type(), count * outputs, TensorRole::activation);
-  ops.part_product("gemm", {.m = count, .n = outputs, .k = inputs},
-                   {rows, ops.weight_operand(weight, rows.type(), experts)}, out);
+  eager::part_product(rec, "gemm", {.m = count, .n = outputs, .k = inputs},
+                      {rows, eager::weight_operand(rec, weight, rows.type(), experts)}, out);
   out = context_.autograd.record(
       std::move(out), {rows}, weight.trains,
       [this, name, expert, experts, inputs, outputs, count, sum, &weight, kept = weight.trains ? rows : Tensor(),
        is_wanted = rows.node() != 0](const Tensor& gradient) {
         EagerSession& now = context_.session;
-        EagerOps& with = context_.ops;
+        EagerRecorder& with = context_.rec;
         Tensor back;
         if (is_wanted) {
           back = now.empty(name + ".in.grad", gradient.type(), count * inputs, TensorRole::temporary);
-          with.part_product("gemm_dgrad", {.m = count, .n = inputs, .k = outputs, .layout = GemmLayout::nn},
-                            {gradient, with.weight_operand(weight, gradient.type(), experts)}, back);
+          eager::part_product(with, "gemm_dgrad", {.m = count, .n = inputs, .k = outputs, .layout = GemmLayout::nn},
+                              {gradient, eager::weight_operand(with, weight, gradient.type(), experts)}, back);
         }
         if (weight.trains) {
           if (!*sum)
             *sum =
                 now.empty(weight.shape.name + ".grad", gradient.type(), weight.shape.elements(), TensorRole::gradient);
-          with.part_product("gemm_wgrad", {.m = outputs, .n = inputs, .k = count, .layout = GemmLayout::nt},
-                            {gradient, kept}, *sum);
-          if (expert == 0) with.accumulate(weight, std::exchange(*sum, {}));
+          eager::part_product(with, "gemm_wgrad", {.m = outputs, .n = inputs, .k = count, .layout = GemmLayout::nt},
+                              {gradient, kept}, *sum);
+          if (expert == 0) eager::accumulate(with, weight, std::exchange(*sum, {}));
         }
         return std::vector<Tensor>{std::move(back)};
       });
   if (TrainedParameter* bias = bias_(name)) out = add_bias_of(name, expert, out, *bias);
   if (weight.adapter_a == nullptr) return out;
-  const Tensor low = expert_linear(name + ".lora_a", ops.adapter_input(name, rows, weight), *weight.adapter_a, expert,
-                                   sums_[name + ".lora_a"]);
-  return ops.add_adapter(name, out,
-                         expert_linear(name + ".lora_b", low, *weight.adapter_b, expert, sums_[name + ".lora_b"]));
+  const Tensor low = expert_linear(name + ".lora_a", eager::adapter_input(rec, name, rows, weight), *weight.adapter_a,
+                                   expert, sums_[name + ".lora_a"]);
+  return eager::add_adapter(rec, name, out,
+                            expert_linear(name + ".lora_b", low, *weight.adapter_b, expert, sums_[name + ".lora_b"]));
 }
 
 // In place; gradients of all experts' biases are summed up as those of their matrices.
@@ -120,17 +123,17 @@ Tensor MoeBlock::add_bias_of(const std::string& name, std::int64_t expert, const
         if (!*sum)
           *sum = now.empty(bias.shape.name + ".grad", gradient.type(), bias.shape.elements(), TensorRole::gradient);
         now.kernel({.name = "bias_gradient", .reads = {gradient}, .writes = {*sum}, .bytes = gradient.bytes() + one});
-        if (expert == 0) context_.ops.accumulate(bias, std::exchange(*sum, {}));
+        if (expert == 0) eager::accumulate(context_.rec, bias, std::exchange(*sum, {}));
         return std::vector<Tensor>{gradient};
       });
 }
 
 Tensor MoeBlock::loop_run(const std::string& prefix, const Tensor& x) {
-  EagerOps& ops = context_.ops;
+  EagerRecorder& rec = context_.rec;
   EagerSession& session = context_.session;
   const std::string name = prefix + "mlp.experts", router = prefix + "mlp.router";
   const Routing routing =
-      route(router, ops.linear({router, &weight_(router), bias_(router)}, x), x.elements() / model_.hidden);
+      route(router, eager::linear(rec, {router, &weight_(router), bias_(router)}, x), x.elements() / model_.hidden);
   Tensor sum = session.empty(name + ".out", x.type(), x.elements(), TensorRole::activation);
   session.kernel({.name = "fill_zero", .writes = {sum}});
   const std::int64_t experts = model_.experts.count,
@@ -147,13 +150,13 @@ Tensor MoeBlock::loop_run(const std::string& prefix, const Tensor& x) {
     const Tensor found = session.empty(name + ".found", DataType::int64, count, TensorRole::temporary);
     session.host_wait({session.kernel({.name = "nonzero", .reads = {routing.experts}, .writes = {found}})});
     const Tensor rows = take_rows(name, x, routing, count * model_.hidden);
-    Tensor inner = ops.pointwise(name + ".gated", linear(".gate", rows), function());
-    inner = ops.multiply(name + ".product", inner, linear(".up", rows));
+    Tensor inner = eager::pointwise(rec, name + ".gated", linear(".gate", rows), function());
+    inner = eager::multiply(rec, name + ".product", inner, linear(".up", rows));
     sum = add_weighted(name, sum, linear(".down", inner), routing);
   }
   sums_.clear();
   if (model_.experts.shared_width == 0) return sum;
-  return ops.add(name + ".add_shared", sum, shared(prefix, x));
+  return eager::add(rec, name + ".add_shared", sum, shared(prefix, x));
 }
 
 }  // namespace spillway::models

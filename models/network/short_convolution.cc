@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <vector>
+#include "models/network/eager_linear.h"
 
 namespace spillway::models {
 
@@ -43,7 +44,8 @@ Tensor ShortConvolutionBlock::run(const std::string& prefix, const Tensor& x) {
   EagerSession& session = context_.session;
   const std::string name = prefix + "convolution";
   TrainedParameter& taps = weight_(name + ".filter");
-  const Tensor all = context_.ops.column_linears({{name + ".in", &weight_(name + ".in"), bias_(name + ".in")}}, x)[0];
+  const Tensor all =
+      eager::column_linears(context_.rec, {{name + ".in", &weight_(name + ".in"), bias_(name + ".in")}}, x)[0];
   const auto make = [&](const char* of) {
     return session.empty(name + of, all.type(), all.elements() / 3, TensorRole::activation);
   };

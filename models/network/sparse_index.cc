@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <utility>
+#include "models/network/eager_linear.h"
+#include "models/network/eager_ops.h"
 
 namespace spillway::models {
 
@@ -27,11 +29,11 @@ Tensor SparseIndex::choose(const std::string& name, const Tensor& x, const Tenso
   const std::int64_t rows = x.elements() / model_.hidden, width = indexer.heads * indexer.head_dim;
   const std::int64_t seen = std::max<std::int64_t>(1, setup_.sequence / 2);  // keys of a row, in the mean
   const auto linear = [this, &name](const char* part, const Tensor& from) {
-    return context_.ops.linear({name + part, &weight_(name + part)}, from.with_node(0));
+    return eager::linear(context_.rec, {name + part, &weight_(name + part)}, from.with_node(0));
   };
   const Tensor q = linear(".index_q", low);
   Tensor k = linear(".index_k", x);
-  k = context_.ops.norm(name + ".index_norm", k, weight_(name + ".index_norm"), bias_(name + ".index_norm"));
+  k = eager::norm(context_.rec, name + ".index_norm", k, weight_(name + ".index_norm"), bias_(name + ".index_norm"));
   const Tensor weights = linear(".index_weights", x);
   session.kernel({.name = "rotary", .reads = {q, k}, .writes = {q, k}});
   Tensor keys = k;

@@ -27,11 +27,11 @@ namespace spillway::models {
 
 class SparseIndex {
  public:
-  SparseIndex(const ModelSpec& model, const TrainingSetup& setup, const OpsOptions& options,
-              const BlockContext& context, WeightLookup weight, BiasLookup bias)
+  SparseIndex(const ModelSpec& model, const TrainingSetup& setup, const BlockContext& context, WeightLookup weight,
+              BiasLookup bias)
       : model_(model),
         setup_(setup),
-        options_(options),
+        options_(context.rec.options),
         context_(context),
         weight_(std::move(weight)),
         bias_(std::move(bias)) {}
@@ -50,7 +50,7 @@ class SparseIndex {
 
   const ModelSpec& model_;
   const TrainingSetup& setup_;
-  const OpsOptions options_;
+  const OpsOptions& options_;
   const BlockContext context_;
   const WeightLookup weight_;
   const BiasLookup bias_;

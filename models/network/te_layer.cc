@@ -3,24 +3,28 @@
 #include <optional>
 #include <utility>
 
+#include "models/network/eager_fused.h"
+#include "models/network/eager_linear.h"
+#include "models/network/eager_ops.h"
 #include "models/network/soft_cap.h"
+#include "models/network/te_ops.h"
 #include "models/network/transformer.h"
 
 namespace spillway::models {
 
-EagerOps::NormedLinear Transformer::normed(const std::string& norm, const std::string& layer, bool with_bias) {
+eager::NormedLinear Transformer::normed(const std::string& norm, const std::string& layer, bool with_bias) {
   return {norm, &weight(norm), bias(norm), {layer, &weight(layer), with_bias ? bias(layer) : nullptr}};
 }
 
 // The projection of a branch; its bias is added with the residual.
 Tensor Transformer::engine_branch(const std::string& name, const Tensor& inner, bool keeps_input) {
-  return ops_.row_linear({name, &weight(name), nullptr, keeps_input}, inner);
+  return eager::row_linear(rec_, {name, &weight(name), nullptr, keeps_input}, inner);
 }
 
 Tensor Transformer::engine_add(const std::string& name, const Tensor& branch, const Tensor& x) {
   TrainedParameter* late_bias = bias(name);
-  if (late_bias == nullptr && setup_.dropout == 0) return ops_.add(name + ".residual", x, branch);
-  return ops_.bias_dropout_add(name + ".residual", branch, late_bias, x, setup_.dropout);
+  if (late_bias == nullptr && setup_.dropout == 0) return eager::add(rec_, name + ".residual", x, branch);
+  return eager::bias_dropout_add(rec_, name + ".residual", branch, late_bias, x, setup_.dropout);
 }
 
 Tensor Transformer::engine_layer(std::int64_t index, const Tensor& x) {
@@ -51,7 +55,7 @@ Tensor Transformer::without_norm(const std::string& name, const Tensor& normed, 
     const Phase outer = session_.phase();
     session_.set_phase(Phase::recompute);
     session_.restore(normed, name + ".out");
-    ops_.norm_forward(x, weight(name), bias(name), {normed});
+    eager::norm_forward(rec_, x, weight(name), bias(name), {normed});
     session_.set_phase(outer);
     return std::vector<Tensor>{gradient};
   });
@@ -72,8 +76,8 @@ Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
     const bool keeps_input = setup_.recomputes_module("mla_up_proj");  // which attention keeps
     return without_norm(name + ".norm", normed, x, engine_branch(name + ".out", context, keeps_input));
   }
-  Tensor mixed = ops_.norm_linear(normed(name + ".norm", name + ".qkv", true), x);
-  if (setup_.shares_key_heads(block.kv_heads)) mixed = ops_.gather_heads(name + ".qkv", mixed);
+  Tensor mixed = eager::norm_linear(rec_, normed(name + ".norm", name + ".qkv", true), x);
+  if (setup_.shares_key_heads(block.kv_heads)) mixed = eager::gather_heads(rec_, name + ".qkv", mixed);
   const bool is_rotary = model_.positions == Positions::rotary, is_split = setup_.context_parallel > 1;
   const bool is_causal = model_.mask == AttentionMask::causal;
   if (!is_rotary || (is_split && setup_.context_exchange == ContextExchange::p2p)) {
@@ -91,33 +95,34 @@ Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
                              .window = block.window,
                              .dropout = attention_dropout() > 0,
                              .kernel = setup_.attention_kernel};
-  EagerOps::RotaryOptions options{.exchanges = is_split, .recomputes = setup_.recomputes_module("core_attn")};
+  eager::RotaryOptions options{.exchanges = is_split, .recomputes = setup_.recomputes_module("core_attn")};
   if (model_.query_key_norm) {
     options.q_norm = {&weight(name + ".q_norm"), bias(name + ".q_norm")};
     options.k_norm = {&weight(name + ".k_norm"), bias(name + ".k_norm")};
   }
   return engine_branch(name + ".out",
-                       with_sinks(prefix, ops_.rotary_attention(core, mixed, angles_[slice_], shape, options)));
+                       with_sinks(prefix, eager::rotary_attention(rec_, core, mixed, angles_[slice_], shape, options)));
 }
 
 Tensor Transformer::engine_feed_forward(const std::string& prefix, const Tensor& x) {
   const std::string norm = prefix + "mlp.norm";
   if (has(prefix + "mlp.gate_up"))
-    return ops_.swiglu(prefix + "mlp.swiglu", ops_.norm_linear(normed(norm, prefix + "mlp.gate_up", true), x));
+    return eager::swiglu(rec_, prefix + "mlp.swiglu",
+                         eager::norm_linear(rec_, normed(norm, prefix + "mlp.gate_up", true), x));
   const bool relu = model_.activation == Activation::relu, squared = model_.activation == Activation::relu_squared;
   TrainedParameter* late_bias = relu || squared ? nullptr : bias(prefix + "mlp.up");
-  const Tensor inner = ops_.norm_linear(normed(norm, prefix + "mlp.up", late_bias == nullptr), x);
-  if (late_bias != nullptr) return ops_.bias_gelu(prefix + "mlp.gelu", inner, *late_bias);
-  if (squared) return ops_.pointwise(prefix + "mlp.relu_squared", inner, EagerOps::Pointwise::relu_squared);
-  return ops_.pointwise(prefix + (relu ? "mlp.relu" : "mlp.gelu"), inner,
-                        relu ? EagerOps::Pointwise::relu : EagerOps::Pointwise::gelu);
+  const Tensor inner = eager::norm_linear(rec_, normed(norm, prefix + "mlp.up", late_bias == nullptr), x);
+  if (late_bias != nullptr) return eager::bias_gelu(rec_, prefix + "mlp.gelu", inner, *late_bias);
+  if (squared) return eager::pointwise(rec_, prefix + "mlp.relu_squared", inner, eager::Pointwise::relu_squared);
+  return eager::pointwise(rec_, prefix + (relu ? "mlp.relu" : "mlp.gelu"), inner,
+                          relu ? eager::Pointwise::relu : eager::Pointwise::gelu);
 }
 
-Tensor Transformer::engine_loss(const EagerOps::Linear& head, const Tensor& x, const Tensor& labels) {
-  Tensor logits = ops_.head(head, x);
+Tensor Transformer::engine_loss(const eager::Linear& head, const Tensor& x, const Tensor& labels) {
+  Tensor logits = eager::head(rec_, head, x);
   if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
-  return setup_.loss == LossForm::fused ? ops_.cross_entropy_in_place("loss", logits, labels)
-                                        : ops_.cross_entropy_of_copy("loss", std::move(logits), labels);
+  return setup_.loss == LossForm::fused ? eager::cross_entropy_in_place(rec_, "loss", logits, labels)
+                                        : eager::cross_entropy_of_copy(rec_, "loss", std::move(logits), labels);
 }
 
 }  // namespace spillway::models

@@ -5,6 +5,13 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "models/network/eager_attention.h"
+#include "models/network/eager_fused.h"
+#include "models/network/eager_linear.h"
+#include "models/network/eager_lora.h"
+#include "models/network/eager_loss.h"
+#include "models/network/eager_ops.h"
+#include "models/network/eager_unfused.h"
 #include "models/network/patch_embedding.h"
 #include "models/network/soft_cap.h"
 #include "models/spec/trainable.h"
@@ -21,46 +28,22 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
   OpsOptions options{
       .type = activation_type(setup),
       .narrow = setup.precision == TrainingPrecision::nvfp4_mixed ? DataType::fp4 : DataType::fp8,
-      .recipe = setup.fp8_recipe,
       .product = activation_type(setup),
-      .sequence_parallel = setup.sequence_parallel,
       .fused_accumulation = setup.traits().gradient_buffers && setup.zero_stage < 2,
-      .loss = setup.loss,
       .separate_passes = setup.traits().separate_passes && !has_narrow_products(setup.precision),
-      .recomputes_shared_experts = setup.recomputes_module("shared_experts"),
-      .recomputes_expert_activation = setup.recomputes_module("moe_act"),
-      .recomputes_norms = setup.recomputes_module("layernorm"),
       .merged_experts = has_merged_experts(model, setup),
       .wide_adapters = setup.has_wide_adapters() && setup.precision == TrainingPrecision::bf16,
       .casts_adapters = setup.has_wide_adapters() && is_mixed(setup.precision),
-      .adapter_dropout = setup.lora_dropout,
-      .keeps_packed_inputs = setup.keeps_packed_inputs,
-      .sequences = setup.micro_batch,
-      .copies_logits = setup.traits().copies_logits,
-      .loops_experts = setup.traits().transformers,
       .widens_logits = setup.traits().widens_results && is_mixed(setup.precision),
-      .keeps_gathered = setup.traits().keeps_gathered,
-      .whole_experts = setup.has_whole_experts(),
-      .expert_imbalance = setup.expert_imbalance,
-      .fused_experts = setup.fused_experts,
       .waits_for_counts = setup.traits().core && !setup.static_experts && !setup.captures("full_iteration"),
-      .dispatcher = setup.expert_dispatcher,
-      .captures_router = setup.captures("moe_router"),
-      .captures_preprocess = setup.captures("moe_preprocess"),
-      .fused_router = setup.router_fusion,
-      .fused_permute = setup.permute_fusion,
       .overlaps_shared_experts = setup.overlap_shared_experts && setup.expert_dispatcher == ExpertDispatcher::nccl,
       .overlap_tensor = setup.overlap_tensor && setup.sequence_parallel,
-      .dtensor = setup.traits().dtensor,
       .waits_for_context = setup.traits().dtensor && setup.compile,
-      .softmax_limits = setup.traits().softmax_limits,
       .before_cuda_12 = setup.traits().megatron && !setup.traits().core,
-      .autocast = setup.autocast,
       .narrow_norms = setup.autocast && setup.compile && model.norm_placement == NormPlacement::pre,
       .scores = !setup.traits().pytorch || setup.fused_kernels ? ScoreKernels::fused
                 : setup.traits().transformers                  ? ScoreKernels::transformers
-                                                               : ScoreKernels::eager,
-      .pads_products = setup.compile};
+                                                               : ScoreKernels::eager};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
   return options;
 }
@@ -87,27 +70,25 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       session_(session),
       autograd_(autograd),
       type_(activation_type(setup)),
-      ops_(session, autograd, options_of(model, setup), communication),
+      rec_(setup, options_of(model, setup), session, autograd, communication),
       experts_(
-          model, options_of(model, setup), {session, autograd, ops_, communication},
-          [this](const std::string& name) -> TrainedParameter& { return weight(name); },
+          model, BlockContext(rec_), [this](const std::string& name) -> TrainedParameter& { return weight(name); },
           [this](const std::string& name) { return bias(name); }),
       latent_(
-          model, setup, options_of(model, setup), {session, autograd, ops_, communication},
+          model, setup, BlockContext(rec_),
           [this](const std::string& name) -> TrainedParameter& { return weight(name); },
           [this](const std::string& name) { return bias(name); }),
       linear_(
-          model, setup, options_of(model, setup), {session, autograd, ops_, communication},
+          model, setup, BlockContext(rec_),
           [this](const std::string& name) -> TrainedParameter& { return weight(name); },
           [this](const std::string& name) { return bias(name); },
           [this](const std::string& name) -> TrainedParameter& { return *by_name_.at(name); }),
       mamba_(
-          model, setup, options_of(model, setup), {session, autograd, ops_, communication},
+          model, setup, BlockContext(rec_),
           [this](const std::string& name) -> TrainedParameter& { return weight(name); },
           [this](const std::string& name) { return bias(name); }),
       convolution_(
-          model, {session, autograd, ops_, communication},
-          [this](const std::string& name) -> TrainedParameter& { return weight(name); },
+          model, BlockContext(rec_), [this](const std::string& name) -> TrainedParameter& { return weight(name); },
           [this](const std::string& name) { return bias(name); }) {
   if (setup.traits().transformers)
     autograd.set_retention(setup.zero_stage == 3 && !setup.trains_all() && setup.traits().keeps_frozen_inputs
@@ -146,9 +127,9 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       const std::int64_t elements = parameter.shape.elements();
       parameter.narrow = setup.fp8_weights
                              ? parameter.value
-                             : session.empty(name + ".fp8", ops_.narrow_type(), elements, TensorRole::buffer);
+                             : session.empty(name + ".fp8", rec_.options.narrow, elements, TensorRole::buffer);
       parameter.narrow_transposed =
-          session.empty(name + ".fp8.transposed", ops_.narrow_type(), elements, TensorRole::buffer);
+          session.empty(name + ".fp8.transposed", rec_.options.narrow, elements, TensorRole::buffer);
     }
     by_name_.emplace(name, &parameter);
   }
@@ -237,13 +218,14 @@ TrainedParameter* Transformer::bias(const std::string& name) {
 }
 
 Tensor Transformer::norm(const std::string& name, const Tensor& x) {
-  if (model_.norm == NormKind::rms_norm && !setup_.fused_kernels) return ops_.unfused_rms_norm(name, x, weight(name));
-  return ops_.norm(name, x, weight(name), bias(name));
+  if (model_.norm == NormKind::rms_norm && !setup_.fused_kernels)
+    return eager::unfused_rms_norm(rec_, name, x, weight(name));
+  return eager::norm(rec_, name, x, weight(name), bias(name));
 }
 
 Tensor Transformer::rotary(const std::string& name, const Tensor& x, std::int64_t head_dim) {
   const Tensor& angles = head_dim == model_.head_dim ? angles_[slice_] : other_angles_.at(head_dim);
-  return setup_.fused_kernels ? ops_.rotary(name, x, angles) : ops_.unfused_rotary(name, x, angles);
+  return setup_.fused_kernels ? eager::rotary(rec_, name, x, angles) : eager::unfused_rotary(rec_, name, x, angles);
 }
 
 Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Tensor& memory) {
@@ -269,7 +251,7 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
   if (!part_.has_head) return x;
   if (units_.before_head) units_.before_head();
   if (model_.norm_placement != NormPlacement::post) x = norm("final_norm", x);
-  if (is_t5()) x = ops_.dropout("final_dropout", x, setup_.dropout);
+  if (is_t5()) x = eager::dropout(rec_, "final_dropout", x, setup_.dropout);
   if (model_.reads_images()) return classifier_loss(x, labels);
   return model_.pretraining_heads || model_.masked_lm_head ? pretraining_loss(x, labels) : head_loss(x, labels);
 }
@@ -292,22 +274,22 @@ Tensor Transformer::embed(const Tensor& ids) {
   if (model_.reads_images()) return embed_patches(ids);
   const bool learned = model_.positions == Positions::learned;
   const bool scatter = setup_.sequence_parallel && !learned && model_.token_types == 0;
-  Tensor x = ops_.embedding("embedding", ids, weight("embedding"));
+  Tensor x = eager::embedding(rec_, "embedding", ids, weight("embedding"));
   if (!setup_.whole_vocabulary)
-    x = ops_.leave_tensor_region("embedding", x, scatter);
+    x = eager::leave_tensor_region(rec_, "embedding", x, scatter);
   else if (scatter)
-    x = ops_.split_sequence("embedding.split", x);
+    x = eager::split_sequence(rec_, "embedding.split", x);
   if (model_.token_types > 0) {
-    const Tensor types = ops_.embedding("token_types", ids, weight("token_types"));
-    x = ops_.add("token_types.add", x, types);
+    const Tensor types = eager::embedding(rec_, "token_types", ids, weight("token_types"));
+    x = eager::add(rec_, "token_types.add", x, types);
   }
   if (learned) {
-    const Tensor positions = ops_.embedding("positions", position_ids_[slice_], weight("positions"));
-    x = ops_.add_broadcast("positions.add", x, positions);
+    const Tensor positions = eager::embedding(rec_, "positions", position_ids_[slice_], weight("positions"));
+    x = eager::add_broadcast(rec_, "positions.add", x, positions);
   }
-  if (setup_.sequence_parallel && !scatter) x = ops_.split_sequence("embedding.split", x);
+  if (setup_.sequence_parallel && !scatter) x = eager::split_sequence(rec_, "embedding.split", x);
   if (model_.norm_placement == NormPlacement::post) x = norm("embedding_norm", x);
-  x = ops_.dropout("embedding.dropout", x, setup_.dropout);
+  x = eager::dropout(rec_, "embedding.dropout", x, setup_.dropout);
   if (model_.has_layer_inputs()) layer_inputs_ = make_layer_inputs(ids, x);
   return x;
 }
@@ -316,9 +298,9 @@ Tensor Transformer::embed(const Tensor& ids) {
 Tensor Transformer::embed_patches(const Tensor& images) {
   Tensor x = linear("patches", images);
   x = prepend_token("class_token", x, *by_name_.find("class_token")->second, setup_.micro_batch, session_, autograd_);
-  const Tensor positions = ops_.embedding("positions", position_ids_[slice_], weight("positions"));
-  x = ops_.add_broadcast("positions.add", x, positions);
-  return ops_.dropout("embedding.dropout", x, setup_.dropout);
+  const Tensor positions = eager::embedding(rec_, "positions", position_ids_[slice_], weight("positions"));
+  x = eager::add_broadcast(rec_, "positions.add", x, positions);
+  return eager::dropout(rec_, "embedding.dropout", x, setup_.dropout);
 }
 
 // Of those kept as their input, or as that and some results.
@@ -348,11 +330,11 @@ Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
       setup_.recompute == Recompute::operators ? std::make_shared<KeptResults>() : std::shared_ptr<KeptResults>();
   const auto run = [this, index, parts, kept](const std::vector<Tensor>& again) {
     if (kept) kept->begin(session_.phase() == Phase::recompute);
-    KeptResults* outer = ops_.keep(kept.get());
+    KeptResults* outer = std::exchange(rec_.kept, kept.get());
     LayerInput now;
     for (std::size_t i = 0; i < parts.size(); ++i) now.*parts[i] = again[i];
     Tensor out = layer_result(index, now);
-    ops_.keep(outer);
+    std::exchange(rec_.kept, outer);
     return out;
   };
   return autograd_.checkpoint(inputs, run, index >= setup_.frozen_layers);
@@ -371,7 +353,7 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   if (block.mixer == Mixer::none) {
     middle = input.x;
   } else if (setup_.recomputes_module("attention")) {
-    middle = ops_.add(prefix + "attention.out.residual", input.x, mixed_again(index, branch, input.bias));
+    middle = eager::add(rec_, prefix + "attention.out.residual", input.x, mixed_again(index, branch, input.bias));
   } else if (block.mixer != Mixer::attention && block.mixer != Mixer::delta_rule) {
     middle = add_result(prefix + "attention.out", mixed(index, branch, input.bias), input.x);
   } else {
@@ -400,7 +382,7 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   } else {
     const auto run = [this, prefix](const std::vector<Tensor>& again) { return feed_forward(prefix, again.front()); };
     branch = setup_.recomputes_module("mlp") ? autograd_.checkpoint({branch}, run, true) : run({branch});
-    if (is_t5()) branch = ops_.dropout(prefix + "mlp.dropout", branch, setup_.dropout);
+    if (is_t5()) branch = eager::dropout(rec_, prefix + "mlp.dropout", branch, setup_.dropout);
     out = add_branch(prefix + "mlp.down", branch, middle);
   }
   branch = {};
@@ -413,10 +395,10 @@ Tensor Transformer::mixed(std::int64_t index, const Tensor& x, const Tensor& bia
   const Mixer mixer = model_.block_of_all(index).mixer;
   if (mixer == Mixer::mamba) return mamba_.run(prefix, x);
   if (mixer == Mixer::convolution)
-    return ops_.row_linear(layer_of(prefix + "convolution.out"), convolution_.run(prefix, x));
+    return eager::row_linear(rec_, layer_of(prefix + "convolution.out"), convolution_.run(prefix, x));
   const Tensor beside = mixer == Mixer::beside ? mamba_.run(prefix, x) : Tensor();
-  const Tensor attended = ops_.row_linear(layer_of(prefix + "attention.out"), attention(index, x, bias));
-  return beside ? ops_.add(prefix + "mixers", beside, attended) : attended;
+  const Tensor attended = eager::row_linear(rec_, layer_of(prefix + "attention.out"), attention(index, x, bias));
+  return beside ? eager::add(rec_, prefix + "mixers", beside, attended) : attended;
 }
 
 // The whole module, run again from its input in the backward.
@@ -425,8 +407,8 @@ Tensor Transformer::mixed_again(std::int64_t index, const Tensor& x, const Tenso
   if (bias) inputs.push_back(bias);
   const auto run = [this, index](const std::vector<Tensor>& again) {
     const std::string name = model_.layer_prefix(index) + "attention.out";
-    return ops_.dropout(name + ".dropout", mixed(index, again.front(), again.size() > 1 ? again.back() : Tensor()),
-                        setup_.dropout);
+    return eager::dropout(rec_, name + ".dropout",
+                          mixed(index, again.front(), again.size() > 1 ? again.back() : Tensor()), setup_.dropout);
   };
   return autograd_.checkpoint(inputs, run, true);
 }
@@ -434,8 +416,8 @@ Tensor Transformer::mixed_again(std::int64_t index, const Tensor& x, const Tenso
 // Gemma 4: experts read the residual stream through a norm of their own, and both results are normed before their sum.
 // The router's scales are in its kernels, but for their own gradients.
 Tensor Transformer::dense_beside_experts(const std::string& prefix, const Tensor& normed, const Tensor& middle) {
-  const Tensor dense =
-      norm(prefix + "mlp.dense_norm", ops_.row_linear(layer_of(prefix + "mlp.down"), feed_forward(prefix, normed)));
+  const Tensor dense = norm(prefix + "mlp.dense_norm",
+                            eager::row_linear(rec_, layer_of(prefix + "mlp.down"), feed_forward(prefix, normed)));
   const auto run = [this, prefix](const std::vector<Tensor>& again) { return experts_.run(prefix, again.front()); };
   const Tensor read = norm(prefix + "mlp.experts_norm", middle);
   Tensor routed = setup_.recomputes_module("moe") ? autograd_.checkpoint({read}, run, true) : run({read});
@@ -450,23 +432,23 @@ Tensor Transformer::dense_beside_experts(const std::string& prefix, const Tensor
       Tensor sum =
           session_.empty(each->shape.name + ".grad", gradient.type(), each->shape.elements(), TensorRole::gradient);
       session_.kernel({.name = "scale_gradient", .reads = {gradient}, .writes = {sum}});
-      ops_.accumulate(*each, std::move(sum));
+      eager::accumulate(rec_, *each, std::move(sum));
     }
     return std::vector<Tensor>{gradient};
   });
-  return ops_.add(prefix + "mlp.branches", dense, norm(prefix + "mlp.experts.post_norm", routed));
+  return eager::add(rec_, prefix + "mlp.branches", dense, norm(prefix + "mlp.experts.post_norm", routed));
 }
 
 // x + attention(normed) + feed_forward(normed or normed otherwise).
 Tensor Transformer::parallel_blocks(std::int64_t index, const Tensor& normed, const Tensor& x) {
   const std::string prefix = model_.layer_prefix(index);
-  Tensor first = ops_.row_linear(layer_of(prefix + "attention.out"), attention(index, normed, {}));
-  first = ops_.dropout(prefix + "attention.out.dropout", first, setup_.dropout);
+  Tensor first = eager::row_linear(rec_, layer_of(prefix + "attention.out"), attention(index, normed, {}));
+  first = eager::dropout(rec_, prefix + "attention.out.dropout", first, setup_.dropout);
   const bool shared = model_.block_layout == BlockLayout::parallel_one_norm;
   const Tensor inner = feed_forward(prefix, shared ? normed : norm(prefix + "mlp.norm", x));
-  Tensor second = ops_.row_linear(layer_of(prefix + "mlp.down"), inner);
-  second = ops_.dropout(prefix + "mlp.down.dropout", second, setup_.dropout);
-  return ops_.add(prefix + "residual", ops_.add(prefix + "branches", first, second), x);
+  Tensor second = eager::row_linear(rec_, layer_of(prefix + "mlp.down"), inner);
+  second = eager::dropout(rec_, prefix + "mlp.down.dropout", second, setup_.dropout);
+  return eager::add(rec_, prefix + "residual", eager::add(rec_, prefix + "branches", first, second), x);
 }
 
 // x + dropout(branch), the branch normed first where the model does that.
@@ -474,28 +456,28 @@ Tensor Transformer::add_result(const std::string& name, Tensor branch, const Ten
   const std::string block = name.substr(0, name.rfind('.'));
   if (model_.norm_placement == NormPlacement::sandwich) branch = norm(block + ".post_norm", branch);
   if (model_.norm_placement == NormPlacement::branch) branch = norm(block + ".norm", branch);
-  branch = ops_.dropout(name + ".dropout", branch, setup_.dropout);
-  return ops_.add(name + ".residual", x, branch);
+  branch = eager::dropout(rec_, name + ".dropout", branch, setup_.dropout);
+  return eager::add(rec_, name + ".residual", x, branch);
 }
 
 Tensor Transformer::add_branch(const std::string& name, const Tensor& inner, const Tensor& x) {
-  EagerOps::Linear layer = layer_of(name);
-  if (model_.norms_results()) return add_result(name, ops_.row_linear(layer, inner), x);
+  eager::Linear layer = layer_of(name);
+  if (model_.norms_results()) return add_result(name, eager::row_linear(rec_, layer, inner), x);
   if (is_megatron()) {
     TrainedParameter* late_bias = std::exchange(layer.bias, nullptr);
-    const Tensor branch = ops_.row_linear(layer, inner);
-    if (late_bias == nullptr && setup_.dropout == 0) return ops_.add(name + ".residual", x, branch);
-    return ops_.bias_dropout_add(name + ".residual", branch, late_bias, x, setup_.dropout);
+    const Tensor branch = eager::row_linear(rec_, layer, inner);
+    if (late_bias == nullptr && setup_.dropout == 0) return eager::add(rec_, name + ".residual", x, branch);
+    return eager::bias_dropout_add(rec_, name + ".residual", branch, late_bias, x, setup_.dropout);
   }
-  Tensor branch = ops_.row_linear(layer, inner);
-  branch = ops_.dropout(name + ".dropout", branch, setup_.dropout);
-  return ops_.add(name + ".residual", x, branch);
+  Tensor branch = eager::row_linear(rec_, layer, inner);
+  branch = eager::dropout(rec_, name + ".dropout", branch, setup_.dropout);
+  return eager::add(rec_, name + ".residual", x, branch);
 }
 
 std::vector<Tensor> Transformer::projections(const std::string& prefix, const Tensor& x, const Block& block) {
   const bool rotates = model_.positions == Positions::rotary;
   if (has(prefix + "attention.qkv")) {
-    std::vector<Tensor> packed = ops_.column_linears({layer_of(prefix + "attention.qkv")}, x);
+    std::vector<Tensor> packed = eager::column_linears(rec_, {layer_of(prefix + "attention.qkv")}, x);
     if (rotates) packed[0] = rotary(prefix + "attention.rotary", packed[0], block.head_dim);
     return packed;
   }
@@ -505,14 +487,14 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
     if (rotates) q = rotary(prefix + "attention.q_rotary", q, block.head_dim);
     return {q, given_keys_.keys, given_keys_.values};
   }
-  std::vector<EagerOps::Linear> layers = {layer_of(prefix + "attention.q"), layer_of(prefix + "attention.k")};
+  std::vector<eager::Linear> layers = {layer_of(prefix + "attention.q"), layer_of(prefix + "attention.k")};
   if (!block.keys_as_values) layers.push_back(layer_of(prefix + "attention.v"));
   if (model_.attention_gate || model_.head_gate) layers.push_back(layer_of(prefix + "attention.gate"));
-  std::vector<Tensor> qkv = ops_.column_linears(layers, x);
+  std::vector<Tensor> qkv = eager::column_linears(rec_, layers, x);
   if (block.keys_as_values) qkv.insert(qkv.begin() + 2, Tensor(qkv[1]));
   if (model_.wide_query_key_norm && model_.norm == NormKind::rms_norm && setup_.tensor_parallel > 1) {
-    qkv[0] = ops_.split_rms_norm(prefix + "attention.q_norm", qkv[0], weight(prefix + "attention.q_norm"));
-    qkv[1] = ops_.split_rms_norm(prefix + "attention.k_norm", qkv[1], weight(prefix + "attention.k_norm"));
+    qkv[0] = eager::split_rms_norm(rec_, prefix + "attention.q_norm", qkv[0], weight(prefix + "attention.q_norm"));
+    qkv[1] = eager::split_rms_norm(rec_, prefix + "attention.k_norm", qkv[1], weight(prefix + "attention.k_norm"));
   } else if (model_.query_key_norm || model_.wide_query_key_norm) {
     qkv[0] = norm(prefix + "attention.q_norm", qkv[0]);
     qkv[1] = norm(prefix + "attention.k_norm", qkv[1]);
@@ -530,8 +512,8 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
 // nanotron puts keys and values behind each other, apart from the packed projections, of which its queries are a view.
 void Transformer::regroup(const std::string& name, std::vector<Tensor>& qkv) {
   const Tensor packed_k = qkv[1], packed_v = qkv[2];
-  qkv[1] = ops_.copied(name + ".k_regrouped", packed_k);
-  qkv[2] = ops_.copied(name + ".v_regrouped", packed_v);
+  qkv[1] = eager::copied(rec_, name + ".k_regrouped", packed_k);
+  qkv[2] = eager::copied(rec_, name + ".v_regrouped", packed_v);
   const std::vector<Tensor> inputs = {qkv[0]};
   qkv[0] = autograd_.record(std::move(qkv[0]), inputs, false,
                             [packed_k, packed_v](const Tensor& gradient) { return std::vector<Tensor>{gradient}; });
@@ -566,7 +548,7 @@ Tensor Transformer::gated(const std::string& name, const Tensor& result, const T
     session_.kernel({.name = "sigmoid_backward", .reads = {gradient, share}, .writes = {back}});
     return std::vector<Tensor>{std::move(back)};
   });
-  return ops_.multiply(name, result, shares);
+  return eager::multiply(rec_, name, result, shares);
 }
 
 // Learned numbers beside the scores of each row: in attention's kernels as they are, but for their own gradient.
@@ -579,7 +561,7 @@ Tensor Transformer::with_sinks(const std::string& prefix, Tensor result) {
     Tensor sum =
         session_.empty(sinks.shape.name + ".grad", gradient.type(), sinks.shape.elements(), TensorRole::gradient);
     session_.kernel({.name = "sink_gradient", .reads = {gradient}, .writes = {sum}});
-    ops_.accumulate(sinks, std::move(sum));
+    eager::accumulate(rec_, sinks, std::move(sum));
     return std::vector<Tensor>{gradient};
   });
 }
@@ -612,19 +594,22 @@ Tensor Transformer::core(const std::string& name, const CoreInput& input) {
                              .window = block.window < setup_.document() ? block.window : 0,
                              .dropout = attention_dropout() > 0,
                              .kernel = setup_.attention_kernel};
-  if (setup_.sequence_slices > 1) return ops_.flash_slice(name, input.qkv, shape, setup_.sequence, sliced_keys_[name]);
+  if (setup_.sequence_slices > 1)
+    return eager::flash_slice(rec_, name, input.qkv, shape, setup_.sequence, sliced_keys_[name]);
   if (setup_.context_parallel > 1)
-    return setup_.context_exchange == ContextExchange::all_gather ? ops_.gathered_attention(name, input.qkv, shape)
-                                                                  : ops_.ring_attention(name, input.qkv, shape);
+    return setup_.context_exchange == ContextExchange::all_gather
+               ? eager::gathered_attention(rec_, name, input.qkv, shape)
+               : eager::ring_attention(rec_, name, input.qkv, shape);
   if (setup_.traits().repeats_shared_heads && setup_.flash_attention && setup_.fused_kernels && input.qkv.size() == 3 &&
       shape.kv_heads < shape.heads && (block.window > 0 || model_.experts.count > 0))
-    return ops_.repeating_flash_attention(name, input.qkv, shape);
+    return eager::repeating_flash_attention(rec_, name, input.qkv, shape);
   if (!setup_.flash_attention)
-    return ops_.plain_attention(name, input.qkv, shape, attention_dropout(), input.bias, model_.attention_softcap > 0);
+    return eager::plain_attention(rec_, name, input.qkv, shape, attention_dropout(), input.bias,
+                                  model_.attention_softcap > 0);
   // transformers since 4.50 leaves shared keys and values to PyTorch's attention, which takes heads where they are.
   return setup_.fused_kernels || setup_.traits().strided_heads || input.bias || input.qkv.size() != 3
-             ? ops_.flash_attention(name, input.qkv, shape, input.bias)
-             : ops_.copying_flash_attention(name, input.qkv, shape);
+             ? eager::flash_attention(rec_, name, input.qkv, shape, input.bias)
+             : eager::copying_flash_attention(rec_, name, input.qkv, shape);
 }
 
 double Transformer::attention_dropout() const {
@@ -633,33 +618,36 @@ double Transformer::attention_dropout() const {
 
 Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
   const bool gelu = model_.activation == Activation::gelu_gated;
-  const EagerOps::Pointwise gate_function = gelu ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu;
+  const eager::Pointwise gate_function = gelu ? eager::Pointwise::gelu : eager::Pointwise::silu;
   if (has(prefix + "mlp.gate_up"))
-    return ops_.swiglu(prefix + "mlp.swiglu", ops_.column_linears({layer_of(prefix + "mlp.gate_up")}, x)[0]);
+    return eager::swiglu(rec_, prefix + "mlp.swiglu",
+                         eager::column_linears(rec_, {layer_of(prefix + "mlp.gate_up")}, x)[0]);
   if (model_.gated() && setup_.tensor_parallel == 1 && !has_narrow_products(setup_.precision)) {
     Tensor gate = linear(prefix + "mlp.gate", x);
-    if (setup_.compile) return ops_.compiled_gate(prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
+    if (setup_.compile) return eager::compiled_gate(rec_, prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
     gate = activated(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), gate, gate_function);
-    return ops_.multiply(prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
+    return eager::multiply(rec_, prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
   }
   if (model_.gated()) {
-    std::vector<Tensor> both = ops_.column_linears({layer_of(prefix + "mlp.gate"), layer_of(prefix + "mlp.up")}, x);
-    if (setup_.compile) return ops_.compiled_gate(prefix + "mlp.product", both[0], both[1]);
+    std::vector<Tensor> both =
+        eager::column_linears(rec_, {layer_of(prefix + "mlp.gate"), layer_of(prefix + "mlp.up")}, x);
+    if (setup_.compile) return eager::compiled_gate(rec_, prefix + "mlp.product", both[0], both[1]);
     both[0] = activated(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), both[0], gate_function);
-    return ops_.multiply(prefix + "mlp.product", both[0], both[1]);
+    return eager::multiply(rec_, prefix + "mlp.product", both[0], both[1]);
   }
   const bool relu = model_.activation == Activation::relu;
-  EagerOps::Linear up = layer_of(prefix + "mlp.up");
-  if (model_.activation == Activation::xielu) return sloped(prefix + "mlp.slopes", ops_.column_linears({up}, x)[0]);
+  eager::Linear up = layer_of(prefix + "mlp.up");
+  if (model_.activation == Activation::xielu)
+    return sloped(prefix + "mlp.slopes", eager::column_linears(rec_, {up}, x)[0]);
   if (model_.activation == Activation::relu_squared)
-    return ops_.pointwise(prefix + "mlp.relu_squared", ops_.column_linears({up}, x)[0],
-                          EagerOps::Pointwise::relu_squared);
+    return eager::pointwise(rec_, prefix + "mlp.relu_squared", eager::column_linears(rec_, {up}, x)[0],
+                            eager::Pointwise::relu_squared);
   if (is_megatron() && !relu && up.bias != nullptr) {
     TrainedParameter& late_bias = *std::exchange(up.bias, nullptr);
-    return ops_.bias_gelu(prefix + "mlp.gelu", ops_.column_linears({up}, x)[0], late_bias);
+    return eager::bias_gelu(rec_, prefix + "mlp.gelu", eager::column_linears(rec_, {up}, x)[0], late_bias);
   }
-  return activated(prefix + (relu ? "mlp.relu" : "mlp.gelu"), ops_.column_linears({up}, x)[0],
-                   relu ? EagerOps::Pointwise::relu : EagerOps::Pointwise::gelu);
+  return activated(prefix + (relu ? "mlp.relu" : "mlp.gelu"), eager::column_linears(rec_, {up}, x)[0],
+                   relu ? eager::Pointwise::relu : eager::Pointwise::gelu);
 }
 
 Tensor Transformer::sloped(const std::string& name, const Tensor& x) {
@@ -670,15 +658,15 @@ Tensor Transformer::sloped(const std::string& name, const Tensor& x) {
     Tensor back = session_.empty(name + ".in.grad", x.type(), x.elements(), TensorRole::temporary);
     Tensor sum = session_.empty(slopes.shape.name + ".grad", x.type(), slopes.shape.elements(), TensorRole::gradient);
     session_.kernel({.name = "xielu_backward", .reads = {gradient, x, slopes.value}, .writes = {back, sum}});
-    if (slopes.trains) ops_.accumulate(slopes, std::move(sum));
+    if (slopes.trains) eager::accumulate(rec_, slopes, std::move(sum));
     return std::vector<Tensor>{std::move(back)};
   });
 }
 
-Tensor Transformer::activated(const std::string& name, const Tensor& x, EagerOps::Pointwise function) {
-  return function == EagerOps::Pointwise::gelu && model_.gelu_new && !setup_.fused_kernels
-             ? ops_.gelu_new(name, x)
-             : ops_.pointwise(name, x, function);
+Tensor Transformer::activated(const std::string& name, const Tensor& x, eager::Pointwise function) {
+  return function == eager::Pointwise::gelu && model_.gelu_new && !setup_.fused_kernels
+             ? eager::gelu_new(rec_, name, x)
+             : eager::pointwise(rec_, name, x, function);
 }
 
 Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
@@ -686,21 +674,22 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   const bool scales = is_t5() && model_.tied_embeddings;
   if (has_engine_layers(model_, setup_)) return engine_loss({"head", &matrix, bias("head")}, x, labels);
   if (setup_.loss == LossForm::chunked)
-    return ops_.chunked_cross_entropy("loss", {"head", &matrix, bias("head")}, scales ? ops_.scale("head.scale", x) : x,
-                                      labels);
-  Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, scales ? ops_.scale("head.scale", x) : x)[0];
-  if (setup_.whole_vocabulary) logits = ops_.gather_columns("logits", logits);
+    return eager::chunked_cross_entropy(rec_, "loss", {"head", &matrix, bias("head")},
+                                        scales ? eager::scale(rec_, "head.scale", x) : x, labels);
+  Tensor logits = eager::column_linears(rec_, {{"head", &matrix, bias("head")}},
+                                        scales ? eager::scale(rec_, "head.scale", x) : x)[0];
+  if (setup_.whole_vocabulary) logits = eager::gather_columns(rec_, "logits", logits);
   if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
-  if (setup_.traits().widens_split_logits) logits = ops_.widened("logits", logits);
-  if (has_split_loss(setup_)) return ops_.split_cross_entropy("loss", logits, labels);
+  if (setup_.traits().widens_split_logits) logits = eager::widened(rec_, "logits", logits);
+  if (has_split_loss(setup_)) return eager::split_cross_entropy(rec_, "loss", logits, labels);
   if (setup_.loss_metrics > 0) judged_ = {logits, labels};
   hold(logits);
-  if (setup_.loss == LossForm::preference) return ops_.preference_loss("loss", logits, labels);
-  Tensor loss = ops_.cross_entropy("loss", logits, labels);
+  if (setup_.loss == LossForm::preference) return eager::preference_loss(rec_, "loss", logits, labels);
+  Tensor loss = eager::cross_entropy(rec_, "loss", logits, labels);
   if (keeps_logits_)
-    kept_logits_ = ops_.widened("logits", logits);
+    kept_logits_ = eager::widened(rec_, "logits", logits);
   else
-    ops_.widen_result("logits", logits);
+    eager::widen_result(rec_, "logits", logits);
   return loss;
 }
 
@@ -711,30 +700,31 @@ void Transformer::hold(const Tensor& logits) {
 void Transformer::end_micro_batch() {
   held_logits_ = {};
   if (judged_.empty()) return;
-  for (std::int64_t i = 0; i < setup_.loss_metrics; ++i) ops_.loss_metric("metric", judged_[0], judged_[1]);
+  for (std::int64_t i = 0; i < setup_.loss_metrics; ++i) eager::loss_metric(rec_, "metric", judged_[0], judged_[1]);
   judged_.clear();
 }
 
 Tensor Transformer::classifier_loss(const Tensor& x, const Tensor& labels) {
-  const Tensor first = ops_.first_tokens("classifier.first", x, setup_.sequence);
-  return ops_.cross_entropy("loss", linear("classifier", first), labels);
+  const Tensor first = eager::first_tokens(rec_, "classifier.first", x, setup_.sequence);
+  return eager::cross_entropy(rec_, "loss", linear("classifier", first), labels);
 }
 
 Tensor Transformer::pretraining_loss(const Tensor& x, const Tensor& labels) {
   Tensor inner = linear("mlm.transform", x);
-  inner = ops_.pointwise("mlm.gelu", inner, EagerOps::Pointwise::gelu);
+  inner = eager::pointwise(rec_, "mlm.gelu", inner, eager::Pointwise::gelu);
   inner = norm("mlm.norm", inner);
-  const Tensor logits = ops_.column_linears({{"mlm.decoder", &weight("embedding"), bias("mlm")}}, inner)[0];
+  const Tensor logits = eager::column_linears(rec_, {{"mlm.decoder", &weight("embedding"), bias("mlm")}}, inner)[0];
   hold(logits);
-  Tensor token_loss = is_megatron() || setup_.tensor_parallel > 1 ? ops_.split_cross_entropy("mlm.loss", logits, labels)
-                                                                  : ops_.cross_entropy("mlm.loss", logits, labels);
+  Tensor token_loss = is_megatron() || setup_.tensor_parallel > 1
+                          ? eager::split_cross_entropy(rec_, "mlm.loss", logits, labels)
+                          : eager::cross_entropy(rec_, "mlm.loss", logits, labels);
   if (model_.masked_lm_head) return token_loss;
-  Tensor pooled = ops_.first_tokens("pooler.first", x, setup_.sequence);
+  Tensor pooled = eager::first_tokens(rec_, "pooler.first", x, setup_.sequence);
   pooled = linear("pooler", pooled);
-  pooled = ops_.pointwise("pooler.tanh", pooled, EagerOps::Pointwise::tanh);
+  pooled = eager::pointwise(rec_, "pooler.tanh", pooled, eager::Pointwise::tanh);
   pooled = linear("nsp", pooled);
-  const Tensor sentence_loss = ops_.cross_entropy("nsp.loss", pooled, next_sentence_labels_);
-  return ops_.add("loss", token_loss, sentence_loss);
+  const Tensor sentence_loss = eager::cross_entropy(rec_, "nsp.loss", pooled, next_sentence_labels_);
+  return eager::add(rec_, "loss", token_loss, sentence_loss);
 }
 
 }  // namespace spillway::models

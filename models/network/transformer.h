@@ -1,5 +1,6 @@
-// Transformer: a model's parameters on the device and its forward pass, written with EagerOps in the order of a plain
-// implementation (Hugging Face's for the Llama kind and BERT, Megatron-LM's core attention for the GPT kind).
+// Transformer: a model's parameters on the device and its forward pass, written with the operators of eager_*.h in the
+// order of a plain implementation (Hugging Face's for the Llama kind and BERT, Megatron-LM's core attention for the GPT
+// kind).
 #pragma once
 
 #include <deque>
@@ -10,13 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include "models/network/eager_attention.h"
+#include "models/network/eager_linear.h"
 #include "models/network/eager_ops.h"
+#include "models/network/eager_recorder.h"
 #include "models/network/fp8_scaling.h"
 #include "models/network/linear_attention.h"
 #include "models/network/mamba_block.h"
 #include "models/network/mla_attention.h"
 #include "models/network/moe_block.h"
 #include "models/network/short_convolution.h"
+#include "models/network/te_ops.h"
 #include "models/spec/model_part.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
@@ -40,9 +45,9 @@ class Transformer {
 
   void set_units(Units units) { units_ = std::move(units); }
   // Of Megatron-core: before the first forward.
-  void set_workspaces(Workspaces* workspaces) { ops_.set_workspaces(workspaces); }
+  void set_workspaces(Workspaces* workspaces) { rec_.workspaces = workspaces; }
   // Megatron-LM alone has one. To be called before the first forward.
-  void set_gather_buffer(const Tensor& buffer) { ops_.set_gather_buffer(buffer); }
+  void set_gather_buffer(const Tensor& buffer) { rec_.gather_buffer = buffer; }
   // Rotary tables, which are made in the first forward.
   [[nodiscard]] const std::vector<Tensor>& tables() const { return angles_; }
 
@@ -90,9 +95,11 @@ class Transformer {
   // "NAME.weight" and "NAME.bias"; the latter null where the model has none.
   [[nodiscard]] TrainedParameter& weight(const std::string& name);
   [[nodiscard]] TrainedParameter* bias(const std::string& name);
-  [[nodiscard]] EagerOps::Linear layer_of(const std::string& name) { return {name, &weight(name), bias(name)}; }
+  [[nodiscard]] eager::Linear layer_of(const std::string& name) { return {name, &weight(name), bias(name)}; }
   // A layer that every rank of a tensor group has whole.
-  Tensor linear(const std::string& name, const Tensor& x) { return ops_.linear({name, &weight(name), bias(name)}, x); }
+  Tensor linear(const std::string& name, const Tensor& x) {
+    return eager::linear(rec_, {name, &weight(name), bias(name)}, x);
+  }
   [[nodiscard]] bool has(const std::string& name) const { return by_name_.find(name + ".weight") != by_name_.end(); }
   [[nodiscard]] bool is_t5() const { return model_.has_encoder() && model_.positions == Positions::relative_bias; }
   [[nodiscard]] bool is_megatron() const { return setup_.traits().megatron; }
@@ -124,9 +131,9 @@ class Transformer {
   Tensor engine_branch(const std::string& name, const Tensor& inner, bool keeps_input = false);
   Tensor engine_add(const std::string& name, const Tensor& branch, const Tensor& x);
   Tensor engine_attention(std::int64_t index, const Tensor& x);
-  Tensor engine_loss(const EagerOps::Linear& head, const Tensor& x, const Tensor& labels);
+  Tensor engine_loss(const eager::Linear& head, const Tensor& x, const Tensor& labels);
   Tensor engine_feed_forward(const std::string& prefix, const Tensor& x);
-  [[nodiscard]] EagerOps::NormedLinear normed(const std::string& norm, const std::string& layer, bool with_bias);
+  [[nodiscard]] eager::NormedLinear normed(const std::string& norm, const std::string& layer, bool with_bias);
   Tensor attention(std::int64_t index, const Tensor& x, const Tensor& bias);  // without the output projection
   // What the layer's mixer gives, with its output projection and without the residual.
   Tensor mixed(std::int64_t index, const Tensor& x, const Tensor& bias);
@@ -147,7 +154,7 @@ class Transformer {
   Tensor sloped(const std::string& name, const Tensor& x);
   Tensor mixed_again(std::int64_t index, const Tensor& x, const Tensor& bias);
   Tensor feed_forward(const std::string& prefix, const Tensor& x);  // without the last projection
-  Tensor activated(const std::string& name, const Tensor& x, EagerOps::Pointwise function);
+  Tensor activated(const std::string& name, const Tensor& x, eager::Pointwise function);
   [[nodiscard]] double attention_dropout() const;
   Tensor embed_patches(const Tensor& images);
   Tensor parallel_blocks(std::int64_t index, const Tensor& normed, const Tensor& x);
@@ -163,7 +170,7 @@ class Transformer {
   EagerSession& session_;
   Autograd& autograd_;
   const DataType type_;
-  EagerOps ops_;
+  EagerRecorder rec_;
   MoeBlock experts_;
   LatentAttentionBlock latent_;
   LinearAttentionBlock linear_;
@@ -171,10 +178,10 @@ class Transformer {
   ShortConvolutionBlock convolution_;
   std::deque<TrainedParameter> parameters_;  // stable addresses: autograd refers to them
   std::map<std::string, TrainedParameter*, std::less<>> by_name_;
-  std::vector<Tensor> angles_;                               // by slice: cosines and sines of rotary positions
-  std::map<std::int64_t, Tensor> other_angles_;              // of heads of other widths, by these
-  std::vector<Tensor> position_ids_;                         // by slice
-  std::map<std::string, EagerOps::SlicedKeys> sliced_keys_;  // by the name of the attention
+  std::vector<Tensor> angles_;                            // by slice: cosines and sines of rotary positions
+  std::map<std::int64_t, Tensor> other_angles_;           // of heads of other widths, by these
+  std::vector<Tensor> position_ids_;                      // by slice
+  std::map<std::string, eager::SlicedKeys> sliced_keys_;  // by the name of the attention
   std::size_t slice_ = 0;
   Tensor next_sentence_labels_;
   Tensor bias_, memory_;  // of the micro-batch and the stack at hand
