@@ -30,27 +30,19 @@ Result PlainReplayer::replay(PlannedTrace planned, const ReplayVariation& variat
 }
 
 VariedReplayer::VariedReplayer(const Replayer& of, const ReplayVariation& variation)
-    : of_(of), variation_(variation), options_(varied(of.options(), variation)) {}
+    : ReplayerBefore(of), variation_(variation), options_(varied(of.options(), variation)) {}
 
 Bytes VariedReplayer::memory_limit() const {
-  return variation_.capacity || variation_.ideal_memory ? options_.memory.capacity : of_.memory_limit();
+  return variation_.capacity || variation_.ideal_memory ? options_.memory.capacity : of().memory_limit();
 }
 
-ReplayVariation VariedReplayer::with(const ReplayVariation& more) const {
+ReplayVariation VariedReplayer::asked(const ReplayVariation& more) const {
   ReplayVariation all = more;
   if (!all.capacity) all.capacity = variation_.capacity;
   if (!all.detail) all.detail = variation_.detail;
   all.ideal_memory |= variation_.ideal_memory;
   if (all.places.empty()) all.places = variation_.places;
   return all;
-}
-
-Result VariedReplayer::replay(const Trace& trace, const ReplayVariation& variation) const {
-  return of_.replay(trace, with(variation));
-}
-
-Result VariedReplayer::replay(PlannedTrace planned, const ReplayVariation& variation) const {
-  return of_.replay(std::move(planned), with(variation));
 }
 
 }  // namespace spillway::planners

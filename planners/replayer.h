@@ -42,7 +42,7 @@ class Replayer {
 };
 
 // Replays in this thread, each time anew.
-class PlainReplayer final : public Replayer {
+class PlainReplayer : public Replayer {
  public:
   // Both are kept by reference and must outlive it.
   PlainReplayer(const HardwareProfile& hardware, const ReplayOptions& options)
@@ -58,22 +58,42 @@ class PlainReplayer final : public Replayer {
   const ReplayOptions& options_;
 };
 
+// Stands before another one: a class of it changes what is asked, or looks at what comes back.
+class ReplayerBefore : public Replayer {
+ public:
+  using Replayer::replay;
+  [[nodiscard]] const HardwareProfile& hardware() const override { return of_.hardware(); }
+  [[nodiscard]] const ReplayOptions& options() const override { return of_.options(); }
+  [[nodiscard]] Bytes memory_limit() const override { return of_.memory_limit(); }
+  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const final {
+    return seen(of_.replay(trace, asked(variation)), variation);
+  }
+  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const final {
+    return seen(of_.replay(std::move(planned), asked(variation)), variation);
+  }
+
+ protected:
+  // `of` must outlive it.
+  explicit ReplayerBefore(const Replayer& of) : of_(of) {}
+  [[nodiscard]] virtual ReplayVariation asked(const ReplayVariation& variation) const { return variation; }
+  [[nodiscard]] virtual Result seen(Result result, const ReplayVariation& /*variation*/) const { return result; }
+  [[nodiscard]] const Replayer& of() const { return of_; }
+
+ private:
+  const Replayer& of_;
+};
+
 // Another one under a variation, for planners that ask planners. What a replay varies on top wins.
-class VariedReplayer final : public Replayer {
+class VariedReplayer final : public ReplayerBefore {
  public:
   // `of` must outlive it.
   VariedReplayer(const Replayer& of, const ReplayVariation& variation);
-  using Replayer::replay;
-  [[nodiscard]] const HardwareProfile& hardware() const override { return of_.hardware(); }
   [[nodiscard]] const ReplayOptions& options() const override { return options_; }
   [[nodiscard]] Bytes memory_limit() const override;
-  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override;
-  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override;
 
  private:
-  [[nodiscard]] ReplayVariation with(const ReplayVariation& more) const;
+  [[nodiscard]] ReplayVariation asked(const ReplayVariation& more) const override;
 
-  const Replayer& of_;
   ReplayVariation variation_;
   ReplayOptions options_;
 };

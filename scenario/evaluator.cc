@@ -76,31 +76,19 @@ std::optional<PipelinePlan> schedule_of(const LoadedScenario& loaded) {
 }
 
 // Hands replays on, until one of a folded step is refused: what asks for it is given up there.
-class FoldWatch final : public Replayer {
+class FoldWatch final : public ReplayerBefore {
  public:
-  explicit FoldWatch(const Replayer& of) : of_(of) {}
+  explicit FoldWatch(const Replayer& of) : ReplayerBefore(of) {}
   [[nodiscard]] std::optional<FoldRefusal> refusal() const { return refusal_; }
 
-  using Replayer::replay;
-  [[nodiscard]] const HardwareProfile& hardware() const override { return of_.hardware(); }
-  [[nodiscard]] const ReplayOptions& options() const override { return of_.options(); }
-  [[nodiscard]] Bytes memory_limit() const override { return of_.memory_limit(); }
-  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override {
-    return seen(of_.replay(trace, variation));
-  }
-  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override {
-    return seen(of_.replay(std::move(planned), variation));
-  }
-
  private:
-  Result seen(Result result) const {
+  [[nodiscard]] Result seen(Result result, const ReplayVariation& /*variation*/) const override {
     if (!result.refusal) return result;
     const std::lock_guard lock(mutex_);
     if (!refusal_) refusal_ = result.refusal;
     throw Cancelled();
   }
 
-  const Replayer& of_;
   mutable std::mutex mutex_;
   mutable std::optional<FoldRefusal> refusal_;
 };
@@ -177,15 +165,7 @@ std::string saves_nothing(const OffloadResult& moved, const MemoryResult& memory
 }
 
 Evaluator::Evaluator(const LoadedScenario& loaded, Shortage shortage)
-    : loaded_(loaded), shortage_(shortage), replayer_(loaded.hardware, loaded.options) {}
-
-Result Evaluator::replay(const Trace& trace, const ReplayVariation& variation) const {
-  return replayer_.replay(trace, variation);
-}
-
-Result Evaluator::replay(PlannedTrace planned, const ReplayVariation& variation) const {
-  return replayer_.replay(std::move(planned), variation);
-}
+    : PlainReplayer(loaded.hardware, loaded.options), loaded_(loaded), shortage_(shortage) {}
 
 const ScenarioRun& Evaluator::run() const {
   std::unique_ptr<ScenarioRun>& known = known_[0];

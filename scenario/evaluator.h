@@ -14,7 +14,7 @@
 
 namespace spillway::scenario {
 
-class Evaluator final : public Replayer {
+class Evaluator final : public PlainReplayer {
  public:
   // Kept by reference: `loaded` must outlive it.
   explicit Evaluator(const LoadedScenario& loaded, Shortage shortage = Shortage::found);
@@ -29,16 +29,9 @@ class Evaluator final : public Replayer {
   // step is generated with (load()).
   const ScenarioRun& run(const Plan& plan) const;
 
-  using Replayer::replay;
-  [[nodiscard]] const HardwareProfile& hardware() const override { return loaded_.hardware; }
-  [[nodiscard]] const ReplayOptions& options() const override { return loaded_.options; }
-  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override;
-  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override;
-
  private:
   const LoadedScenario& loaded_;
   Shortage shortage_;
-  PlainReplayer replayer_;
   mutable std::map<std::uint64_t, std::unique_ptr<ScenarioRun>> known_;  // by digest of the plan; 0: none
 };
 

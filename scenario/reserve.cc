@@ -137,27 +137,17 @@ std::optional<Bytes> least_capacity_of(const LoadedScenario& loaded, const Scena
 
 // Replays for a technique, and sees whether with memory up to `wider` it would have been told the same: all it asked to
 // replay ran out of memory, and would again, so that the allocator's time is in none of it (AllocatorTime).
-class LimitWatch final : public Replayer {
+class LimitWatch final : public ReplayerBefore {
  public:
-  LimitWatch(const Replayer& of, Bytes wider) : of_(of), wider_(wider) {}
+  LimitWatch(const Replayer& of, Bytes wider) : ReplayerBefore(of), wider_(wider) {}
   [[nodiscard]] bool limit_mattered() const { return mattered_; }
-
-  using Replayer::replay;
-  [[nodiscard]] const HardwareProfile& hardware() const override { return of_.hardware(); }
-  [[nodiscard]] const ReplayOptions& options() const override { return of_.options(); }
   [[nodiscard]] Bytes memory_limit() const override {
     mattered_ = true;
-    return of_.memory_limit();
-  }
-  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override {
-    return seen(of_.replay(trace, variation), variation);
-  }
-  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override {
-    return seen(of_.replay(std::move(planned), variation), variation);
+    return ReplayerBefore::memory_limit();
   }
 
  private:
-  Result seen(Result result, const ReplayVariation& variation) const {
+  [[nodiscard]] Result seen(Result result, const ReplayVariation& variation) const override {
     if (!variation.capacity && !variation.ideal_memory) mattered_ = mattered_ || !fails_either_way(result);
     return result;
   }
@@ -168,7 +158,6 @@ class LimitWatch final : public Replayer {
     });
   }
 
-  const Replayer& of_;
   Bytes wider_;
   mutable bool mattered_ = false;
 };

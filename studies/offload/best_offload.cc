@@ -49,23 +49,16 @@ class ReplayCount {
   std::atomic<bool> is_stopped_ = false;
 };
 
-class CountedReplayer final : public Replayer {
+class CountedReplayer final : public ReplayerBefore {
  public:
-  CountedReplayer(const LoadedScenario& loaded, ReplayCount& count) : evaluator_(loaded), count_(count) {}
-  using Replayer::replay;
-  [[nodiscard]] const HardwareProfile& hardware() const override { return evaluator_.hardware(); }
-  [[nodiscard]] const ReplayOptions& options() const override { return evaluator_.options(); }
-  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override {
-    count_.begin();
-    return evaluator_.replay(trace, variation);
-  }
-  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override {
-    count_.begin();
-    return evaluator_.replay(std::move(planned), variation);
-  }
+  CountedReplayer(const Replayer& of, ReplayCount& count) : ReplayerBefore(of), count_(count) {}
 
  private:
-  Evaluator evaluator_;
+  [[nodiscard]] ReplayVariation asked(const ReplayVariation& variation) const override {
+    count_.begin();
+    return variation;
+  }
+
   ReplayCount& count_;
 };
 
@@ -102,7 +95,8 @@ void replay_kept(VariantCase& one, const Steps& steps, bool briefly) {
   one.is_done = true;
   const auto replay = [&](LoadedScenario& made) {
     auto loaded = std::make_shared<LoadedScenario>(steps.limited(std::move(made)));
-    const CountedReplayer replayer(*loaded, steps.count);
+    const Evaluator evaluator(*loaded);
+    const CountedReplayer replayer(evaluator, steps.count);
     one.result = replayer.replay(loaded->trace, limit_of(steps.budget));
     if (one.result.refusal) return one.result.refusal;
     one.least = one.result.memory.driver_time == Picos(0) ? one.result.step_time
@@ -200,7 +194,8 @@ std::vector<VariantCase> replay_variants(const LoadedScenario& own, const Steps&
 
 BestOffload best_within(const LoadedScenario& loaded, const Steps& steps, const HybridSettings& settings) {
   BestOffload best;
-  best.outcome = plan_hybrid(loaded.trace, CountedReplayer(loaded, steps.count), settings, steps.count.asked());
+  best.outcome =
+      plan_hybrid(loaded.trace, CountedReplayer(Evaluator(loaded), steps.count), settings, steps.count.asked());
   best.variants = replay_variants(loaded, steps, {settings.recompute, settings.host}, false);
   for (VariantCase& one : best.variants) {
     const HybridCase& now = best.outcome.best;
@@ -212,7 +207,8 @@ BestOffload best_within(const LoadedScenario& loaded, const Steps& steps, const 
       one.planned = true;
       HybridSettings other = settings;
       if (now.may_fit()) other.to_beat = now.result.step_time;
-      outcome = plan_hybrid(one.loaded->trace, CountedReplayer(*one.loaded, steps.count), other, steps.count.asked());
+      outcome = plan_hybrid(one.loaded->trace, CountedReplayer(Evaluator(*one.loaded), steps.count), other,
+                            steps.count.asked());
     }
     if (!is_better(outcome.best.result, now.result)) continue;
     outcome.replays += best.outcome.replays;
@@ -283,7 +279,8 @@ class BestOfMany {
     one.planned = true;
     const Scenario scenario = steps_.with(one.candidate.edits);
     const LoadedScenario few = steps_.loaded(*brief_step(scenario));
-    const CountedReplayer of_few(few, steps_.count);
+    const Evaluator evaluator(few);
+    const CountedReplayer of_few(evaluator, steps_.count);
     const Picos least = of_few.replay(few.trace, without_limit).step_time;
     const std::int64_t many = one.loaded->setup.gradient_accumulation, shown = few.setup.gradient_accumulation;
     HybridSettings settings = settings_;
@@ -295,7 +292,7 @@ class BestOfMany {
     if (!may_win(one.least + (found.best.result.step_time - least) * many / shown)) return;
     auto whole = std::make_shared<const LoadedScenario>(steps_.loaded(scenario));
     std::optional<HybridOutcome> outcome =
-        repeat_hybrid(few.trace, found.best, whole->trace, CountedReplayer(*whole, steps_.count), settings_);
+        repeat_hybrid(few.trace, found.best, whole->trace, CountedReplayer(Evaluator(*whole), steps_.count), settings_);
     if (outcome) consider(std::move(*outcome), one, std::move(whole));
   }
 
@@ -308,7 +305,7 @@ class BestOfMany {
 BestRecompute best_within(const LoadedScenario& loaded, const Steps& steps, const RecomputeSettings& settings) {
   const std::function<bool(std::int64_t)> asked = [go_on = steps.count.asked()](std::int64_t) { return go_on(0, 0); };
   BestRecompute best;
-  best.outcome = plan_recompute(loaded.trace, CountedReplayer(loaded, steps.count), settings, asked);
+  best.outcome = plan_recompute(loaded.trace, CountedReplayer(Evaluator(loaded), steps.count), settings, asked);
   if (settings.choice.method != RecomputeMethod::best) return best;
   best.variants = replay_variants(loaded, steps, {.recompute = true, .host = false}, false);
   for (VariantCase& one : best.variants) {
@@ -320,7 +317,8 @@ BestRecompute best_within(const LoadedScenario& loaded, const Steps& steps, cons
       outcome.best.result = one.result;
     } else {
       one.planned = true;
-      outcome = plan_recompute(one.loaded->trace, CountedReplayer(*one.loaded, steps.count), settings, asked);
+      outcome =
+          plan_recompute(one.loaded->trace, CountedReplayer(Evaluator(*one.loaded), steps.count), settings, asked);
     }
     const Result& then = outcome.best.result;
     if (!is_better(then, now)) continue;
