@@ -1,5 +1,7 @@
 #include "cli/command_pages.h"
 
+#include <algorithm>
+
 namespace spillway::cli {
 
 std::span<const CommandPage> command_pages() {
@@ -7,7 +9,8 @@ std::span<const CommandPage> command_pages() {
       {"fit",
        "how-to/make-it-fit",
        {"spillway fit meta-llama/Llama-3.1-8B --on 8xh100", "spillway fit step.json --keep-numerics --way 2",
-        "spillway fit step.json --for torchtitan --output best.json"}},
+        "spillway fit step.json --for torchtitan --output best.json"},
+       true},
       {"run",
        "explanation/does-it-fit",
        {"spillway run step.json", "spillway run step.json --set model.recompute=full --timeline step.svg",
@@ -25,8 +28,12 @@ std::span<const CommandPage> command_pages() {
       {"capacity",
        "how-to/find-the-largest-model",
        {"spillway capacity step.json --axis sequence --to 8192",
-        "spillway capacity step.json --axis micro_batch --technique full"}},
-      {"sweep", "how-to/run-a-sweep", {"spillway sweep sweep.json", "spillway sweep sweep.json --explain-pruning"}},
+        "spillway capacity step.json --axis micro_batch --technique full"},
+       true},
+      {"sweep",
+       "how-to/run-a-sweep",
+       {"spillway sweep sweep.json", "spillway sweep sweep.json --explain-pruning"},
+       true},
       {"merge",
        "how-to/sweep-on-a-cluster",
        {"spillway sweep sweep.json --shard 0/2 --output part0", "spillway sweep sweep.json --shard 1/2 --output part1",
@@ -34,14 +41,17 @@ std::span<const CommandPage> command_pages() {
       {"report ssd",
        "how-to/choose-ssds",
        {"spillway report ssd step.json --drives samsung-pm9a3-3.84tb",
-        "spillway report ssd step.json --drives samsung-pm9a3-3.84tb --drives-per-gpu 4 --output ssd.html"}},
-      {"report pcie", "how-to/choose-ssds", {"spillway report pcie step.json --drives samsung-pm9a3-3.84tb"}},
+        "spillway report ssd step.json --drives samsung-pm9a3-3.84tb --drives-per-gpu 4 --output ssd.html"},
+       true},
+      {"report pcie", "how-to/choose-ssds", {"spillway report pcie step.json --drives samsung-pm9a3-3.84tb"}, true},
       {"report step",
        "how-to/find-a-slow-step",
-       {"spillway report step step.json --output step.html", "spillway report step step.json --baseline other.json"}},
+       {"spillway report step step.json --output step.html", "spillway report step step.json --baseline other.json"},
+       true},
       {"report procurement",
        "how-to/buy-or-rent",
-       {"spillway report procurement purchase.json", "spillway report procurement purchase.json --output offer.html"}},
+       {"spillway report procurement purchase.json", "spillway report procurement purchase.json --output offer.html"},
+       true},
       {"new",
        "reference/scenarios",
        {"spillway new llama-3.1-8b 8xh100", "spillway new gpt2 4xrtx4090 --output step.json",
@@ -59,22 +69,29 @@ std::span<const CommandPage> command_pages() {
       {"export",
        "how-to/export-to-a-framework",
        {"spillway export step.json --for megatron", "spillway export step.json --for torchtitan --output train.toml"}},
-      {"plan layout", "how-to/plan-memory-addresses", {"spillway plan layout buffers.csv --output placed.csv"}},
-      {"plan stalloc", "how-to/plan-memory-addresses", {"spillway plan stalloc step.json --output addresses.json"}},
+      {"plan layout", "how-to/plan-memory-addresses", {"spillway plan layout buffers.csv --output placed.csv"}, true},
+      {"plan stalloc",
+       "how-to/plan-memory-addresses",
+       {"spillway plan stalloc step.json --output addresses.json"},
+       true},
       {"plan order",
        "how-to/reorder-operators",
-       {"spillway plan order step.json --output order.json", "spillway run step.json --set plan=order.json"}},
+       {"spillway plan order step.json --output order.json", "spillway run step.json --set plan=order.json"},
+       true},
       {"plan pipeline",
        "how-to/choose-a-pipeline-schedule",
        {"spillway plan pipeline --schedule 1f1b --stages 4 --microbatches 8",
-        "spillway plan pipeline --schedule zb-h1 --stages 4 --microbatches 8 --output schedule.svg"}},
+        "spillway plan pipeline --schedule zb-h1 --stages 4 --microbatches 8 --output schedule.svg"},
+       true},
       {"plan offload",
        "how-to/offload-activations",
-       {"spillway plan offload step.json --budget 2GiB", "spillway plan offload step.json --output plan.json"}},
-      {"plan rok", "how-to/offload-activations", {"spillway plan rok step.json --batches 2,4"}},
+       {"spillway plan offload step.json --budget 2GiB", "spillway plan offload step.json --output plan.json"},
+       true},
+      {"plan rok", "how-to/offload-activations", {"spillway plan rok step.json --batches 2,4"}, true},
       {"plan recompute",
        "how-to/recompute-activations",
-       {"spillway plan recompute step.json --method full", "spillway plan recompute step.json --output plan.json"}},
+       {"spillway plan recompute step.json --method full", "spillway plan recompute step.json --output plan.json"},
+       true},
       {"list", "reference/index", {"spillway list models", "spillway list machines --format json"}},
       {"profile list", "", {"spillway profile list --kind gpu"}},
       {"profile show", "", {"spillway profile show dgx-h100"}},
@@ -86,7 +103,8 @@ std::span<const CommandPage> command_pages() {
       {"calibrate pcie", "", {"spillway calibrate pcie --base dgx-h100 --output this-machine.json"}},
       {"techniques",
        "how-to/compare-techniques",
-       {"spillway techniques step.json --technique full --technique ssdtrain"}},
+       {"spillway techniques step.json --technique full --technique ssdtrain"},
+       true},
       {"memory",
        "how-to/find-out-of-memory",
        {"spillway memory snapshot.pickle --explain", "spillway memory snapshot.pickle --allocator torch-expandable"}},
@@ -96,6 +114,13 @@ std::span<const CommandPage> command_pages() {
       {"schema", "reference/files", {"spillway schema scenario", "spillway schema scenario --table"}},
   };
   return pages;
+}
+
+bool replays_often(std::string_view word) {
+  const std::span<const CommandPage> pages = command_pages();
+  return std::any_of(pages.begin(), pages.end(), [word](const CommandPage& page) {
+    return page.replays_often && page.command.substr(0, page.command.find(' ')) == word;
+  });
 }
 
 }  // namespace spillway::cli

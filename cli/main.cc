@@ -1,11 +1,7 @@
 #include <sys/types.h>
 
-#include <algorithm>
-#include <initializer_list>
-#include <iterator>
-#include <string_view>
-
 #include "cli/command_line.h"
+#include "cli/command_pages.h"
 
 // jemalloc's; null in builds without it.
 extern "C" [[gnu::weak]] int mallctl(const char* name, void* was, size_t* was_size, void* now, size_t now_size);
@@ -23,9 +19,6 @@ void keep_freed_pages() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Those that replay again and again; readers of others' files keep their bounds of memory.
-  constexpr std::string_view searches[] = {"fit", "plan", "capacity", "report", "techniques", "sweep"};
-  if (argc > 1 && std::find(std::begin(searches), std::end(searches), argv[1]) != std::end(searches))
-    keep_freed_pages();
+  if (argc > 1 && spillway::cli::replays_often(argv[1])) keep_freed_pages();  // readers of files keep their bounds
   return spillway::cli::run_command_line(argc, argv);
 }

@@ -28,6 +28,7 @@ struct Target {
   std::string_view name, about;
   std::array<LaunchFormat, 3> formats;
   LaunchFormat program;
+  bool is_whole_program;  // LaunchExport's
   std::string (*write)(const std::vector<Written>&, const Scenario&, const TrainingSetup&);
 };
 
@@ -128,13 +129,14 @@ constexpr std::string_view target_names = "megatron torchtitan deepspeed torch";
 const std::array<Target, 4>& targets() {
   static const std::array<Target, 4> all = [] {
     std::array<Target, 4> made = {
-        {{"", "a shell script for Megatron-LM", {environment, launcher, megatron}, megatron, megatron_script},
-         {"", "torchtitan's TOML file", {torchtitan, torchtitan, torchtitan}, torchtitan, toml_file},
-         {"", "DeepSpeed's JSON file", {deepspeed, deepspeed, deepspeed}, deepspeed, json_file},
+        {{"", "a shell script for Megatron-LM", {environment, launcher, megatron}, megatron, true, megatron_script},
+         {"", "torchtitan's TOML file", {torchtitan, torchtitan, torchtitan}, torchtitan, true, toml_file},
+         {"", "DeepSpeed's JSON file", {deepspeed, deepspeed, deepspeed}, deepspeed, false, json_file},
          {"",
           "a shell script of accelerate launch with TrainingArguments",
           {environment, accelerate, hf},
           hf,
+          false,
           torch_script}}};
     std::string_view rest = target_names;
     for (Target& each : made) {
@@ -161,7 +163,7 @@ class Exporter {
   }
 
   LaunchExport take() {
-    LaunchExport made;
+    LaunchExport made{.is_whole_program = target_.is_whole_program};
     for (const LaunchFormat format : formats())
       for (const LaunchFlag& row : launch_flags())
         if (row.format == format && row.exported) write(row, made);

@@ -29,6 +29,8 @@ struct LaunchExport {
   std::string text;
   std::vector<SaidKey> said;
   std::vector<UnsaidKey> unsaid;
+  // The command that it is for trains by itself: nobody's code adds what the file can't say.
+  bool is_whole_program = false;
 };
 
 // `target`: a word of export_target_words(). Throws InputError for a scenario without a model, and for a set-up that

@@ -113,21 +113,19 @@ std::string unsaid_splits(const launch::LaunchExport& made) {
   return unsaid;
 }
 
-// Why the target would train something else: a trainer whose command is the whole program, and that can't say adapters,
-// trains all weights; elsewhere the program makes them. Empty: it trains the same.
-std::string other_weights(const launch::LaunchExport& made, std::string_view target) {
-  constexpr std::array<std::string_view, 2> trainers = {"megatron", "torchtitan"};
-  const bool is_whole = std::find(trainers.begin(), trainers.end(), target) != trainers.end();
+// Why the target would train something else: a whole program that can't be told of adapters trains all weights;
+// elsewhere the program makes them. Empty: it trains the same.
+std::string other_weights(const launch::LaunchExport& made) {
   const bool is_unsaid = std::any_of(made.unsaid.begin(), made.unsaid.end(),
                                      [](const launch::UnsaidKey& each) { return each.key == "model.trainable"; });
-  return is_whole && is_unsaid ? "it trains all weights, not adapters" : "";
+  return made.is_whole_program && is_unsaid ? "it trains all weights, not adapters" : "";
 }
 
 }  // namespace
 
 Exported exported(const Scenario& scenario, std::string_view target) {
   Exported one = launched(scenario, target);
-  one.refusal = other_weights(one.launch, target);
+  one.refusal = other_weights(one.launch);
   return one.refusal.empty() ? replayed(std::move(one), scenario) : one;
 }
 
@@ -187,7 +185,7 @@ std::vector<std::string> launched_by(const Scenario& scenario, const std::vector
     try {
       const launch::LaunchExport made = launch::export_launch(scenario, target.name);
       const Needs needs = needs_of(made, edits);
-      if (other_weights(made, target.name).empty() && needs.is_said && does_launch(as_said(scenario, made, needs.code)))
+      if (other_weights(made).empty() && needs.is_said && does_launch(as_said(scenario, made, needs.code)))
         targets.push_back(std::string(target.name) + (needs.code ? "*" : ""));
     } catch (const InputError&) {
       // it has no such set-up
@@ -202,7 +200,7 @@ std::vector<Exported> exported(const Scenario& scenario) {
   for (const Word& target : launch::export_target_words()) {
     Exported one = launched(scenario, target.name);
     const std::string splits = unsaid_splits(one.launch);
-    one.refusal = splits.empty() ? other_weights(one.launch, target.name) : "runs another layout: has no " + splits;
+    one.refusal = splits.empty() ? other_weights(one.launch) : "runs another layout: has no " + splits;
     if (one.refusal.empty()) one = replayed(std::move(one), scenario);
     all.push_back(std::move(one));
   }
@@ -230,7 +228,7 @@ FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, c
     std::vector<std::string> edits = outcome.ways[i].row.candidate.edits;
     try {
       const launch::LaunchExport made = launch::export_launch(scenario_of(subject.scenario, edits), target);
-      if (!other_weights(made, target).empty()) continue;
+      if (!other_weights(made).empty()) continue;
       for (std::string& edit : done_otherwise(made, true)) edits.push_back(std::move(edit));
       const FitPoint point = points.with(points.as_given(), edits);
       if (!seen.insert(points.settings(point)).second) continue;
