@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -15,7 +14,7 @@
 #include "planners/offload/checkpoints.h"
 #include "planners/offload/drive_life.h"
 #include "planners/offload/lifetimes.h"
-#include "planners/offload/tier_rates.h"
+#include "planners/offload/tensor_fates.h"
 #include "planners/recompute/closure.h"
 #include "planners/recompute/layer_plans.h"
 #include "planners/recompute/recompute_run.h"
@@ -23,15 +22,8 @@
 namespace spillway::planners {
 namespace {
 
-enum class Fate : std::uint8_t { keep, host, drive, again };
-using Fates = std::vector<Fate>;
-
-// Of a fate that moves.
-Tier tier_of(Fate fate) { return fate == Fate::host ? Tier::host : Tier::drive; }
-
 constexpr int shares = 6;      // of tensors made again that are tried
 constexpr int bisections = 7;  // of the share that leaves
-constexpr double lead = 1.15;  // loads begin this much earlier than an idle link would need
 // Of the budget, as unfinished stores may hold; the first while shares are tried.
 constexpr std::array<int, 4> in_flight_shares = {20, 40, 80, 10};
 constexpr std::size_t most_moves = 64;  // choices up to which single tensors are moved
@@ -109,7 +101,8 @@ class HybridSearch {
 
   // As repeat_hybrid().
   std::optional<HybridOutcome> repeat(const Trace& few, const HybridCase& found) {
-    std::optional<Fates> fates = repeated_fates(few, fates_in(saved_tensors(few), few, found.plan));
+    const std::vector<SavedTensor> shown = saved_tensors(few);
+    const std::optional<Fates> fates = repeated_fates(shown, fates_in(shown, few, found.plan), saved_);
     if (!fates) return std::nullopt;
     add_keep();
     for (const Runner& runner : named_runners)
@@ -308,130 +301,14 @@ class HybridSearch {
     return true;
   }
 
-  // ---- from a plan to fates, and back ----
-
-  static Fates fates_in(const std::vector<SavedTensor>& saved, const Trace& trace, const OffloadPlan& plan) {
-    std::map<std::uint32_t, std::size_t> index;
-    for (std::size_t i = 0; i < saved.size(); ++i) index.emplace(saved[i].storage, i);
-    Fates fates(saved.size(), Fate::keep);
-    for (const Absence& absence : plan.absences)
-      if (const auto found = index.find(trace.tensors.storage[index_of(absence.tensor)]); found != index.end())
-        fates[found->second] = absence.tier == Tier::host    ? Fate::host
-                               : absence.tier == Tier::drive ? Fate::drive
-                                                             : Fate::again;
-    return fates;
-  }
-
-  // By rank and micro-batch, in their order; those of none stay.
-  using Batches = std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<std::size_t>>;
-  static Batches batches_of(const std::vector<SavedTensor>& saved) {
-    Batches batches;
-    for (std::size_t i = 0; i < saved.size(); ++i)
-      if (saved[i].micro_batch != no_index16) batches[{saved[i].rank, saved[i].micro_batch}].push_back(i);
-    return batches;
-  }
-
-  [[nodiscard]] std::optional<Fates> repeated_fates(const Trace& few, const Fates& of_few) const {
-    const std::vector<SavedTensor> shown = saved_tensors(few);
-    const Batches from = batches_of(shown), to = batches_of(saved_);
-    if (from.empty() || to.empty()) return std::nullopt;
-    const auto count = [](const Batches& batches) {
-      std::size_t most = 0;
-      for (const auto& [key, tensors] : batches) most = std::max<std::size_t>(most, key.second + std::size_t{1});
-      return most;
-    };
-    const std::size_t shown_count = count(from), half = shown_count / 2, all = count(to);
-    Fates fates(saved_.size(), Fate::keep);
-    for (const auto& [key, tensors] : to) {
-      const std::size_t m = key.second, behind = all - m;  // 1: the last
-      const std::size_t like = m < half ? m : behind < shown_count - half ? shown_count - behind : half;
-      const auto found = from.find({key.first, static_cast<std::uint16_t>(like)});
-      if (found == from.end() || found->second.size() != tensors.size()) return std::nullopt;
-      for (std::size_t i = 0; i < tensors.size(); ++i) {
-        const SavedTensor &one = shown[found->second[i]], &other = saved_[tensors[i]];
-        if (one.bytes != other.bytes || one.layer != other.layer) return std::nullopt;
-        fates[tensors[i]] = of_few[found->second[i]];
-      }
-    }
-    return fates;
-  }
-
   OffloadPlan plan_of(const Fates& fates) {
     OffloadPlan plan = empty_plan(hybrid_word, settings_.runtime);
     if (!settings_.runtime.in_flight) plan.in_flight = in_flight_;
     plan.paced_by_device = true;
-    add_transfers(fates, plan);
-    add_repeats(fates, plan);
+    add_fates(fates, {trace_, saved_, keep_start_, index_, hardware_, limited_.options().gpus_alike}, plan);
     return plan;
   }
 
-  void add_transfers(const Fates& fates, OffloadPlan& plan) {
-    std::vector<std::size_t> moved;
-    for (std::size_t i = 0; i < fates.size(); ++i)
-      if (fates[i] == Fate::host || fates[i] == Fate::drive) moved.push_back(i);
-    const std::vector<OpId> asked = load_times(fates, moved);
-    for (std::size_t m = 0; m < moved.size(); ++m) {
-      const SavedTensor& saved = saved_[moved[m]];
-      plan.absences.push_back({saved.tensor, tier_of(fates[moved[m]]), saved.written_by, saved.last_forward, asked[m],
-                               saved.first_backward, false});
-    }
-  }
-
-  // Backwards from each use, one load after another per rank and tier, in the replay that kept everything.
-  std::vector<OpId> load_times(const Fates& fates, const std::vector<std::size_t>& moved) const {
-    std::vector<OpId> asked(moved.size(), OpId::none);
-    std::vector<std::size_t> order(moved.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    const auto use = [&](std::size_t m) { return keep_start_[index_of(saved_[moved[m]].first_backward)]; };
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return use(a) > use(b); });
-    std::map<std::pair<std::uint16_t, Fate>, Picos> free_until;
-    for (const std::size_t m : order) {
-      const SavedTensor& saved = saved_[moved[m]];
-      const Fate fate = fates[moved[m]];
-      const auto [at, is_new] = free_until.try_emplace({saved.rank, fate}, use(m));
-      const Picos takes = from_seconds(static_cast<double>(saved.bytes.count()) /
-                                       tier_rates(hardware_, tier_of(fate), limited_.options().gpus_alike).load * lead);
-      const Picos begin = std::min(at->second, use(m)) - takes;
-      at->second = begin;
-      asked[m] = work_before(saved, begin);
-    }
-    return asked;
-  }
-
-  // The last op on the tensor's own stream that begins at that time or earlier, between its last use and its next.
-  [[nodiscard]] OpId work_before(const SavedTensor& saved, Picos time) const {
-    const LaneId lane = trace_.ops.lane[index_of(saved.first_backward)];
-    for (std::size_t i = index_of(saved.first_backward); i > index_of(saved.last_forward); --i)
-      if (trace_.ops.lane[i] == lane && keep_start_[i] != unknown_time && keep_start_[i] <= time)
-        return OpId(static_cast<std::uint32_t>(i));
-    for (std::size_t i = index_of(saved.last_forward) + 1; i < index_of(saved.first_backward); ++i)
-      if (trace_.ops.lane[i] == lane) return OpId(static_cast<std::uint32_t>(i));
-    return OpId::none;
-  }
-
-  // Tensors of one layer are made again together, before the first of them is needed.
-  void add_repeats(const Fates& fates, OffloadPlan& plan) {
-    AwayUntil away(saved_.size(), OpId::none);
-    std::map<std::tuple<std::uint16_t, std::uint16_t, std::uint16_t>, std::vector<std::size_t>> parts;
-    for (std::size_t i = 0; i < fates.size(); ++i) {
-      if (fates[i] == Fate::keep) continue;
-      away[i] = saved_[i].first_backward;
-      if (fates[i] == Fate::again) parts[{saved_[i].rank, saved_[i].micro_batch, saved_[i].layer}].push_back(i);
-    }
-    for (const auto& [key, tensors] : parts) {
-      OpId before = saved_[tensors.front()].first_backward;
-      for (const std::size_t i : tensors) before = std::min(before, saved_[i].first_backward);
-      for (const std::size_t i : tensors) away[i] = before;
-    }
-    for (const auto& [key, tensors] : parts) add_part(tensors, away, plan);
-    std::sort(plan.recomputations.begin(), plan.recomputations.end(),
-              [](const Recomputation& a, const Recomputation& b) { return a.before < b.before; });
-  }
-  void add_part(const std::vector<std::size_t>& tensors, const AwayUntil& away, OffloadPlan& plan) {
-    if (const auto group = index_.group(tensors, away)) return add_to_plan(*group, index_, plan);
-    for (const std::size_t i : tensors)  // those that can be had alone
-      if (const auto group = index_.group(std::array{i}, away)) add_to_plan(*group, index_, plan);
-  }
   // ---- the search ----
 
   // Written in the layer that saved it. What layers hand on to each other stays or leaves: made again it would have to

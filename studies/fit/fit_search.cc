@@ -22,18 +22,17 @@
 #include "planners/technique/technique_table.h"
 #include "studies/candidates/objective.h"
 #include "studies/fit/fit_layouts.h"
+#include "studies/fit/fit_prospects.h"
 #include "studies/fit/fit_rank.h"
-#include "studies/fit/fit_screen.h"
 #include "studies/fit/way_mechanisms.h"
 
 namespace spillway::studies {
 namespace {
 
-constexpr double time_margin = 0.1, memory_margin = 0.15;  // of estimates, against replays
-constexpr double learnt_time_margin = 0.03;                // of those whose kind was replayed
-constexpr double comparable = 1.6;                         // times the best: shown beside it
-constexpr double bound_margin = 0.1;                       // of bounds, whose closed forms are off as well
-constexpr std::size_t wave = 4;                            // replays between two looks at what is known
+constexpr double memory_margin = 0.15;  // of estimates, against replays
+constexpr double comparable = 1.6;      // times the best: shown beside it
+constexpr double bound_margin = 0.1;    // of bounds, whose closed forms are off as well
+constexpr std::size_t wave = 4;         // replays between two looks at what is known
 constexpr std::size_t most_layouts = 40, most_rounds = 8;
 constexpr std::int64_t largest_micro_batch = 16;
 
@@ -47,7 +46,7 @@ class Search {
         options_(options),
         points_(subject),
         moves_(question, subject, points_) {
-    if (subject.model) screen_.emplace(subject, points_);
+    if (subject.model) prospects_.emplace(question, subject, points_);
     usd_per_hour_ = rates_of(subject.hardware).usd_per_hour;
   }
 
@@ -76,11 +75,6 @@ class Search {
   }
 
  private:
-  struct Prospect {
-    FitPoint point;
-    FitEstimate estimate;
-    double figure = 0;  // of the goal, as far as the estimate says
-  };
   using Settings = std::vector<std::string>;
 
   // ---- replays ----
@@ -197,11 +191,11 @@ class Search {
     try_recipes(layouts);
     const std::vector<Prospect> candidates = space_over(std::move(layouts));
     notes_bounds_ = false;
-    sort(too_large_);
+    FitProspects::sort(too_large_);
     for (const Prospect& one : too_large_) faster_with_room_.push_back(one.point);
     if (is_verbose())
-      log_choice("search",
-                 fmt::format("{} set-ups that may run, {} shapes measured", candidates.size(), screen_->shapes()));
+      log_choice("search", fmt::format("{} set-ups that may run, {} shapes measured", candidates.size(),
+                                       prospects_->screen().shapes()));
     replay_best("layouts replayed", candidates, most_layouts);
     if (!found()) replay_best("what lacks little replayed", candidates, most_layouts, memory_margin);
     if (found()) return;
@@ -230,7 +224,7 @@ class Search {
         points.push_back(points_.with(least, {setting(optimizer_device_key, to_string(StateDevice::cpu))}));
     }
     std::vector<Prospect> recipes = estimated(std::move(points));
-    std::erase_if(recipes, [this](const Prospect& one) { return !fits_perhaps(one, 0); });
+    std::erase_if(recipes, [this](const Prospect& one) { return !prospects_->fits_perhaps(one, 0); });
     std::stable_partition(recipes.begin(), recipes.end(),
                           [this](const Prospect& one) { return work_of(one.point) <= question_.work / 20; });
     for (std::size_t i = 0; i < std::min(most, recipes.size()) && !found(); ++i)
@@ -255,7 +249,7 @@ class Search {
     too_large_.insert(too_large_.end(), on_cpu.begin(), on_cpu.end());
     std::erase_if(too_large_, [](const Prospect& one) { return one.estimate.holds_too_much; });
     add_batches(all);
-    sort(all);
+    FitProspects::sort(all);
     return all;
   }
   std::vector<Prospect> estimated_again(std::vector<Prospect> candidates) {
@@ -266,7 +260,7 @@ class Search {
 
   // Moves those that seem to fit over to `all`.
   void keep_fitting(std::vector<Prospect>& from, std::vector<Prospect>& all) const {
-    const auto fits = [this](const Prospect& one) { return fits_perhaps(one, 0); };
+    const auto fits = [this](const Prospect& one) { return prospects_->fits_perhaps(one, 0); };
     std::copy_if(from.begin(), from.end(), std::back_inserter(all), fits);
     std::erase_if(from, fits);
   }
@@ -308,15 +302,15 @@ class Search {
     const auto peak = [](const Prospect& one) { return static_cast<double>(one.estimate.peak.count()); };
     const std::int64_t of_chunk = subject_.model->all_layers() / setup.pipeline_parallel / setup.pipeline_chunks;
     const auto layers = static_cast<double>(of_chunk);
-    const double room = static_cast<double>(screen_->capacity().count());
+    const double room = static_cast<double>(prospects_->screen().capacity().count());
     if (none.estimate.is_bound || full.estimate.is_bound || peak(full) >= room || peak(none) <= room) return {};
     const double share = (peak(none) - room) / (peak(none) - peak(full)), count = std::ceil(share * layers);
     if (count >= layers) return {};
     Prospect some = full;
     some.point = points_.with(full.point, {fmt::format("model.recompute_layers={:.0f}", count)});
-    some.estimate.peak = screen_->capacity();
+    some.estimate.peak = prospects_->screen().capacity();
     some.estimate.seconds = none.estimate.seconds + count / layers * (full.estimate.seconds - none.estimate.seconds);
-    some.figure = figure_of_estimate(some.point, some.estimate);
+    some.figure = prospects_->figure_of(some.point, some.estimate);
     return some;
   }
 
@@ -329,12 +323,12 @@ class Search {
         const TrainingSetup& setup = one.point.setup;
         const bool is_partial = setup.recompute == Recompute::full && setup.recompute_layers > 0;
         const std::int64_t each = setup.step_sequences() / setup.data_parallel, micro_batches = each / b;
-        if (!fits_perhaps(one, 0) || one.estimate.is_bound || is_partial || each % b != 0) continue;
+        if (!prospects_->fits_perhaps(one, 0) || one.estimate.is_bound || is_partial || each % b != 0) continue;
         if (setup.pipeline_chunks > 1 && micro_batches % setup.pipeline_parallel != 0) continue;
         points.push_back(points_.with(one.point, {fmt::format("model.micro_batch={}", b)}));
       }
       last = estimated(std::move(points));
-      std::erase_if(last, [this](const Prospect& one) { return !fits_perhaps(one, 0.05); });
+      std::erase_if(last, [this](const Prospect& one) { return !prospects_->fits_perhaps(one, 0.05); });
       all.insert(all.end(), last.begin(), last.end());
     }
   }
@@ -351,94 +345,22 @@ class Search {
   }
 
   std::vector<Prospect> estimated(std::vector<FitPoint> points) {
-    const std::vector<FitEstimate> estimates = screen_->estimate(points);
-    std::vector<Prospect> candidates;
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      if (!estimates[i].invalid.empty()) continue;
-      if (notes_bounds_) bounds_.note(points_.settings(points[i]), estimates[i], points[i].setup.gpus());
-      candidates.push_back({std::move(points[i]), estimates[i], figure_of_estimate(points[i], estimates[i])});
-    }
-    sort(candidates);
+    std::vector<Prospect> candidates = prospects_->estimated(std::move(points));
+    if (notes_bounds_)
+      for (const Prospect& one : candidates)
+        bounds_.note(points_.settings(one.point), one.estimate, one.point.setup.gpus());
     return candidates;
   }
-  static void sort(std::vector<Prospect>& candidates) {
-    std::stable_sort(candidates.begin(), candidates.end(), [](const Prospect& a, const Prospect& b) {
-      return std::pair(a.figure, a.estimate.seconds) < std::pair(b.figure, b.estimate.seconds);
-    });
-  }
-
-  [[nodiscard]] double figure_of_estimate(const FitPoint& point, const FitEstimate& estimate) const {
-    const auto gpus = static_cast<double>(point.setup.gpus());
-    switch (question_.goal) {
-      case FitGoal::cost:
-        return estimate.seconds * gpus;
-      case FitGoal::memory:
-        return static_cast<double>(estimate.peak.count());
-      case FitGoal::change:
-        return static_cast<double>(points_.settings(point).size());
-      case FitGoal::gpus:
-      case FitGoal::life:
-      case FitGoal::speed:
-        return estimate.seconds;
-    }
-    return 0;
-  }
-
-  [[nodiscard]] bool fits_perhaps(const Prospect& one, double margin) const {
-    return !one.estimate.holds_too_much && static_cast<double>(one.estimate.peak.count()) * (1 - margin) <=
-                                               static_cast<double>(screen_->capacity().count());
-  }
-
-  // By how far the estimates of its class were off in the replays before; a bound is as far off under one technique
-  // as it is, about.
-  struct Learnt {
-    double peak = 0, time = 0, count = 0;  // sums of replayed over estimated
-  };
-  [[nodiscard]] const Learnt* learnt(const Prospect& one) const {
-    const auto known = learnt_.find(kind_of(one));
-    return known == learnt_.end() ? nullptr : &known->second;
-  }
-  [[nodiscard]] bool fits_as_learnt(const Prospect& one) const {
-    const double rest = one.estimate.is_bound ? 0.2 : 0.05;
-    const Learnt* known = learnt(one);
-    return known == nullptr ||
-           static_cast<double>(one.estimate.peak.count()) * known->peak / known->count * (1 - rest) <=
-               static_cast<double>(screen_->capacity().count());
-  }
+  // From its replay, if there was one.
   void learn(const Prospect& one) {
     const auto seen = seen_.find(points_.settings(one.point));
-    if (seen == seen_.end() || !rows_[seen->second].ran() || one.estimate.peak <= Bytes(0)) return;
-    if (one.estimate.seconds <= 0) return;
-    const Result& result = rows_[seen->second].result;
-    Learnt& known = learnt_[kind_of(one)];
-    known.peak +=
-        static_cast<double>(result.memory.peak_allocated.count()) / static_cast<double>(one.estimate.peak.count());
-    known.time += to_seconds(result.step_time) / one.estimate.seconds;
-    known.count += 1;
+    if (seen != seen_.end() && rows_[seen->second].ran()) prospects_->learn(one, rows_[seen->second].result);
   }
 
-  // What are of one kind are estimated about as well as each other.
-  using Kind = std::tuple<std::int64_t, bool, bool, int, StateDevice, StateDevice, std::string>;
-  [[nodiscard]] static Kind kind_of(const Prospect& one) {
-    const TrainingSetup& s = one.point.setup;
-    const bool pipelined = s.pipeline_parallel > 1;
-    const int recomputes = s.recompute == Recompute::none ? 0 : s.recompute_layers > 0 ? 1 : 2;
-    std::string technique;
-    for (const auto& [key, text] : one.point.others) technique += key + text;
-    return {one.estimate.is_bound ? 0 : s.shared_stage(),
-            pipelined,
-            s.context_parallel > 1,
-            recomputes,
-            s.optimizer_device,
-            s.weight_device,
-            technique};
-  }
   // Whether it could be better than what was found, or so many times worse at most.
   [[nodiscard]] bool may_beat(const Prospect& one, double times = 1) const {
     if (!found() || one.estimate.seconds <= 0) return true;
-    const Learnt* known = learnt(one);
-    const double ratio =
-        (known == nullptr ? 1 - time_margin : known->time / known->count * (1 - learnt_time_margin)) / times;
+    const double ratio = prospects_->least_time_ratio(one) / times;
     if (question_.goal == FitGoal::life || question_.goal == FitGoal::gpus)
       return one.estimate.seconds * ratio < to_seconds(rows_[*best_].result.step_time);
     const double scale = question_.goal == FitGoal::cost ? estimate_scale() : 1;
@@ -457,18 +379,18 @@ class Search {
                    double margin = 0) {
     using Mechanism = std::tuple<StateDevice, StateDevice, int, std::string>;
     std::set<Mechanism> mechanisms;
-    std::set<Kind> kinds;
+    std::set<FitProspects::Kind> kinds;
     std::vector<const Prospect*> compared, first, rest;
     for (const Prospect& one : candidates) {
-      if (!fits_perhaps(one, one.estimate.is_bound ? std::max(margin, bound_margin) : margin)) continue;
-      const Kind kind = kind_of(one);
+      if (!prospects_->fits_perhaps(one, one.estimate.is_bound ? std::max(margin, bound_margin) : margin)) continue;
+      const FitProspects::Kind kind = FitProspects::kind_of(one);
       const auto& [stage, is_pipelined, splits_sequences, recomputes, optimizer, weights, technique] = kind;
       const bool is_first = kinds.insert(kind).second;
       const bool is_compared = mechanisms.emplace(optimizer, weights, recomputes, technique).second;
       (is_compared ? compared : is_first ? first : rest).push_back(&one);
     }
     const auto is_wanted = [&](const Prospect& one, double times) {
-      return !seen_.contains(points_.settings(one.point)) && fits_as_learnt(one) && may_beat(one, times);
+      return !seen_.contains(points_.settings(one.point)) && prospects_->fits_as_learnt(one) && may_beat(one, times);
     };
     std::size_t done = 0;
     for (const std::vector<const Prospect*>* list : {&compared, &first, &rest})
@@ -545,7 +467,7 @@ class Search {
       if (subject_.model) base = points_.with(base, {setting(recompute_key, to_string(Recompute::none))});
       for (FitMove& move : moves_.activations_moved(base)) points.push_back(std::move(move.point));
     }
-    if (!screen_) {
+    if (!prospects_) {
       replay("activations moved", points);
       return;
     }
@@ -585,8 +507,8 @@ class Search {
   // The scenario as given with its tensors' decisions for each tensor searched: not where its state alone is too much,
   // nor where it would be no better if everything stayed and had the room.
   [[nodiscard]] bool is_worth_searching(const FitPoint& point) {
-    if (!screen_) return true;
-    const FitEstimate estimate = screen_->estimate(std::span(&point, 1)).front();
+    if (!prospects_) return true;
+    const FitEstimate estimate = prospects_->screen().estimate(std::span(&point, 1)).front();
     if (!estimate.invalid.empty() || estimate.holds_too_much) return false;
     const bool keeps = points_.as_given().setup.recompute == Recompute::none && !subject_.parsed.offload.moves();
     const bool is_about_time = question_.goal == FitGoal::speed || question_.goal == FitGoal::cost;
@@ -645,16 +567,16 @@ class Search {
   // By their estimates: those of what is left and was not replayed yet.
   std::vector<Prospect> drop_hopeless(std::vector<FitMove>& moves) {
     std::vector<Prospect> fresh;
-    if (!screen_) return fresh;
+    if (!prospects_) return fresh;
     std::vector<FitPoint> points;
     for (const FitMove& move : moves) points.push_back(move.point);
-    const std::vector<FitEstimate> estimates = screen_->estimate(points);
+    const std::vector<FitEstimate> estimates = prospects_->screen().estimate(points);
     std::size_t at = 0;
     std::erase_if(moves, [&](const FitMove& move) {
       const FitEstimate& estimate = estimates[at++];
-      const Prospect one{move.point, estimate, figure_of_estimate(move.point, estimate)};
+      const Prospect one{move.point, estimate, prospects_->figure_of(move.point, estimate)};
       const double margin = estimate.is_bound ? bound_margin : 2 * memory_margin;
-      const bool is_hopeless = !estimate.invalid.empty() || !fits_perhaps(one, margin) ||
+      const bool is_hopeless = !estimate.invalid.empty() || !prospects_->fits_perhaps(one, margin) ||
                                ((move.is_layout || !estimate.is_bound) && !may_beat(one));
       if (!is_hopeless && !seen_.contains(points_.settings(move.point))) fresh.push_back(one);
       return is_hopeless;
@@ -712,8 +634,9 @@ class Search {
     const bool by_cost = question_.goal == FitGoal::cost;
     if (!found() || bounds_.empty() || (question_.goal != FitGoal::speed && !by_cost)) return;
     const Row& best = rows_[*best_];
-    outcome_.proof = bounds_.against(to_seconds(best.result.step_time), best.gpus, by_cost, screen_->whole_capacity(),
-                                     [this](const Settings& settings) { return seen_.contains(settings); });
+    outcome_.proof =
+        bounds_.against(to_seconds(best.result.step_time), best.gpus, by_cost, prospects_->screen().whole_capacity(),
+                        [this](const Settings& settings) { return seen_.contains(settings); });
   }
 
   // Of what is shown and doesn't fit: the nearest ways, and those without a technique. The search asks no replay for
@@ -750,14 +673,13 @@ class Search {
   const FitOptions& options_;
   FitPoints points_;
   FitMoves moves_;
-  std::optional<FitScreen> screen_;
+  std::optional<FitProspects> prospects_;  // of a model
   double usd_per_hour_ = 0;
   FitOutcome outcome_;
   std::vector<Row> rows_;
   std::vector<FitPoint> of_row_;
   std::map<Settings, std::size_t> seen_;  // rows by their edits
   std::optional<std::size_t> best_;
-  std::map<Kind, Learnt> learnt_;
   FitBounds bounds_;
   bool notes_bounds_ = false;               // what is estimated now is of layouts
   std::vector<Prospect> too_large_;         // of space_over(), with everything kept
