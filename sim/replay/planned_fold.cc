@@ -216,8 +216,12 @@ std::optional<StepFold> planned_fold(const PlannedTrace& planned, const StepFold
   for (const StepFold::Rank& rank : step.ranks) {
     const auto begin = [&](std::uint32_t k) { return behind.at(rank.op + k * rank.ops - 1); };
     const auto ops = [&](std::uint32_t k) { return begin(k + 1) - begin(k); };
-    const auto [first, end] = longest_run(rank.periods - 1, [&](std::uint32_t k) { return ops(k) == ops(k + 1); });
+    const auto is_alike = [&](std::uint32_t k) { return ops(k) == ops(k + 1); };
+    const auto [first, end] = longest_run(rank.periods - 1, is_alike);
     if (end + 1 - first < least_periods) return std::nullopt;
+    const auto [later, later_end] =
+        longest_run(rank.periods - 1 - end, [&](std::uint32_t k) { return is_alike(end + k); });
+    if (later_end + 1 - later >= least_periods) return std::nullopt;  // those that more micro-batches are like
     fold.ranks.push_back({.periods = end + 1 - first, .op = begin(first), .ops = ops(first)});
   }
   return fold;

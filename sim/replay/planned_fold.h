@@ -18,7 +18,7 @@
 namespace spillway::sim {
 
 // Of the planned trace of a step whose own fold is `step`: of each rank the longest stretch of periods of equally many
-// ops. Memory events are not in it. None where there are fewer than three. O(ops).
+// ops. Memory events are not in it. None where there are fewer than three, or as many alike ones behind them. O(ops).
 std::optional<StepFold> planned_fold(const PlannedTrace& planned, const StepFold& step);
 
 struct FoldedOrder {

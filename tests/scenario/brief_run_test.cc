@@ -208,6 +208,19 @@ TEST(BriefRun, PlansThatRepeat) {
     }
 }
 
+// Weights stay for the first 33 micro-batches that a part shows, as they are soon used again, and then leave. Periods
+// of the first kind are the most, but more micro-batches are of the second.
+TEST(BriefRun, PlansThatChangeOnce) {
+  Scenario scenario = scenario_of("qwen3-30b-a3b", R"("layers": 4, "gradient_accumulation": 210, "sequence": 512,
+      "framework": "eager", "data_parallel": 4, "tensor_parallel": 2, "zero_stage": 3, "optimizer_device": "cpu",
+      "weight_device": "gpu", "pipeline_parallel": 2, "pipeline_schedule": "eager-1f1b")");
+  scenario.offload.technique = "stream";
+  scenario.offload.tier = Tier::host;
+  scenario.allocator = "torch-expandable";
+  scenario.capacity_bytes = std::int64_t{8} << 30;
+  static_cast<void>(folds_exactly(scenario));
+}
+
 // In the first iteration, in a micro-batch that is not shown: its blocks are those of the ones that are.
 TEST(BriefRun, OwnersWhereTheFirstIterationRunsOut) {
   Scenario scenario = scenario_of("llama-3-8b", R"("layers": 8, "gradient_accumulation": 312, "sequence": 512,
