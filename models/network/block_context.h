@@ -1,12 +1,13 @@
 // What the parts of a transformer that have files of their own need of it.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/input_error.h"
 #include "models/network/eager_lora.h"
 #include "models/network/eager_recorder.h"
 
@@ -20,15 +21,34 @@ struct ChunkWork {
   Picos least{};   // chunks go one after the other
 };
 
+// Names of most end in ".weight" or ".bias".
+struct ParametersByName : std::map<std::string, TrainedParameter*, std::less<>> {
+  [[nodiscard]] TrainedParameter& parameter(const std::string& name) const {
+    const auto found = find(name);
+    SPILLWAY_ASSERT(found != end());
+    return *found->second;
+  }
+  [[nodiscard]] TrainedParameter& weight(const std::string& name) const { return parameter(name + ".weight"); }
+  // Null where there is none.
+  [[nodiscard]] TrainedParameter* bias(const std::string& name) const {
+    const auto found = find(name + ".bias");
+    return found == end() ? nullptr : found->second;
+  }
+};
+
 // References must outlive the blocks; communication is null on a GPU of its own.
 struct BlockContext {
-  explicit BlockContext(EagerRecorder& to)
-      : session(to.session), autograd(to.autograd), rec(to), communication(to.communication) {}
+  BlockContext(EagerRecorder& to, const ParametersByName& by_name)
+      : session(to.session), autograd(to.autograd), rec(to), communication(to.communication), parameters(by_name) {}
 
   EagerSession& session;
   Autograd& autograd;
   EagerRecorder& rec;
   Communication* communication;
+  const ParametersByName& parameters;
+
+  [[nodiscard]] TrainedParameter& weight(const std::string& name) const { return parameters.weight(name); }
+  [[nodiscard]] TrainedParameter* bias(const std::string& name) const { return parameters.bias(name); }
 
   // An empty tensor in fp32.
   [[nodiscard]] Tensor wide(const std::string& name, std::int64_t elements,
@@ -63,10 +83,5 @@ struct BlockContext {
     if (parameter.trains) eager::accumulate(rec, parameter, std::move(gradient));
   }
 };
-
-// The parameter NAME.weight.
-using WeightLookup = std::function<TrainedParameter&(const std::string& name)>;
-// The parameter NAME.bias, null where there is none.
-using BiasLookup = std::function<TrainedParameter*(const std::string& name)>;
 
 }  // namespace spillway::models

@@ -48,12 +48,13 @@ void LinearAttentionBlock::make_operands(const std::string& name, Saved& saved) 
   const std::int64_t convolved = tokens * linear.convolved() / setup_.tensor_parallel;
   saved.convolved = make(name + ".convolved", convolved, TensorRole::activation);
   context_.session.kernel({.name = "causal_convolution",
-                           .reads = {saved.mixed, weight_(name + ".convolution").value},
+                           .reads = {saved.mixed, context_.weight(name + ".convolution").value},
                            .writes = {saved.convolved},
                            .bytes = saved.convolved.bytes() + saved.convolved.bytes()});
   const Tensor decays = context_.wide(name + ".decays", decay_elements());
   saved.strengths = make(name + ".strengths", rows, TensorRole::activation);
-  std::vector<Tensor> decaying = {saved.decay, vector_(name + ".time_bias").value, vector_(name + ".decay_log").value};
+  std::vector<Tensor> decaying = {saved.decay, context_.parameters.parameter(name + ".time_bias").value,
+                                  context_.parameters.parameter(name + ".decay_log").value};
   if (saved.channels) decaying.push_back(saved.channels);
   context_.kernel(options_.type, "decay_gates", std::move(decaying), {decays, saved.strengths});
   const bool repeats = heads > key_heads();
@@ -103,7 +104,7 @@ std::vector<Tensor> LinearAttentionBlock::backward(const std::string& name, cons
                                                    const Tensor& gradient) {
   const LinearAttention& linear = model_.linear;
   const std::int64_t rows = setup_.tokens() * value_heads(), k = linear.key_dim, v = linear.value_dim;
-  TrainedParameter& norm = weight_(name + ".result_norm");
+  TrainedParameter& norm = context_.weight(name + ".result_norm");
   Tensor result_back = make(name + ".result.grad", value_elements());
   Tensor gate_back = make(name + ".gate.grad", value_elements());
   Tensor norm_sum = make(norm.shape.name + ".grad", norm.shape.elements(), TensorRole::gradient);
@@ -137,7 +138,8 @@ std::vector<Tensor> LinearAttentionBlock::backward(const std::string& name, cons
   w_back = {};
   context_.kernel(options_.type, "chunk_cumulative_sum", {gates_back}, {gates_back});
   context_.kernel(options_.type, "l2_norm_backward", {q_back, k_back, saved.q, saved.k, saved.norms}, {q_back, k_back});
-  TrainedParameter &bias = vector_(name + ".time_bias"), &log = vector_(name + ".decay_log");
+  TrainedParameter &bias = context_.parameters.parameter(name + ".time_bias"),
+                   &log = context_.parameters.parameter(name + ".decay_log");
   Tensor decay_gradient = make(name + ".decay.out.grad", saved.decay.elements()), channels_back;
   Tensor bias_sum = make(bias.shape.name + ".grad", bias.shape.elements(), TensorRole::gradient);
   Tensor log_sum = make(log.shape.name + ".grad", log.shape.elements(), TensorRole::gradient);
@@ -155,7 +157,7 @@ std::vector<Tensor> LinearAttentionBlock::backward(const std::string& name, cons
   Tensor convolved_back = make(name + ".convolved.grad", saved.convolved.elements());
   context_.kernel(options_.type, "repeat_heads_backward", {q_back, k_back, values_back}, {convolved_back});
   q_back = k_back = values_back = {};
-  TrainedParameter& filter = weight_(name + ".convolution");
+  TrainedParameter& filter = context_.weight(name + ".convolution");
   Tensor mixed_back = make(name + ".mixed.out.grad", saved.mixed.elements());
   Tensor filter_sum = make(filter.shape.name + ".grad", filter.shape.elements(), TensorRole::gradient);
   std::vector<Tensor> convolving = {convolved_back};
@@ -172,14 +174,14 @@ Tensor LinearAttentionBlock::run(const std::string& prefix, const Tensor& x) {
   const LinearAttention& linear = model_.linear;
   const std::string name = prefix + "attention";
   const std::int64_t rows = setup_.tokens() * value_heads(), k = linear.key_dim, v = linear.value_dim;
-  const auto layer = [this](const std::string& of) { return eager::Linear{of, &weight_(of)}; };
+  const auto layer = [this](const std::string& of) { return eager::Linear{of, &context_.weight(of)}; };
   std::vector<Tensor> both = eager::column_linears(context_.rec, {layer(name + ".mixed"), layer(name + ".decay")}, x);
   const auto saved = std::make_shared<Saved>();
   saved->mixed = both[0], saved->decay = both[1];
   if (linear.gate_rank > 0) {
     const auto through = [&](const char* down, const char* up) {
       eager::Linear last = layer(name + up);
-      last.bias = bias_(name + up);
+      last.bias = context_.bias(name + up);
       return eager::column_linears(context_.rec, {last}, eager::linear(context_.rec, layer(name + down), x))[0];
     };
     saved->channels = through(".decay_down", ".decay_up");
@@ -196,10 +198,10 @@ Tensor LinearAttentionBlock::run(const std::string& prefix, const Tensor& x) {
   Tensor out = make(name + ".result_norm.out", value_elements(), TensorRole::activation);
   context_.session.kernel(
       {.name = "gated_rms_norm",
-       .reads = {saved->result, saved->gate ? saved->gate : saved->mixed, weight_(name + ".result_norm").value},
+       .reads = {saved->result, saved->gate ? saved->gate : saved->mixed, context_.weight(name + ".result_norm").value},
        .writes = {out, saved->statistics},
        .bytes = out.bytes() + out.bytes() + out.bytes() + saved->statistics.bytes()});
-  const bool trains = weight_(name + ".convolution").trains;
+  const bool trains = context_.weight(name + ".convolution").trains;
   return context_.autograd.record(std::move(out), both, trains, [this, name, saved](const Tensor& gradient) {
     std::vector<Tensor> gradients = backward(name, *saved, gradient);
     *saved = {};

@@ -38,15 +38,8 @@ class LinearAttentionBlock {
  public:
   static constexpr std::int64_t chunk = 64;  // tokens
 
-  LinearAttentionBlock(const ModelSpec& model, const TrainingSetup& setup, const BlockContext& context,
-                       WeightLookup weight, BiasLookup bias, WeightLookup vector)
-      : model_(model),
-        setup_(setup),
-        options_(context.rec.options),
-        context_(context),
-        weight_(std::move(weight)),
-        bias_(std::move(bias)),
-        vector_(std::move(vector)) {}
+  LinearAttentionBlock(const ModelSpec& model, const BlockContext& context)
+      : model_(model), setup_(context.rec.setup), options_(context.rec.options), context_(context) {}
 
   // x [t, h], normalised, to the heads' normed results [t, V].
   Tensor run(const std::string& prefix, const Tensor& x);
@@ -78,9 +71,6 @@ class LinearAttentionBlock {
   const TrainingSetup& setup_;
   const OpsOptions& options_;
   const BlockContext context_;
-  const WeightLookup weight_;
-  const BiasLookup bias_;
-  const WeightLookup vector_;
 };
 
 }  // namespace spillway::models

@@ -25,19 +25,19 @@ MambaBlock::Operands MambaBlock::make_operands(const std::string& name, const st
   const std::int64_t chunks = setup_.micro_batch * ((setup_.sequence + mamba.chunk - 1) / mamba.chunk);
   Operands made;
   made.convolved = make(name + again + ".convolved", t * convolved());
-  std::vector<Tensor> filter = {saved.projected, weight_(name + ".convolution").value};
-  if (const TrainedParameter* bias = bias_(name + ".convolution")) filter.push_back(bias->value);
+  std::vector<Tensor> filter = {saved.projected, context_.weight(name + ".convolution").value};
+  if (const TrainedParameter* bias = context_.bias(name + ".convolution")) filter.push_back(bias->value);
   context_.session.kernel({.name = "causal_convolution",
                            .reads = std::move(filter),
                            .writes = {made.convolved},
                            .cost = {.type = options_.type, .flops = Flops(2 * t * convolved() * mamba.convolution)},
                            .bytes = made.convolved.bytes() + made.convolved.bytes()});
   made.steps = context_.wide(name + again + ".steps", 2 * t * heads);  // and their sums within chunks
-  context_.session.kernel(
-      {.name = "chunk_cumulative_sum",
-       .reads = {saved.projected, weight_(name + ".time_bias").value, weight_(name + ".decay_log").value},
-       .writes = {made.steps},
-       .bytes = made.steps.bytes() + made.steps.bytes()});
+  context_.session.kernel({.name = "chunk_cumulative_sum",
+                           .reads = {saved.projected, context_.weight(name + ".time_bias").value,
+                                     context_.weight(name + ".decay_log").value},
+                           .writes = {made.steps},
+                           .bytes = made.steps.bytes() + made.steps.bytes()});
   made.states = context_.wide(name + again + ".states", chunks * d * mamba.state);
   context_.chunk_kernel(
       options_.type, "chunk_states", {made.convolved, made.steps}, {made.states},
@@ -54,7 +54,7 @@ void MambaBlock::norm(const std::string& name, const Saved& saved, const Tensor&
   std::vector<Tensor> reads = {saved.result, saved.projected}, writes = {out};
   Bytes bytes = out.bytes() + out.bytes() + out.bytes();
   if (saved.statistics) {
-    reads.push_back(weight_(name + ".result_norm").value);
+    reads.push_back(context_.weight(name + ".result_norm").value);
     writes.push_back(saved.statistics);
     bytes = bytes + saved.statistics.bytes();
   }
@@ -87,7 +87,7 @@ Tensor MambaBlock::backward(const std::string& name, const Saved& saved, const T
   std::vector<Tensor> reads = {gradient, saved.result, saved.projected}, writes = {result_back, gate_back};
   Tensor norm_sum;
   if (saved.statistics) {
-    TrainedParameter& norm_weight = weight_(name + ".result_norm");
+    TrainedParameter& norm_weight = context_.weight(name + ".result_norm");
     norm_sum = sum_for(norm_weight);
     reads.push_back(saved.statistics);
     reads.push_back(norm_weight.value);
@@ -97,7 +97,7 @@ Tensor MambaBlock::backward(const std::string& name, const Saved& saved, const T
                            .reads = std::move(reads),
                            .writes = std::move(writes),
                            .bytes = result_back.bytes() * 5});
-  if (norm_sum) context_.give(weight_(name + ".result_norm"), std::exchange(norm_sum, {}));
+  if (norm_sum) context_.give(context_.weight(name + ".result_norm"), std::exchange(norm_sum, {}));
   Operands made = make_operands(name, ".again", saved);
   Tensor states_back = context_.wide(name + ".states.grad", made.states.elements());
   const auto back = [](std::int64_t flops) { return ChunkWork{.flops = flops, .flops_per_clock = scan_backward_rate}; };
@@ -114,8 +114,8 @@ Tensor MambaBlock::backward(const std::string& name, const Saved& saved, const T
                         back(4 * t * q * inputs()));
   products_back = states_back = result_back = {};
   made = {};
-  TrainedParameter &skip = weight_(name + ".skip"), &log = weight_(name + ".decay_log"),
-                   &time = weight_(name + ".time_bias");
+  TrainedParameter &skip = context_.weight(name + ".skip"), &log = context_.weight(name + ".decay_log"),
+                   &time = context_.weight(name + ".time_bias");
   std::vector<Tensor> sums = {sum_for(skip), sum_for(log), sum_for(time)};
   Tensor projected_back = make(name + ".in.out.grad", saved.projected.elements());
   context_.session.kernel({.name = "steps_backward",
@@ -127,8 +127,8 @@ Tensor MambaBlock::backward(const std::string& name, const Saved& saved, const T
   context_.give(time, std::move(sums[2]));
   sums.clear();
   steps_back = {};
-  TrainedParameter& filter = weight_(name + ".convolution");
-  TrainedParameter* bias = bias_(name + ".convolution");
+  TrainedParameter& filter = context_.weight(name + ".convolution");
+  TrainedParameter* bias = context_.bias(name + ".convolution");
   std::vector<Tensor> filter_sums = {projected_back, sum_for(filter)};
   if (bias != nullptr) filter_sums.push_back(sum_for(*bias));
   context_.session.kernel(
@@ -146,14 +146,16 @@ Tensor MambaBlock::run(const std::string& prefix, const Tensor& x) {
   const Mamba& mamba = model_.mamba;
   const std::string name = prefix + "mamba";
   const std::int64_t t = tokens(), d = width();
-  const auto layer = [this](const std::string& of) { return eager::Linear{of, &weight_(of), bias_(of)}; };
+  const auto layer = [this](const std::string& of) {
+    return eager::Linear{of, &context_.weight(of), context_.bias(of)};
+  };
   const Tensor projected = eager::column_linears(context_.rec, {layer(name + ".in")}, x)[0];
   const auto saved = std::make_shared<Saved>();
   saved->projected = projected;
   Operands made = make_operands(name, "", *saved);
   saved->result = make(name + ".result", t * d, TensorRole::activation);
   context_.chunk_kernel(options_.type, "chunk_scan",
-                        {made.convolved, made.steps, made.states, made.products, weight_(name + ".skip").value},
+                        {made.convolved, made.steps, made.states, made.products, context_.weight(name + ".skip").value},
                         {saved->result},
                         {.flops = 2 * t * d * (mamba.chunk + mamba.state),
                          .flops_per_clock = scan_rate,
@@ -164,7 +166,7 @@ Tensor MambaBlock::run(const std::string& prefix, const Tensor& x) {
         context_.wide(name + ".result_norm.statistics", t * split(mamba.groups), TensorRole::activation);
   Tensor normed = make(name + ".normed", t * d, TensorRole::activation);
   norm(name, *saved, normed);
-  const bool trains = weight_(name + ".convolution").trains;
+  const bool trains = context_.weight(name + ".convolution").trains;
   normed =
       context_.autograd.record(std::move(normed), {projected}, trains, [this, name, saved](const Tensor& gradient) {
         Tensor back = backward(name, *saved, gradient);

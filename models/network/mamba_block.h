@@ -34,14 +34,8 @@ namespace spillway::models {
 
 class MambaBlock {
  public:
-  MambaBlock(const ModelSpec& model, const TrainingSetup& setup, const BlockContext& context, WeightLookup weight,
-             BiasLookup bias)
-      : model_(model),
-        setup_(setup),
-        options_(context.rec.options),
-        context_(context),
-        weight_(std::move(weight)),
-        bias_(std::move(bias)) {}
+  MambaBlock(const ModelSpec& model, const BlockContext& context)
+      : model_(model), setup_(context.rec.setup), options_(context.rec.options), context_(context) {}
 
   // x [t, h], normalised, to the result of the last product [t, h].
   Tensor run(const std::string& prefix, const Tensor& x);
@@ -75,8 +69,6 @@ class MambaBlock {
   const TrainingSetup& setup_;
   const OpsOptions& options_;
   const BlockContext context_;
-  const WeightLookup weight_;
-  const BiasLookup bias_;
 };
 
 }  // namespace spillway::models

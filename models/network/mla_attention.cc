@@ -14,19 +14,19 @@ Tensor LatentAttentionBlock::make(const std::string& name, std::int64_t elements
 }
 
 Tensor LatentAttentionBlock::linear(const std::string& name, const Tensor& x) {
-  return eager::linear(context_.rec, {name, &weight_(name), nullptr, setup_.recomputes_module("layernorm")}, x);
+  return eager::linear(context_.rec, {name, &context_.weight(name), nullptr, setup_.recomputes_module("layernorm")}, x);
 }
 
 // Split by heads; x is whole, or this rank's part of the sequence.
 Tensor LatentAttentionBlock::up(const std::string& name, const Tensor& x) {
-  return eager::column_linears(context_.rec, {{name, &weight_(name), nullptr}}, x)[0];
+  return eager::column_linears(context_.rec, {{name, &context_.weight(name), nullptr}}, x)[0];
 }
 
 Tensor LatentAttentionBlock::queries(const std::string& name, const Tensor& x, const Tensor& angles, Tensor& low) {
   Tensor q;
   if (model_.latent.query_rank > 0) {
     q = linear(name + ".q_down", x);
-    q = eager::norm(context_.rec, name + ".q_latent_norm", q, weight_(name + ".q_latent_norm"), nullptr);
+    q = eager::norm(context_.rec, name + ".q_latent_norm", q, context_.weight(name + ".q_latent_norm"), nullptr);
     low = q;
     q = up(name + ".q_up", q);
   } else {
@@ -38,7 +38,7 @@ Tensor LatentAttentionBlock::queries(const std::string& name, const Tensor& x, c
 // RMSNorm of the first kv_rank elements of each row; its gradient leaves the rest of the row 0.
 Tensor LatentAttentionBlock::latent_norm(const std::string& name, const Tensor& down) {
   EagerSession& session = context_.session;
-  TrainedParameter& weight = weight_(name);
+  TrainedParameter& weight = context_.weight(name);
   const std::int64_t rank = model_.latent.kv_rank, tokens = down.elements() / (rank + model_.latent.rope_dim);
   Tensor out = make(name + ".out", tokens * rank, TensorRole::activation);
   const Tensor statistics = session.empty(name + ".statistics", DataType::fp32, tokens, TensorRole::activation);
@@ -255,12 +255,12 @@ Tensor LatentAttentionBlock::wide_bottleneck(const std::string& name, const Engi
   if (saved.q_normed && !is_narrow(saved.q_normed.type())) return saved.q_normed;
   const std::string norm = name + ".q_latent_norm";
   Tensor wide = make(norm + ".wide", saved.low.elements(), TensorRole::activation);
-  eager::norm_forward(context_.rec, saved.low, weight_(norm), nullptr, {wide});
+  eager::norm_forward(context_.rec, saved.low, context_.weight(norm), nullptr, {wide});
   return wide;
 }
 
 eager::NormedLinear LatentAttentionBlock::normed(const std::string& name, const char* norm, const char* layer) {
-  return {name + norm, &weight_(name + norm), nullptr, {name + layer, &weight_(name + layer), nullptr}};
+  return {name + norm, &context_.weight(name + norm), nullptr, {name + layer, &context_.weight(name + layer), nullptr}};
 }
 
 // What the up-projections make goes once attention has read it.

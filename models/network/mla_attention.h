@@ -33,14 +33,12 @@ namespace spillway::models {
 
 class LatentAttentionBlock {
  public:
-  LatentAttentionBlock(const ModelSpec& model, const TrainingSetup& setup, const BlockContext& context,
-                       const WeightLookup& weight, const BiasLookup& bias)
+  LatentAttentionBlock(const ModelSpec& model, const BlockContext& context)
       : model_(model),
-        setup_(setup),
+        setup_(context.rec.setup),
         options_(context.rec.options),
         context_(context),
-        weight_(weight),
-        index_(model, setup, context, weight, bias) {}
+        index_(model, context) {}
 
   // x [t, h], normalised, to the heads' results [t, a v]. `angles`: of rope_dim.
   Tensor run(const std::string& prefix, const Tensor& x, const Tensor& angles);
@@ -86,7 +84,6 @@ class LatentAttentionBlock {
   const TrainingSetup& setup_;
   const OpsOptions& options_;
   const BlockContext context_;
-  const WeightLookup weight_;
   SparseIndex index_;
 };
 

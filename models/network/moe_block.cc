@@ -202,7 +202,7 @@ Tensor MoeBlock::pass_rows(const std::string& name, std::string_view kernel, con
 
 // Products in fp8 want rows in multiples of 16 or 32; Hybrid-EP's permutation sees to that.
 bool MoeBlock::pads(const std::string& name) const {
-  return weight_(name + ".gate_up").in_fp8 && setup_.expert_dispatcher != ExpertDispatcher::hybridep;
+  return context_.weight(name + ".gate_up").in_fp8 && setup_.expert_dispatcher != ExpertDispatcher::hybridep;
 }
 
 // Rows that came from several ranks, by local expert, or back in the order of the ranks.
@@ -393,7 +393,7 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
         });
         return std::vector<Tensor>{std::move(back)};
       });
-  if (TrainedParameter* bias = bias_(name))
+  if (TrainedParameter* bias = context_.bias(name))
     out = options_.merged_experts ? add_engine_bias(out, *bias, is_last) : add_expert_bias(out, *bias);
   if (weight.adapter_a == nullptr) return out;
   const Tensor low = grouped_linear(name + ".lora_a", eager::adapter_input(rec, name, rows, weight), *weight.adapter_a);
@@ -419,7 +419,7 @@ eager::Pointwise MoeBlock::function() const {
 Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
   EagerRecorder& rec = context_.rec;
   const auto layer = [this](const std::string& part) {
-    return eager::Linear{part, &weight_(part), nullptr, setup_.recomputes_module("layernorm")};
+    return eager::Linear{part, &context_.weight(part), nullptr, setup_.recomputes_module("layernorm")};
   };
   const std::string name = prefix + "mlp.shared";
   Tensor inner;
@@ -433,10 +433,10 @@ Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
     inner =
         eager::pointwise(rec, name + ".activated", eager::column_linears(rec, {layer(name + ".up")}, x)[0], function());
   }
-  Tensor out = eager::row_linear(rec, {name + ".down", &weight_(name + ".down")}, inner);
+  Tensor out = eager::row_linear(rec, {name + ".down", &context_.weight(name + ".down")}, inner);
   inner = {};
   if (!model_.experts.shared_gate) return out;
-  const Tensor gate = eager::linear(rec, {prefix + "mlp.shared_gate", &weight_(prefix + "mlp.shared_gate")}, x);
+  const Tensor gate = eager::linear(rec, {prefix + "mlp.shared_gate", &context_.weight(prefix + "mlp.shared_gate")}, x);
   EagerSession& session = context_.session;
   Tensor weighed = session.empty(name + ".weighed", out.type(), out.elements(), TensorRole::activation);
   session.kernel({.name = "sigmoid_multiply", .reads = {out, gate}, .writes = {weighed}});
@@ -463,7 +463,7 @@ MoeBlock::EngineRouting MoeBlock::engine_route(const std::string& name, const Te
     return model_.experts.groups > 0 ? with_operators(pass, static_cast<double>(group_launches)) : pass;
   };
   std::optional<CapturedScope> scope(std::in_place, session, setup_.captures("moe_router"));
-  const Tensor logits = eager::linear(context_.rec, {name, &weight_(name), bias_(name)}, x);
+  const Tensor logits = eager::linear(context_.rec, {name, &context_.weight(name), context_.bias(name)}, x);
   const Tensor softmax = make(".softmax", DataType::fp32, cells, TensorRole::activation);
   const Tensor narrow = make(".scores", logits.type(), cells, TensorRole::temporary);
   const Tensor best = make(".best", logits.type(), chosen, TensorRole::temporary);
@@ -617,7 +617,7 @@ Tensor MoeBlock::engine_experts(const std::string& name, Tensor rows, const Tens
   const Tensor inner = weighted_swiglu(name, gates_, weights);
   const bool keeps_input = setup_.recomputes_module("moe_act");
   return without_activation(name, inner, weights,
-                            grouped_linear(name + ".down", inner, weight_(name + ".down"), keeps_input, true));
+                            grouped_linear(name + ".down", inner, context_.weight(name + ".down"), keeps_input, true));
 }
 
 // Results to the ranks of their tokens, and each token's sum.
@@ -704,11 +704,11 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   EagerRecorder& rec = context_.rec;
   const std::string name = prefix + "mlp.experts";
   const std::string router = prefix + "mlp.router";
-  Routing routing =
-      route(router, eager::linear(rec, {router, &weight_(router), bias_(router)}, x), x.elements() / model_.hidden);
+  Routing routing = route(router, eager::linear(rec, {router, &context_.weight(router), context_.bias(router)}, x),
+                          x.elements() / model_.hidden);
   const std::string into = prefix + "mlp.enter_latent", back = prefix + "mlp.leave_latent";
   const bool is_latent = model_.experts.latent_width > 0;
-  Tensor entered = is_latent ? eager::linear(rec, {into, &weight_(into)}, x) : x;
+  Tensor entered = is_latent ? eager::linear(rec, {into, &context_.weight(into)}, x) : x;
   const std::int64_t of_tokens = entered.elements();
   if (!gathers() && !is_apart()) {
     entered = eager::enter_tensor_region(rec, name, entered, TensorRole::activation);
@@ -737,7 +737,7 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   results = exchange(name + ".down", results, true, sent);
   Tensor routed = unpermute(name, results, routing, of_tokens);
   if (!gathers() && !is_apart()) routed = eager::leave_tensor_region(rec, name, routed, false);
-  if (is_latent) routed = eager::linear(rec, {back, &weight_(back)}, routed);
+  if (is_latent) routed = eager::linear(rec, {back, &context_.weight(back)}, routed);
   if (model_.experts.shared_width == 0) return routed;
   return eager::add(rec, name + ".add_shared", routed, shared(prefix, x));
 }

@@ -46,13 +46,8 @@ namespace spillway::models {
 
 class MoeBlock {
  public:
-  MoeBlock(const ModelSpec& model, const BlockContext& context, WeightLookup weight, BiasLookup bias)
-      : model_(model),
-        setup_(context.rec.setup),
-        options_(context.rec.options),
-        context_(context),
-        weight_(std::move(weight)),
-        bias_(std::move(bias)) {}
+  MoeBlock(const ModelSpec& model, const BlockContext& context)
+      : model_(model), setup_(context.rec.setup), options_(context.rec.options), context_(context) {}
 
   // Draws of each layer and pass; before the first run().
   void set_load(const ExpertLoad& load) { load_ = load; }
@@ -97,7 +92,7 @@ class MoeBlock {
   Tensor sort(const std::string& name, const Tensor& rows);
   Tensor unpermute(const std::string& name, const Tensor& rows, const Routing& routing, std::int64_t elements);
   Tensor grouped_linear(const std::string& name, const Tensor& rows) {
-    return grouped_linear(name, rows, weight_(name));
+    return grouped_linear(name, rows, context_.weight(name));
   }
   Tensor grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight, bool keeps_input = false,
                         bool is_last = false);
@@ -153,8 +148,6 @@ class MoeBlock {
   const TrainingSetup& setup_;
   const OpsOptions& options_;
   const BlockContext context_;
-  const WeightLookup weight_;
-  const BiasLookup bias_;
   std::optional<ExpertLoad> load_;
   ExpertRows rows_;  // with load_, of the block at hand
   std::int64_t pass_ = 0, mean_rows_ = 1;

@@ -101,7 +101,7 @@ Tensor MoeBlock::expert_linear(const std::string& name, const Tensor& rows, Trai
         }
         return std::vector<Tensor>{std::move(back)};
       });
-  if (TrainedParameter* bias = bias_(name)) out = add_bias_of(name, expert, out, *bias);
+  if (TrainedParameter* bias = context_.bias(name)) out = add_bias_of(name, expert, out, *bias);
   if (weight.adapter_a == nullptr) return out;
   const Tensor low = expert_linear(name + ".lora_a", eager::adapter_input(rec, name, rows, weight), *weight.adapter_a,
                                    expert, sums_[name + ".lora_a"]);
@@ -133,7 +133,8 @@ Tensor MoeBlock::loop_run(const std::string& prefix, const Tensor& x) {
   EagerSession& session = context_.session;
   const std::string name = prefix + "mlp.experts", router = prefix + "mlp.router";
   const Routing routing =
-      route(router, eager::linear(rec, {router, &weight_(router), bias_(router)}, x), x.elements() / model_.hidden);
+      route(router, eager::linear(rec, {router, &context_.weight(router), context_.bias(router)}, x),
+            x.elements() / model_.hidden);
   Tensor sum = session.empty(name + ".out", x.type(), x.elements(), TensorRole::activation);
   session.kernel({.name = "fill_zero", .writes = {sum}});
   const std::int64_t experts = model_.experts.count,
@@ -144,7 +145,7 @@ Tensor MoeBlock::loop_run(const std::string& prefix, const Tensor& x) {
       sums_[name + part + adapter] = std::make_shared<Tensor>();
   for (std::int64_t e = 0; e < experts; ++e) {
     const auto linear = [&](const char* part, const Tensor& rows) {
-      return expert_linear(name + part, rows, weight_(name + part), e, sums_[name + part]);
+      return expert_linear(name + part, rows, context_.weight(name + part), e, sums_[name + part]);
     };
     const std::int64_t count = load_ ? std::max<std::int64_t>(1, rows_.local[static_cast<std::size_t>(e)]) : each;
     const Tensor found = session.empty(name + ".found", DataType::int64, count, TensorRole::temporary);

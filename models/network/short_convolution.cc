@@ -9,8 +9,8 @@ namespace spillway::models {
 Tensor ShortConvolutionBlock::backward(const std::string& name, const Tensor& all, const Tensor& gated,
                                        const Tensor& convolved, const Tensor& gradient) {
   EagerSession& session = context_.session;
-  TrainedParameter& taps = weight_(name + ".filter");
-  TrainedParameter* const offsets = bias_(name + ".filter");
+  TrainedParameter& taps = context_.weight(name + ".filter");
+  TrainedParameter* const offsets = context_.bias(name + ".filter");
   const auto temporary = [&](const char* of, std::int64_t elements) {
     return session.empty(name + of, all.type(), elements, TensorRole::temporary);
   };
@@ -43,9 +43,9 @@ Tensor ShortConvolutionBlock::backward(const std::string& name, const Tensor& al
 Tensor ShortConvolutionBlock::run(const std::string& prefix, const Tensor& x) {
   EagerSession& session = context_.session;
   const std::string name = prefix + "convolution";
-  TrainedParameter& taps = weight_(name + ".filter");
-  const Tensor all =
-      eager::column_linears(context_.rec, {{name + ".in", &weight_(name + ".in"), bias_(name + ".in")}}, x)[0];
+  TrainedParameter& taps = context_.weight(name + ".filter");
+  const Tensor all = eager::column_linears(
+      context_.rec, {{name + ".in", &context_.weight(name + ".in"), context_.bias(name + ".in")}}, x)[0];
   const auto make = [&](const char* of) {
     return session.empty(name + of, all.type(), all.elements() / 3, TensorRole::activation);
   };
@@ -53,7 +53,7 @@ Tensor ShortConvolutionBlock::run(const std::string& prefix, const Tensor& x) {
   session.kernel({.name = "multiply", .reads = {all}, .writes = {gated}, .bytes = gated.bytes() * 3});
   const Tensor convolved = make(".convolved");
   std::vector<Tensor> reads = {gated, taps.value};
-  if (const TrainedParameter* offsets = bias_(name + ".filter")) reads.push_back(offsets->value);
+  if (const TrainedParameter* offsets = context_.bias(name + ".filter")) reads.push_back(offsets->value);
   session.kernel({.name = "causal_convolution",
                   .reads = std::move(reads),
                   .writes = {convolved},

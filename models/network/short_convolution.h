@@ -20,8 +20,7 @@ namespace spillway::models {
 
 class ShortConvolutionBlock {
  public:
-  ShortConvolutionBlock(const ModelSpec& model, const BlockContext& context, WeightLookup weight, BiasLookup bias)
-      : model_(model), context_(context), weight_(std::move(weight)), bias_(std::move(bias)) {}
+  ShortConvolutionBlock(const ModelSpec& model, const BlockContext& context) : model_(model), context_(context) {}
 
   // x [t, h], normalised, to what the last product reads.
   Tensor run(const std::string& prefix, const Tensor& x);
@@ -32,8 +31,6 @@ class ShortConvolutionBlock {
 
   const ModelSpec& model_;
   const BlockContext context_;
-  const WeightLookup weight_;
-  const BiasLookup bias_;
 };
 
 }  // namespace spillway::models

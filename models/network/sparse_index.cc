@@ -29,11 +29,12 @@ Tensor SparseIndex::choose(const std::string& name, const Tensor& x, const Tenso
   const std::int64_t rows = x.elements() / model_.hidden, width = indexer.heads * indexer.head_dim;
   const std::int64_t seen = std::max<std::int64_t>(1, setup_.sequence / 2);  // keys of a row, in the mean
   const auto linear = [this, &name](const char* part, const Tensor& from) {
-    return eager::linear(context_.rec, {name + part, &weight_(name + part)}, from.with_node(0));
+    return eager::linear(context_.rec, {name + part, &context_.weight(name + part)}, from.with_node(0));
   };
   const Tensor q = linear(".index_q", low);
   Tensor k = linear(".index_k", x);
-  k = eager::norm(context_.rec, name + ".index_norm", k, weight_(name + ".index_norm"), bias_(name + ".index_norm"));
+  k = eager::norm(context_.rec, name + ".index_norm", k, context_.weight(name + ".index_norm"),
+                  context_.bias(name + ".index_norm"));
   const Tensor weights = linear(".index_weights", x);
   session.kernel({.name = "rotary", .reads = {q, k}, .writes = {q, k}});
   Tensor keys = k;

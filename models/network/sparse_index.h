@@ -27,14 +27,8 @@ namespace spillway::models {
 
 class SparseIndex {
  public:
-  SparseIndex(const ModelSpec& model, const TrainingSetup& setup, const BlockContext& context, WeightLookup weight,
-              BiasLookup bias)
-      : model_(model),
-        setup_(setup),
-        options_(context.rec.options),
-        context_(context),
-        weight_(std::move(weight)),
-        bias_(std::move(bias)) {}
+  SparseIndex(const ModelSpec& model, const BlockContext& context)
+      : model_(model), setup_(context.rec.setup), options_(context.rec.options), context_(context) {}
 
   // The chosen keys' scores; empty in a model without an indexer. `x` [t, h]; `low` [t, r], the queries' bottleneck,
   // normed. With sequence parallelism both are this rank's part.
@@ -52,8 +46,6 @@ class SparseIndex {
   const TrainingSetup& setup_;
   const OpsOptions& options_;
   const BlockContext context_;
-  const WeightLookup weight_;
-  const BiasLookup bias_;
 };
 
 }  // namespace spillway::models

@@ -71,25 +71,11 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       autograd_(autograd),
       type_(activation_type(setup)),
       rec_(setup, options_of(model, setup), session, autograd, communication),
-      experts_(
-          model, BlockContext(rec_), [this](const std::string& name) -> TrainedParameter& { return weight(name); },
-          [this](const std::string& name) { return bias(name); }),
-      latent_(
-          model, setup, BlockContext(rec_),
-          [this](const std::string& name) -> TrainedParameter& { return weight(name); },
-          [this](const std::string& name) { return bias(name); }),
-      linear_(
-          model, setup, BlockContext(rec_),
-          [this](const std::string& name) -> TrainedParameter& { return weight(name); },
-          [this](const std::string& name) { return bias(name); },
-          [this](const std::string& name) -> TrainedParameter& { return *by_name_.at(name); }),
-      mamba_(
-          model, setup, BlockContext(rec_),
-          [this](const std::string& name) -> TrainedParameter& { return weight(name); },
-          [this](const std::string& name) { return bias(name); }),
-      convolution_(
-          model, BlockContext(rec_), [this](const std::string& name) -> TrainedParameter& { return weight(name); },
-          [this](const std::string& name) { return bias(name); }) {
+      experts_(model, BlockContext(rec_, by_name_)),
+      latent_(model, BlockContext(rec_, by_name_)),
+      linear_(model, BlockContext(rec_, by_name_)),
+      mamba_(model, BlockContext(rec_, by_name_)),
+      convolution_(model, BlockContext(rec_, by_name_)) {
   if (setup.traits().transformers)
     autograd.set_retention(setup.zero_stage == 3 && !setup.trains_all() && setup.traits().keeps_frozen_inputs
                                ? Autograd::Retention::inputs
@@ -204,17 +190,6 @@ Tensor Transformer::empty_labels() {
 std::int64_t Transformer::stream_elements() const {
   const std::int64_t whole = setup_.micro_batch * setup_.slice_tokens() * model_.hidden;
   return setup_.sequence_parallel ? whole / setup_.tensor_parallel : whole;
-}
-
-TrainedParameter& Transformer::weight(const std::string& name) {
-  const auto found = by_name_.find(name + ".weight");
-  SPILLWAY_ASSERT(found != by_name_.end());
-  return *found->second;
-}
-
-TrainedParameter* Transformer::bias(const std::string& name) {
-  const auto found = by_name_.find(name + ".bias");
-  return found == by_name_.end() ? nullptr : found->second;
 }
 
 Tensor Transformer::norm(const std::string& name, const Tensor& x) {

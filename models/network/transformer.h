@@ -93,8 +93,8 @@ class Transformer {
   // Its value, or its shard; packed values with their scales.
   void allocate_weight(TrainedParameter& parameter, bool is_adapter);
   // "NAME.weight" and "NAME.bias"; the latter null where the model has none.
-  [[nodiscard]] TrainedParameter& weight(const std::string& name);
-  [[nodiscard]] TrainedParameter* bias(const std::string& name);
+  [[nodiscard]] TrainedParameter& weight(const std::string& name) { return by_name_.weight(name); }
+  [[nodiscard]] TrainedParameter* bias(const std::string& name) { return by_name_.bias(name); }
   [[nodiscard]] eager::Linear layer_of(const std::string& name) { return {name, &weight(name), bias(name)}; }
   // A layer that every rank of a tensor group has whole.
   Tensor linear(const std::string& name, const Tensor& x) {
@@ -177,7 +177,7 @@ class Transformer {
   MambaBlock mamba_;
   ShortConvolutionBlock convolution_;
   std::deque<TrainedParameter> parameters_;  // stable addresses: autograd refers to them
-  std::map<std::string, TrainedParameter*, std::less<>> by_name_;
+  ParametersByName by_name_;
   std::vector<Tensor> angles_;                            // by slice: cosines and sines of rotary positions
   std::map<std::int64_t, Tensor> other_angles_;           // of heads of other widths, by these
   std::vector<Tensor> position_ids_;                      // by slice
