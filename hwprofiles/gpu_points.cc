@@ -206,12 +206,6 @@ std::string note_line(const std::string& note) { return text_of({.note = note});
 std::string failed_line(const FailedPart& failed) { return text_of({.failed = failed}); }
 std::string end_line() { return text_of({.is_end = true}); }
 
-GpuPoint read_point(std::string_view line, const std::string& file, std::size_t line_number) {
-  const Line read = line_of(line, file, line_number);
-  if (!read.point) throw InputError(file, fmt::format("line {}", line_number), "no point", "write {\"point\": {...}}");
-  return *read.point;
-}
-
 GpuMeasurement read_gpu_points(const std::string& path) {
   const std::string text = read_file(path, largest_points_file);
   GpuMeasurement measured;

@@ -108,8 +108,6 @@ std::string note_line(const std::string& note);
 std::string failed_line(const FailedPart& failed);
 std::string end_line();
 
-// A line that point_line() or a program beside this one wrote. Throws InputError naming `file` and the line.
-GpuPoint read_point(std::string_view line, const std::string& file, std::size_t line_number);
 // A whole file; a last line without an end was being written when its program died, and is passed over. Throws
 // InputError naming file and line.
 GpuMeasurement read_gpu_points(const std::string& path);

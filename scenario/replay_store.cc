@@ -294,14 +294,4 @@ KeptReplay kept_brief_replay(ReplayStore* store, const Scenario& scenario, Detai
   return replay;
 }
 
-KeptReplay kept_replay(ReplayStore* store, const Scenario& scenario, Detail detail,
-                       const std::function<LoadedScenario()>& loaded) {
-  return kept_brief_replay(store, scenario, detail, [&] {
-    LoadedScenario made = loaded();
-    made.options.memory.detail = detail;
-    ScenarioRun run = run_traced(made);
-    return BriefRun{std::move(made), std::move(run)};
-  });
-}
-
 }  // namespace spillway::scenario

@@ -7,7 +7,7 @@
 // scenario names, so nothing stale is taken for a result.
 // Replays of captured traces are not kept.
 //
-//   KeptReplay replay = kept_replay(&store, scenario, Detail::times, [&] { return load(scenario); });
+//   KeptReplay replay = kept_brief_replay(&store, scenario, detail, [&] { return run_briefly(scenario, detail); });
 #pragma once
 
 #include <atomic>
@@ -71,11 +71,8 @@ std::optional<std::uint64_t> replay_key(const Scenario& scenario, Detail detail)
 // Whether the store has it; null: none does. Counts as no question.
 bool is_kept(const ReplayStore* store, const Scenario& scenario, Detail detail);
 
-// From the store, else replayed and kept there; null: replayed. `loaded`: the scenario, loaded; not called for what is
-// there. Throws as load() and run_traced() do.
-KeptReplay kept_replay(ReplayStore* store, const Scenario& scenario, Detail detail,
-                       const std::function<LoadedScenario()>& loaded);
-// The same of a replay that may be folded; `run`: the scenario, replayed so.
+// From the store, else replayed and kept there; null: replayed. `run`: the scenario, replayed, folded or not; not
+// called for what is there. Throws as it does.
 KeptReplay kept_brief_replay(ReplayStore* store, const Scenario& scenario, Detail detail,
                              const std::function<BriefRun()>& run);
 

@@ -83,11 +83,6 @@ Option* Option::delimiter(char separator) {
   return this;
 }
 
-Option* Option::take_all() {
-  option_->take_all();
-  return this;
-}
-
 Option* Option::hide() {
   option_->group("");
   return this;

@@ -46,7 +46,6 @@ class Option {
   Option* default_word(std::string_view word);  // that --help shows
   Option* allow_extra_args(bool allow);         // false: one value each time it is given
   Option* delimiter(char separator);            // between the values in one word
-  Option* take_all();                           // given several times, it keeps every value
   Option* hide();                               // from --help, manual and completions
   Option* check(WordCheck check);
   // The path of a file, or KIND=FILE: refused, before the command runs, where it can't be written, or any other word of

@@ -26,9 +26,12 @@ std::string path_of(const std::string& name) {
 }
 
 KeptReplay ask(const Scenario& scenario, int& loads, ReplayStore* store = nullptr) {
-  return kept_replay(store, scenario, Detail::times, [&] {
+  return kept_brief_replay(store, scenario, Detail::times, [&] {
     ++loads;
-    return load(scenario);
+    LoadedScenario loaded = load(scenario);
+    loaded.options.memory.detail = Detail::times;
+    ScenarioRun run = run_traced(loaded);
+    return BriefRun{std::move(loaded), std::move(run)};
   });
 }
 
