@@ -137,7 +137,11 @@ class AnswerTest(folder_case.FolderCase):
         self.sound(answer)
         self.short_form(told, answer)
         numbered = [way for way in answer["ways"] if way["number"] is not None]
-        self.assertEqual(len(numbered), len(told["shown"]))
+        # Adapters that fit are numbered behind those shown.
+        others = [other for other in told["other_trainings"] if "step_time_ns" in other]
+        self.assertEqual(len(numbered), len(told["shown"]) + len(others))
+        self.assertEqual([way["figures"]["step_time_ns"] for way in numbered[len(told["shown"]):]],
+                         [other["step_time_ns"] for other in others])
         self.assertGreaterEqual(len(numbered), 2)
         for way, shown in zip(numbered, told["shown"]):
             row = told["ways"][shown["way"]]

@@ -88,10 +88,11 @@ class Machines(folder_case.FolderCase):
 
     def test_a_named_profile_assumes_nothing(self):
         self.assertNotIn("machine", self.answer("run", self.scenario))
-        self.assertNotIn("machine", self.answer("run", self.scenario, "--on", "dgx-h100"))
+        self.assertEqual(self.answer("run", self.scenario, "--on", "dgx-h100")["machine"],
+                         {"title": "DGX H100: 8x H100 SXM5 80 GB; 1 of its 8 GPUs used", "assumed": []})
         self.assertEqual(self.answer("run", self.scenario, "--on", "a10")["machine"]["assumed"],
                          ["host: One-socket server, PCIe 5", "drives: none"])
-        self.assertIn("machine DGX H100: 8x H100 SXM5 80 GB; assumed: GPU: NVIDIA H100 SXM5",
+        self.assertIn("machine DGX H100: 8x H100 SXM5 80 GB; 1 of its 8 GPUs used; assumed: GPU: NVIDIA H100 SXM5",
                       " ".join(self.ask("run", self.scenario, "--on", "8xh100").split()))
 
     def test_what_is_no_machine_is_refused_with_what_is_near(self):
