@@ -199,7 +199,8 @@ TEST(Autocast, RefusesWhatItDoesNotModel) {
   };
   refused({.framework = Framework::megatron});
   refused({.precision = TrainingPrecision::bf16});
-  refused({.trainable = Trainable::lora});
+  refused({.trainable = Trainable::qlora});
+  refused({.trainable = Trainable::lora, .lora_weights = LoraWeights::same});
   EXPECT_THROW(generate(find_model("mixtral-8x7b"), {.autocast = true}), InputError);
 }
 

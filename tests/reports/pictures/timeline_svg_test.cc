@@ -206,7 +206,7 @@ TEST(TimelineSvg, SaysByHowMuchItDoesNotFit) {
   replay.result.memory.short_of = Bytes(600 << 20);
   replay.result.memory.explanation = "The last block asked for was an activation.";
   const std::string svg = timeline_svg(replay.trace, replay.result);
-  for (const char* const part : {"Does not fit: 600 MiB short on the", "8.62 GiB of"})
+  for (const char* const part : {"Does not fit: 0.586 GiB short on the", "8.62 GiB of"})
     EXPECT_TRUE(has(svg, part)) << svg.substr(svg.find("Does not fit"), 200);
   EXPECT_TRUE(has(svg, "The last block asked for was an activation."));
 }
