@@ -705,7 +705,6 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "lora_dropout", "there are no adapters", "set trainable to lora or qlora");
   apply_compile(result);
   check_vocabulary(result, model);
-  check_autocast(result, model);
   check_loss(result, model);
   if (!(result.expert_imbalance >= 1 && result.expert_imbalance <= static_cast<double>(result.expert_parallel)))
     throw InputError("", "expert_imbalance",
@@ -713,6 +712,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
                                  result.expert_imbalance, result.expert_parallel),
                      "set it to 1, or set expert_parallel");
   check_trainable(result, model);
+  check_autocast(result, model);
   check_layout(result, model);
   check_state_devices(result);
   check_deepspeed(result);
