@@ -299,10 +299,9 @@ class FitAnswerMaker {
                               : outcome_.exhausted ? "more would be tried with more effort"
                               : outcome_.any()     ? "no single edit of the best that was tried is better"
                                                    : "search finished";
-    answer_.search =
-        fmt::format("{} layout{} estimated, {} set-ups simulated, {} fit; {}{}{}", outcome_.screened,
-                    outcome_.screened == 1 ? "" : "s", outcome_.replayed, outcome_.fitting, state, told_proof(),
-                    folded > 0 ? fmt::format("; {} alike or no better folded", folded) : "");
+    answer_.search = fmt::format("{} layout{} estimated, {} set-ups simulated, {} fit; {}{}{}", outcome_.screened,
+                                 outcome_.screened == 1 ? "" : "s", outcome_.replayed, outcome_.fitting, state,
+                                 told_proof(), folded > 0 ? fmt::format("; {} alike or no better folded", folded) : "");
     if (!outcome_.any()) return;
     const Result& best = outcome_.ways.front().row.result;
     answer_.fingerprint = best.fingerprint;

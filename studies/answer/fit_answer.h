@@ -35,8 +35,8 @@ struct FitFindings {
 // Searches for ways, and for what else would do; nothing of it is launched yet. Stopped by `options`, or by the
 // thread's StopScope: what was found until then. Throws as find_fit() does.
 FitFindings find_ways(FitQuestion question, FitSubject subject, std::string framework, const FitOptions& options);
-// Each numbered way as frameworks launch it, the chosen one with all figures. None of a capture, or of a search that was
-// stopped.
+// Each numbered way as frameworks launch it, the chosen one with all figures. None of a capture, or of a search that
+// was stopped.
 void launch_ways(std::size_t chosen, FitFindings& findings);
 
 // Its ways: those shown and other trainings, numbered from 1, and behind them what other GPUs come to, which have no
