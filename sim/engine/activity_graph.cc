@@ -1,7 +1,5 @@
 #include "sim/engine/activity_graph.h"
 
-#include <utility>
-
 #include "base/give_back.h"
 #include "base/input_error.h"
 
@@ -70,8 +68,7 @@ void ActivityGraph::add_edge(ActivityId from, ActivityId to, EdgeType type, Pico
   const std::uint32_t source = index(from), target = index(to);
   SPILLWAY_ASSERT(!finished_ && source < size() && target < size() && lag >= Picos{});
   if (type == EdgeType::start_to_start) traits_[source] = static_cast<std::uint8_t>(traits_[source] | has_start_edges);
-  edges_.push_back({lag, target, type});
-  sources_.push_back(source);
+  staged_.push_back(StagedEdge{{lag, target, type}, source});
 }
 
 void ActivityGraph::reserve(std::size_t activities, std::size_t edges) {
@@ -80,33 +77,26 @@ void ActivityGraph::reserve(std::size_t activities, std::size_t edges) {
   lane_next_.reserve(activities);
   flow_index_.reserve(activities);
   traits_.reserve(activities);
-  edges_.reserve(edges);
-  sources_.reserve(edges);
+  staged_.reserve(edges);
 }
 
-// Counting sort by source, in place; the order in which a source's edges were added is kept.
+// Counting sort by source; the order in which a source's edges were added is kept.
 void ActivityGraph::finish() {
-  SPILLWAY_ASSERT(!finished_ && edges_.size() < 0xFFFFFFF0u);
+  SPILLWAY_ASSERT(!finished_ && staged_.size() < 0xFFFFFFF0u);
   first_edge_.assign(size() + std::size_t{1}, 0);
-  for (const std::uint32_t source : sources_) ++first_edge_[source + 1];
+  for (const StagedEdge& row : staged_) ++first_edge_[row.source + 1];
   for (std::size_t a = 0; a < size(); ++a) first_edge_[a + 1] += first_edge_[a];
   std::vector<std::uint32_t> cursor(first_edge_.begin(), first_edge_.end() - 1);
-  std::vector<std::uint32_t>& places = sources_;  // where each edge goes
-  for (std::uint32_t& place : places) place = cursor[place]++;
-  for (std::uint32_t at = 0; at < places.size(); ++at)
-    while (places[at] != at) {
-      const std::uint32_t place = places[at];
-      std::swap(edges_[at], edges_[place]);
-      std::swap(places[at], places[place]);
-    }
-  give_back(sources_);
+  edges_.resize(staged_.size());
+  for (const StagedEdge& row : staged_) edges_[cursor[row.source]++] = row.edge;
+  give_back(staged_);
   finished_ = true;
 }
 
 std::size_t ActivityGraph::memory_bytes() const {
   const auto bytes = [](const auto& column) { return column.capacity() * sizeof(column[0]); };
   return bytes(work_) + bytes(lane_) + bytes(lane_next_) + bytes(flow_index_) + bytes(traits_) + bytes(release_) +
-         bytes(gap_) + bytes(flows_) + bytes(lanes_) + bytes(sources_) + bytes(first_edge_) + bytes(edges_);
+         bytes(gap_) + bytes(flows_) + bytes(lanes_) + bytes(staged_) + bytes(first_edge_) + bytes(edges_);
 }
 
 }  // namespace spillway::sim

@@ -118,6 +118,10 @@ class ActivityGraph {
   struct Lane {
     std::uint32_t width = 1, first = none, last = none;
   };
+  struct StagedEdge {
+    Edge edge;
+    std::uint32_t source = 0;
+  };
   ActivityId add(std::uint8_t traits, TrackId lane, std::int64_t work);
 
   std::vector<std::int64_t> work_;
@@ -126,9 +130,9 @@ class ActivityGraph {
   std::vector<Picos> release_, gap_;  // empty until first set
   std::vector<FlowSpec> flows_;       // one row per flow activity
   std::vector<Lane> lanes_;
+  std::vector<StagedEdge> staged_;         // until finish()
   std::vector<std::uint32_t> first_edge_;  // size() + 1 offsets into edges_
-  std::vector<Edge> edges_;                // as they were added until finish(), then by source
-  std::vector<std::uint32_t> sources_;     // of edges_, until finish()
+  std::vector<Edge> edges_;
   std::vector<CapacityChange> capacity_changes_;
   std::vector<ReservoirSpec> reservoirs_;
   FluidNetwork network_;
