@@ -66,7 +66,8 @@ std::string script(const std::vector<Written>& flags, const Scenario& scenario, 
   for (const Written& flag : flags) {
     if (flag.row->format == LaunchFormat::environment)
       text += fmt::format("export {}={}\n", flag.row->flag,
-                          flag.value == "0" ? std::string(all_cores) : shell_quoted(flag.value));
+                          flag.row->key == "model.host_threads" && flag.value == "0" ? std::string(all_cores)
+                                                                                     : shell_quoted(flag.value));
     else if (flag.row->format == launcher)
       starts += " " + word_of(flag);
     else

@@ -127,6 +127,12 @@ class Reader {
                       batch, grouped_text(batch * sequence)));
     }
     set(fmt::format("model.global_batch={}", batch));
+    const bool says_load =
+        std::any_of(question_.settings.begin(), question_.settings.end(), [](const std::string& setting) {
+          return setting.find("expert_load") < setting.find('=') ||
+                 setting.find("expert_imbalance") < setting.find('=');
+        });
+    if (model.has_experts() && !says_load) assume("tokens go to experts evenly (--set model.expert_load=lognormal)");
     set(fmt::format("model.data_parallel={}", std::gcd(gpus, batch)));
     set("model.optimizer_form=fused");
     const bool has_bf16 = machine_->gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::bf16)].has_value();
