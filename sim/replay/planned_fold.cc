@@ -220,7 +220,7 @@ std::optional<StepFold> planned_fold(const PlannedTrace& planned, const StepFold
     const auto [first, end] = longest_run(rank.periods - 1, is_alike);
     if (end + 1 - first < least_periods) return std::nullopt;
     const auto [later, later_end] =
-        longest_run(rank.periods - 1 - end, [&](std::uint32_t k) { return is_alike(end + k); });
+        longest_run(rank.periods - 1 - end, [&, from = end](std::uint32_t k) { return is_alike(from + k); });
     if (later_end + 1 - later >= least_periods) return std::nullopt;  // those that more micro-batches are like
     fold.ranks.push_back({.periods = end + 1 - first, .op = begin(first), .ops = ops(first)});
   }
