@@ -237,8 +237,10 @@ void compose_optimizer(LaunchLedger& ledger) {
     ledger.set("model.optimizer_form", both->substr(slash + 1), "by the optimizer's name");
     if (ledger.says(facts::optimizer) && ledger.setting_of(facts::optimizer).value.starts_with("paged_"))
       ledger.doubt(facts::optimizer, IgnoreReason::saves, "its states may leave for host memory");
-  } else if (ledger.says("model.optimizer") && ledger.setting_of("model.optimizer").format == LaunchFormat::deepspeed) {
-    ledger.set("model.optimizer_form", "fused", "DeepSpeed's fused Adam");
+  } else if (ledger.says("model.optimizer")) {
+    const LaunchSetting& said = ledger.setting_of("model.optimizer");
+    if (said.format == LaunchFormat::deepspeed) ledger.set("model.optimizer_form", "fused", "DeepSpeed's fused Adam");
+    if (said.value == "dist_muon") ledger.set("model.zero_stage", "1", "dist_muon keeps whole matrices by rank");
   }
 }
 

@@ -222,6 +222,13 @@ class Exporter {
         put("use-distributed-optimizer", "true", made);
       }
       if (is_fsdp) put("ckpt-format", "fsdp_dtensor", made);
+      // megatron/core/optimizer/layer_wise_optimizer.py: whole matrices over ranks, without the distributed optimizer
+      if (setup_.optimizer == OptimizerKind::muon && setup_.zero_stage == 1) {
+        put("optimizer", "dist_muon", made);
+        std::erase_if(written_, [](const Written& each) { return each.row->flag == "use-distributed-optimizer"; });
+        for (SaidKey& each : made.said)
+          if (each.key == "model.zero_stage") each.flag = "optimizer", each.as = "dist_muon";
+      }
       const Written *positions = written("max-position-embeddings"), *sequence = written("seq-length");
       if (positions != nullptr && sequence != nullptr &&
           whole_number(positions->value).value_or(0) < whole_number(sequence->value).value_or(0))

@@ -353,8 +353,12 @@ struct TrainingSetup {
   // Elements of a parameter whose optimizer state one rank keeps (ZeRO stage 1 and up: a share, rounded up). Experts
   // spread over e ranks are held by e times fewer ranks.
   [[nodiscard]] std::int64_t optimizer_share(std::int64_t elements, bool is_expert = false) const {
-    const std::int64_t ranks = zero_stage == 0 ? 1 : is_expert ? expert_shards() : shards();
+    const std::int64_t ranks = optimizer_ranks(is_expert);
     return (elements + ranks - 1) / ranks;
+  }
+  // Ranks that share out a parameter's optimizer state: 1 without ZeRO.
+  [[nodiscard]] std::int64_t optimizer_ranks(bool is_expert) const {
+    return zero_stage == 0 ? 1 : is_expert ? expert_shards() : shards();
   }
   // zero_stage where there are ranks to share with; else 0. What a set-up is called by.
   [[nodiscard]] std::int64_t shared_stage() const { return data_parallel > 1 || context_parallel > 1 ? zero_stage : 0; }

@@ -179,6 +179,7 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
 
 void OptimizerStep::run() {
   if (setup_.updates_in_backward()) return;
+  next_matrix_ = {};
   if (setup_.traits().megatron) prepare_gradients(groups_.empty() ? Group() : groups_.front());
   for (const Group& group : groups_) {
     session_.set_layer(group.front()->shape.layer);
@@ -442,28 +443,34 @@ void OptimizerStep::muon(const Group& group, const List& weights, const List& gr
     }
     const Tensor& momentum = parameter.first_moment;
     foreach_kernel("lerp_", {&parameter}, {{momentum}, {gradients[i]}}, {{momentum}});
-    const Tensor update = session_.empty("optimizer.update", DataType::bf16, parameter.share, TensorRole::temporary);
+    const std::int64_t matrices = std::max<std::int64_t>(1, parameter.shape.experts);
+    std::int64_t& next = next_matrix_[parameter.is_expert ? 1 : 0];
+    const std::int64_t ranks = setup_.optimizer_ranks(parameter.is_expert);
+    const std::int64_t before = (next + ranks - 1) / ranks, owned = (next + matrices + ranks - 1) / ranks - before;
+    next += matrices;
+    const std::int64_t elements = std::max(parameter.share, owned * (parameter.shape.elements() / matrices));
+    const Tensor update = session_.empty("optimizer.update", DataType::bf16, elements, TensorRole::temporary);
     foreach_kernel("nesterov", {&parameter}, {{momentum}, {gradients[i]}}, {{update}});
     foreach_kernel("normalise_", {&parameter}, {{update}}, {{update}});
-    newton_schulz(parameter.shape.name, parameter.shape.rows, parameter.shape.columns, update);
+    if (owned > 0) newton_schulz(parameter.shape, owned, update);
     foreach_kernel("add_", {&parameter}, {{weights[i]}, {update}}, {{weights[i]}});
   }
   if (!rest.empty()) adam_foreach(rest, rest_weights, rest_gradients);
 }
 
-// X <- a X + (b A + c A A) X with A = X X^T, X no taller than wide.
-void OptimizerStep::newton_schulz(const std::string& name, std::int64_t rows, std::int64_t columns,
-                                  const Tensor& matrix) {
-  const std::int64_t m = std::min(rows, columns), n = std::max(rows, columns);
-  const Tensor square = session_.empty(name + ".gram", DataType::bf16, m * m, TensorRole::temporary);
-  const Tensor polynomial = session_.empty(name + ".polynomial", DataType::bf16, m * m, TensorRole::temporary);
-  const auto step_product = [&](const GemmShape& shape, const List& reads, const Tensor& write) {
-    product("gemm_newton_schulz", DataType::bf16, shape, reads, write);
+// X <- a X + (b A + c A A) X with A = X X^T, X no taller than wide; the matrices of experts in one batch.
+void OptimizerStep::newton_schulz(const Parameter& shape, std::int64_t count, const Tensor& matrix) {
+  const auto [_, m, n, rank] = projection_of(shape, 0);
+  const Tensor square = session_.empty(shape.name + ".gram", DataType::bf16, count * m * m, TensorRole::temporary);
+  const Tensor polynomial =
+      session_.empty(shape.name + ".polynomial", DataType::bf16, count * m * m, TensorRole::temporary);
+  const auto step_product = [&](const GemmShape& product_shape, const List& reads, const Tensor& write) {
+    product("gemm_newton_schulz", DataType::bf16, product_shape, reads, write);
   };
   for (int step = 0; step < newton_schulz_steps; ++step) {
-    step_product({.m = m, .n = m, .k = n}, {matrix}, square);
-    step_product({.m = m, .n = m, .k = m}, {square}, polynomial);
-    step_product({.m = m, .n = n, .k = m}, {polynomial, matrix}, matrix);
+    step_product({.m = m, .n = m, .k = n, .batch = count}, {matrix}, square);
+    step_product({.m = m, .n = m, .k = m, .batch = count}, {square}, polynomial);
+    step_product({.m = m, .n = n, .k = m, .batch = count}, {polynomial, matrix}, matrix);
   }
 }
 

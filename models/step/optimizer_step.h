@@ -13,7 +13,8 @@
 //   torchao's    the same in a byte or half a byte, a scale per 256 or 128 (torchao/optim/subclass_8bit.py,
 //                subclass_4bit.py); tensors below 4,096 elements, or that blocks don't divide, have plain moments
 //   Muon         Jordan 2024: momentum, five Newton-Schulz steps in bf16 (three products each) for matrices inside
-//                layers; AdamW for the rest
+//                layers, one of each expert; AdamW for the rest. ZeRO 1 gives whole matrices to ranks in turn
+//                (Megatron-core's layer_wise_optimizer.py): bytes are an even share, steps those of the busiest rank
 //   GaLore       Zhao et al. 2024, arXiv 2403.03507: of a matrix in layers, m no taller than n wide, a projection [m,
 //   r]
 //                and moments [r, n] in the type of moments; a new projection takes a singular value decomposition in
@@ -26,6 +27,8 @@
 // With ZeRO each rank updates its share; stages 1 and 2 then gather the weights.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,7 +85,7 @@ class OptimizerStep {
   void project(TrainedParameter& parameter, const Tensor& weight, const Tensor& gradient);
   void muon(const Group& group, const List& weights, const List& gradients);
   void product(std::string_view name, DataType type, const GemmShape& shape, const List& reads, const Tensor& write);
-  void newton_schulz(const std::string& name, std::int64_t rows, std::int64_t columns, const Tensor& matrix);
+  void newton_schulz(const Parameter& shape, std::int64_t count, const Tensor& matrix);
   void give_back(const Group& group);
   // One elementwise operation over lists: as many launches as the limits above ask for, the first of which reads
   // `after` too.
@@ -93,7 +96,8 @@ class OptimizerStep {
   EagerSession& session_;
   Communication* communication_;
   std::vector<Group> groups_;
-  std::vector<Tensor> wide_gradients_;  // fp32 copies of all, from prepare_gradients to the end of the update
+  std::array<std::int64_t, 2> next_matrix_{};  // Muon's matrices that came before in this update: dense, of experts
+  std::vector<Tensor> wide_gradients_;         // fp32 copies of all, from prepare_gradients to the end of the update
 };
 
 }  // namespace spillway::models

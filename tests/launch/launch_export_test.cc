@@ -336,6 +336,14 @@ TEST(LaunchExport, PassesTheFrameworksOwnChecks) {
       exported("megatron", {{"model.framework", "megatron"}, {"model.data_parallel", "8"}, {"model.zero_stage", "3"}});
   EXPECT_THAT(fsdp.text, testing::AllOf(testing::HasSubstr("--ckpt-format fsdp_dtensor"),
                                         testing::HasSubstr("--use-distributed-optimizer")));
+  const LaunchExport muon = exported("megatron", {{"model.framework", "megatron"},
+                                                  {"model.optimizer", "muon"},
+                                                  {"model.data_parallel", "8"},
+                                                  {"model.zero_stage", "1"}});
+  EXPECT_THAT(muon.text, testing::AllOf(testing::HasSubstr("--optimizer dist_muon"),
+                                        testing::Not(testing::HasSubstr("--use-distributed-optimizer"))));
+  const LaunchImport shared = import_launch(request({folder.write("muon.sh", muon.text)}));
+  EXPECT_EQ(parse_scenario(shared.scenario, "imported", "").training.zero_stage, 1);
   const LaunchImport back = import_launch(request({folder.write("run.sh", megatron.text)}));
   const Scenario is = parse_scenario(back.scenario, "imported", "");
   EXPECT_EQ(is.training.optimizer_device, models::StateDevice::cpu);

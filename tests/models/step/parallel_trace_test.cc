@@ -317,19 +317,37 @@ TEST(ParallelState, OfEveryOptimizer) {
   EXPECT_EQ(model_state(narrow).optimizer, blockwise);
 }
 
-// Five Newton-Schulz steps of three products: 2 m n m + 2 m m m + 2 m m n flops each, m <= n.
-TEST(ParallelState, MuonFlops) {
-  const ModelSpec model = gpt(shapes[0], 2);
-  std::int64_t expected = 0, counted = 0;
-  for (const Parameter& parameter : parameters(model)) {
-    if (parameter.columns == 1 || parameter.layer < 0) continue;
-    const std::int64_t m = std::min(parameter.rows, parameter.columns), n = std::max(parameter.rows, parameter.columns);
-    expected += 5 * (4 * m * m * n + 2 * m * m * m);
-  }
-  const Trace trace = generate(model, {.optimizer = OptimizerKind::muon});
+std::int64_t optimizer_flops(const ModelSpec& model, const TrainingSetup& setup) {
+  const Trace trace = generate(model, setup);
+  std::int64_t counted = 0;
   for (std::size_t i = 0; i < trace.ops.size(); ++i)
     if (trace.ops.phase[i] == Phase::optimizer) counted += trace.ops.flops[i].count();
-  EXPECT_EQ(counted, expected);
+  return counted;
+}
+
+// Five Newton-Schulz steps of three products: 2 m n m + 2 m m m + 2 m m n flops each, m <= n. Every `ranks`-th matrix.
+std::int64_t newton_schulz_flops(const ModelSpec& model, std::int64_t ranks) {
+  std::int64_t flops = 0, dense = 0, experts = 0;
+  for (const Parameter& parameter : parameters(model)) {
+    if (parameter.columns == 1 || parameter.layer < 0) continue;
+    const std::int64_t matrices = std::max<std::int64_t>(1, parameter.experts), rows = parameter.rows / matrices;
+    const std::int64_t m = std::min(rows, parameter.columns), n = std::max(rows, parameter.columns);
+    std::int64_t& before = parameter.experts > 0 ? experts : dense;
+    for (std::int64_t i = 0; i < matrices; ++i)
+      if (before++ % ranks == 0) flops += 5 * (4 * m * m * n + 2 * m * m * m);
+  }
+  return flops;
+}
+
+TEST(ParallelState, MuonFlops) {
+  const ModelSpec dense = gpt(shapes[0], 2), experts = find_model("olmoe-1b-7b");
+  for (const ModelSpec* model : {&dense, &experts}) {
+    EXPECT_EQ(optimizer_flops(*model, {.optimizer = OptimizerKind::muon}), newton_schulz_flops(*model, 1));
+    for (const std::int64_t ranks : {2, 3})
+      EXPECT_EQ(optimizer_flops(*model, {.optimizer = OptimizerKind::muon, .data_parallel = ranks, .zero_stage = 1}),
+                newton_schulz_flops(*model, ranks))
+          << ranks;
+  }
 }
 
 // fp8 keeps the inputs of linear layers in one byte: four of them, 2 x (h + h + h + 4h) bytes per token become half.
