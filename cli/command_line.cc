@@ -105,7 +105,8 @@ std::string usage_message(const Command& app, const UsageError& error) {
   const std::vector<std::string> commands = command_names(command);
   if (!commands.empty() && !word.starts_with("-"))
     return name + ": unknown command '" + word + "': " + suggest(word, commands) + help;
-  return name + ": unexpected argument '" + word + "'" + help;
+  const std::string remedy = word.find('=') == std::string::npos ? "" : ": write --set before each KEY=VALUE";
+  return name + ": unexpected argument '" + word + "'" + remedy + help;
 }
 
 void add_global_options(Command& app, Context& context) {

@@ -1120,6 +1120,8 @@ class UsageTest(ProgramTest):
         self.refused("memory", CAPTURE, "--allocator", "trch", says=["did you mean torch?"])
         self.refused("trace", "convert", CAPTURE, self.path("out"), "--to", "kinto", says=["did you mean kineto?"])
         self.refused("profile", "show", "a1000", says=["a1000", "did you mean"])
+        self.refused("run", "gpt2-small", "--set", "model.sequence=512", "model.micro_batch=2",
+                     says=["'model.micro_batch=2'", "--set before each KEY=VALUE"])
 
     def test_bad_values_are_usage_errors(self):
         self.refused("trace", says=["spillway trace --help"])
