@@ -246,6 +246,7 @@ std::string model_text(const ModelSpec& spec) {
   if (spec.has_mamba()) writer.want("mamba");
   if (spec.has_convolutions()) writer.want("short_convolution");
   if (spec.has_experts()) writer.want("experts");
+  if (spec.has_layer_inputs()) writer.want("layer_inputs");
   ModelSpec copy = spec;
   if (copy.has_latent()) copy.head_dim = 0;  // follows from its parts
   if (copy.attention_dropout == copy.dropout)
