@@ -409,6 +409,12 @@ void compose_state(LaunchLedger& ledger) {
     const bool is_torchrun = ledger.says(facts::gpus_per_node) &&
                              ledger.setting_of(facts::gpus_per_node).name.find("nproc") != std::string::npos;
     const bool is_several = chosen_number(ledger, "model.data_parallel", 1) > 1;
+    const std::string optimizer = ledger.chosen("model.optimizer").value_or("adamw");
+    if (optimizer != "adamw" && optimizer != "adam" && optimizer != "muon") {
+      for (const std::string_view fact : {facts::optimizer, std::string_view("model.optimizer")})
+        if (ledger.says(fact)) ledger.doubt(fact, IgnoreReason::saves, "on the CPU its states are counted as AdamW's");
+      ledger.set("model.optimizer", "adamw", "on the CPU states are AdamW's at most");
+    }
     if (is_several && (is_torchrun || ledger.has_format(LaunchFormat::accelerate) ||
                        ledger.dialect() == Dialect::factory || ledger.launcher() == LaunchFormat::swift))
       ledger.assume("model.host_threads", "1", "torchrun and accelerate give each process one thread");
@@ -425,6 +431,14 @@ void compose_state(LaunchLedger& ledger) {
   if (!is_mixed(ledger))
     ledger.leave_out("model.fp32_gradients", IgnoreReason::as_modelled, "they are as wide as weights");
   if (stage < 3) ledger.leave_out("model.late_prefetch", IgnoreReason::no_effect, "of stage 3");
+}
+
+// A kernel that never keeps all logits wants each row's whole vocabulary, which tensor ranks share.
+void compose_loss(LaunchLedger& ledger) {
+  const std::string loss = ledger.chosen("model.loss").value_or("fp32");
+  if ((loss != "chunked" && loss != "sliced") || chosen_number(ledger, "model.tensor_parallel", 1) == 1) return;
+  ledger.set("model.loss", "fused", "tensor ranks share the vocabulary: no chunks of whole rows");
+  ledger.warn("model.loss: chunks of the logits are not modelled under tensor parallelism; all logits are counted");
 }
 
 // What a launcher does by itself once it is known how many GPUs there are.
@@ -622,6 +636,7 @@ void compose_layout(LaunchLedger& ledger, const MachineGpus& machines) {
   }
   compose_state(ledger);
   compose_buckets(ledger);
+  compose_loss(ledger);
 }
 
 // DPO (trl, LLaMA-Factory, axolotl): their batches count pairs, a scenario's sequences.

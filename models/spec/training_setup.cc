@@ -296,9 +296,6 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
     check_divides("context_parallel", setup.context_parallel, "key-value heads of a rank",
                   setup.local_key_heads(model.kv_heads));
   }
-  if (setup.optimizer == OptimizerKind::muon && setup.zero_stage > 1)
-    throw InputError("", "optimizer", "Muon orthogonalises whole matrices, ZeRO 2 and 3 share out each gradient",
-                     "set zero_stage to 0 or 1 or choose another optimizer");
   if (projects_gradients(setup.optimizer) && (setup.zero_stage > 0 || setup.traits().deepspeed))
     throw InputError("", "optimizer", "gradients of whole matrices are projected, ZeRO shares them out",
                      "set zero_stage to 0 or choose another optimizer");

@@ -448,11 +448,22 @@ void OptimizerStep::muon(const Group& group, const List& weights, const List& gr
     const std::int64_t ranks = setup_.optimizer_ranks(parameter.is_expert);
     const std::int64_t before = (next + ranks - 1) / ranks, owned = (next + matrices + ranks - 1) / ranks - before;
     next += matrices;
-    const std::int64_t elements = std::max(parameter.share, owned * (parameter.shape.elements() / matrices));
-    const Tensor update = session_.empty("optimizer.update", DataType::bf16, elements, TensorRole::temporary);
+    Tensor update = session_.empty("optimizer.update", DataType::bf16, parameter.share, TensorRole::temporary);
     foreach_kernel("nesterov", {&parameter}, {{momentum}, {gradients[i]}}, {{update}});
+    const bool exchanges = setup_.zero_stage >= 2 && communication_ != nullptr && ranks > 1;
+    const auto exchange = [&](const char* name) {
+      const CommGroup group = parameter.is_expert ? CommGroup::expert_gradient : CommGroup::shard;
+      update = communication_->all_to_all(group, name, update, TensorRole::temporary);
+    };
+    if (exchanges) exchange("optimizer.matrices");
     foreach_kernel("normalise_", {&parameter}, {{update}}, {{update}});
-    if (owned > 0) newton_schulz(parameter.shape, owned, update);
+    if (owned > 0) {
+      const std::int64_t elements = owned * (parameter.shape.elements() / matrices);
+      const Tensor matrix =
+          ranks == 1 ? update : session_.empty("optimizer.matrix", DataType::bf16, elements, TensorRole::temporary);
+      newton_schulz(parameter.shape, owned, matrix);
+    }
+    if (exchanges) exchange("optimizer.updates");
     foreach_kernel("add_", {&parameter}, {{weights[i]}, {update}}, {{weights[i]}});
   }
   if (!rest.empty()) adam_foreach(rest, rest_weights, rest_gradients);

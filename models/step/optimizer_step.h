@@ -13,8 +13,9 @@
 //   torchao's    the same in a byte or half a byte, a scale per 256 or 128 (torchao/optim/subclass_8bit.py,
 //                subclass_4bit.py); tensors below 4,096 elements, or that blocks don't divide, have plain moments
 //   Muon         Jordan 2024: momentum, five Newton-Schulz steps in bf16 (three products each) for matrices inside
-//                layers, one of each expert; AdamW for the rest. ZeRO 1 gives whole matrices to ranks in turn
-//                (Megatron-core's layer_wise_optimizer.py): bytes are an even share, steps those of the busiest rank
+//                layers, one of each expert; AdamW for the rest. ZeRO gives whole matrices to ranks in turn
+//                (Megatron-core's layer_wise_optimizer.py; stages 2 and 3: dist_muon of torchtitan and axolotl, which
+//                sends shares to the matrix's rank and back): bytes are an even share, steps those of the busiest rank
 //   GaLore       Zhao et al. 2024, arXiv 2403.03507: of a matrix in layers, m no taller than n wide, a projection [m,
 //   r]
 //                and moments [r, n] in the type of moments; a new projection takes a singular value decomposition in

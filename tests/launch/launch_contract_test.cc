@@ -266,7 +266,12 @@ TEST(LaunchContract, NothingThatHasAKeyIsDropped) {
   has("fsdp_version: 2\nfsdp_config:\n  reshard_after_forward: false\n", {{"model.zero_stage", "2"}});
   has("cut_cross_entropy: true\n", {{"model.loss", "chunked"}});
   has("plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n", {{"model.loss", "chunked"}});
+  has("cut_cross_entropy: true\ntensor_parallel_size: 2\n", {{"model.loss", "fused"}});
   has("optimizer: adamw_torch_8bit\n", {{"model.optimizer", "torchao_8bit"}});
+  has("optimizer: adamw_torch_8bit\nfsdp_version: 2\nfsdp_config:\n  offload_params: true\n",
+      {{"model.optimizer", "adamw"}, {"model.optimizer_device", "cpu"}});
+  has("optimizer: muon\nfsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\n",
+      {{"model.optimizer", "muon"}, {"model.zero_stage", "3"}});
   has("gradient_checkpointing: offload\n",
       {{"model.recompute", "full"}, {"offload.technique", "checkpoints"}, {"offload.tier", "host"}});
   has("gradient_checkpointing: true\nactivation_offloading: disk\n",

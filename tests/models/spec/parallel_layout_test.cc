@@ -154,8 +154,6 @@ TEST(ParallelLayout, WhatDoesNotDivideIsRefused) {
   EXPECT_NO_THROW(resolve(pipeline(4, 8, 2), gpt));
   EXPECT_THROW(resolve({.zero_stage = 4}, gpt), InputError);
   EXPECT_THROW(resolve({.flash_attention = false, .context_parallel = 2}, gpt), InputError);
-  EXPECT_THROW(resolve({.optimizer = OptimizerKind::muon, .data_parallel = 2, .zero_stage = 2}, gpt), InputError);
-  EXPECT_NO_THROW(resolve({.optimizer = OptimizerKind::muon, .data_parallel = 2, .zero_stage = 1}, gpt));
   EXPECT_THROW(resolve({.micro_batch = 2, .global_batch = 10, .data_parallel = 2}, gpt), InputError);
   EXPECT_EQ(resolve({.micro_batch = 2, .global_batch = 64, .data_parallel = 4}, gpt).gradient_accumulation, 8);
 }
