@@ -1,15 +1,15 @@
-// What is to be simulated, with no word about what it means: activities, lanes, links, edges.
+// The work to be simulated, without its meaning: activities, lanes, links, edges.
 //
 //   lane 1   A ──delay──▶ B ──flow──▶ C       in order: B starts after A has ended (plus B's gap)
 //                         │ │
 //   lane 2                │ └─ end_to_start, lag 3 us ──▶ D
 //   lane 3                └── start_to_start, lag 0 ──▶ E
 //
-// A *delay* lasts a given time. A *flow* moves `amount` units over a path of shared links and lasts as
-// long as max-min sharing makes it. An *instant* lasts nothing (a join, a marker). An activity starts as
-// soon as its release time has come, all its edges are satisfied and its lane lets it.
-// Host threads, GPU streams, copy engines and communicators are lanes; launches, event waits, syncs and
-// launch-queue limits are edges with lags; copies are flows; compute may be a flow of work units.
+// A *delay* lasts a given time. A *flow* moves `amount` units over a path of shared links and lasts as long as max-min
+// sharing makes it. An *instant* lasts nothing (a join, a marker). An activity starts as soon as its release time has
+// come, all its edges are satisfied and its lane lets it. Lanes are host threads, GPU streams, copy engines and
+// communicators. Edges with lags are launches, event waits, syncs and launch-queue limits. Copies are flows; compute
+// may be a flow of work units.
 //
 // Columns, not objects: an activity is an index. Fill, then finish() once, and run.
 // Errors: a value out of its range is a programmer error (SPILLWAY_ASSERT).

@@ -1,6 +1,6 @@
 // The whole state of a run, as plain values: copy it and you have a fork that continues identically.
 //
-// Executor<Sink> drives it; what needs no sink (diagnosis, conservation, totals) lives here.
+// Executor<Sink> drives it. This class holds all that needs no sink: diagnosis, conservation, totals.
 #pragma once
 
 #include <algorithm>
@@ -65,14 +65,14 @@ class ExecutorState {
   [[nodiscard]] const FluidNetwork& network() const { return network_; }
   [[nodiscard]] const Reservoir& reservoir(ReservoirId id) const { return reservoirs_[index(id)]; }
 
-  // Empty when all hold, else the first that doesn't, in words: every edge, lag, gap, release and delay kept,
-  // every activity ran once (if the run finished), no lane ran more than its width at once, bytes in == bytes
-  // out for each link, reservoirs balance. O(activities + edges).
+  // The first broken rule in words, or empty. Edges, lags, gaps, releases and delays are kept; each activity ended
+  // once. No lane ran more than its width at once; bytes in == bytes out for each link; reservoirs balance.
+  // O(activities + edges).
   [[nodiscard]] std::string check_conservation() const;
 
   // By lane, of what has started; last those on no lane, in id order. O(activities).
   [[nodiscard]] std::vector<LaneDigest> lane_digests() const;
-  // Of everything that decides the future: equal for a fork, whether or not it was run further elsewhere.
+  // Covers everything that decides the future: equal for a fork, whether or not it was run further elsewhere.
   [[nodiscard]] std::uint64_t state_digest() const;
   // Bytes held by graph, columns and queues.
   [[nodiscard]] std::size_t memory_bytes() const;

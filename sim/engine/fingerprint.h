@@ -1,4 +1,4 @@
-// What a run's fingerprint is: the digest of its lanes' digests, in the order of the lanes.
+// A run's fingerprint: the digest of its lanes' digests, in the order of the lanes.
 //
 // A lane's digest is of its activities in the lane's order, each by
 //
@@ -14,9 +14,9 @@
 //   step.repeated(n, period)                  = of the n periods written out, start to start `period` apart
 //   before.append(step, at)                   = of one followed by the other, whose times begin at `at`
 //
-// in log2(n) steps, and they nest (layers in micro-batches in steps). So whoever replays repeated work once and folds
-// the rest has the fingerprint of all of it. Lanes of ranks that do the same have equal digests.
-// It says nothing of the order in which events of one instant were handled: for that see event_word().
+// in log2(n) steps, and they nest (layers in micro-batches in steps). A replay that runs repeated work once and folds
+// the rest therefore has the fingerprint of all of it. Lanes of ranks that do the same have equal digests. The
+// fingerprint ignores the order in which events of one instant were handled: for that see event_word().
 #pragma once
 
 #include <bit>
@@ -32,7 +32,7 @@ class LaneDigest {
  public:
   constexpr LaneDigest() = default;
 
-  // The next of the lane. `kind`: any number, told apart.
+  // The next of the lane. `kind`: any number; kinds differ in the digest.
   constexpr void add(Picos start, Picos length, std::uint32_t kind) {
     const std::uint64_t what =
         static_cast<std::uint64_t>(length.count()) * odd_multiplier + kind * other_odd_multiplier;
@@ -105,8 +105,8 @@ constexpr std::uint64_t fingerprint(std::span<const LaneDigest> lanes) {
   return digest.value();
 }
 
-// Of an event as it is handled. A Digest of these changes with the tie order: it tells whether two runs went the same
-// way, where the fingerprint tells whether they came to the same.
+// An event as it is handled. A Digest of these changes with the tie order: it shows whether two runs went the same way;
+// the fingerprint shows whether they had the same outcome.
 constexpr std::uint64_t event_word(Picos time, std::uint32_t kind, std::uint32_t target) {
   return static_cast<std::uint64_t>(time.count()) ^ std::rotl((std::uint64_t{kind} << 32) | target, 40);
 }

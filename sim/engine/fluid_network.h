@@ -5,21 +5,21 @@
 //
 // Rates solve  max-min r_f / w_f  subject to  r_f <= cap_f  and, for each link l,
 //   sum over flows f on l of  r_f * usage_fl / 2^16  <=  capacity_l.
-// Progressive filling: the level L = min over links of floor(free / sum w*usage); flows whose cap lies
-// at or below L*w get their cap; when there is none, the flows of the least link get L*w; repeat.
-// A set of flows that started, ended or were re-capped marks its links dirty; solve() visits only the
-// connected components of dirty links, once per instant. Where all that happened to a component is that flows ended and
-// others of the same path, cap and weight took their places, as copies of a queue do, its solution stands: the
-// newcomers get the rates of those they replace, and what is left to find is which flow ends first.
+// Progressive filling: the level L is the minimum over links of floor(free / sum w*usage). Flows with a cap at or below
+// L*w get their cap. If there are none, the flows of the least link get L*w; repeat. Links are dirty once a flow on
+// them starts or ends, or their capacity changes. solve() visits only the connected components of dirty links, once per
+// instant. A component's solution stands if flows only ended and others of the same path, cap and weight took their
+// places, as copies of a queue do. The newcomers then get the rates of the flows they replace; only the first end is
+// left to find.
 //
-// Exactness. Rate unit 2^-20 unit/ns, time 1 ps, so a flow's `remaining` is held in 1/(1000 * 2^20) of an
-// amount unit, 128 bits, and settling never rounds. A completion is rounded up to the next picosecond,
-// and when it fires the flow is complete by definition; what its rate would have carried beyond
-// its amount in that last picosecond is accounted as `overshoot`. Hence, exactly, for each link:
+// Exactness. Rate unit 2^-20 unit/ns, time 1 ps, so a flow's `remaining` is held in 1/(1000 * 2^20) of an amount unit,
+// 128 bits, and settling never rounds. A completion is rounded up to the next picosecond. When it fires the flow is
+// complete by definition: the rest that its rate would have carried in that last picosecond is its `overshoot`. Hence,
+// exactly, for each link:
 //   integral of consumption over time == amounts carried * usage + overshoot.
-// Invariants, tested on random networks: consumption <= capacity; each flow runs at its cap or crosses a
-// link whose free capacity is less than the sum of w*usage of its flows (in 2^-16 Rate) and on which no
-// flow has a higher level (to within rounding down: at most w Rate units per flow).
+// Invariants, tested on random networks: consumption <= capacity, and each flow runs at its cap or crosses a saturated
+// link. A saturated link has less free capacity than the sum of w*usage of its flows (in 2^-16 Rate). On it no flow has
+// a higher level (to within rounding down: at most w Rate units per flow).
 //
 // Source: max-min fairness by progressive filling, Bertsekas & Gallager, Data Networks (2nd ed.), 6.5.2; the
 // dirty-component idea follows SimGrid's modified-set; we deviate by integer arithmetic (no epsilon).
@@ -84,12 +84,12 @@ class FluidNetwork {
 
   // Something happened since the last solve().
   [[nodiscard]] bool dirty() const { return !dirty_links_.empty() || !pathless_.empty(); }
-  // Solves what is dirty and settles the flows whose rate changed. The spans below hold until the next call.
+  // Solves the dirty components and settles flows with a changed rate. The spans below hold until the next call.
   void solve(Picos now);
-  // Slots that complete first in their component (with ties): every other flow of the component is looked
-  // at again before its own end, because the first end makes the component dirty.
+  // Slots that complete first in their component (with ties). The first end makes the component dirty, so every other
+  // flow is solved again before its own end.
   [[nodiscard]] std::span<const std::uint32_t> earliest() const { return earliest_; }
-  // Slots whose rate, and so whose end, changed.
+  // Slots with a changed rate, and so a changed end.
   [[nodiscard]] std::span<const std::uint32_t> changed_flows() const { return changed_; }
   // Links of the solved components.
   [[nodiscard]] std::span<const std::uint32_t> solved_links() const { return component_links_; }

@@ -13,10 +13,10 @@
 // between: from that level on the link runs at `fold`, also until `resume_level`. While full, inflow above
 // the drain passes by the buffer (`bypassed`) and the level stays at `size`.
 //
-// The level is held in 2^-16 picosecond-rate units (see fluid_network.h), so settling never rounds. Full
-// and empty instants are rounded up to the next picosecond; what one picosecond carries beyond the brim
-// counts as bypassed, what it would take from below the floor is not drained. Conservation is exact:
-// initial level + inflow == level + drained + bypassed.
+// The level is held in 2^-16 picosecond-rate units (see fluid_network.h), so settling never rounds. Full and empty
+// instants are rounded up to the next picosecond. The excess that one picosecond carries beyond the brim counts as
+// bypassed; the excess that it would take from below the floor is not drained. Conservation is exact: initial level +
+// inflow == level + drained + bypassed.
 //
 // Model: pseudo-SLC cache with folding, two or three rates and hysteresis; real firmware also varies the cache with the
 // drive's filling, which a caller expresses by choosing size and drain.
