@@ -1,16 +1,16 @@
 // A step's storage traffic repeated on one set of drives until what they give no longer changes.
 //
-// The same drive state as in a replay (NvmeModel, Reservoir), carried over steps: the write cache fills over many of
-// them, drains in pauses, and what the drives give once it is full is what a training run gets. A replay of one step
-// sees an empty cache.
+// Carries the drive state of a replay (NvmeModel, Reservoir) over steps. The write cache fills over many steps and
+// drains in pauses; a training run gets the rates that remain once it is full. A replay of one step sees an empty
+// cache.
 //
 //   due      |--w--|--w--|            |--r--|--r--|        bytes come due evenly over a span; what can't be moved at
 //   carried  |wwwwwwwwwwwwww|         |rrrrrrrr|           once waits in two queues, writes and reads
 //
 // Reads and writes share the media as nvme_drive.h says; both queues give way in proportion. A step ends when its time
-// is over and both queues are empty: drives that fall behind stretch it. Mean use above `thermal_duty` of the full
-// rates stretches the steady step likewise; heat is slow beside steps, so only the mean counts. A drive set that can't
-// be recovered from by waiting never ends a step; such loads (rate 0) are refused.
+// is over and both queues are empty: drives that fall behind make it longer. Mean use above `thermal_duty` of the full
+// rates makes the steady step longer likewise; heat is slow beside steps, so only the mean counts. A drive set that
+// can't be recovered from by waiting never ends a step; such loads (rate 0) are refused.
 //
 // Half a step is what SSDTrain allows for writing (arXiv 2408.10013, III-D) and here also for reading.
 // Complexity: O(steps simulated x spans); steps in which only the cache's level moves are skipped at once.

@@ -72,7 +72,7 @@ Carried sequential_bytes(const NvmeProfile& drive, const Rating& rating, double 
   }
   const double amplification = random_write_amplification(spare.spare);
   if (rating.text.find("random") == std::string::npos)
-    found.assumptions.emplace_back("the rated workload wears the flash like uniformly random 4 KiB writes");
+    found.assumptions.emplace_back("the rated workload is taken to wear the flash like uniformly random 4 KiB writes");
   if (spare.origin.provenance == OriginKind::assumed)
     found.assumptions.push_back(fmt::format("spare flash {:.1f} %: {}", 100 * spare.spare, spare.origin.source));
   return {aligned * amplification, true,

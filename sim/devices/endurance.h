@@ -1,8 +1,8 @@
 // How many bytes a drive takes before its rated life is over, and where that figure is from.
 //
-// Vendors rate a drive in host bytes under one workload, mostly small random writes, whose garbage collection wears the
-// flash several times as fast as large writes in order do. Offloaded tensors are such large writes, so the rating is
-// carried over to them, by the first of these that the profile allows:
+// Vendors rate a drive in host bytes under one workload, mostly small random writes. Garbage collection behind these
+// uses up the flash several times as fast as large writes in order do. Offloaded tensors are such large writes, so the
+// rating is carried over to them, by the first of these that the profile allows:
 //   1. the vendor's own figure for sequential writes;
 //   2. no garbage collection behind the drive (3D XPoint): the rating as it stands;
 //   3. rated bytes x write amplification of the rated workload, from the drive's over-provisioning.
@@ -11,15 +11,16 @@
 // Analytical Expression for Write Amplification in NAND Flash", arXiv 1110.4245): with a = 1 + spare / user,
 //   WA = a / (a + W0(-a e^-a)),   W0: principal branch of Lambert's function.
 // Over-provisioning where a profile states none: the next power of two of TiB above the labelled capacity is taken as
-// the flash that is there. On the two families whose vendor rates both workloads this gives their ratio within 15 %.
+// the flash that is there. On the two families with both workloads rated by the vendor this gives their ratio within
+// 15 %.
 //
 // Drives that map flash in units larger than 4 KiB (most QLC) read, change and write a whole unit for each smaller
-// write: random writes of w bytes cost unit / w as much. Sequential writes are merged by the drive and don't.
+// write. Random writes of w bytes cost unit / w as much. The drive merges sequential writes, so these cost no more.
 //
-// Retention. JESD218 rates a drive to keep data unpowered for months at the end of its life. Data that live for seconds
-// need less, and two publications credit flash with more cycles for it: x86 from 3 years to 1 day (SSDTrain, arXiv
-// 2408.10013, III-D), x6.67 from 3 years to 3 weeks (InstAttention). No vendor offers either, the two do not lie on one
-// power law, and the rating of enterprise drives starts from 3 months, not 3 years. Off unless asked for, and named
+// Retention. JESD218 rates a drive to keep data unpowered for months at the end of its life. Data that are kept for
+// seconds need less, and two publications credit flash with more cycles for it. SSDTrain (arXiv 2408.10013, III-D): x86
+// from 3 years to 1 day. InstAttention: x6.67 from 3 years to 3 weeks. No vendor offers either, the two do not lie on
+// one power law, and the rating of enterprise drives starts from 3 months, not 3 years. Off unless asked for, and named
 // among the assumptions wherever it is on. It is a property of flash: 3D XPoint is credited none, and where nothing
 // collects garbage the workload's own write amplification is 1.
 #pragma once
@@ -55,12 +56,12 @@ struct EnduranceOptions {
   WritePattern pattern = WritePattern::sequential;
   Bytes write_size{1 << 20};       // of one random write; > 0
   double write_amplification = 1;  // of the workload itself, >= 1: 1 holds for files written whole and freed whole
-  double used_fraction = 0;        // of the drive's rated life, worn away before; [0, 1]
+  double used_fraction = 0;        // of the drive's rated life, used up before; [0, 1]
   RetentionRelaxation retention = RetentionRelaxation::none;
 };
 
-// Host bytes under the workload asked for. low: the rating holds and nothing beyond it is credited. high: what the
-// sequential figure gives, and where that is modelled, 15 % more, the model's largest error.
+// Host bytes under the workload asked for. `low`: the rating holds and nothing beyond it is credited. `high`: from the
+// sequential figure; a modelled one counts 15 % more, the model's largest error.
 // Bytes are doubles: a relaxed rating of many drives exceeds 64 bits.
 struct Endurance {
   bool known = false;            // false: the profile rates neither bytes nor drive writes a day

@@ -4,21 +4,21 @@
 //                                (up, down, duplex) (up, down, duplex)   │
 //   NVLink out/in per GPU         drive sets: read, write, media  ── socket link ── other root complex
 //
-// PCIe. Each node has a link up and one down; where both directions together carry less than their sum
-// (PcieNode and GpuProfile duplex_bandwidth), both also pass a *duplex* link of that capacity. It is shared
-// max-min fairly; real hosts may favour one direction.
-// GPU rates: the profile's measured pinned-copy rate where there is one, never above raw link rate x the host's
-// payload efficiency if the slot is slower than the GPU's own link; else that product. A chip-to-chip CPU link
-// (GH200) stands in for the GPU's slot link.
+// PCIe. Each node has a link up and one down. If both directions together carry less than their sum (PcieNode and
+// GpuProfile duplex_bandwidth), both also pass a *duplex* link of that capacity. It is shared max-min fairly; real
+// hosts may favour one direction.
+// GPU rates: the profile's measured pinned-copy rate, else raw link rate x the host's payload efficiency. That product
+// also limits the measured rate if the slot is slower than the GPU's own link or states its own limit. A chip-to-chip
+// CPU link (GH200) stands in for the GPU's slot link.
 // DRAM is one link for all sockets, reads and writes together. Host buffers lie on the GPU's own socket.
 //
-// Drives. A RAID-0 group moves in lock step: n equal drives are one read link and one write link of n times the
-// drive's rate and one write cache of n times its size; a transfer puts 1/n of each byte on each drive's branch of the
+// Drives. A RAID-0 group of n equal drives moves in lock step. It is one read link and one write link of n times the
+// drive's rate, and one write cache of n times its size. A transfer puts 1/n of each byte on each drive's branch of the
 // tree. A drive's own slot counts only when slower than the drive's link. Reads at r and writes at w share a media
 // link, r + w * R/W <= R * (2 - interference) (see nvme_drive.h), R/W taken as at most 16.
 //
-// Paths hold at most max_hops links: of more, a drive set's write link and those with the least capacity over
-// usage are kept, which never changes the rate of a transfer alone. Latencies are not part of a path:
+// Paths hold at most max_hops links. Longer ones keep a drive set's write link and the links with the least capacity
+// over usage, which never changes the rate of a transfer alone. Latencies are not part of a path:
 // GpuProfile::copy_latency and NvmeModel::read_latency, write_latency are delays for the caller to add. Building:
 // O(GPUs^2 + GPUs * drives) times the tree's depth. Value type; ids belong to the graph given.
 #pragma once
@@ -36,11 +36,11 @@
 
 namespace spillway::sim {
 
-// gpudirect: the drive reads and writes GPU memory itself. bounce: through a pinned host buffer by a copy engine,
+// `gpudirect`: the drive reads and writes GPU memory itself. `bounce`: through a pinned host buffer by a copy engine,
 // crossing DRAM HostProfile::bounce_copies times, pipelined so that the tightest link sets the rate.
 enum class DriveRoute : std::uint8_t { gpudirect, bounce };
 
-// Of the drive sets of a machine with this profile, in their order.
+// Names of the profile's drive sets, in their order.
 std::vector<std::string> drive_set_names(const HardwareProfile& profile);
 
 // For each GPU of the machine, which of these it writes to: that named `wanted`, or, where it is empty, number GPU mod
@@ -64,9 +64,9 @@ class Machine {
     std::vector<std::size_t> branches;  // PCIe node above each drive
   };
 
-  // Adds links, paths and reservoirs to `graph`. Throws InputError when a drive states no rates.
-  // cache_levels: bytes in each drive set's write cache at the start, in the order of drive_sets(), at most its size;
-  // what is not given is 0. Precondition: slots are assigned (assign_slots).
+  // Adds links, paths and reservoirs to `graph`. Throws InputError when a drive states no rates. `cache_levels`: bytes
+  // in each drive set's write cache at the start, in the order of drive_sets(), at most its size; missing entries are
+  // 0. Precondition: slots are assigned (assign_slots).
   Machine(const HardwareProfile& profile, ActivityGraph& graph, std::span<const std::int64_t> cache_levels = {});
 
   [[nodiscard]] std::size_t gpu_count() const { return gpus_.size(); }

@@ -1,4 +1,4 @@
-// Where the GPUs are that the ranks of a trace stand for: each rank for as many neighbours, machines filled one after
+// The GPUs that the ranks of a trace stand for. Each rank stands for as many neighbours, machines filled one after
 // another (ParallelLayout's order, pipeline stages outermost). So several stages may be on one machine, and one stage
 // on several.
 #pragma once
@@ -24,8 +24,7 @@ struct SharedSet {
 
 class RankPlaces {
  public:
-  // gpus: of the whole job, fewer than ranks: one each. Of a trace of one rank, more than a machine has: a machine
-  // full.
+  // gpus: of the whole job. Fewer than ranks: one each. A trace of one rank takes at most one full machine.
   RankPlaces(std::size_t ranks, std::int64_t gpus, std::int64_t machine_gpus);
 
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(ranks_); }
@@ -33,11 +32,11 @@ class RankPlaces {
   [[nodiscard]] std::int64_t home(std::size_t rank) const;
   // The ranks on a machine, ascending.
   [[nodiscard]] std::vector<RankShare> on(std::int64_t machine) const;
-  // Machines that differ in who is on them, one of each kind, ascending; of those with fewer GPUs of the same one rank
-  // none.
+  // Machines that differ in the ranks on them, one of each kind, ascending. A rank alone on several machines counts
+  // once: its home().
   [[nodiscard]] std::vector<std::int64_t> kinds() const;
-  // The drive sets that GPUs of the machine use, as set_of_gpu says, and who shares each: how many GPUs of which rank.
-  // Of sets that are shared alike the first; of a machine of one rank its first GPU's.
+  // The drive sets that GPUs of the machine use (`set_of_gpu`), each with its number of GPUs by rank. Sets that are
+  // shared alike count once; a machine of one rank has only its first GPU's set.
   [[nodiscard]] std::vector<SharedSet> sets_on(std::int64_t machine, const std::vector<std::size_t>& set_of_gpu) const;
   // "rank 3 ", "ranks 0-3 " before what a machine's links and drives are called; "" where the trace has one rank.
   [[nodiscard]] std::string prefix(std::int64_t machine) const;
