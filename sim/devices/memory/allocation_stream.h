@@ -1,19 +1,19 @@
 // Replays a captured stream of allocations through a memory policy alone: no time, no kernels, only who asks for
 // how much and when it comes back. Says what the policy would have reserved, and how well that matches the record.
 //
-// The stream comes from Trace::memory_events (PyTorch memory snapshots, Kineto [memory] instants). The state
-// before the first event is rebuilt from the capture (recorded_state.h). Recorded segment addresses are
-// given to the policy where it takes a segment of the same size for the same request, so that every later block
-// address is the policy's own doing and can be compared with the record.
+// The stream comes from Trace::memory_events (PyTorch memory snapshots, Kineto [memory] instants). The state before the
+// first event is rebuilt from the capture (recorded_state.h). A segment that the policy takes with the same size for
+// the same request gets its recorded address. Every later block address is then the policy's own and can be compared
+// with the record.
 //
-// A generated step is one of many: where it says how it came about (Trace::start_up), the policy first runs what
-// building the model asked for, then a first iteration (the step's events, and late ones where their tensors are first
-// used), the step with other draws, an evaluation, and then the step, whose initial tensors are there already. Peaks
-// include all of it. Planned places need no cache; and a step in which initial tensors go (streamed state) is run as it
-// stands.
+// A generated step is one of many. If the trace says how it came about (Trace::start_up), the policy first runs the
+// allocations of building the model. A first iteration follows: the step's events, and late ones at the first use of
+// their tensors. Then come the step with other draws, an evaluation, and the step, with its initial tensors in place.
+// Peaks include all of it. Planned places need no cache. A step in which initial tensors go (streamed state) is run as
+// it stands.
 //
-// Kineto records block sizes, rounding and slack included, and no segments: the torch policy may add slack of its own
-// (up to 1 MiB a block), addresses can't match, and what the cache held before the capture is unknown.
+// Kineto records block sizes, rounding and slack included, and no segments. So the torch policy may add its own slack
+// (up to 1 MiB a block), addresses can't match, and the cache's content before the capture is unknown.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,10 @@ struct AllocationStreamOptions {
   bool keep_totals = false;           // what is held after every event
   bool keep_segments = false;         // which segments are taken and given back, and when
   bool use_recorded_segments = true;  // give segments their recorded addresses
-  // The pool's own limit decides when cached segments go: those that the record gave back for a request aren't given
-  // back again, and requests that failed are made again. false: the record's are, whatever its limit was.
+  // The pool's own limit decides when cached segments go. Segments that the record gave back for a request aren't given
+  // back again, and requests that failed are retried. false: the record's segments go, whatever its limit was.
   bool frees_by_limit = false;
-  // Where a plan may put each allocation of the stream, by ordinal among them; behind the end: in its planned place.
+  // The space in a plan for each allocation of the stream, by ordinal; behind the end: in its planned place.
   std::vector<RequestSpace> spaces;
   // Run the stream a second time from where it ended, for what a step costs that is one of many: see repeated_costs.
   // Not after running out of memory, nor when the first run reserved more than this.
@@ -49,23 +49,23 @@ struct AllocationStreamOptions {
   std::optional<std::int64_t>
       state_after{};                     // this event (in Trace::memory_events), or before all of them: wanted_state
   bool stop_when_out_of_memory = false;  // at the first allocation that fails; statistics are those until then
-  // The trace shows fewer micro-batches than its step has; null: all of them. Of the torch and ideal policies. Must
-  // outlive the replay. Statistics, costs and failures are of the whole step; rows, totals and counts of the events
-  // that the trace has. Refused where the peak lies in a micro-batch it does not have, or such a one asks the driver
-  // for anything in a second run.
+  // The trace shows fewer micro-batches than its step has; null: all of them. Only for the torch and ideal policies.
+  // Must outlive the replay. Statistics, costs and failures cover the whole step; rows, totals and counts cover the
+  // events of the trace. Refused if the peak lies in a micro-batch that the trace does not have, or one of these asks
+  // the driver for anything in a second run.
   const StepFold* fold = nullptr;
 };
 
 // Tags rows of an evaluation's blocks, which no event of the trace makes.
 inline constexpr std::uint32_t evaluation_tag = no_tag - 1;
 
-// What an allocation asked of the driver, if anything.
+// Driver calls of an allocation.
 struct EventCost {
   std::uint32_t event = 0;  // index in Trace::memory_events
   DriverCost cost;
 };
 
-// What the policy holds after an event.
+// Memory held after an event.
 struct HeldMemory {
   std::uint32_t event = 0;  // index in Trace::memory_events
   Bytes allocated{}, reserved{};
@@ -109,8 +109,8 @@ struct AllocationStreamResult {
   bool stopped_before = false;           // the step: statistics, and rows where they are kept, are of that moment
   DriverCost cost;                       // of the whole stream
   std::vector<EventCost> costs;          // by event, those with any
-  // The same of a second run that begins with the blocks the first began with: blocks the first left stand for lost
-  // ones of the same size and stream, others are given back, and what is still lost is allocated before.
+  // Costs of a second run that begins with the blocks the first began with. Blocks the first left stand for lost ones
+  // of the same size and stream, others are given back, and blocks still lost are allocated before.
   std::vector<EventCost> repeated_costs;
   Bytes repeated_peak_reserved{};   // of both runs; 0 without a second
   std::optional<PlanOutcome> plan;  // planned and arena

@@ -1,4 +1,4 @@
-// The bookkeeping that policies share: live and pending blocks, uses by other streams, statistics, finished lives.
+// The bookkeeping that policies share: live and pending blocks, uses by other streams, statistics, finished rows.
 // A policy decides where a block goes; the ledger remembers it and says when its place may be reused.
 #pragma once
 
@@ -26,7 +26,7 @@ class BlockLedger {
     PoolKind kind = PoolKind::large;  // small or large: where it is counted
     bool allocated = true;
 
-    // Where a request was put; the rest as above.
+    // The block of a request at this address; the other fields as above.
     static Block of(const AllocationRequest& request, Addr address, Bytes size) {
       Block block;
       block.address = address;
@@ -110,8 +110,8 @@ class BlockLedger {
   bool keep_rows_ = false;
 };
 
-// Allocates the live blocks of a recorded state anew, by address: for policies that would not have come to that state
-// by themselves. Returns one id per block of the state, none for free ones and for those that did not fit.
+// Allocates the live blocks of a recorded state again, by address: for policies that would not have reached that state.
+// Returns one id per block of the state, none for free ones and for those that did not fit.
 template <class Policy>
 std::vector<BlockId> allocate_live_blocks(Policy& policy, const PoolState& state) {
   std::vector<BlockId> ids(state.blocks.size(), BlockId::none);

@@ -1,4 +1,4 @@
-// Where the shown periods of a folded step (traces/step_fold.h) end among a device's memory events.
+// The ends of a folded step's shown periods (traces/step_fold.h) among a device's memory events.
 #pragma once
 
 #include <cstddef>

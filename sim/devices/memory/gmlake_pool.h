@@ -18,11 +18,11 @@
 //   S5      cached segments are given back, then again; else out of memory
 // Smaller requests go to the torch policy's small pool.
 //
-// Deviations. From the paper: pBlocks are chosen before sBlocks, an sBlock may be larger than the request, S4 is off,
-// and splitting a pBlock makes no sBlock of its halves: all as the published code does. From the code: an sBlock is not
-// a segment in the statistics; pieces of which other blocks are made are not counted as active; waiting for the event
-// of a range's last use before it is unmapped is left out, as is the cost of unmapping within a free; max_split_size
-// and garbage collection are refused.
+// Deviations from the paper, all as the published code does. It chooses pBlocks before sBlocks, an sBlock may be larger
+// than the request, S4 is off, and splitting a pBlock makes no sBlock of its halves. Deviations from the code: an
+// sBlock is not a segment in the statistics; pieces that make up other blocks are not counted as active. The wait for a
+// range's last use before unmapping is left out, as is the cost of unmapping within a free. Settings max_split_size and
+// garbage collection are refused.
 //
 // Allocate and free: O(log n + stitched blocks x their pieces).
 #pragma once
@@ -67,7 +67,7 @@ class GmlakePool {
   void complete_event(BlockId block, std::int64_t stream) { ledger_.complete_event(block, stream); }
   void process_events(Picos time);
   DriverCost empty_cache(Picos time);
-  // Allocates the live blocks anew: a recorded state of another allocator is not one this policy comes to.
+  // Allocates the live blocks again: this policy does not reach a recorded state of another allocator.
   std::vector<BlockId> restore(const PoolState& state) { return allocate_live_blocks(*this, state); }
 
   // Segments with their pieces: a live piece may be part of a larger block. The small pool's come as they are.

@@ -40,8 +40,8 @@ struct PlanRange {
   Bytes begin{}, end{};
 };
 
-// Pool bytes that no planned request uses between the two layers the space is named after: for requests whose size is
-// not known beforehand (RequestSpace).
+// Pool bytes that no planned request uses between the two layers the space is named after: for requests of a size not
+// known beforehand (RequestSpace).
 struct DynamicSpace {
   std::string name;
   std::vector<PlanRange> ranges;  // ascending, disjoint
@@ -64,7 +64,7 @@ struct MemoryPlan {
   Bytes small_peak{};                 // stalloc: profiled peak of requests of at most 512 bytes, in 512-byte slots
   std::vector<DynamicSpace> spaces;
   std::vector<PlannedSpace> dynamic;  // ascending by request
-  // What each of `dynamic` tries first, if it is no larger: its place in the profiled step. Empty: nothing.
+  // First choice of each of `dynamic`, if large enough: its place in the profiled step. Empty: none.
   std::vector<PlannedPlace> dynamic_places;
   // Blocks from before the first request, in the order of blocks_before(). Behind the end: the caching allocator.
   std::vector<PlannedPlace> before;
@@ -76,12 +76,12 @@ std::string_view policy_of(const MemoryPlan& plan);
 // By ordinal, as far as the last of plan.dynamic: what AllocationStreamOptions::spaces wants.
 std::vector<RequestSpace> request_spaces(const MemoryPlan& plan);
 
-// JSON, schema "spillway-memory-plan": technique (left out when nobody said), kind, pool_bytes, period_begin,
+// JSON, schema "spillway-memory-plan". Keys: technique (left out if unknown), kind, pool_bytes, period_begin,
 // small_peak_bytes, places[[offset, size]], cached[], spaces[{name, ranges[[begin, end]]}], dynamic[[request, space]],
-// dynamic_places[[offset, size]], before[[offset, size]]. Or a layout as CSV, MiniMalloc's form with an offset: columns
-// id, size and offset, others ignored; ids are ordinals of requests, or "before-" and the ordinal of a block from
-// before them; those not there are left to the caching allocator, and the whole repeats. Throws InputError for what is
-// neither: see check_plan().
+// dynamic_places[[offset, size]], before[[offset, size]].
+// Or a layout as CSV, MiniMalloc's form with an offset: columns id, size and offset, others ignored. Ids are ordinals
+// of requests, or "before-" and the ordinal of a block from before them. Missing ones are left to the caching
+// allocator, and the whole repeats. Throws InputError for other text: see check_plan().
 MemoryPlan read_memory_plan(ByteSource& source);
 std::string memory_plan_json(const MemoryPlan& plan);
 // Places in the pool, sizes not negative, period_begin within the places, ranges ascending and in the pool. Says

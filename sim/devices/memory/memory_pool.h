@@ -49,8 +49,8 @@ class MemoryPool {
     return std::visit([&](auto& policy) { return policy.empty_cache(time); }, policy_);
   }
   // Starts from a recorded state; one id per block of the state, none for free blocks. The torch policies take it as it
-  // is, if it is of their kind (segments expandable or not); else, and for gmlake, planned and arena, its live blocks
-  // are allocated anew, by address.
+  // is, if it is of their kind (segments expandable or not). Else, and for gmlake, planned and arena, its live blocks
+  // are allocated again, by address.
   std::vector<BlockId> restore(const PoolState& state);
   [[nodiscard]] PoolState state() const {
     return std::visit([](const auto& policy) { return policy.state(); }, policy_);
@@ -65,7 +65,7 @@ class MemoryPool {
   [[nodiscard]] std::span<const PendingEvent> pending_events() const {
     return std::visit([](const auto& policy) { return policy.pending_events(); }, policy_);
   }
-  // From now on, remember the life of every block (rows()), and forget lives that have ended. Off by default.
+  // From now on, keeps a row for every block (rows()), and forgets rows of blocks that are gone. Off by default.
   void keep_rows(bool keep) {
     std::visit([&](auto& policy) { policy.keep_rows(keep); }, policy_);
   }
@@ -88,19 +88,19 @@ class MemoryPool {
   Policy policy_;
 };
 
-// What a scenario or a command line says about an allocator.
+// An allocator as a scenario or a command line states it.
 struct MemoryPoolOptions {
   std::string policy{torch_policy};  // one of memory_policies()
   std::string settings;              // in PYTORCH_CUDA_ALLOC_CONF's spelling; gmlake: see GmlakeSettings; else none
   std::shared_ptr<const MemoryPlan> plan;  // planned and arena only, and needed there
   Bytes device_memory = Bytes::max();
   Bytes outside_memory{0};     // taken by others: context, communication buffers
-  double memory_fraction = 1;  // in [0, 1]; a value in `settings` wins
+  double memory_fraction = 1;  // in (0, 1]; a value in `settings` wins
 };
 // arena, gmlake, ideal, planned, torch, torch-expandable
 std::span<const std::string_view> memory_policies();
-// Throws InputError for unknown policies, with the nearest known ones, for bad settings, and for a plan that is
-// missing, of the other kind or of no use to the policy.
+// Throws InputError for bad settings, for an unknown policy (with the nearest known ones), and for a plan that is
+// missing, of the other kind or unused by the policy.
 MemoryPool make_memory_pool(const MemoryPoolOptions& options);
 
 }  // namespace spillway::sim

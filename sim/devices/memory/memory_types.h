@@ -1,4 +1,4 @@
-// What every memory policy speaks: requests, outcomes, statistics, the state of segments and blocks.
+// Terms of every memory policy: requests, outcomes, statistics, the state of segments and blocks.
 //
 //   segment  what the policy took from the driver:   |#### A ####|..free..|## B ##|.......free.......|
 //   block    a half-open piece of a segment: live (allocated), pending (given back, but work of another
@@ -27,21 +27,21 @@ enum class BlockId : std::uint32_t { none = 0xffffffffU };
 
 inline constexpr std::uint32_t no_tag = 0xffffffffU;
 
-// Where a plan may put a request (planned policy only): in its place in the plan, in any free part of the pool, only in
-// the caching allocator, or (values from 0) in the free part of that dynamic space of the plan.
+// Permitted places of a request (planned policy only). `planned`: its place in the plan. `anywhere`: any free part of
+// the pool. `cached`: only the caching allocator. Values from 0: the free part of that dynamic space of the plan.
 enum class RequestSpace : std::int32_t { cached = -3, anywhere = -2, planned = -1 };
 
 struct AllocationRequest {
   Bytes bytes{};                   // >= 0; 0 gives a null block and no event (rule 2)
   std::int64_t stream = 0;         // handle of the stream the block belongs to
-  std::uint32_t private_pool = 0;  // 0: the default pools; else a graph or MemPool with pools of its own
+  std::uint32_t private_pool = 0;  // 0: the default pools; else a graph or MemPool with its own pools
   Picos time{};                    // for rows only
   std::uint32_t tag = no_tag;      // the caller's, handed through to rows
   RequestSpace space = RequestSpace::planned;
   bool before = false;  // stands for a block from before the stream: takes no part in a plan's order
 };
 
-// What the policy asked of the driver within one call; the replay turns it into time.
+// The policy's driver calls within one call; the replay turns them into time.
 struct DriverCost {
   std::uint32_t device_mallocs = 0;
   std::uint32_t device_frees = 0;

@@ -17,13 +17,13 @@
 // round. The plan's pool is one driver allocation, made at the first request that needs it; if it does not fit, that
 // request runs out of memory.
 //
-// Source: the run time of infinigence/STAlloc 3a9f97f: slots of twice the profiled peak; the
-// caching allocator inside rounds segments to 512 bytes instead of 2 MiB and has no expandable segments. Arena: ROAM
-// has no run time of its own; requests without a place go to PyTorch's allocator as it is.
+// Source: the run time of infinigence/STAlloc 3a9f97f. It has slots of twice the profiled peak, and the caching
+// allocator inside rounds segments to 512 bytes instead of 2 MiB and has no expandable segments. Arena: ROAM has no run
+// time; requests without a place go to PyTorch's allocator as it is.
 //
-// Deviations. The published code checks for overlap only when told to (STALLOC_STATIC_FALLBACK) and not between static
-// and reused places; here a place with a live block in it is never handed out. As there, streams are ignored: a block
-// is reusable as soon as it is given back, whatever other streams do with it. Places of dynamic requests and of blocks
+// Deviations. The published code checks for overlap only if STALLOC_STATIC_FALLBACK is set, and not between static and
+// reused places. Here a place with a live block in it is never handed out. As there, streams are ignored: a block is
+// reusable as soon as it is given back, whatever other streams do with it. Places of dynamic requests and of blocks
 // from before are ours; plans made as published have none.
 //
 // Allocate and free: O(log live) for places, O(live + ranges) for dynamic spaces.
@@ -67,7 +67,7 @@ class PlannedPool {
   void complete_event(BlockId, std::int64_t) {}
   void process_events(Picos) {}
   DriverCost empty_cache(Picos time) { return cache_.empty_cache(time, ledger_.statistics); }
-  // What was there before goes to the caching allocator.
+  // Blocks from before go to their places in the plan, else to the caching allocator.
   std::vector<BlockId> restore(const PoolState& state) { return allocate_live_blocks(*this, state); }
 
   [[nodiscard]] PoolState state() const;

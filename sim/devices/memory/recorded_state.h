@@ -1,13 +1,13 @@
-// What a capture says about device memory before its first event.
+// Device memory before a capture's first event.
 //
 // A snapshot shows the segments and blocks at its end; its history is a ring buffer that may begin late. Undoing
 // the history from the end gives the state at its beginning:
 //
 //   end state  <-- undo alloc: the block was free    <-- undo free: it was live    <-- ...  beginning
 //
-// This is not unique: a block that lives before the history and is freed within it may own up to 1 MiB of unsplit
-// slack that no record shows. Slack is assumed where the gap behind the block is too small to be a block of the
-// large pool, or where the next allocation placed behind the live block leaves such a gap; such blocks are counted.
+// This is not unique: a block allocated before the history and freed within it may own up to 1 MiB of unsplit slack
+// that no record shows. Slack is assumed if the gap behind the block is too small for a block of the large pool. It is
+// also assumed if the next allocation placed behind the live block leaves such a gap. Such blocks are counted.
 //
 // Kineto captures show no segments: blocks freed without an allocation, and the rest of the recorded total.
 #pragma once
@@ -30,7 +30,7 @@ struct RecordedState {
   std::vector<MemoryBlock> loose_blocks;  // live at the beginning, in no known segment; by address
   std::vector<std::int64_t> loose_streams;
   Bytes unexplained{};                  // allocated at the beginning by the recorded total, in no block above
-  std::uint64_t ambiguous_blocks = 0;   // blocks whose size had to be assumed, with a gap behind them
+  std::uint64_t ambiguous_blocks = 0;   // blocks of assumed size, with a gap behind them
   std::uint64_t unusable_segments = 0;  // empty, overlapping, of implausible size
   bool has_segments = false;            // the capture shows segments this state was built from
 };
@@ -56,7 +56,7 @@ struct BlockBefore {
   bool is_pending = false;  // freed already, but not reusable yet
 };
 
-// Where what is resident without a known place is put: no process has such an address.
+// Address of resident memory without a known place: no process has such an address.
 inline constexpr Addr unknown_place{std::uint64_t{1} << 48};
 
 // In the order they are asked for in: those of segments by address, what has no place, the others.

@@ -4,8 +4,8 @@
 //                          '- as `lag` rounds ago: the state is remembered
 //                                '- and compared, every `lag` rounds from there
 //
-// What is seen may repeat before the state does, or while it drifts: so the state that is compared with is taken anew
-// after ever longer whiles (Brent, BIT 20, 1980, section 2).
+// The observed values may repeat before the state does, or while it drifts. So the remembered state is taken again
+// after ever longer intervals (Brent, BIT 20, 1980, section 2).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class Recurrence {
   // `seen`: a digest of what was done in the round before the first.
   explicit Recurrence(std::uint64_t seen) : seen_{seen}, last_{{seen, 0}} {}
 
-  // What to do with the state behind one more round. O(1).
+  // The action on the state behind one more round. O(1).
   [[nodiscard]] Look next(std::uint64_t seen) {
     const std::size_t round = seen_.size();
     const auto [last, is_new] = last_.emplace(seen, round);
@@ -37,7 +37,7 @@ class Recurrence {
     return lag_ == 0 ? Look::none : remember(round, 32 * lag_);
   }
 
-  // Between what was remembered and the last round. Of what was compared: its period, if it was equal.
+  // Rounds between the remembered one and the last: the period, if the compared state was equal.
   [[nodiscard]] std::int64_t distance() const { return static_cast<std::int64_t>(seen_.size() - 1 - remembered_); }
 
  private:

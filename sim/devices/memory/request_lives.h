@@ -21,11 +21,11 @@ struct RequestLife {
 // older one, as in replay_allocation_stream(). O(events log live blocks).
 std::vector<RequestLife> request_lives(const Trace& trace, std::int16_t device);
 
-// Of blocks_before(), by ordinal among them: alive from -1 on.
+// Blocks of blocks_before(), by ordinal among them: alive from -1 on.
 std::vector<RequestLife> lives_before(const Trace& trace, std::int16_t device);
 
-// "id,lower,upper,size", the form MiniMalloc reads; sizes rounded up to 512 bytes, ids are the ordinals; "before-0" and
-// so on first, if there are any, and times then count from 1.
+// "id,lower,upper,size", the form MiniMalloc reads; sizes are rounded up to 512 bytes, ids are the ordinals. Blocks
+// from before come first ("before-0" and so on); if there are any, times count from 1.
 std::string request_lives_csv(const std::vector<RequestLife>& lives, const std::vector<RequestLife>& before = {});
 
 }  // namespace spillway::sim

@@ -1,4 +1,4 @@
-// What a policy asked of the driver between two looks at its state: segments taken, grown, cut and given back.
+// A policy's driver calls between two observations of its state: segments taken, grown, cut and given back.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Which of a step's blocks its program makes before the step (Trace::start_up), and when in the first iteration it
-// makes those it needs only at their first use (optimizer states, say); and what its allocator goes through between
-// that iteration and the step shown. Late events are of three kinds:
+// The blocks of a step that its program makes before the step (Trace::start_up). Some are needed only at their first
+// use (optimizer states, say): this says when in the first iteration they are made. It also says what the allocator
+// goes through between that iteration and the step shown. Late events are of three kinds:
 //
 //   with a tensor, allocates      made in the first iteration, where its tensor is first used
 //   with a tensor, else           no event: its tensor's size in the step `block` of those before the one shown, which
@@ -30,8 +30,8 @@ struct LateEvent {
 [[nodiscard]] bool is_of_evaluation(const StartUpEvent& event);
 [[nodiscard]] bool is_size_before(const StartUpEvent& event);
 
-// Of a device's events, those that make what is there before the step. Nothing if such a tensor moves. What a program
-// allocates before its first call, and gives back, is part of the step. O(events * log).
+// The events of a device that make its blocks from before the step. None if such a tensor moves. Blocks that a program
+// allocates before its first call, and gives back, are part of the step. O(events * log).
 [[nodiscard]] std::optional<std::vector<bool>> initial_events(const Trace& trace, const EventIndex& events);
 
 // Sorts late events by their first uses, and says which tensors they are of (empty without any). O(uses + ops).

@@ -1,8 +1,8 @@
-// Which other streams use a block, and what they still have to finish before it may be reused.
+// Other streams' uses of a block, and the work they still have to finish before it may be reused.
 //
-// While a block lives, record() notes its uses by other streams. Giving it back turns each use into a pending
-// event; the simulation completes events when the streams get there, and the pool notices at its next
-// allocation (rules 9 and 15), as a real allocator that polls would.
+// record() notes uses of a live block by other streams. Giving it back turns each use into a pending event. The
+// simulation completes events when the streams get there. The pool notices at its next allocation (rules 9 and 15), as
+// a real allocator that polls would.
 #pragma once
 
 #include <cstdint>

@@ -90,7 +90,7 @@ class TorchPool {
     keep_rows_ = keep;
     rows_.clear();
   }
-  // Finished lives in the order they ended, then live ones by block id.
+  // Rows of freed blocks in the order they were freed, then of live ones by block id.
   [[nodiscard]] std::vector<AllocationRow> rows() const;
 
   // Every structural invariant and every statistic, recomputed from the blocks alone. Returns the first

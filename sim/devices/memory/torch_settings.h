@@ -26,7 +26,7 @@ struct TorchSettings {
   double garbage_collection_threshold = 0;
   // Segment size for requests of (1, 10) MiB, and page size of expandable large segments. Default 20 MiB.
   Bytes large_segment_size{20 << 20};
-  // Segments for requests from 10 MiB on are multiples of this. PyTorch: 2 MiB, not a setting of its own.
+  // Segments for requests from 10 MiB on are multiples of this. PyTorch: 2 MiB, no separate setting.
   Bytes large_rounding{2 << 20};
   // Segments are address ranges mapped page by page instead of driver allocations (17-21). Default off.
   bool expandable_segments = false;
@@ -55,7 +55,7 @@ constexpr Bytes small_pool_limit{1 << 20};
 constexpr bool is_small_request(Bytes rounded) { return rounded <= small_pool_limit; }
 // Rule 13b: the share of the device's memory the process is allowed; Bytes::max() without a fraction.
 Bytes allowed_limit(const TorchSettings& settings);
-// What the driver can give: device memory less what others took.
+// Memory the driver can give: device memory less what others took.
 Bytes physical_limit(const TorchSettings& settings);
 // Reserved bytes of driver allocations may not pass either.
 Bytes reserve_limit(const TorchSettings& settings);
