@@ -1,4 +1,4 @@
-// Where the events of a step's memory lie on an axis: the clocks that memory can be looked at by.
+// Places of a step's memory events on an axis, by one of three clocks.
 //
 //   host      GPU  |forward 1|forward 2|backward 2|      An eager program asks for memory while it launches, far ahead
 //   ..allocates..                                        of the GPU: on the host's clock a step's memory is a needle at

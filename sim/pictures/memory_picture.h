@@ -1,4 +1,4 @@
-// What an allocator holds over time, ready to be painted: a curve, and blocks at their addresses.
+// An allocator's memory over time, ready to be painted: a curve, and blocks at their addresses.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ struct MemoryPicture {
     Bytes size{};
     std::size_t kind = 0;
     std::int64_t event = -1;  // that allocated it, in Trace::memory_events; -1: it was there before
-    std::int64_t freed = -1;  // that freed it; -1: it lives to the end
+    std::int64_t freed = -1;  // that freed it; -1: it stays to the end
   };
-  // What an owner takes, or gives back where it is negative.
+  // Bytes that an owner takes; negative: gives back.
   struct Change {
     std::int64_t at = 0;
     std::size_t kind = 0;
@@ -49,9 +49,9 @@ MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& r
 // Who holds what a memory event allocates, in words of the caller's.
 using OwnerOf = std::function<std::string(std::uint32_t event)>;
 
-// With `changes`, on a clock of the caller's own, to `end` at least. places: by memory event, ascending
-// (memory_clock.h); none: as the record has them. What nobody is known to hold is a kind of its own, "held before".
-// owner: of the kinds; none: by role, else phase.
+// With `changes`, on the caller's clock, to `end` at least. places: by memory event, ascending (memory_clock.h); none:
+// as the record has them. Memory without a known owner is a separate kind, "held before". owner: names the kinds; none:
+// by role, else phase.
 MemoryPicture memory_picture_on(const Trace& trace, const AllocationStreamResult& run,
                                 std::span<const std::int64_t> places, bool timed, std::int64_t end,
                                 const OwnerOf& owner = {});

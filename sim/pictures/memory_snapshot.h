@@ -1,5 +1,5 @@
-// What an allocator made of a step's allocations, as a memory snapshot: the events at the addresses where it placed
-// them, the segments it took and gave back before them, and what it holds in the end.
+// A run of an allocator as a memory snapshot. It has the events at the addresses where the allocator placed them, the
+// segments that it took and gave back before them, and its memory in the end.
 //
 //   events        allocations, frees (each completed at once where the trace knows no completions), and before an
 //                 allocation the segments that it made the allocator take or give back; an allocation that failed is an
@@ -17,8 +17,8 @@
 
 namespace spillway::sim {
 
-// With the events of each of `runs` (one a device, with keep_rows and keep_segments) placed; those of other devices are
-// left out. times: by memory event of the trace, as event_times() has them, or empty. O(events log events).
+// Places the events of each of `runs` (one a device, with keep_rows and keep_segments); events of other devices are
+// left out. `times`: by memory event of the trace, as event_times() has them, or empty. O(events log events).
 Trace placed_snapshot(Trace trace, std::span<const AllocationStreamResult> runs, std::span<const Picos> times);
 
 }  // namespace spillway::sim

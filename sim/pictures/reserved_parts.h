@@ -1,4 +1,4 @@
-// What reserved memory is made of: the price of fragmentation, part by part.
+// Parts of reserved memory: the price of fragmentation, part by part.
 //
 //   reserved = requested + rounding + slack + pending + partly used + cached
 //              `------- allocated -------'

@@ -11,7 +11,7 @@
 
 namespace spillway::sim {
 
-// What a piece of a lane is coloured by.
+// Color of a piece of a lane.
 enum class WorkColor : std::uint8_t {
   forward,
   recompute,
