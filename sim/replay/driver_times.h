@@ -1,4 +1,4 @@
-// What the allocator's calls of the driver cost the host.
+// Host time of the allocator's driver calls.
 //
 // cudaMalloc and cudaFree come from the GPU's profile. Virtual memory management (expandable segments, stitching) costs
 // per physical chunk; profiles seldom have figures for it, and the defaults here are assumptions, named as such in
@@ -29,7 +29,7 @@ struct DriverTimes {
 // Absent figures: the defaults above, with provenance `assumed`.
 DriverTimes driver_times(const GpuProfile& gpu);
 
-// Of the host, without waiting for the device.
+// Time on the host, without waiting for the device.
 Picos host_time(const DriverCost& cost, const DriverTimes& times);
 bool waits_for_device(const DriverCost& cost);
 

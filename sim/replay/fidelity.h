@@ -24,8 +24,8 @@ std::vector<KeptIdle> kept_idle(const Trace& trace, std::span<const std::pair<Op
 // `own`: the replay of `trace` on its own timings, without a plan. None when no step has recorded times.
 std::optional<Fidelity> fidelity_of(const Trace& trace, const Result& own);
 
-// What a reader must know before the figures: that the replay is off, or how much of the step nothing explains, with
-// the cause; `result` may be a what-if, whose own share it says. Empty: all is well, or nothing was recorded.
+// Warnings before the figures: the replay is off, or much of the step is unexplained, with the cause. `result` may be a
+// what-if; the unexplained part is its own. Empty: all is well, or nothing was recorded.
 std::vector<std::string> fidelity_warnings(const Result& result);
 
 }  // namespace spillway::sim

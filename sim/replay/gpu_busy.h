@@ -1,7 +1,8 @@
-// What a GPU is busy with: kernels, collectives (which are kernels), fills and copies within its memory. Copies between
-// it and the host, a drive or another GPU are its copy engines' work: a step that waits for them leaves it idle. So do
-// a Result's idle share, the counter "GPU busy" and sweeps' energy; nvidia-smi's utilisation counts kernels likewise
-// (NVML, nvmlUtilization_t). A capture's diagnosis asks what the host left undone, and counts every copy as work.
+// Work that keeps a GPU busy: kernels, collectives (which are kernels), fills and copies within its memory. Copies
+// between it and the host, a drive or another GPU are its copy engines' work: a step that waits for them leaves it
+// idle. A Result's idle share, the counter "GPU busy" and sweeps' energy count so; nvidia-smi's utilisation counts
+// kernels likewise (NVML, nvmlUtilization_t). A capture's diagnosis asks what the host left undone, and counts every
+// copy as work.
 #pragma once
 
 #include "traces/trace.h"

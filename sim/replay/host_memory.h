@@ -14,12 +14,12 @@
 
 namespace spillway::sim {
 
-// The most at once, by all ranks on a machine with all their GPUs there, of the machine that holds most: pinned memory
-// of exactly the bytes needed (PyTorch rounds pinned blocks up to powers of two; MemAscend, arXiv 2505.23254).
-// A storage away at the step's start counts for the whole step: the copy there stays until it is written anew.
-// event_time: by memory event of `trace`. planned: null for a plain trace. whole: of a folded step under a plan, whose
-// times are those as replayed; else null. None where its ranks are not regular at one time. Unknown where
-// the trace has no transfers. O(n log n) in memory events and transfers.
+// Most host memory at once on one machine, by all ranks with all their GPUs there; the machine that holds most counts.
+// Pinned memory of exactly the bytes needed (PyTorch rounds pinned blocks up to powers of two; MemAscend, arXiv
+// 2505.23254). A storage away at the step's start counts for the whole step: the copy there stays until it is written
+// again. `event_time`: by memory event of `trace`. `planned`: null for a plain trace. `whole`: of a folded step under a
+// plan, with times as replayed; else null. No result if its ranks are not regular at one time. Unknown if the trace has
+// no transfers. O(n log n) in memory events and transfers.
 std::optional<HostMemoryResult> host_memory(const Trace& trace, const PlannedTrace* planned,
                                             std::span<const Picos> event_time, std::span<const Picos> op_start,
                                             std::span<const Picos> op_end, const PeriodicRun* whole,

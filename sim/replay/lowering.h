@@ -17,13 +17,13 @@
 //   the allocator's calls of the driver     delay on the host thread, behind the call they followed; waits for the
 //                                           device's work where the driver does
 //
-// A host call follows whichever call of any thread of its rank ended last before it: a backward thread
-// starts when the main thread handed over, and the main thread goes on when backward is done. A thread
-// that happens to run beside (a data loader) is thereby tied in as well; the capture can't tell the two apart.
+// A host call follows the call of its rank, on any thread, that ended last before it. A backward thread starts when the
+// main thread handed over, and the main thread goes on when backward is done. A thread that happens to run beside (a
+// data loader) is thereby tied in as well; the capture can't distinguish the two.
 //
-// Recorded start times of device work are not used, with one exception: work without a launch record keeps its
-// place on its stream, and where it met an idle stream (as at the beginning of a capture, launched before it
-// began) its recorded start is all there is to place it, so it is released then.
+// Recorded start times of device work are not used, with one exception: work without a launch record keeps its place on
+// its stream. If it met an idle stream (as at the beginning of a capture, launched before it began), only its recorded
+// start can place it, so it is released then.
 #pragma once
 
 #include <utility>
@@ -37,7 +37,7 @@
 
 namespace spillway::sim {
 
-// A lane of a planned trace whose ops are transfers over links.
+// A lane of a planned trace with transfers over links as ops.
 struct LaneTransfer {
   LaneId lane = LaneId::none;
   PathId path{};
@@ -45,8 +45,8 @@ struct LaneTransfer {
   Picos latency{};
 };
 
-// Device memory that the memory-bound kernels of a GPU share with its copies: a kernel moves its bytes at its recorded
-// rate, and less where that and the copies' rates are more than `capacity`. A kernel whose own rate is above it takes
+// Device memory that the memory-bound kernels of a GPU share with its copies. A kernel moves its bytes at its recorded
+// rate, and slower if that and the copies' rates are more than `capacity`. A kernel with a higher rate than that takes
 // all of it. Kernels bound by arithmetic are not slowed.
 struct SharedMemory {
   std::uint16_t rank = 0;

@@ -1,4 +1,4 @@
-// What the replayed step holds: its allocation stream through a memory policy, on the replay's clock.
+// The replayed step's memory: its allocation stream through a memory policy, on the replay's clock.
 //
 // The stream is processed in host order, as the program would call its allocator. It is run once without a limit
 // (what the step needs) and, when that exceeds the capacity, once with it (whether the policy's retries save it).
@@ -52,9 +52,9 @@ struct DevicePeaks {
   Verdict verdict = Verdict::unknown;  // after the policy's retries
 };
 
-// What the allocator's calls of the driver add to a step that is one of many: those of a second run of the stream, when
-// the cache is warm. Under pressure the torch policy gives segments back and takes them anew in every step. A device
-// that runs out of memory has no second run.
+// Time of the allocator's driver calls in a step that is one of many. They are those of a second run of the stream,
+// when the cache is warm. Under pressure the torch policy gives segments back and takes them again in every step. A
+// device that runs out of memory has no second run.
 struct AllocatorTime {
   std::vector<HostDelay> delays;  // by op, ascending; for lower()
   Picos step{};                   // their sum
@@ -68,22 +68,22 @@ AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::
 // limit, expandable segments reserve by the device's size. False where it isn't known.
 bool limit_matters_only_when_met(const MemoryReplayOptions& options);
 
-// The allocation streams of all devices, each run as often as its questions need and no more: without a limit; where
-// that exceeds the capacity, with it, until it fails; and a second time behind the run that fits. A limit that the
-// torch and ideal policies never meet changes nothing, so that one run stands for both.
+// The allocation streams of all devices, each run as often as its questions need and no more. The first run is without
+// a limit. If that exceeds the capacity, the next is with it, until it fails. The run that fits is repeated. A limit
+// that the torch and ideal policies never meet changes nothing, so that one run stands for both.
 class MemoryReplay {
  public:
   // `trace` must outlive it. A capture with host memory events alone is replayed as host memory: ideal allocator, no
   // limit. Throws InputError for bad options. O(events log live blocks).
   MemoryReplay(const Trace& trace, const MemoryReplayOptions& options);
 
-  // Of a folded step that can't be told; then nothing else is known.
+  // Reason why a folded step is refused; then nothing else is known.
   [[nodiscard]] const std::optional<FoldRefusal>& refusal() const { return refusal_; }
   [[nodiscard]] AllocatorTime allocator_time(const DriverTimes& times) const;
-  // Of every device in the trace, ascending. None for host memory.
+  // Peaks of every device in the trace, ascending. None for host memory.
   [[nodiscard]] const std::vector<DevicePeaks>& peaks() const { return peaks_; }
-  // Of options.device, or of the device that reserves most. event_time: by memory event, as event_times() gives them;
-  // events are processed in their own order whatever it says. A trace without memory events gives
+  // Result of options.device, or of the device that reserves most. event_time: by memory event, as event_times() gives
+  // them; events are processed in their own order whatever it says. A trace without memory events gives
   // MemoryResult::known == false. To explain a failure it may run the stream with other allocators. May be refused.
   [[nodiscard]] MemoryResult result(std::span<const Picos> event_time);
 

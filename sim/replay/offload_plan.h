@@ -1,5 +1,5 @@
-// OffloadPlan: which storages leave device memory during a step, where to, when they come back, and what is computed
-// again instead.
+// OffloadPlan: which storages leave device memory during a step, where to, when they come back, and what is recomputed
+// instead.
 //
 //   device work   | writes T | ... | last use of T | ......... | fetch_at | ... | first use of T again |
 //   store                    [== T to the tier ==]
@@ -21,7 +21,7 @@
 
 namespace spillway::sim {
 
-// Where an absent storage is, or how it comes back.
+// Place of an absent storage, or its way back.
 enum class Tier : std::uint8_t { host, drive, recompute };
 std::string_view to_string(Tier tier);
 
@@ -43,9 +43,9 @@ struct Absence {
   [[nodiscard]] bool loads() const { return back_before != OpId::none && tier != Tier::recompute && !forwarded; }
 };
 
-// Ops run once more, in this order, before the launch of `before`. What they write is the storages whose absence by
-// recomputation ends with it (Absence::fetch_at, or back_before where there is none); everything else they write is
-// temporary and goes when the last of them has used it.
+// Ops run once more, in this order, before the launch of `before`. They write the storages with an absence by
+// recomputation that ends with it (Absence::fetch_at, or back_before where there is none). Everything else they write
+// is temporary and goes when the last of them has used it.
 struct Recomputation {
   OpId before = OpId::none;
   std::vector<OpId> ops;
@@ -63,11 +63,11 @@ struct OffloadPlan {
   // it never waits.
   Bytes in_flight{};
   std::vector<Bytes> rank_in_flight;  // by rank, instead; empty: all ranks alike
-  // Loads are asked for when the device comes to fetch_at, not when the host launches it: for planners that know when a
-  // load must begin, and a host that runs ahead.
+  // Loads are asked for when the device reaches `fetch_at`, not when the host launches it. For planners that know when
+  // a load must begin, and a host that runs ahead.
   bool paced_by_device = false;
   DriveRoute route = DriveRoute::gpudirect;
-  // Of the host, for each tensor it hands over and each it asks for, forwarded or not, before it goes on.
+  // Host time for each tensor handed over and each asked for, forwarded or not, before the host goes on.
   Picos host_time{};
   // Drive set; empty: set number (GPU mod sets) of its machine.
   std::string drives;

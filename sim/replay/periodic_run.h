@@ -5,15 +5,15 @@
 //   whole   | before | period | period | period | period x times | after, times x T later |
 //                                             ^ the cut, one place in the order of each rank
 //
-// Activities that last a given time start when the last of what they wait for lets them, so a step without cycles has
-// one solution, and times that satisfy every constraint are it. Those of the whole step are written down as above, and
-// the constraints are gone through: of what follows the cut, or is repeated, each source must move along (be in a
-// window, or follow its cut) or be one that everything has long passed (setup, the first micro-batches), and may then
-// not be what the start was waiting for. Copies over links last as their shares make it: they must run alone, or among
-// those that move with them, or at some time all be of windows. Where any of that does not hold, refusal() says so.
+// Activities that last a given time start when the last of their constraints lets them. So a step without cycles has
+// one solution, and times that satisfy every constraint are it. The whole step's times are written down as above, and
+// the constraints are gone through for all that follows the cut or is repeated. Each source must move along: be in a
+// window, or follow its cut. Otherwise it must be one that everything has long passed (setup, the first micro-batches),
+// and the start may not have waited for it. Copies over links last as their shares make it. They must run alone, or
+// among those that move with them, or at some time all be of windows. If any of that does not hold, refusal() says so.
 //
-// Where the replay takes turns, T is that of up to 32 of the fold's periods, and so many are put in at once; the window
-// and the cut are told in the fold's periods all the same.
+// If the replay takes turns, T is the time of up to 32 of the fold's periods, and so many are put in at once. Window
+// and cut still count the fold's periods.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class PeriodicRun {
   PeriodicRun(const Trace& trace, const StepFold& fold, const ActivityGraph& graph, std::span<const OpId> op,
               std::span<const Picos> start, std::span<const Picos> end);
 
-  // Where there is one, nothing else is known.
+  // If set, nothing else is known.
   [[nodiscard]] const std::optional<FoldRefusal>& refusal() const { return refusal_; }
   [[nodiscard]] std::int64_t times() const { return times_; }
   [[nodiscard]] Picos period() const { return period_; }
@@ -65,13 +65,13 @@ class PeriodicRun {
   [[nodiscard]] std::size_t rank_of(OpId op) const {
     return trace_.lanes[index_of(trace_.ops.lane[index_of(op)])].rank;
   }
-  // Of a shown period behind the cut: the op is one of the last in the whole step, but of a period that comes earlier
-  // in a stream of events that is repeated behind the last one shown.
+  // The op is in a shown period behind the cut: one of the last in the whole step. In a stream of events that is
+  // repeated behind the last period shown, its period comes earlier.
   [[nodiscard]] bool is_moved(OpId op) const {
     return is_after(op) && static_cast<std::uint32_t>(op) < ranks_[rank_of(op)].shown.end();
   }
-  // When ops run in the whole step, by those of the replay: of shown periods behind the cut, the first time they do, in
-  // the place among all periods that they have among those shown.
+  // Times of ops in the whole step, from those of the replay. An op of a shown period behind the cut has its first run:
+  // its period keeps the number that it has among those shown.
   [[nodiscard]] std::vector<Picos> first_times(std::span<const Picos> of_op) const;
   // Of the whole step (sim/engine/fingerprint.h).
   [[nodiscard]] std::uint64_t fingerprint() const;
@@ -93,7 +93,8 @@ class PeriodicRun {
   // them, and times() if after.
   [[nodiscard]] Place told(Place place) const;
   [[nodiscard]] bool is_inserted(Place place) const { return place.later > 0 && !is_after(op_[place.activity]); }
-  // Whether `source` is waited for by an activity that is told as `later`, not only by the shown one.
+  // The same place, expressed by the last period before the cut if it is one of the repeated. `later` is 0 for places
+  // before them, and times() for places after.
   [[nodiscard]] bool moves_along(std::uint32_t source, std::int64_t later) const {
     return later == 0 || is_after(op_[source]) || in_window(source);
   }

@@ -8,7 +8,7 @@
 //    "order": {"technique": "order", "digest": "0123456789abcdef", "ops": [4, 2]}, heads of units, order_plan.h
 //    "memory": {"schema": "spillway-memory-plan", "technique": "layout", ...},     memory_plan.h
 //    "memory_by_device": [{"device": 0, "plan": {"schema": "spillway-memory-plan", ...}}, ...]}    of several GPUs
-// "offload" is an older name of "fates".
+// `offload` is an older name of `fates`.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline constexpr int plan_version = 1;
 
 struct Plan {
   std::optional<PipelinePlan> schedule;  // what each stage runs when; of a generated step
-  std::optional<OffloadPlan> fates;      // which tensors leave, and which are made again
+  std::optional<OffloadPlan> fates;      // which tensors leave, and which are recomputed
   std::optional<OrderPlan> order;
   std::map<std::int16_t, MemoryPlan> memory;  // by device, of the trace as the parts before leave it; empty: none
 };

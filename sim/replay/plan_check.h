@@ -17,7 +17,7 @@ struct PlanVerdict {
   [[nodiscard]] bool sound() const { return fault.empty(); }
 };
 
-// Does `after`, whose op moved[i] is op i of `before`, compute the same?
+// Does `after`, with op i of `before` as its op moved[i], compute the same?
 //   - the same ops: a permutation, each with its kind, name, lane, duration and launch, issued before its works
 //   - each read of a storage sees the write it saw before, and writes to a storage keep their order
 //   - edges within a rank lead forward; works stay on their side of calls that wait for the device, for a stream or a
@@ -39,9 +39,9 @@ PlanVerdict check_reordering(const Trace& before, const Trace& after, std::span<
 PlanVerdict check_replay(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> op_start,
                          std::span<const Picos> op_end);
 
-// Can the trace's requests on this device be placed as the plan says? Walks the memory events: every request that has a
-// place is not larger than it, lies within the pool, and touches no other live one; no more than `capacity` bytes in
-// all (0: any). For plans of kind layout; requests without a place are left out. O(n log n).
+// Can the trace's requests on this device be placed as the plan says? Walks the memory events. Every request that has a
+// place is not larger than it, lies within the pool, and touches no other live one. The pool takes no more than
+// `capacity` bytes in all (0: any). For plans of kind layout; requests without a place are left out. O(n log n).
 PlanVerdict check_placement(const Trace& trace, std::int16_t device, const MemoryPlan& plan, Bytes capacity);
 
 }  // namespace spillway::sim

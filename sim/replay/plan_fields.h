@@ -1,4 +1,4 @@
-// What a plan's file says: its fields (base/fields.h). Ids are those of the trace; -1 stands for none.
+// Fields of a plan's file (base/fields.h). Ids are those of the trace; -1 stands for none.
 #pragma once
 
 #include <cstdint>

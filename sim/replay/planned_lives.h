@@ -1,4 +1,4 @@
-// The memory events of a trace with some storages' lives cut: given back early, taken anew, or away when the step
+// The memory events of a trace with some storages' lifetimes cut: given back early, taken again, or away when the step
 // begins. Used by planned_trace(); knows nothing of why.
 #pragma once
 
@@ -24,8 +24,7 @@ class PlannedLives {
   // Null when the trace doesn't show the storage being allocated.
   [[nodiscard]] const MemoryEvent* allocation(std::uint32_t storage) const;
 
-  // `column`: op of the old trace beside whose recorded events the new one goes. `anchor`, `gate`: ids of the new
-  // trace.
+  // `column`: op of the old trace; the new event goes beside its recorded ones. `anchor`, `gate`: ids of the new trace.
   void away_at_the_start(std::uint32_t storage) { life_of(storage).away = true; }
   void give_back(std::uint32_t storage, std::size_t column, OpId anchor, OpId gate);
   void take(std::uint32_t storage, std::size_t column, OpId anchor);

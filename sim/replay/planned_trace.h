@@ -1,4 +1,4 @@
-// A trace under an OffloadPlan: transfers and repeated ops put in, lives of storages cut.
+// A trace under an OffloadPlan: transfers and repeated ops put in, lifetimes of storages cut.
 //
 //   store   op of kind storage_write (copy_device_to_host) on a transfer lane: starts when its writer has ended and the
 //           host has launched it; FIFO over store_workers. The memory goes when the store has ended and the last op
@@ -9,7 +9,7 @@
 //   again   repeated ops, phase recompute, launched just before `before`; the host launches one only when the loads
 //           before it of what it reads have ended.
 //
-// The repeated life of a storage has the same TensorId and an address of its own.
+// After its return a storage has the same TensorId and another address.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,9 @@ struct PlannedTrace {
   std::vector<OpId> source;         // by op: the op it is, or repeats, in the original; none for transfers
   std::vector<OpId> transfer;       // by absence: its store; none when it has none
   std::vector<OpId> fetch;          // by absence: its load; none when it has none
-  std::vector<OpId>
-      asked;               // by absence: the op at whose end it is asked for, forwarded or not; none: at once, or never
-  std::vector<OpId> gate;  // by memory event: it also waits for the end of this op; none: for nothing
-  std::string drives;      // as OffloadPlan::drives
+  std::vector<OpId> asked;  // by absence, also forwarded: the op that ends when it is asked for; none: at once or never
+  std::vector<OpId> gate;   // by memory event: it also waits for the end of this op; none: for nothing
+  std::string drives;       // as OffloadPlan::drives
 
   [[nodiscard]] const TransferLane* lane_of(LaneId lane) const;  // null: no transfer lane
 };

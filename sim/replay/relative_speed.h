@@ -19,7 +19,7 @@ struct RelativeSpeed {
   bool operator==(const RelativeSpeed&) const = default;
 };
 
-// What an op's duration is made of. Known from flops and bytes where the trace has them (`roofline`), else
+// The resource that an op's duration depends on. Known from flops and bytes where the trace has them (`roofline`), else
 // from the kernel's name: matrix products, convolutions and attention count as compute, all else as memory.
 enum class WorkClass : std::uint8_t { compute, memory, pcie, network, host, storage };
 constexpr int work_class_count = 6;

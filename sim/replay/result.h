@@ -25,7 +25,7 @@ struct StepResult {
   [[nodiscard]] Picos span() const { return end - begin; }
 };
 
-// What the step's time is made of: the chain of waits that ends with the last work, walked back to the start.
+// Parts of the step's time: the chain of waits that ends with the last work, walked back to the start.
 enum class Binding : std::uint8_t {
   compute,         // kernels bound by arithmetic
   hbm,             // kernels and copies bound by device memory
@@ -43,8 +43,8 @@ std::string_view describe(Binding binding);
 // The same for a narrow cell.
 std::string_view describe_shortly(Binding binding);
 
-// Time of a capture that nothing in it explains and that the replay keeps as it was: before a GPU operation, or in a
-// host call that waited for GPU work nobody recorded. One row for all of one name.
+// Time of a capture that nothing in it explains and that the replay keeps as it was. It is before a GPU operation, or
+// in a host call that waited for GPU work nobody recorded. One row for all of one name.
 struct KeptIdle {
   std::string name;      // "unexplained gap before ampere_sgemm_64x64"
   bool in_call = false;  // a host call's; else before work of the GPU
@@ -80,7 +80,7 @@ struct LinkResult {
   double busy_fraction = 0;  // bytes / (capacity x replayed time)
 };
 
-// Of a drive set under the replayed writes, without end; infinity when nothing is written.
+// Life of a drive set under the replayed writes, repeated without end; infinity when nothing is written.
 struct DriveLife {
   double years = 0, low_years = 0, high_years = 0;
   std::string basis;  // what the endurance rests on
@@ -94,8 +94,8 @@ struct DriveSharer {
   Bytes written{}, read{};  // by each of them
 };
 
-// What a drive set was given to do in the replayed time: the sum over the GPUs of its machine that share it, of stages
-// that write different amounts (RankPlaces).
+// A drive set's load in the replayed time: the sum over the GPUs of its machine that share it, of stages that write
+// different amounts (RankPlaces).
 struct DriveTraffic {
   std::string name;  // "ranks 0-3 scratch"
   std::string set;   // drive group of the hardware profile
@@ -110,14 +110,14 @@ struct DriveTraffic {
   std::optional<DriveLife> life;  // not rated: none
 };
 
-// What an offload technique moved in the replayed time, of one rank of each kind.
+// Traffic of an offload technique in the replayed time, of one rank of each kind.
 struct OffloadResult {
   std::string technique;
   Bytes candidates{};  // what it might have moved
   Bytes stored{}, loaded{};
   Bytes forwarded{};                  // stored, but asked for back before that had ended: never left
   Bytes kept{};                       // candidates that stayed
-  Bytes recomputed{};                 // given back, and computed again
+  Bytes recomputed{};                 // given back, and recomputed
   double store_bytes_per_second = 0;  // of the slowest rank, while it stores, all offloaded
   Bytes in_flight{};                  // most that unfinished stores of a rank may hold; 0: no limit
   Bytes plain_peak{};                 // allocated at the peak of the step that moves nothing; 0: not asked
@@ -134,7 +134,7 @@ struct MemoryPoint {
 struct PeakOwner {
   std::string name;  // role, layer or tensor; "before the capture" for what was there already
   Bytes bytes{};
-  bool known = true;  // whose it is
+  bool known = true;  // its owner is known
 };
 
 struct MemoryResult {
@@ -159,10 +159,10 @@ struct MemoryResult {
   std::vector<MemoryPoint> timeline;
   std::vector<PeakOwner> owners;                            // by role, else phase; largest first
   std::vector<PeakOwner> owners_by_layer, owners_by_phase;  // the same bytes; empty where nothing is known of either
-  std::int16_t device = -1;                                 // whose memory it is; -1: the host's
+  std::int16_t device = -1;                                 // device with this memory; -1: the host
   [[nodiscard]] Verdict verdict() const;
-  // What it reserves without a limit beyond the limit; 0 where it fits. For planners that compare failures; what is
-  // missing is short_of: allocators reserve less under a limit.
+  // Bytes it reserves without a limit beyond the limit; 0 if it fits. For planners that compare failures. The missing
+  // bytes are short_of: allocators reserve less under a limit.
   [[nodiscard]] Bytes excess() const { return out_of_memory ? peak_reserved - limit : Bytes(0); }
 };
 
@@ -198,7 +198,7 @@ struct RankResult {
   Verdict verdict = Verdict::unknown;
 };
 
-// Of one GPU, the mean over those replayed, as a generated step's kernels draw it.
+// Power of one GPU, the mean over those replayed, as a generated step's kernels draw it.
 struct PowerResult {
   double clock_share = 1;  // lowest settled clock of a GPU, share of the highest
   double watts = 0;        // over the step
@@ -216,7 +216,7 @@ struct EvaluationResult {
   Bytes peak{};                                  // allocated beside what the model keeps, on the rank with most
 };
 
-// Where the measured value of a predicted figure is to be expected, in 80 % of steps like it.
+// Expected range of a predicted figure's measured value, in 80 % of steps like it.
 struct FigureRange {
   bool known = false;
   double low = 1, high = 1;  // measured over predicted; low <= 1 <= high
@@ -227,7 +227,7 @@ struct InputProvenance {
   std::string name, value, provenance, source;
 };
 
-// What the allocators of a folded step under a plan are asked, in the order of its replay, and how often.
+// Requests to the allocators of a folded step under a plan, in the order of its replay, and how often.
 struct FoldedMemory {
   StepFold fold;
   std::vector<MemoryEvent> events;
@@ -236,7 +236,7 @@ struct FoldedMemory {
 struct Result {
   std::optional<FoldRefusal> refusal;  // of a folded step that can't be told; then nothing else is known
   std::string title;
-  // Of a machine that a few letters stand for: what they say, and what they leave open (HardwareProfile::assumed).
+  // A machine named by a few letters: their meaning, and the open points (HardwareProfile::assumed).
   std::string machine;
   std::vector<std::string> machine_assumed;
   Picos step_time{};
@@ -263,25 +263,25 @@ struct Result {
   std::string drives_refuse;         // why the drives can't do what the step asks of them; empty: they can
   std::optional<OffloadResult> offload;
   std::uint64_t fingerprint = 0;
-  // What is not known and can turn the verdict as replayed, which is then unknown: clauses that begin with "if" (it
-  // fits then) or "unless" (the verdict as replayed holds otherwise). scenario/hinges.h.
+  // Open points that can turn the verdict as replayed, which is then unknown. Clauses that begin with "if" (it fits
+  // then) or "unless" (the verdict as replayed holds otherwise). scenario/hinges.h.
   std::vector<std::string> hangs_on;
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;
-  // By op of the replayed trace; unknown_time for ops that were not replayed. Of a folded step as the part shown runs
-  // by itself, and how often each op runs in the whole; else empty: once.
+  // By op of the replayed trace; unknown_time for ops that were not replayed. For a folded step, times as the part
+  // shown runs by itself, and how often each op runs in the whole; else empty: once.
   std::vector<Picos> op_start, op_end;
   std::vector<std::int64_t> op_runs;
   std::shared_ptr<const FoldedMemory> folded_memory;  // where a device runs out of memory, and figures are asked for
   [[nodiscard]] std::int64_t runs_of(OpId op) const { return op_runs.empty() ? 1 : op_runs[index_of(op)]; }
 
-  // Of the device memory of every rank and the host's: the one place that says whether a step fits.
+  // Covers the device memory of every rank and the host's: the one place that says whether a step fits.
   [[nodiscard]] Verdict verdict() const { return hangs_on.empty() ? as_replayed() : Verdict::unknown; }
   // Whatever it hangs on.
   [[nodiscard]] Verdict as_replayed() const;
-  // The same as verdict(); a no also where the drives refuse.
+  // The same as verdict(); does_not_fit also if the drives refuse.
   [[nodiscard]] Verdict answer() const { return drives_refuse.empty() ? verdict() : Verdict::does_not_fit; }
-  // Of the critical path: how much of this replay, a what-if too, rests on time that nothing explains.
+  // Unexplained time on the critical path of this replay, also of a what-if.
   [[nodiscard]] Picos unexplained() const;
   // Precondition: verdict() is unknown. "the trace has no memory events".
   [[nodiscard]] std::string why_unknown() const;

@@ -1,4 +1,4 @@
-// Lanes of a trace whose ops are transfers over a machine's links: their times follow from bytes and contention.
+// Lanes of a trace with transfers over a machine's links as ops: their times follow from bytes and contention.
 #pragma once
 
 #include <cstdint>

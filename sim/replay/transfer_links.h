@@ -1,10 +1,10 @@
 // The machine under a replay: where copies and transfers of each rank go, and what they did to links and drives.
 //
-// A rank stands for GPUs that do the same at the same time, each with its own data: where their paths share a link (a
-// switch, DRAM, a drive set), a transfer of the one takes its share of the link as often as GPUs would cross it. That
-// is exact while they keep in step. Ranks on one machine (RankPlaces) share its links and drives; one that is on
-// several machines is simulated on that which has most of its GPUs. A GPU writes to the drive set of that name, or to
-// number (GPU mod sets).
+// A rank stands for GPUs that do the same at the same time, each with its own data. If their paths share a link (a
+// switch, DRAM, a drive set), one transfer takes its part of the link once for each GPU that would cross it. That is
+// exact while they keep in step. Ranks on one machine (RankPlaces) share its links and drives. A rank on several
+// machines is simulated on the one that has most of its GPUs. A GPU writes to the drive set of that name, or to number
+// (GPU mod sets).
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,9 @@ namespace spillway::sim {
 
 class TransferLinks {
  public:
-  // Adds links, paths and reservoirs to `graph`. gpus: of all ranks. cache_levels: bytes in the drive sets used at the
-  // start, by cache_levels() of an earlier run; empty: none. planned: null for a plain trace, whose own transfer lanes
-  // are served as well (transfer_lane.h).
+  // Adds links, paths and reservoirs to `graph`. `gpus`: of all ranks. `cache_levels`: bytes in the drive sets used at
+  // the start, by cache_levels() of an earlier run; empty: none. `planned`: null for a plain trace. Its own transfer
+  // lanes are served in any case (transfer_lane.h).
   // Throws InputError when a planned transfer has nowhere to go: no PCIe tree, no drives, no set of that name.
   TransferLinks(const Trace& trace, const HardwareProfile& hardware, const PlannedTrace* planned, std::int64_t gpus,
                 const std::vector<std::int64_t>& cache_levels, ActivityGraph& graph);
@@ -36,7 +36,7 @@ class TransferLinks {
   [[nodiscard]] const CopyPaths& copies() const { return copies_; }
   [[nodiscard]] const std::vector<LaneTransfer>& lanes() const { return lanes_; }
 
-  // Of the GPUs simulated, where their profile says that kernels and copies share device memory.
+  // Device memory of the GPUs simulated; empty unless their profile says that kernels and copies share it.
   [[nodiscard]] const std::vector<SharedMemory>& shared_memory() const { return shared_memory_; }
 
   // Links that carried anything; drives that were written or read. units: by link, in place of what the run carried;

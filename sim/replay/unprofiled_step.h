@@ -1,9 +1,9 @@
 // A captured step as it runs without the profiler that recorded it.
 //
-// A profiler makes host calls and the pauses between them longer, and leaves the GPU's work as it is. Where it was
-// measured what the steps take without one (Trace::unprofiled_steps), the host's times are shortened in one proportion,
-// no more than that the replayed step is as short as the measured one, or than no step of this GPU work is shorter for.
-// Where it wasn't, the host's known cost a launched work (HostProfile::dispatch_cost) says what the profiler may hold.
+// A profiler makes host calls and the pauses between them longer, and leaves the GPU's work as it is. If steps were
+// also measured without one (Trace::unprofiled_steps), the host's times are shortened in one proportion. The replayed
+// step becomes no shorter than the measured one, or than this GPU work allows. If not, the host's known cost a launched
+// work (HostProfile::dispatch_cost) says what the profiler may hold.
 #pragma once
 
 #include "hwprofiles/hardware_profile.h"
@@ -19,8 +19,9 @@ Picos unprofiled_step(const Trace& trace);
 // times.
 Trace at_unprofiled_speed(Trace trace, const HardwareProfile& hardware);
 
-// Of a capture with host calls and memory events, profiled fully: its step with the host as fast as `dispatch_cost` has
-// it. 0: the host takes no longer than that as recorded, or it is no such capture.
+// The step of a capture with the host as fast as `dispatch_cost` has it. For captures with host calls and memory
+// events, profiled fully. 0: the host takes no longer than that as recorded, steps were measured without a profiler, or
+// it is no such capture.
 Picos estimated_unprofiled_step(const Trace& trace, const HardwareProfile& hardware);
 
 }  // namespace spillway::sim

@@ -1,4 +1,4 @@
-// Whether a step fits its memory. What is not known is never a yes.
+// Whether a step fits its memory. Missing knowledge never gives Verdict::fits.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class Verdict : std::uint8_t {
 std::string_view to_string(Verdict verdict);
 // Under a heading "fits": "yes", "tight", "unknown", "no".
 std::string_view yes_or_no(Verdict verdict);
-// What must fit does: fits or tight.
+// fits or tight: enough for a step that must fit.
 bool is_yes(Verdict verdict);
 // true (also where it is tight), null, false.
 nlohmann::ordered_json fits_json(Verdict verdict);
@@ -27,13 +27,14 @@ nlohmann::ordered_json fits_json(Verdict verdict);
 // tight.
 Verdict verdict_of_json(const nlohmann::ordered_json& fits, std::string_view words = {});
 
-// Of two parts that must both fit.
+// Verdict on two parts that must both fit.
 Verdict both(Verdict a, Verdict b);
 
 // capacity 0: no limit is known.
 Verdict verdict_of(Bytes needed, Bytes capacity);
 
-// Of a record whose memory is in doubt (traces/memory_doubt.h; empty: it isn't): a yes isn't known, a no stays one.
+// Verdict on a record with doubtful memory (traces/memory_doubt.h); `doubt` empty: none. does_not_fit stays, all else
+// is unknown.
 Verdict in_doubt(Verdict verdict, std::string_view doubt);
 
 }  // namespace spillway::sim

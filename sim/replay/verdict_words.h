@@ -22,17 +22,18 @@ std::string verdict_mark(const Result& result);
 std::string verdict_shape(Verdict verdict);
 // "12.3 GiB free": of the capacity less what is kept free of it.
 std::string to_spare(const Result& result);
-// "short 87.1 GiB", "short of memory of stage 3": of a no, with lacking().
+// "short 87.1 GiB", "short of memory of stage 3": of does_not_fit, with lacking().
 std::string short_words(const Result& result);
-// What a no lacks: "87.1 GiB", "20 GiB of host memory", "memory of stage 3", or why the drives refuse. Empty: no no.
+// The lack behind does_not_fit: "87.1 GiB", "20 GiB of host memory", "memory of stage 3". If it may fit, why the drives
+// refuse; empty: they don't.
 std::string lacking(const Result& result);
 
-// Of a memory snapshot, with its shape: "✖ Ran out: loss.py:9 cross_entropy asked for 1.00 GiB, 900.0 MiB were free",
-// where an allocation failed; else "▲ Nothing ran out while it was recorded: at most 5.96 GiB". free: -1 unknown.
+// Headings of a memory snapshot, with shape. After a failed allocation: "✖ Ran out: loss.py:9 cross_entropy asked for
+// 1.00 GiB, 900.0 MiB were free". Else: "▲ Nothing ran out while it was recorded: at most 5.96 GiB". free: -1 unknown.
 std::string ran_out_heading(const std::string& place, Bytes asked, Bytes free);
 std::string recorded_heading(Bytes most);
 
-// What a search for ways to fit came to.
+// Outcome of a search for ways to fit.
 struct FoundWays {
   // That keep the reserve, as replayed: of the same training, of other numerics, of what nobody runs today.
   std::size_t same = 0, numerics = 0, research = 0;
