@@ -1,9 +1,9 @@
 // A scenario's figures, without the trace they come from: what sweeps, searches and a plain `spillway run` ask for.
 //
-// A generated step of many equal micro-batches is then made, lowered and replayed from few of them and told as the
-// whole (traces/step_fold.h), where that is exact; else whole. So it is under techniques that plan each by itself. The
-// result is the same (docs/internals/engine.md), but for what goes op by op: Result::path is empty, and op_start,
-// op_end, the memory's timeline and the plan are those of the ops that were generated.
+// A generated step of many equal micro-batches is then made, lowered and replayed from few of them and reported as the
+// whole (traces/step_fold.h), if that is exact; else whole. The same holds under techniques that plan each micro-batch
+// by itself. The result is the same (docs/internals/engine.md), except for what goes op by op. Result::path is empty,
+// and op_start, op_end, the memory's timeline and the plan are those of the ops that were generated.
 #pragma once
 
 #include <functional>
@@ -27,13 +27,13 @@ bool may_fold(const Scenario& scenario, const ModelSpec& model);
 BriefRun run_briefly(const Scenario& scenario, Detail detail = Detail::figures, const ReadOptions& read = {});
 BriefRun run_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Detail detail);
 
-// What run_briefly() does its run with, for other replays: `use` may take the loaded scenario, tells why its replay was
-// refused (Result::refusal), and is then called again with more of the step; the last time with all of it.
+// The loop of run_briefly(), for other replays. `use` may take the loaded scenario and returns why its replay was
+// refused (Result::refusal). It is then called again with more of the step; the last time with all of it.
 void use_briefly(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
                  const std::function<std::optional<FoldRefusal>(LoadedScenario&)>& use);
 
-// The same step of so few micro-batches that each follows another as in the whole, to seek plans on. None of a step
-// that is soon replayed itself, whose micro-batches differ, or that may_fold() refuses.
+// The same step of so few micro-batches that each follows another as in the whole, to seek plans on. None if the step
+// is soon replayed itself, has unequal micro-batches, or is refused by may_fold().
 std::optional<Scenario> brief_step(const Scenario& scenario);
 
 }  // namespace spillway::scenario

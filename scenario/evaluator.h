@@ -35,11 +35,11 @@ class Evaluator final : public PlainReplayer {
   mutable std::map<std::uint64_t, std::unique_ptr<ScenarioRun>> known_;  // by digest of the plan; 0: none
 };
 
-// What a technique that was asked for doesn't do, in words: it moves nothing, or the peak is no lower for it. Empty: it
-// lowers the peak, or nobody can tell.
+// Sentence on a technique without effect: it moves nothing, or the peak is no lower for it. Empty: it lowers the peak,
+// or nobody can tell.
 std::string saves_nothing(const OffloadResult& moved, const MemoryResult& memory);
 
-// The scenario on another machine or with other options, its techniques planned anew there: what-ifs.
+// The scenario on another machine or with other options, its techniques planned again there: what-ifs.
 Result run_on(const LoadedScenario& loaded, const HardwareProfile& hardware, const ReplayOptions& options);
 
 }  // namespace spillway::scenario

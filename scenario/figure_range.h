@@ -1,13 +1,13 @@
 // How far a predicted step may be off: the range that holds what is measured in 80 % of steps like it.
 //
 //   measured / predicted in [sum of share_b low_b, sum of share_b high_b]
-// over what binds on the step's critical path (Result::breakdown), with factors by the kind of step (RangeKind): what
-// its network has to do, experts, who measured the kernels, what slows the host. low_b and high_b are two regressions
-// on published steps that no constant was fitted to, sources weighing alike (validation/published/range_fit.py;
-// docs/internals/validation.md, "Ranges"): quantiles 0.06 and 0.9, which hold 80 % of the steps of a source that is
-// left out of them. None is nearer to 1 than 0.05: chips of one model differ by as much. Of a step over several
-// machines a tenth counts as communication at the upper end, however little is predicted: a range must not narrow where
-// too little is. O(1).
+// over the parts of the step's critical path (Result::breakdown). Factors depend on the kind of step (RangeKind): the
+// reach of its network, experts, who measured the kernels, what slows the host. The bounds low_b and high_b are two
+// regressions on published steps that no constant was fitted to, sources weighing alike
+// (validation/published/range_fit.py; docs/internals/validation.md, "Ranges"). They are quantiles 0.06 and 0.9, which
+// hold 80 % of the steps of a source that is left out of them. None is nearer to 1 than 0.05: chips of one model differ
+// by as much. For a step over several machines at least a tenth counts as communication at the upper end: a range must
+// not narrow because too little is predicted. O(1).
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace spillway::scenario {
 
-// What sets a step's network apart. inside: all GPUs are joined by one network. across: they aren't. split: nor are
-// those of a tensor group. gathers: ZeRO 3 that gathers each weight by itself (DeepSpeed's, and before FSDP).
+// The reach of a step's network. `inside`: all GPUs are joined by one network. `across`: they aren't. `split`: nor are
+// those of a tensor group. `gathers`: ZeRO 3 that gathers each weight by itself (DeepSpeed's, and before FSDP).
 enum class NetworkReach : std::uint8_t { inside, across, split, gathers };
 struct RangeKind {
   NetworkReach reach = NetworkReach::inside;
@@ -29,16 +29,16 @@ struct RangeKind {
 RangeKind range_kind(const models::TrainingSetup& setup, const hwprofiles::HardwareProfile& machine);
 std::string range_kind_words(RangeKind kind);  // "across", "inside experts"
 
-// Of a generated step on that machine. Kernels of a GPU that nobody measured (CostSource::kin) err by 0.12 besides,
-// independently (docs/internals/operator-times.md: GPUs left out of the fit). The host of experts is known less, and
-// less still where what slows it is assumed. Not known where nothing like it was published: steps that wait for copies
-// or drives, or keep weights or optimizer states off the GPU.
+// Range of a generated step on that machine. Kernels of a GPU that nobody measured (CostSource::kin) err by 0.12
+// besides, independently (docs/internals/operator-times.md: GPUs left out of the fit). The host of experts is known
+// less, and less still if its slowdown is assumed. Not known if nothing like the step was published: steps that wait
+// for copies or drives, or keep weights or optimizer states off the GPU.
 sim::FigureRange step_time_range(const models::TrainingSetup& setup, const sim::Result& result,
                                  const hwprofiles::HardwareProfile& machine);
 
-// Of its peaks under PyTorch's allocator, by whose layers they are (models::Framework) and what they train: the middle
-// 80 % of published peaks. Of small peaks half a GiB more at the upper end where adapters are trained, which programs
-// hold beside. Not known where tensors leave the GPU, and of Megatron-core's settings whose layers are those of 2022
+// Range of its peaks under PyTorch's allocator, by the framework of its layers (models::Framework) and by what they
+// train: the middle 80 % of published peaks. Small peaks of adapters' training get half a GiB more at the upper end,
+// which programs hold beside. Not known if tensors leave the GPU, and for Megatron-core's settings with layers of 2022
 // (ZeRO 3).
 sim::FigureRange peak_range(const models::TrainingSetup& setup, const sim::Result& result);
 

@@ -1,4 +1,4 @@
-// What a file or folder is, by its content, whatever its name: what a command that takes others says of it.
+// Kind of a file or folder, by its content, whatever its name: for a command that takes others.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What-ifs on values of a machine that this step's figures don't depend on.
+// Changes without effect: values of a machine that this step's figures don't depend on.
 #pragma once
 
 #include <string>

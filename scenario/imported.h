@@ -1,5 +1,5 @@
-// What `spillway import` could not put into a scenario: the key "import". A verdict that hangs on it is unknown
-// (hinges.h).
+// The key "import": parts of a launch that `spillway import` could not put into a scenario. A verdict that hangs on it
+// is unknown (hinges.h).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace spillway::scenario {
 
-// What a flag does that a scenario has no key for.
+// Effect of a flag without a scenario key.
 enum class LaunchEffect : std::uint8_t { time, saves, adds, either, unknown };
 const Words& launch_effect_words();  // "time", "memory-", "memory+", "memory~", "unknown"
 

@@ -1,4 +1,4 @@
-// Which setting or allocator would have reserved less for the same requests: each is tried, by replaying the stream.
+// Settings and allocators that would have reserved less for the same requests: each is tried, by replaying the stream.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A plan's fates by modules: for programs that know modules and what they save, not the trace's operators (PyTorch,
-// python/spillway/torch). Made from the plan that a scenario's run follows; read by nobody here.
+// A plan's decision for each tensor, by modules: for programs that know modules and what they save, not the trace's
+// operators (PyTorch, python/spillway/torch). Made from the plan that a scenario's run follows; read by nobody here.
 //
 // JSON, schema "spillway-module-plan" (`spillway schema module-plan`). Layers by their index in the model; within one,
 // modules by the names that generated tensors carry ("attention.qkv"): `module` saves the tensor for its backward

@@ -10,10 +10,10 @@
 namespace spillway::scenario {
 
 // `values`: path ("model.name") and value of keys that differ from their default. Main keys of the model, and those
-// given, are members; other main keys are told in comments. What load_scenario() reads as it is.
+// given, are members; other main keys appear in comments. load_scenario() reads the text as it is.
 std::string commented_scenario(const std::vector<std::pair<std::string, std::string>>& values);
 
-// Of the model on the machine, one replica a GPU. Throws InputError where a name or file is none.
+// A scenario of the model on the machine, one replica a GPU. Throws InputError where a name or file is none.
 std::string new_scenario_text(const std::string& model, const std::string& machine);
 
 }  // namespace spillway::scenario

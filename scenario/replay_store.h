@@ -2,9 +2,9 @@
 // scenarios (`--store FILE`): sweeps, capacity, fit, techniques, reports.
 //
 // An SQLite database in WAL mode: several programs may use it at once, a program that is killed leaves it whole. A key
-// is a digest of the program's version and commit, of the scenario (all its fields but the title and the sections
-// capacity and procurement, which ask about the step), of every profile and model there is, and of the files that the
-// scenario names, so nothing stale is taken for a result.
+// is a digest, so nothing stale is taken for a result. It covers the program's version and commit, every profile and
+// model there is, and the files that the scenario names. It covers all fields of the scenario but the title and the
+// sections capacity and procurement, which ask about the step.
 // Replays of captured traces are not kept.
 //
 //   KeptReplay replay = kept_brief_replay(&store, scenario, detail, [&] { return run_briefly(scenario, detail); });
@@ -23,7 +23,7 @@
 
 namespace spillway::scenario {
 
-// What one GPU moves in a step, of the rank that moves most.
+// Bytes that one GPU moves in a step, on the rank that moves most.
 struct MovedBytes {
   Bytes to_host{}, from_host{};
   Bytes to_drives{}, from_drives{};

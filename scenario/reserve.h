@@ -1,6 +1,6 @@
-// What is kept free of a GPU's memory, and the verdict that follows: "fits" where the step runs within the capacity
-// less the reserve, "tight" where it runs only within the capacity less what is really taken, without the reserve's
-// margin. Found by replays under these limits, not by subtraction: PyTorch reserves more where it may.
+// Memory kept free on a GPU, and the verdict that follows. "fits": the step runs within the capacity less the reserve.
+// "tight": it runs only within the capacity less what is really taken, without the reserve's margin. Found by replays
+// under these limits, not by subtraction: PyTorch reserves more where it may.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace spillway::scenario {
 
-// Of each device of a loaded scenario, which has its trace, machine and capacity:
+// The reserve of each device of a loaded scenario, which has its trace, machine and capacity:
 //   CUDA context     the profile's gpu.context_memory, taken off the capacity already
 //   library handles  as far as that is below the 0.5 GiB that context, handles and loaded kernels take at least
 //   NCCL             0.1 GiB a communicator: of a generated step its tensor, context, pipeline, data and expert groups
@@ -35,11 +35,11 @@ Bytes capacity_without_margin(const LoadedScenario& loaded);
 void give_up_margin(LoadedScenario& loaded);
 // Whether a device's memory, not the host's, is too small.
 bool runs_out(const Result& result);
-// Of a step that runs there, and how it did within the capacity less the whole reserve.
+// Marks a step that runs there as tight. `kept`: its result within the capacity less the whole reserve.
 void mark_tight(Result& result, const Result& kept);
 
-// Whether a run that doesn't fit says what it is short of (MemoryResult::short_of), which takes a dozen runs of its
-// allocations: who leaves it out finds it beside other work (shortage_of()).
+// Whether a run that doesn't fit says what it is short of (MemoryResult::short_of). That takes a dozen runs of its
+// allocations; a caller that leaves it out finds it beside other work (shortage_of()).
 enum class Shortage : std::uint8_t { found, left_out };
 
 // Runs as `evaluate` does on the replayer; where that does not fit, once more with the margin given up. Fills in the
@@ -48,9 +48,9 @@ ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replaye
                            const std::function<ScenarioRun(const Replayer&)>& evaluate,
                            Shortage shortage = Shortage::found);
 
-// What a run's result is short of, where it was left out; 0 where it fits, or where the scenario asks for no details.
-// `is_in_order`: take_replayed_order(loaded, run) was called. None of a folded step that can't tell it. A dozen runs of
-// its allocations.
+// A run's shortage, where it was left out; 0 if it fits, or if the scenario asks for no details. `is_in_order`:
+// take_replayed_order(loaded, run) was called. None of a folded step that can't tell it. A dozen runs of its
+// allocations.
 std::optional<Bytes> shortage_of(const LoadedScenario& loaded, const ScenarioRun& run, bool is_in_order);
 
 }  // namespace spillway::scenario

@@ -1,6 +1,6 @@
-// A Result as bytes and back, exactly: what a store of results keeps (scenario/replay_store.h). Without what is as long
-// as the replayed trace: path, op_start, op_end, op_runs. Little-endian; no format for others: whoever keeps bytes
-// names the program's version beside them.
+// A Result as bytes and back, exactly: what a store of results keeps (scenario/replay_store.h). Leaves out the columns
+// as long as the replayed trace: path, op_start, op_end, op_runs. Little-endian; no format for others: a store keeps
+// the program's version beside the bytes.
 #pragma once
 
 #include <optional>

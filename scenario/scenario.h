@@ -17,9 +17,9 @@
 //     "import": {"launcher": "deepspeed", "open": ["model.micro_batch"], ...}   // written by `spillway import`
 //   }
 //
-// Published schema: docs/schemas/scenario.schema.json. Versions: a newer one is refused, older ones migrate
-// (none yet). Paths in a scenario are relative to the scenario's folder. Comments may stand in a file (// to the line's
-// end); a file written anew has none.
+// Published schema: docs/schemas/scenario.schema.json. Versions: a newer one is refused, older ones migrate (none yet).
+// Paths in a scenario are relative to the scenario's folder. Comments may stand in a file (// to the line's end); a
+// rewritten file has none.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ struct Scenario {
   TrainingSetup training;
 
   std::string hardware;     // system or GPU profile; empty: the one the capture names
-  std::string captured_on;  // GPU profile whose times a captured trace carries; empty: matched by name
+  std::string captured_on;  // GPU profile of a captured trace's times; empty: matched by name
   std::vector<std::pair<std::string, std::string>> hardware_overrides;  // apply_override(path, text)
   RelativeSpeed what_if;                                                // factors on top of the hardware's
   Jitter jitter;                                                        // hardware.jitter
@@ -98,19 +98,19 @@ Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::
 // A scenario's text with one setting made as by --set, laid out with two spaces; an object left empty goes. Throws
 // InputError for what is no JSON, or no setting.
 std::string with_setting(const std::string& text, const std::string& setting);
-// What turns one scenario's text into another's, by --set: by key, ascending; "KEY=null" takes one out. Empty when
-// lists differ, which --set can't change, and equal texts give none: nullopt tells the two apart.
+// Settings that turn one scenario's text into another's, as of --set: by key, ascending; "KEY=null" takes one out.
+// nullopt: lists differ, which --set can't change. Equal texts give an empty list.
 std::optional<std::vector<std::string>> settings_between(const std::string& from, const std::string& to);
 // The value of a leaf as --set would take it ("model.sequence" -> "4096"); none: it isn't there, or is no leaf.
 std::optional<std::string> setting_of(const std::string& text, const std::string& key);
 // With its paths of files made to hold in another folder.
 std::string moved_scenario(const std::string& text, const std::string& from_folder, const std::string& to_folder);
 
-// Every key a scenario may have, by its path ("model", "model.sequence", ...), sorted. Those below hardware.set are the
-// profile's own and not among them.
+// Every key a scenario may have, by its path ("model", "model.sequence", ...), sorted. The profile's own keys below
+// hardware.set are not among them.
 std::vector<std::string> scenario_keys();
-// What to write for a key that is none of `known`: today's name of one that was renamed, else the nearest, or
-// `otherwise` where none is near.
+// Suggestion for a key that is none of `known`: today's name of one that was renamed, else the nearest, or `otherwise`
+// where none is near.
 std::string suggest_key(const std::string& key, const std::vector<std::string>& known,
                         const std::string& otherwise = "");
 

@@ -49,7 +49,7 @@ struct EvaluationTraces {
   std::int64_t batches = 0, shorter_batches = 0;
 };
 
-// What a scenario names, loaded: replays of it share these and are independent of each other.
+// The loaded parts of a scenario: replays of it share these and are independent of each other.
 struct LoadedScenario {
   Scenario scenario;
   Trace trace;
@@ -61,8 +61,8 @@ struct LoadedScenario {
   std::vector<InputProvenance> provenance;
   TrainingSetup setup;  // of a generated step: the scenario's, with its defaults filled in
   std::shared_ptr<const EvaluationTraces> evaluation;  // of a generated step with evaluate_every; else null
-  ChunkedLayers layers;                                // of a generated step whose schedule moves activations
-  // Of the scenario's plan fates, order and places, as far as it has them; null: none. Techniques plan the others.
+  ChunkedLayers layers;                                // of a generated step with a schedule that moves activations
+  // `fates`, order and places of the scenario's plan, as far as it has them; null: none. Techniques plan the others.
   std::shared_ptr<const Plan> plan;
   [[nodiscard]] bool offloads() const { return (plan && plan->fates) || scenario.offload.moves(); }
 };
@@ -105,19 +105,19 @@ struct ScenarioRun {
 ScenarioRun run_traced(const LoadedScenario& loaded);
 Result run(const LoadedScenario& loaded);
 
-// Has the scenario follow the plan's fates, order and places; these only where it names no allocator or memory plan of
-// its own. The order of a capture is applied at once. Throws InputError for a plan of another trace.
+// Has the scenario follow the plan's `fates`, order and places. Places are followed only if the scenario names no
+// allocator or memory plan. The order of a capture is applied at once. Throws InputError for a plan of another trace.
 void apply_plan(LoadedScenario& loaded, const Plan& plan);
 // How the run's allocations were placed: the scenario's options, with the places that its plan has.
 MemoryReplayOptions memory_options(const LoadedScenario& loaded, const ScenarioRun& run);
-// What the run followed as one plan, its schedule with it.
+// All that the run followed as one plan, its schedule with it.
 Plan whole_plan(const LoadedScenario& loaded, const ScenarioRun& run);
 // The technique that plans places for the scenario's requests; null: its allocator needs none, or its plan has them.
 const Technique* places_of(const LoadedScenario& loaded);
 
-// The GPU profile a capture's device name and memory size fit, or an empty text. "Tesla V100-SXM2-32GB" with 32 GB
-// fits "v100-sxm2-32gb": every word of the profile's name that is a model's number, "pcie" or "nvl" must occur, the
-// memory must agree within 10 %; the profile with most words in common wins.
+// The GPU profile a capture's device name and memory size fit, or an empty text. "Tesla V100-SXM2-32GB" with 32 GB fits
+// "v100-sxm2-32gb". Every word of the profile's name that is a model's number, "pcie" or "nvl" must occur, the memory
+// must agree within 10 %. The profile with most words in common wins.
 std::string match_gpu(const ProfileLibrary& library, std::string_view device_name, Bytes device_memory);
 
 // One relaxation of explain: what the step would gain if one resource were faster.
@@ -127,8 +127,8 @@ struct Relaxation {
   double gain = 0;  // 1 - step_time / unrelaxed
 };
 // Replays with each resource twice as fast, in parallel; in the order of the fields of RelativeSpeed, then the whole
-// GPU. Of scenarios that offload also with the links and with the drives infinitely fast (relaxed_hardware.h), planned
-// anew where the technique plans; PCIe twice as fast is then that of the transfers too.
+// GPU. Scenarios that offload also run with the links and with the drives infinitely fast (relaxed_hardware.h). They
+// are planned again where the technique plans; PCIe twice as fast is then that of the transfers too.
 std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unrelaxed);
 
 }  // namespace spillway::scenario

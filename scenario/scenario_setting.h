@@ -1,4 +1,4 @@
-// What --set does to a scenario before it is checked.
+// Effect of --set on a scenario, before the scenario is checked.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
