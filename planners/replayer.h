@@ -14,7 +14,7 @@
 
 namespace spillway::planners {
 
-// What a planner may change of the options.
+// Changes that a planner may make to the options.
 struct ReplayVariation {
   std::optional<Bytes> capacity;  // of device memory; 0: without a limit
   std::optional<Detail> detail;   // else the options'
@@ -27,7 +27,8 @@ class Replayer {
   virtual ~Replayer() = default;
   [[nodiscard]] virtual const HardwareProfile& hardware() const = 0;
   [[nodiscard]] virtual const ReplayOptions& options() const = 0;
-  // Of device memory; 0: none. Planners whose answer depends on it ask here, so that it is known of which ones it does.
+  // Of device memory; 0: none. Planners ask here if their answer depends on it, so that it is known of which ones it
+  // does.
   [[nodiscard]] virtual Bytes memory_limit() const { return options().memory.capacity; }
   // As sim/replay/replay.h has it, with its errors.
   [[nodiscard]] virtual Result replay(const Trace& trace, const ReplayVariation& variation) const = 0;
@@ -41,7 +42,7 @@ class Replayer {
   Replayer& operator=(const Replayer&) = default;
 };
 
-// Replays in this thread, each time anew.
+// Replays in this thread, each time from scratch.
 class PlainReplayer : public Replayer {
  public:
   // Both are kept by reference and must outlive it.
@@ -83,7 +84,7 @@ class ReplayerBefore : public Replayer {
   const Replayer& of_;
 };
 
-// Another one under a variation, for planners that ask planners. What a replay varies on top wins.
+// Another one under a variation, for planners that ask planners. A replay's own variation wins.
 class VariedReplayer final : public ReplayerBefore {
  public:
   // `of` must outlive it.

@@ -1,5 +1,5 @@
-// Technique: a row of the one table (planners/technique/technique_table.h): what it is called, where it comes from,
-// which part of a Plan it makes, how a scenario says it, what it needs, and the planner that makes the part.
+// Technique: a row of the one table (planners/technique/technique_table.h). It has a name, a source, the part of a Plan
+// that it makes, how a scenario says it, what it needs, and the planner that makes the part.
 //
 // Whatever offers a choice of techniques walks that table: the scenario's words, capacity, sweep and window, `spillway
 // list`, the tables in docs. Each room provides the rows of its planners.
@@ -21,7 +21,7 @@ namespace spillway::planners {
 struct ChunkedLayers;
 struct OffloadSettings;
 
-// Keys of a scenario whose words are techniques.
+// Keys of a scenario with techniques as their words.
 inline constexpr std::string_view schedule_key = "model.pipeline_schedule", recompute_key = "model.recompute",
                                   offload_key = "offload.technique", order_key = "order.technique",
                                   allocator_key = "memory.allocator", zero_key = "model.zero_stage",
@@ -45,7 +45,7 @@ struct TechniqueRequest {
 
 struct TechniquePart {
   Plan plan;  // the part alone
-  // Of fates: the trace with its transfers, and the replay by which the plan was settled. Empty: not replayed.
+  // For `fates`: the trace with its transfers, and the replay that settled the plan. Empty: not replayed.
   std::optional<PlannedTrace> planned;
   Result result;
   std::vector<std::string> notes;  // what a user should know: what it could not do
@@ -73,7 +73,7 @@ struct Technique {
   // Null: the generator of steps or the allocator does it by itself.
   TechniquePart (*make)(const TechniqueRequest& request) = nullptr;
   bool moves_state = false;  // weights and optimizer state leave the device
-  // Each micro-batch is planned by itself, by times of its own and figures of the whole: what a folded step shows is
+  // Each micro-batch is planned by itself, by its own times and figures of the whole: what a folded step shows is
   // planned as the whole would be (sim/replay/planned_fold.h).
   bool repeats = false;
 };

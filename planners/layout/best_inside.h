@@ -1,11 +1,9 @@
-// Of the buffers whose lives lie inside a stretch of time, the one with the best key: a k-d tree over lives.
+// Best buffer inside a range of time: a k-d tree over lifetimes finds the one with the largest key.
 //
-//   upper ^  . |  o |        Lives as points. Halves of a node part its buffers by birth, their halves by end, and so
-//   on;
-//         |----+--+ | x      what lies inside of [lower, upper) is the corner with later births and earlier ends. A
-//         node | o  | o|-+--      all of whose lives lie there answers at once, one that has none there is left out, so
-//         that a
-//         +----------> lower search visits some 2 sqrt(n) nodes at most.
+//   upper ^  . |  o |        Lifetimes as points. Nodes are halved by birth and by end in turn. The buffers inside
+//         |----+--+ | x      [lower, upper) are the corner with later births and earlier ends. A node with all of
+//         | o  | o|-+--      its lifetimes there answers at once, one with none there is left out: a search visits
+//         +----------> lower some 2 sqrt(n) nodes at most.
 #pragma once
 
 #include <cstdint>

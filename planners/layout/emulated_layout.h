@@ -11,19 +11,20 @@
 
 namespace spillway::planners {
 
-// Of the default allocator and expandable segments the lower. Offsets in the order given. Preconditions, here and
-// below: sizes are bytes, and multiples of 512 or without alignment; alignments divide 512; nothing is fixed. n log n.
+// The lower layout of the default allocator's and that with expandable segments. Offsets in the order given.
+// Preconditions, here and below: sizes are bytes, and multiples of 512 or without alignment; alignments divide 512;
+// nothing is fixed. n log n.
 std::vector<std::int64_t> emulated_layout(std::span<const LayoutBuffer> buffers);
 
-// What PyTorch's allocator reserves for the buffers, by default and with expandable segments.
+// Bytes that PyTorch's allocator reserves for the buffers, by default and with expandable segments.
 struct EmulatedReserve {
   std::int64_t torch = 0, expandable = 0;
   [[nodiscard]] std::int64_t least() const { return std::min(torch, expandable); }
 };
 EmulatedReserve emulated_reserve(std::span<const LayoutBuffer> buffers);
 
-// Buffers of a training step laid out: solve_layout() over everything, then, if that is not proven to be as low as can
-// be, above what lives to the end, and as emulated_layout(): the lowest.
+// Lays out the buffers of a training step. solve_layout() takes them all. Without a proof of the lowest height it also
+// lays out those that end early above those held to the end, and emulated_layout() competes. The lowest is returned.
 LayoutResult lay_out_step(std::span<const LayoutBuffer> buffers, const LayoutOptions& options = {});
 
 // Largest offset + size.

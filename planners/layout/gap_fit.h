@@ -10,8 +10,8 @@
 
 namespace spillway::planners {
 
-// The fixed ones where they must be, then the others in the given order, each at the lowest aligned offset where
-// nothing placed is in its way. n k log n when each has k others beside it.
+// Fixed buffers keep their offsets. The others follow in the given order, each at the lowest aligned offset where
+// nothing placed is in its way. Time: n k log n when each has k others beside it.
 std::vector<std::int64_t> fit_into_gaps(std::span<const LayoutBuffer> buffers, const LayoutSections& sections,
                                         std::span<const std::int32_t> order);
 

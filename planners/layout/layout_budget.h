@@ -1,4 +1,4 @@
-// What a layout search may still spend, and whether it was told to stop.
+// Effort and time left to a layout search, and whether a callback or the clock stopped it.
 #pragma once
 
 #include <chrono>

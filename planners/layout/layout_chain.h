@@ -42,8 +42,8 @@ struct ChainPass {
 
 enum class ChainEnd : std::uint8_t { done, raise, overflow };
 
-// Stacks items from `position` on, until one can't be next in some section and lies higher than its bound (`raise`: it
-// is not stacked yet), or one does not fit below the capacity (`overflow`).
+// Stacks items from `position` on. `raise`: an item can't be next in some section and lies higher than its bound; it is
+// not stacked yet. `overflow`: an item does not fit below the capacity.
 ChainEnd stack_chains(ChainPass& pass);
 
 }  // namespace spillway::planners

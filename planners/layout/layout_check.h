@@ -9,7 +9,7 @@
 
 namespace spillway::planners {
 
-// What a buffer claims: alive in [lower, upper), at [offset, offset + size).
+// A buffer's place: alive in [lower, upper), at [offset, offset + size).
 struct LaidBuffer {
   std::int64_t lower = 0, upper = 0, size = 0, offset = 0;
   std::int64_t alignment = 1;
@@ -22,9 +22,9 @@ struct LayoutVerdict {
   [[nodiscard]] bool legal() const { return fault.empty(); }
 };
 
-// Every buffer has a life, a size and an aligned offset >= 0, ends at most at `capacity` (negative: any height), and no
-// two of positive size that are alive together overlap. A sweep over time with the living ordered by address:
-// n log n.
+// Every buffer has a lifetime, a size and an aligned offset >= 0, and ends at most at `capacity` (negative: any
+// height). No two of positive size that are alive together overlap. A sweep over time with live buffers ordered by
+// address: n log n.
 LayoutVerdict check_layout(std::span<const LaidBuffer> buffers, std::int64_t capacity = -1);
 
 }  // namespace spillway::planners

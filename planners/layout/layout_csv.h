@@ -22,9 +22,12 @@ struct LayoutTable {
   std::vector<LayoutBuffer> buffers;
 };
 
-// Throws InputError with the line of whatever is wrong: a missing, repeated or unknown column, a row with too few or
-// too many fields, something that is no whole number, a negative size, upper <= lower, an id met before, sizes that add
-// up to 2^62 or more, given offsets that overlap, no buffer at all. `file` is for messages.
+// Throws InputError with the line of the fault:
+//   columns  missing, repeated or unknown
+//   rows     too few or too many fields, something that is no whole number, a negative size, upper <= lower, an id met
+//            before
+//   table    sizes that add up to 2^62 or more, given offsets that overlap, no buffer at all
+// `file` is for messages.
 LayoutTable read_layout_csv(std::string_view text, const std::string& file);
 
 // id,lower,upper,size,offset, in the order of the table.

@@ -1,8 +1,8 @@
 // Several exhaustive searches for the same height, racing.
 //
-// How long a search takes depends wildly on its order (2 milliseconds to hours on the public instances), so none is
-// trusted for long: racers with different ways of choosing restart from orders width^p size^q noise, drawn anew, with
-// limits in Luby's sequence. Each racer begins with one of MiniMalloc's three static orders.
+// A search's time depends wildly on its order: 2 milliseconds to hours on the public instances. No order is therefore
+// trusted for long. Racers with different ways of choosing restart from orders width^p size^q noise, drawn each time,
+// with limits in Luby's sequence. Each racer begins with one of MiniMalloc's three static orders.
 //
 // Source of the limits: Luby, Sinclair and Zuckerman, Information Processing Letters 47(4), 1993.
 #pragma once
@@ -23,8 +23,8 @@ class LayoutRace {
   // As for LayoutSearch. The options must outlive this.
   LayoutRace(std::span<const LayoutBuffer> buffers, const LayoutSections& sections, const LayoutOptions& options);
 
-  // Looks for a layout of at most `capacity`: found, proven infeasible, or still running when `effort` or the budget
-  // is spent. `height` and `lower_bound` are what the progress callback is told.
+  // Searches a layout of at most `capacity`: found, proven infeasible, or still running when `effort` or the budget is
+  // spent. The progress callback gets `height` and `lower_bound`.
   LayoutSearch::State run(std::int64_t capacity, std::int64_t effort, LayoutBudget& budget, std::int64_t height,
                           std::int64_t lower_bound);
   [[nodiscard]] const std::vector<std::int64_t>& offsets() const { return offsets_; }  // once found

@@ -7,11 +7,11 @@
 //   skip    it does not: as every layout can be pushed down until each buffer lies on the ground or on another, it then
 //           lies on one not yet placed, and its head rises to the lowest top that any of those can have.
 //
-// The two exclude each other, so nothing is tried twice. A node is cut off when some section's unplaced buffers, each
-// no lower than its head, can't be stacked below the capacity (the chain, below), or when the same buffers with the
-// same heads have failed before (what is placed below matters through the heads alone). Stretches of time that no
-// unplaced buffer joins any more are solved apart: if one can't be, the placement that parted them is wrong, whatever
-// the others would have allowed.
+// The two exclude each other, so nothing is tried twice. A node is cut off in two cases. Some section's unplaced
+// buffers, each no lower than its head, can't be stacked below the capacity (the chain, below). Or the same buffers
+// with the same heads have failed before: what is placed below matters through the heads alone. Ranges of time that no
+// unplaced buffer joins any more are solved apart. If one can't be, the placement that parted them is wrong, whatever
+// the others allow.
 //
 //   offset ^  capacity ------------- the chain of a section: unplaced buffers by head, each at its head or
 //          |      ...  +---+         on the one before; gaps are waste. A buffer that leaves too much waste
@@ -21,8 +21,8 @@
 //          |  +---+
 //          +--#floor#-------
 //
-// Bounds only rise on the way down the tree, so a node begins with those of the one before and stacks only the sections
-// where a floor or a bound has changed since; on the way back both are undone.
+// Bounds only rise on the way down the tree. A node begins with its parent's bounds and stacks only the sections where
+// a floor or a bound has changed since. The way back undoes both.
 //
 // Sources: the bottom-up search with section totals, decomposition and canonical layouts is that of Moffitt,
 // "MiniMalloc" (ASPLOS 2023). Ours: skip instead of canonical order, so that any buffer may be chosen next, chains
@@ -40,7 +40,7 @@
 
 namespace spillway::planners {
 
-// Which of the buffers nothing can slip under comes next.
+// Rule for the next buffer, among those that nothing can slip under.
 enum class LayoutChoice : std::uint8_t {
   lowest,     // the lowest head, of equal ones the first in the order
   tightest,   // the one in the section with the least slack
@@ -51,8 +51,8 @@ enum class LayoutChoice : std::uint8_t {
 struct LayoutSearchRules {
   bool memory = true;   // remember what failed, at first in few places: short searches shouldn't pay for long ones
   bool next = true;     // raise heads where only one buffer can be a section's next
-  bool twins = true;    // of equal buffers with equal lives the first in the order lies lowest
-  bool parting = true;  // solve independent stretches apart
+  bool twins = true;    // of equal buffers with equal lifetimes the first in the order lies lowest
+  bool parting = true;  // solve independent ranges of time apart
   bool blame = true;    // to the tightest choice, sections where chains failed are tighter than they look
   std::size_t first_memory = 4096;  // those places; more, four times as many each, once as much has failed
 };
@@ -86,7 +86,7 @@ class LayoutSearch {
     Int begin, count;                  // its unplaced items, in items_, by bound
     Int parent, part;                  // the frame it came from; -1 for the first of a part, and the part it belongs to
     Int skips, bounds, chains;         // where its undo records begin
-    Int changed_from, changed_to;      // sections whose chains are still those of the frame it came from
+    Int changed_from, changed_to;      // sections where chains are still those of the frame it came from
     std::uint64_t key, check;          // of its items and heads
     Int placed;                        // the item it is trying, or -1; what follows is about that
     bool alone;                        // nothing unplaced shares a section with it

@@ -1,5 +1,5 @@
-// Layout: addresses for buffers whose lives are known, so that those alive together never overlap and the highest
-// address in use is as low as can be (dynamic storage allocation with all lives known beforehand).
+// Layout: addresses for buffers of known lifetimes. Buffers alive together never overlap, and the highest address in
+// use is as low as can be (dynamic storage allocation, offline).
 //
 //   offset
 //     ^   +-----------+           Time is half-open, [lower, upper): a buffer that ends when another
@@ -8,8 +8,8 @@
 //     | |  a  |   c   |     |
 //     +-+-----+-------+-----+---> time
 //
-// Method: skyline packing again and again, favouring what failed; then, of stretches of time that no buffer joins, an
-// exhaustive search of bottom-justified layouts, several orders racing. See docs/internals/layout.md.
+// Method: repeated skyline packing, favouring what failed. An exhaustive search of bottom-justified layouts follows on
+// ranges of time that no buffer joins, with several orders racing. See docs/internals/layout.md.
 #pragma once
 
 #include <cstdint>

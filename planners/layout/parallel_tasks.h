@@ -1,4 +1,4 @@
-// Independent pieces of work on several threads, whose results do not depend on how many.
+// Independent tasks on several threads, with results that do not depend on the number of threads.
 #pragma once
 
 #include <functional>

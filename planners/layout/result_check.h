@@ -7,8 +7,8 @@
 
 namespace spillway::planners {
 
-// Asserts that the result is a legal layout of the buffers, at its stated height, with fixed offsets kept: one that is
-// not is a defect of the solver, whatever the input. n log n.
+// Asserts that the result is a legal layout of the buffers, at its stated height, with fixed offsets kept. A failure is
+// a defect of the solver, whatever the input. n log n.
 void check_result(std::span<const LayoutBuffer> buffers, const LayoutResult& result);
 
 }  // namespace spillway::planners

@@ -33,10 +33,9 @@ class Skyline {
 
   [[nodiscard]] const std::vector<std::int64_t>& offsets() const { return offsets_; }
   [[nodiscard]] std::int64_t height() const { return height_; }
-  // What the last pack() took, in placements: where gaps are many and few buffers fit, the search for one counts as
-  // well.
+  // Effort of the last pack(), in placements; searches count where gaps are many and few buffers fit.
   [[nodiscard]] std::int64_t effort() const { return std::max(placements_, waiting_.visits() / visits_per_placement); }
-  // The section whose waste made the last pack() give up, or the highest.
+  // The section with the waste that made the last pack() give up, or the highest.
   [[nodiscard]] std::int32_t worst_section() const;
 
  private:

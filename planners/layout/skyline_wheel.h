@@ -1,9 +1,9 @@
 // Skyline packing again and again, each time favouring what the last time failed on.
 //
-// A pass packs by keys life^p size^q. When it must waste too much in some section to beat the best height so far, the
-// buffers of that section which had to wait get larger keys, and the next pass takes them earlier; after a while
-// without success a pass begins afresh with other p and q. Several such wheels run side by side and share the best
-// height.
+// A pass packs by keys life^p size^q. It gives up when waste in some section keeps it from beating the best height so
+// far. The buffers of that section that had to wait get larger keys, and the next pass takes them earlier. After a
+// while without success a pass begins afresh with other p and q. Several such wheels run side by side and share the
+// best height.
 //
 // Source: squeaky wheel optimization (Joslin and Clements, JAIR 10, 1999), here on the keys of
 // planners/layout/skyline.h.

@@ -18,13 +18,14 @@ namespace spillway::planners {
 
 inline constexpr std::string_view checkpoints_word = "checkpoints";
 
-// Layers made again from their inputs take one more forward. Where what enters a layer is saved by nobody, as with
-// norms that keep a wider copy of it, each takes the layers before it too: more than two forwards in all. O(ops).
+// Whether recomputation takes longer than two forwards. Layers recomputed from saved inputs take one more forward. If
+// an input of a layer is no saved tensor, as with norms that keep a wider copy of it, each layer takes those before it
+// too. O(ops).
 bool repeats_layers_before(const Trace& trace, const OffloadPlan& plan);
 
-// Throws InputError when the trace lacks times, memory, uses, phases or layers, or the hardware a place to offload to,
-// or when what enters a layer is no saved tensor, so that making it again would take the layers before it. At most as
-// many replays as replay_with_forwarding() and one.
+// Throws InputError when the trace lacks times, memory, uses (inferred ones don't do), phases or layers, or the
+// hardware a place to offload to. Also when a layer's input is no saved tensor, so that its recomputation would take
+// the layers before it. The replays of replay_within_limits() and one.
 OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
 
 }  // namespace spillway::planners

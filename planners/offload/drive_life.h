@@ -13,39 +13,41 @@
 
 namespace spillway::planners {
 
-// Which end of a life's range a verdict goes by: the rating as it stands unless another is asked for.
+// Bound of a lifetime's range that a verdict uses: the rating as it stands unless another is asked for.
 enum class LifeBound { rated, expected, high };
 const Words& life_bound_words();
 double years_by(const DriveLife& life, LifeBound bound);
 // "by its rating as it stands", "expected", "by the high end of its range".
 std::string_view told(LifeBound bound);
 
-// What the drives are like, and what is asked of them.
+// State of the drives, and the demands on them.
 struct DriveDemands {
   double least_life_years = 0;
   LifeBound bound = LifeBound::rated;
-  double used_fraction = 0;   // of the rated life, worn away before; [0, 1]
+  double used_fraction = 0;   // of the rated life, used up before; [0, 1]
   std::optional<Bytes> free;  // on each drive; not given: its capacity, where the profile states one
 };
 
-// Years until `drives` of this endurance, worn evenly as a RAID-0 set wears them, have taken so many bytes a second:
-// expected, by the rating as it stands (low) and as far as it may be adjusted (high). The one reckoning of a life:
-// runs, reports, capacity, sweeps and plans take it at the step's period, without a pause.
+// Years that `drives` of this endurance last at so many bytes a second, worn out evenly as in a RAID-0 set. Expected,
+// by the rating as it stands (low) and as far as it may be adjusted (high). The only calculation of a lifetime: runs,
+// reports, capacity, sweeps and plans use it at the step's period, without a pause.
 DriveLife drive_life(const Endurance& endurance, std::int64_t drives, double bytes_per_second);
 
-// What the replay writes to the set in each second, by all who share it.
+// Bytes a second that the replay writes to the set, by all who share it.
 double write_rate(const DriveTraffic& traffic, const Result& result);
 
-// Of every drive set the result has traffic of: DriveTraffic::life, at the mean rate of writing; DriveTraffic::held,
-// the most bytes that lie on it at once: a tensor from the begin of its store to the end of its load, one that was away
-// before the step all the time. And Result::drives_refuse: too little room, nothing left of the rated life, or a
-// shorter life than asked for. Sets the hardware doesn't know are left alone. `result` is of `planned`. O(absences
-// log).
+// Rates every drive set with traffic in the result. Sets that the hardware doesn't know are left alone.
+//   DriveTraffic::life     at the mean rate of writing
+//   DriveTraffic::held     most bytes that lie on it at once: a tensor from the begin of its store to the end of its
+//                          load (of its store if forwarded), one that was away before the step all the time
+//   Result::drives_refuse  too little room, nothing left of the rated life, a shorter life than asked for, or no
+//                          rating where one is asked for
+// `result` is of `planned`. O(absences log).
 void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, const OffloadPlan& plan,
                  const PlannedTrace& planned, Result& result);
 
-// The shortest of the drive sets' lives, in years: expected, and by the rating as it stands; infinity when nothing is
-// written, or when it is unknown, as a set is written to that nobody rates (unrated_writes()).
+// Shortest lifetime of the drive sets, in years: expected, and by the rating as it stands. Infinity when nothing is
+// written, or when it is unknown because a set without a rating is written to (unrated_writes()).
 double shortest_life_years(const Result& result);
 double shortest_rated_years(const Result& result);
 const DriveTraffic* unrated_writes(const Result& result);  // the first such set; null: none

@@ -1,6 +1,6 @@
-// Keep, offload or recompute, called mix in scenarios: for each tensor the forward keeps, whether it stays, goes to
-// host memory, to the drives, or is computed again, so that the step fits a budget of device memory and is as fast as
-// can be. Every figure is a replay's.
+// Keep, offload or recompute, called mix in scenarios: each tensor that the forward keeps stays, goes to host memory or
+// to the drives, or is recomputed. The step fits a budget of device memory and is as fast as can be. Every figure is a
+// replay's.
 //
 // Search.
 //  1. Baselines, each replayed: keep all; SSDTrain's rule to drives and to host memory; full recomputation of layers,
@@ -36,7 +36,7 @@ inline constexpr std::string_view hybrid_word = "mix";
 
 struct HybridSettings {
   Bytes budget{};  // of device memory, reserved by the options' allocator; 0: the options' capacity
-  // Fates allowed. Where uses are inferred nothing is recomputed: they don't say what an op needs to run again.
+  // Decisions allowed. With inferred uses nothing is recomputed: they don't say what an op needs to run again.
   bool drives = true, host = true, recompute = true;
   Bytes least_bytes{1 << 20};  // smaller tensors stay
   std::int64_t replays = 0;    // at most, baselines not counted; 0: by the size of the trace, 40 to 400
@@ -64,14 +64,14 @@ struct HybridOutcome {
   Bytes kept{}, to_host{}, to_drives{}, recomputed{};  // of the tensors that had a choice
 };
 
-// Throws InputError when the trace lacks times, memory, uses or phases. Where nothing fits, `best` is what comes
-// nearest. progress: called before each replay with (done, at most); false stops the search where it stands.
+// Throws InputError when the trace lacks times, memory, uses or phases. If nothing fits, `best` is what comes nearest.
+// progress: called before each replay with (done, at most); false stops the search where it stands.
 HybridOutcome plan_hybrid(const Trace& trace, const Replayer& replayer, const HybridSettings& settings,
                           const std::function<bool(std::int64_t, std::int64_t)>& progress = {});
 
-// What was found for a step of few micro-batches, on one that has more of the same: its technique by name, else each
-// tensor's fate, those of the first micro-batches for the first, of the last for the last, of a middle one for the
-// others. Replayed, with what keeping all takes as the only baseline. None where micro-batches are not the same ones.
+// Applies a case found for a step of few micro-batches to a step with more of the same: its technique by name, else
+// each tensor's decision. First micro-batches take those of the first, last ones of the last, the others of a middle
+// one. Replayed, with keeping all as the only baseline. None where micro-batches are not the same ones.
 std::optional<HybridOutcome> repeat_hybrid(const Trace& few, const HybridCase& found, const Trace& trace,
                                            const Replayer& replayer, const HybridSettings& settings);
 

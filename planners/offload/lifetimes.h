@@ -2,14 +2,13 @@
 // nothing uses it.
 //
 //   lifetimes  the planner of TERAIO (NeurIPS 2025), in our words: again and again take the idle interval that lowers
-//   the
-//              memory above the limit most for the time its transfers take, and reserve bandwidth for both over time,
-//              on the drives, or on the way to host memory where the drives' time is taken.
+//              the memory above the limit most for the time its transfers take, and reserve bandwidth for both over
+//              time, on the drives, or on the way to host memory where the drives' time is taken.
 //   stream     what ZeRO-Infinity (arXiv 2104.07857) does with model state: every weight and every optimizer tensor
 //              leaves whenever it isn't used, and comes back a layer ahead of its use.
 //
-// Deviations. The limit is that of the replay's allocator; where the replayed peak is above it, the plan is made anew
-// for a limit lower by the difference. The optimizer stays on the GPU in both (ZeRO-Offload's runs on the CPU).
+// Deviations. The limit is that of the replay's allocator; where the replayed peak is above it, planning repeats with a
+// limit lower by the difference. The optimizer stays on the GPU in both (ZeRO-Offload's runs on the CPU).
 #pragma once
 
 #include <cstdint>
@@ -33,13 +32,15 @@ struct IdleInterval {
   Picos begin{}, end{};           // of the interval in the replay
 };
 
-// Between consecutive uses, and around the step's ends for what lives beyond it. Storages smaller than `least` are left
-// out. op_start, op_end: of a replay of `trace`. A tensor that lives beyond the step has its part before the first use
-// and the part after the last use as one pair: planners take both or none. Needs uses and memory. O(uses log uses).
+// Intervals between consecutive uses, and around the step's ends for what stays beyond it. Storages smaller than
+// `least` are left out. op_start, op_end: of a replay of `trace`. A tensor that stays beyond the step has its part
+// before the first use and the part after the last use as one pair: planners take both or none. Needs uses and memory.
+// O(uses log uses).
 std::vector<IdleInterval> idle_intervals(const Trace& trace, std::span<const Picos> op_start,
                                          std::span<const Picos> op_end, Bytes least);
 
-// At most eight replays. Throws as run_ssdtrain() does.
+// Lifetimes: at most six times the replays of replay_with_forwarding() and one; streaming: once those and one. Both
+// throw as run_ssdtrain() does.
 OffloadOutcome run_lifetimes(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
 OffloadOutcome run_streaming(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
 

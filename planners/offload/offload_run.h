@@ -1,5 +1,5 @@
-// Offloading as a runtime does it: decisions that depend on how the step runs (which loads find their store still in
-// flight, at what rate stores go) are taken from replays, until a replay confirms them.
+// Offloading as a runtime does it. Decisions that depend on how the step runs (loads that find their store in flight,
+// rates of stores) are taken from replays, until a replay confirms them.
 #pragma once
 
 #include <cstdint>
@@ -36,16 +36,16 @@ OffloadPlan limited_plan(std::string_view technique, const Replayer& replayer, c
 // hardware a place to offload to.
 OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
 
-// Replays outcome.plan, marking absences as forwarded whose load is asked for before their store has ended, until no
-// mark changes or twelve replays are done; then `moved.settled` is false, and the last replay stands. Fills `moved` but
-// for its candidates and what was kept of them. Adds its replays to outcome.rounds. `adapt`: changes each planned trace
-// before its replay.
+// Replays outcome.plan until no mark changes or twelve replays are done; then `moved.settled` is false, and the last
+// replay stands. An absence is marked as forwarded if its load is asked for before its store has ended. Fills `moved`
+// except its candidates and what was kept of them. Adds its replays to outcome.rounds. `adapt`: changes each planned
+// trace before its replay.
 void replay_with_forwarding(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
                             const std::function<void(PlannedTrace&)>& adapt = {});
 
-// The same with limits of unfinished stores that are each rank's own, unless the settings say one: the least under
-// which every launch is made before the device comes to it, found in a replay without a limit; wider ones where the
-// step takes longer all the same.
+// The same with a limit of unfinished stores for each rank, unless the settings give one. A replay without a limit
+// finds the least under which every launch is made before the device reaches it. If the step takes longer all the same,
+// the limits double, and in the end there is none.
 void replay_within_limits(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
                           const OffloadSettings& settings);
 

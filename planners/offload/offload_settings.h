@@ -1,4 +1,4 @@
-// What a scenario says about offloading.
+// A scenario's settings of offloading.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 namespace spillway::planners {
 
 inline constexpr std::string_view no_offload = "none";
-// What the pipeline schedule moves (pipeoffload.h, bpipe.h): the schedule says it, no scenario does.
+// The pipeline schedule moves activations (pipeoffload.h, bpipe.h): the schedule says it, no scenario does.
 inline constexpr std::string_view moved_by_schedule = "pipeline";
 
-// Of the host, for each tensor that a hook of spillway.torch packs and each it brings back: Python, an event, a copy's
+// Host time of each tensor that a hook of spillway.torch packs and of each it brings back: Python, an event, a copy's
 // launch. Fitted to GPT-2 774M and Llama 1B at batch 4 under `host` on an H100 SXM, 26 November 2026; the other steps
 // of validation/results with hooks are held to it.
 inline constexpr Picos hook_time = microseconds(180);
 
-// Of streaming: what leaves, and when it comes back.
+// Streaming: which tensors leave, and when they come back.
 struct StreamSettings {
   Bytes least{8 << 20};                   // smaller tensors stay
   Picos shortest_stay = milliseconds(1);  // what is idle for less stays

@@ -1,13 +1,13 @@
-// PipeOffload (arXiv 2503.01328) in a generated step: the activations of a pipeline schedule's first chunks live in
-// host memory between their forward and their backward. po-h moves those of half a stage's chunks, po-f of all.
+// PipeOffload (arXiv 2503.01328) in a generated step. Activations of a pipeline schedule's first chunks stay in host
+// memory between their forward and their backward. po-h moves those of half a stage's chunks, po-f of all.
 //
 //   compute   F3.0 | F3.1 ... | B1.1 | ...  | B3.0
 //   copies    [3.0 out]            [3.0 in  ]         in begins one copy each way ahead of its backward
 //
-// What a layer saves leaves when its writer is done, one copy at a time each way over the machine's links, and is asked
-// for when the stage begins the last pass that starts at least so long before the backward as the pass's bytes take out
-// and in with the way to themselves, by a replay in which nothing moves. A backward that follows its own forward leaves
-// no time, and nothing moves. Only what layers save leaves: embeddings, head and loss stay.
+// A layer's saved tensors leave when their writer is done, one copy at a time each way over the machine's links. The
+// stage asks for them when it begins the last pass that starts early enough before the backward. The lead is the time
+// that the chunk's bytes take out and in, alone on the links. Times are those of a replay in which nothing moves. A
+// backward that follows its own forward leaves no time, and nothing moves. Embeddings, head and loss stay.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct ChunkedLayers {
 // `setup` is resolved. O(layers + operations of the plan).
 ChunkedLayers chunked_layers(const ModelSpec& model, const TrainingSetup& setup);
 
-// Throws InputError where the hardware has no way to host memory. O(uses log), and up to nine replays.
+// Throws InputError where the hardware has no way to host memory. O(uses log), and the replays of
+// replay_with_forwarding() and one.
 OffloadOutcome run_pipeoffload(const Trace& trace, const ChunkedLayers& layers, const Replayer& replayer,
                                const OffloadSettings& settings);
 

@@ -1,21 +1,21 @@
 // SSDTrain: activations to SSD while the step computes (arXiv 2408.10013, sections III and IV; runtime
 // K-Wu/FlashTrain).
 //
-// Candidates. What the forward saves for the backward, each storage once whoever saves it (tensor deduplication),
-// unless it is smaller than `least_elements`, or saved outside the layers (loss, head, embeddings: the runtime's
-// ignored modules). Weights and their transposes are never saved tensors here. Kept. The last module of a forward whose
-// own backward comes next (`keep_last`), and, adaptively, a suffix of the forward: walking the scopes of one
-// micro-batch in post-order (attention, feed-forward, layer), the first scope n with
+// Candidates. All that the forward saves for the backward, each storage once (tensor deduplication). Excluded: storages
+// smaller than `least_elements`, and those saved outside the layers (loss, head, embeddings: the runtime's ignored
+// modules). Weights and their transposes are never saved tensors here. Kept. The last module of a forward with its own
+// backward next (`keep_last`), and, adaptively, a suffix of the forward. The rule walks the scopes of one micro-batch
+// in post-order (attention, feed-forward, layer). The first scope n with
 //   (sum of v_p over scopes p before n + 2 v_n) / (3 T_f - 2 sum of t_p)  >  B
-// and everything after it stays, where v is the bytes a scope saves, t its forward time, T_f the whole forward's, and B
-// the measured rate of offloading, the rank's own.
-// Prefetch. chunked: modules in backward order are cut into chunks of `chunk_leaves`; when the last module of a chunk
-// begins its backward, the next chunk is asked for. module: each module asks for the next one. off: at first use.
+// and everything after it stays; v is the bytes a scope saves, t its forward time, T_f the whole forward's, and B the
+// rank's measured rate of offloading. Prefetch. With `chunked`, modules in backward order are cut into chunks of
+// `chunk_leaves`. The next chunk is asked for when the last module of a chunk begins its backward. With `module`, each
+// module asks for the next one; with `off`, at first use.
 //
-// Deviations. Scopes are read off the names of tensors ("layers.3.attention...", "layers.3.mlp..."); a layer whose
-// tensors have no such names is one scope, and where a trace names no layers (captures) a pass is cut before each op
-// that makes a candidate, so that each scope saves one. The runtime hands a tensor over when a module packs it; here it
-// is handed over when its writer has been launched. `in_flight` is ours: see docs/internals/offload.md.
+// Deviations. Scopes come from the names of tensors ("layers.3.attention...", "layers.3.mlp..."); a layer without such
+// names is one scope. If a trace names no layers (captures), a pass is cut before each op that makes a candidate, so
+// that each scope saves one. The runtime hands a tensor over when a module packs it; here it is handed over when its
+// writer has been launched. `in_flight` is ours: see docs/internals/offload.md.
 #pragma once
 
 #include <cstdint>

@@ -10,9 +10,8 @@
 namespace spillway::planners {
 
 // By rank of `trace`, the least limits of unfinished stores under which the host launches every op in time: a module
-// ahead of the device as it ran in `result`, a replay of `planned` without limits. Memory that is given back
-// when a store ends is given back late by whatever the host is ahead beyond that. 0 for a rank that stores nothing.
-// O(ops + stores).
+// ahead of the device. The device runs as in `result`, a replay of `planned` without limits. Whatever the host is ahead
+// beyond that delays the release of memory at a store's end. 0 for a rank that stores nothing. O(ops + stores).
 std::vector<Bytes> least_store_limits(const Trace& trace, const OffloadPlan& plan, const PlannedTrace& planned,
                                       const Result& result);
 

@@ -1,4 +1,4 @@
-// What a tier gives one GPU, for timing and ranking transfers before a replay says what they take.
+// A tier's rates for one GPU, for timing and ranking transfers before a replay says what they take.
 #pragma once
 
 #include <cstdint>

@@ -7,10 +7,10 @@
 
 namespace spillway::planners {
 
-// While an operator runs, every tensor lives whose source is the operator or one of its ancestors and that the operator
-// or one of its descendants reads, and everything the operator makes: the largest such sum, without the constant. No
-// order is lower. n (n + m) / 64 steps, 128 n bytes; above `largest` operators only what each operator reads and
-// makes is summed (weaker, n + m).
+// The most bytes that must be alive while some operator runs, without the constant. No order is lower. A tensor counts
+// if the operator or an ancestor makes it, and the operator or a descendant reads it. All that the operator itself
+// makes counts too. Time: n (n + m) / 64 steps, 128 n bytes. Above `largest` operators only what each operator reads
+// and makes is summed (weaker, n + m).
 std::int64_t forced_live_bound(const OrderLinks& links, std::size_t largest = 150'000);
 
 }  // namespace spillway::planners

@@ -1,4 +1,4 @@
-// What an ordered graph asks of a layout: a buffer for each tensor of positive size, alive from its source's step until
+// Buffers of an ordered graph, for a layout: one for each tensor of positive size, alive from its source's step until
 // after its last sink's.
 #pragma once
 

@@ -4,9 +4,9 @@
 //                                                   in-place write after the last read of what it overwrites, or an
 //                                                   update of a parameter after its last use.
 //
-// Memory model: operators run one after another. A tensor lives from the step of its source until after the step of its
-// last sink; the inputs and outputs of the running operator live together, and nothing is reused in place. A tensor
-// without sinks lives during its source's step only. What is there all along (parameters) is one constant.
+// Memory model: operators run one after another. A tensor is alive from the step of its source until after the step of
+// its last sink. Inputs and outputs of the running operator are alive together, and nothing is reused in place. A
+// tensor without sinks is alive during its source's step only. Bytes alive all along (parameters) are one constant.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The greedy list order of LESCEA (baseline of ROAM's evaluation): of the ready operators the one that leaves least
-// alive; if every one would exceed the peak so far, the one that exceeds it least.
+// The greedy list order of LESCEA (baseline of ROAM's evaluation). It takes the ready operator that leaves least alive;
+// if every one would exceed the peak so far, the one that exceeds it least.
 #pragma once
 
 #include <vector>

@@ -118,7 +118,7 @@ class Reader {
       for (const OperatorIndex sink : tensor.sinks)
         if (tensor.size > 0 && step[sink] < step[tensor.source])
           fail("/pt_order", "operator \"" + graph_.operators[sink] + "\" runs before \"" +
-                                graph_.operators[tensor.source] + "\", whose output it reads");
+                                graph_.operators[tensor.source] + "\" and reads its output");
   }
 
   const GraphDocument& document_;

@@ -44,13 +44,13 @@ class OrderLinks {
   std::vector<bool> root_;
 };
 
-// What has run so far, what that leaves alive, and a way back.
+// State of a schedule: what has run so far, what that leaves alive, and a way back.
 class OrderState {
  public:
   explicit OrderState(const OrderLinks& links);
 
   [[nodiscard]] bool ran(OperatorIndex op) const { return ran_[op]; }
-  // Has not run, and everything it waits for has, but for roots.
+  // Has not run, and everything it waits for has, except roots.
   [[nodiscard]] bool ready(OperatorIndex op) const { return !ran_[op] && waiting_[op] == 0; }
   [[nodiscard]] std::int64_t live() const { return live_; }
   [[nodiscard]] std::int64_t peak() const { return peak_; }

@@ -1,10 +1,10 @@
 // One pass through the graph that tries to keep below a bound.
 //
-// Whatever can run below the bound and leaves no more alive than before runs at once: an operator, or a sequence found
-// from it through what it makes ready (an excursion: a hill that ends in a valley no higher than its start, Liu 1987).
-// Running such a single operator early never harms (what is alive is a submodular function of what has run), so the
-// updates of weights need no treatment of their own: the bound decides which of them wait. Only where nothing of the
-// sort is left the pass chooses, the operator of highest rank that stays below the bound.
+// Whatever can run below the bound and leaves no more alive than before runs at once: an operator, or an excursion. An
+// excursion is a sequence found from an operator through what it makes ready: a hill that ends in a valley no higher
+// than its start (Liu 1987). Running such a single operator early never harms, as bytes alive are a submodular function
+// of what has run. Updates of weights thus need no special treatment: the bound decides which of them wait. Only where
+// nothing of the sort is left the pass chooses, the operator of highest rank that stays below the bound.
 #pragma once
 
 #include <cstdint>

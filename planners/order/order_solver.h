@@ -1,8 +1,8 @@
 // The order of a graph's operators with the lowest peak of memory: proven where it can be, near it elsewhere.
 //
-// Passes that keep below a bound (order_pass.h) while the bound is bisected between the forced-live bound and the best
-// order known, by two ranks; then exhaustive search for anything lower (order_exact.h), which either finds a better
-// order, proves that there is none, or ends with its effort. See docs/internals/roam.md.
+// Passes keep below a bound (order_pass.h), which is bisected between the forced-live bound and the best order known,
+// by two ranks. Exhaustive search for anything lower follows (order_exact.h): it finds a better order, proves that
+// there is none, or ends with its effort. See docs/internals/roam.md.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace spillway::planners {
 using OrderProgress = std::function<bool(std::int64_t peak_bytes, std::int64_t lower_bound_bytes)>;
 
 struct OrderOptions {
-  // Of the exhaustive search, in operators looked at; a million are about 0.3 seconds. The same effort gives the same
-  // answer on every machine.
+  // Effort of the exhaustive search, in operators visited; a million are about 0.3 seconds. The same effort gives the
+  // same answer on every machine.
   std::int64_t effort = 2'000'000;
   OrderProgress progress;
 };

@@ -21,10 +21,10 @@ namespace spillway::planners {
 
 struct RoamOptions {
   std::size_t node_limit = 100;  // of a leaf of the subgraph tree, in operators
-  // The published `ratio`: from what size on, in inputs of its operator, a gradient's update may be delayed, and how
-  // many times larger than an activation a tensor may be that it evicts from its place.
+  // The published `ratio`: the least size of a gradient, in inputs of its operator, at which its update may be delayed.
+  // It is also how many times larger than an activation a tensor may be that it evicts from its place.
   double ratio = 1;
-  std::int64_t segment_effort = 200'000;  // of the search in one segment, in operators looked at
+  std::int64_t segment_effort = 200'000;  // of the search in one segment, in operators visited
   bool layout = true;
   OrderProgress progress;
 };
@@ -34,7 +34,7 @@ struct RoamResult {
   std::int64_t peak_bytes = 0;        // with the constant
   std::vector<std::int64_t> offsets;  // of buffers_of_order(); empty without layout
   std::int64_t height_bytes = 0;      // with the constant
-  // What the pipeline made of the graph.
+  // Counts of the pipeline's steps.
   std::size_t branches = 0, delayed = 0, key_points = 0, segments = 0, leaves = 0, evicted = 0;
   std::size_t unproven_segments = 0;  // ordered without proof, because their effort ran out
   bool stopped = false;               // by the progress callback; the rest is in the program's order

@@ -1,4 +1,4 @@
-// What ROAM needs to know of a training graph: where the loss is, and which operators only update a weight.
+// A training graph's parts that ROAM needs: where the loss is, and which operators only update a weight.
 //
 //   forward -> loss -> backward -+-> gradient -> update -> update -> end      a branch: nobody else waits for it
 //                                +-> gradient -> update -> end
@@ -22,15 +22,15 @@ struct RoamBranch {
 };
 
 struct RoamBranches {
-  // On the longest way through the operators that lead to more than one end, the one over which most of their bytes
-  // live on; of equals the one that makes least, then the earliest.
+  // On the longest way through the operators that lead to more than one end. It is the one over which most of their
+  // bytes live on; of equals the one that makes least, then the earliest.
   OperatorIndex loss = 0;
   std::vector<bool> update;          // by operator: belongs to a branch
   std::vector<RoamBranch> branches;  // in the program's order of their ends; none in a graph without updates
 };
 
 // Updates are the longest tail of the program in which every operator leads to one end only and reads nothing made
-// before the loss. n + m, n log n for sorting.
+// before the loss. Time: n + m, n log n for sorting.
 RoamBranches find_branches(const OrderGraph& graph, const RoamDag& dag);
 
 }  // namespace spillway::planners

@@ -30,7 +30,7 @@ class RoamDag {
   [[nodiscard]] std::vector<std::int64_t> forward_levels() const;
   [[nodiscard]] std::vector<std::int64_t> backward_levels() const;
 
-  // What was added, in the order of adding.
+  // Dependencies that were added, in the order of adding.
   struct Added {
     OperatorIndex from = 0, to = 0;
   };

@@ -6,7 +6,7 @@
 //   stays, then every tensor slides down into the lowest hole that takes it.
 //
 // Source: ROAM (arXiv 2310.19295) and its published code. Ours: exhaustive search where they solve integer programs for
-// the leaves, and first fit of the evicted, the largest first, where they solve another; and lives and addresses are
+// the leaves, and first fit of the evicted, the largest first, where they solve another. Lifetimes and addresses are
 // compared as half-open intervals, where theirs miss some overlaps.
 #pragma once
 

@@ -16,13 +16,13 @@
 
 namespace spillway::planners {
 
-// Positions in a legal order of all operators whose operators every other one is ordered with; ascending. n + m, where
-// ROAM counts each operator's ancestors and descendants.
+// Positions of key points in a legal order of all operators, ascending: every other operator is ordered with them.
+// O(n+m), where ROAM counts each operator's ancestors and descendants.
 std::vector<std::size_t> key_positions(const RoamDag& dag, const std::vector<OperatorIndex>& order);
 
-// The operators of the positions [begin, end) of a legal order as a graph of their own: what they read from before is
-// made by an operator that runs first, what lives on is read by one that runs last. Its lowest peak, with what lives
-// through all of it, is the segment's.
+// Operators at the positions [begin, end) of a legal order as a separate graph. An operator that runs first makes what
+// they read from before; one that runs last reads what stays alive. Its lowest peak, with what is alive through all of
+// it, is the segment's.
 struct RoamSegment {
   OrderGraph graph;
   std::vector<OperatorIndex> operators;  // in the whole graph, of the segment's operators but the first and the last

@@ -3,8 +3,8 @@
 //
 //   order   |  forward  .........|loss|.........  backward  |
 //   leaf 2  [    )               |    |               [     )        The nest is listed outermost first. A leaf grows
-//   by leaf 1       [      )        |    |         [     )              one key point on each side while it holds at
-//   most leaf 0              [        )    [         )                    `node_limit` operators.
+//   leaf 1       [      )        |    |         [     )              by one key point on each side while it holds at
+//   leaf 0              [        )    [         )                    most `node_limit` operators.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct RoamLeaf {
 };
 
 // Leaves that hold every position of an order of `count` operators once, outermost first. A leaf of two neighbouring
-// key points, and the outermost one, may exceed the limit. `keys` are the positions of key points, ascending; `loss`
-// is the position of the loss, and the first key point at or after it is the centre (the last one if there is none).
+// key points, and the outermost one, may exceed the limit. `keys` are the positions of key points, ascending. `loss` is
+// the position of the loss; the first key point at or after it is the centre (the last one if there is none).
 std::vector<RoamLeaf> subgraph_tree(const std::vector<std::size_t>& keys, std::size_t loss, std::size_t count,
                                     std::size_t node_limit);
 

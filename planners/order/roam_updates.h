@@ -1,9 +1,8 @@
-// ROAM's scheduling of weight updates: dependencies that say when each branch runs, so that key points come to be.
+// ROAM's scheduling of weight updates: dependencies that say when each branch runs, so that there are key points.
 //
 // An update may run any time after its gradient, so it is ordered with nothing. ROAM decides beforehand:
 //   - branches that would lift the peak of the backward pass wait for the branch whose gradient comes last (the
-//   anchor),
-//     one after the other;
+//     anchor), one after the other;
 //   - every other branch runs at once: before what comes next on the longest way from its gradient;
 //   - what waits for nothing runs just before its branch;
 //   - what the loss neither waits for nor leads to (copies for the backward pass) runs at once.

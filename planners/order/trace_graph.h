@@ -10,9 +10,9 @@
 //
 // Storages of other devices than the planned one have no bytes, nor has what the program frees but no op uses.
 //
-// With fates (sim/replay/offload_plan.h) it is the memory that these leave: a storage with absences is a tensor for
-// each stay between them, the later ones from the unit that asks for them; what ops repeated before a unit read, that
-// unit reads, and what they write lives from it on. Uses stay on their side of an absence.
+// With a plan's decisions (sim/replay/offload_plan.h) it is the memory that these leave. A storage with absences is a
+// tensor for each stay between them, the later ones from the unit that asks for them. A unit also reads what ops
+// repeated before it read; what they write is alive from it on. Uses stay on their side of an absence.
 //
 // A trace of several ranks is a graph for each of them. There, a rank's collectives, sends and receives keep their
 // order; what it waits for of other ranks is left out, as these keep theirs.
@@ -33,7 +33,7 @@ struct TraceOrderGraph {
   OrderGraph graph;
   std::vector<OpId> heads;           // of the operators that are units; none for others
   std::uint64_t digest = 0;          // of the trace
-  std::int16_t device = 0;           // whose memory is counted; -1: the host's
+  std::int16_t device = 0;           // the device of the memory counted; -1: the host
   std::uint64_t edges_left_out = 0;  // of the trace, against the order its ops are issued in
 };
 

@@ -21,7 +21,7 @@ struct RankOrder {
   TraceOrderGraph graph;
   OrderOutcome order;  // of the graph
   // Most bytes allocated at once on graph.device, without rounding: as the trace has it (-1: it does not say), in the
-  // program's order with each tensor given back after its last use, and in the new order.
+  // program's order, and in the new order. The program's gives each tensor back after its last use.
   std::int64_t recorded_peak = -1, program_peak = 0, peak = 0;
 };
 
@@ -39,20 +39,20 @@ struct TraceOrderOptions {
   OrderMethodOptions order;
   bool recall = false;                 // an order found before is taken (order_memo.h); without progress
   const OffloadPlan* fates = nullptr;  // of the trace: what they leave is ordered
-  bool layout = false;                 // not with fates, whose requests come in the order of a replay
+  bool layout = false;                 // not with `fates`: their requests come in the order of a replay
   LayoutOptions layout_options;
 };
 
 // Every plan is checked by check_reordering() and check_placement(). Throws InputError as order_graphs_of().
 TraceOrder plan_order(const Trace& trace, const TraceOrderOptions& options = {});
 
-// Of all requests of one device, in steps of 512 bytes; checked by check_placement().
+// Lays out all requests of one device, in steps of 512 bytes; checked by check_placement().
 LayoutResult lay_out_requests(const Trace& trace, std::int16_t device, const LayoutOptions& options, MemoryPlan& plan);
 
-// The same by ROAM's layout (roam_layout.h) of the order that the trace has, for its ranks' devices: key points, leaves
-// and the loss are those of the rank's graph, and a leaf is the requests from its first operator to its last. Checked
-// alike. Throws InputError as order_graphs_of(); where tensors leave and come back, which ROAM's graph doesn't have;
-// and beyond 10,000 requests on a device. Requests squared.
+// The same by ROAM's layout (roam_layout.h) of the trace's order, for its ranks' devices. Key points, leaves and the
+// loss are those of the rank's graph, and a leaf is the requests from its first operator to its last. Checked alike.
+// Throws InputError as order_graphs_of(), beyond 10,000 requests on a device, and where tensors leave and come back,
+// which ROAM's graph doesn't have. Requests squared.
 std::map<std::int16_t, MemoryPlan> roam_places(const Trace& trace);
 
 }  // namespace spillway::planners

@@ -32,9 +32,9 @@ class LaneOrders {
   LaneOrders(const PipelinePlan& plan, const StageTimes& times, const std::vector<double>& limits,
              const ActivationRules& rules);
 
-  // Runs the lanes. Nothing: they wait for each other for ever. O(operations).
+  // Runs the lanes. Nothing if they deadlock. O(operations).
   std::optional<Ticks> run();
-  // Of the last run, the end first; `pick` decides between equally late inputs.
+  // Longest path of the last run, the end first; `pick` decides between equally late inputs.
   template <class Pick>
   void longest_path(Pick&& pick, std::vector<Block>& blocks) const;
 
@@ -63,7 +63,7 @@ class LaneOrders {
   ActivationRules rules_;
   std::vector<Ticks> durations_, lags_;  // by position and kind; lag of the input
   std::vector<Op> inputs_;               // by operation; none: nothing but its lane
-  std::vector<std::int32_t> waits_;      // by operation: device of whoever takes its result, or -1
+  std::vector<std::int32_t> waits_;      // by operation: device that takes its result, or -1
   std::vector<Ticks> ends_;              // by operation
   std::vector<std::uint32_t> turn_;      // by operation: place in its lane
   std::vector<std::size_t> next_;        // by device

@@ -1,5 +1,5 @@
-// Chronos-Offload: gradients, optimizer states and weights of the deep chunks live on the host, and move in the time in
-// which a device has done a chunk's last backward and not yet begun its next step's first forward.
+// Chronos-Offload: gradients, optimizer states and weights of the deep chunks stay on the host. They move in the time
+// in which a device has done a chunk's last backward and not yet begun its next step's first forward.
 //
 //   step    ... B7.1 | B6.0 B7.0 ...      end | F0.0 F1.0 ... F0.1 ...   next step
 //                    |<-------- tail -------->|<----- head ----->|
@@ -7,11 +7,11 @@
 // Deep chunks have the widest windows: they are updated first and used last. Chunk c of device d in the looped
 // placement has a tail of (c p + d) t_b and a head of (c p + d) t_f, at equal chunk times.
 //
-// A chunk moves in `pieces` (layers): gradients out, the update, weights in, each piece's stages one after another, and
-// each of the two directions and the optimizer one piece at a time; chunks in the order in which their gradients are
-// done. With the optimizer on the GPU, its states come in before the update and go out behind it instead, and the
-// weights wait for the update alone. Nobody else uses the links: where GPUs share one, give the times of the share.
-// Source: the abstract of ChronosPipe (Lin et al. 2025); which tensors move when is our reconstruction.
+// A chunk moves in `pieces` (layers): gradients out, the update, weights in, each piece's stages one after another.
+// Each direction and the optimizer take one piece at a time; chunks go in the order in which their gradients are done.
+// With the optimizer on the GPU, its states come in before the update and go out behind it instead, and the weights
+// wait for the update alone. Nobody else uses the links: where GPUs share one, give the times of the share. Source: the
+// abstract of ChronosPipe (Lin et al. 2025); which tensors move when is our reconstruction.
 #pragma once
 
 #include <cstdint>

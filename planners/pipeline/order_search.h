@@ -22,7 +22,7 @@ std::optional<FoundOrder> beam_search(const OrderSpace& space, std::size_t width
 
 struct ExactOrder {
   std::optional<FoundOrder> best;  // shorter than `upper`; nothing if there is none, or none was found in time
-  bool complete = false;           // all states looked at or excluded
+  bool complete = false;           // all states visited or excluded
 };
 
 // Depth first, deeper bounds cut, states no better than one seen with the same passes done cut as well.

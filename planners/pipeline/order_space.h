@@ -1,10 +1,10 @@
 // All orders of a pipeline's passes that are worth looking at, one decision after another.
 //
-// Micro-batches are alike, so each position can take them first come, first served, forwards, backwards and weight
-// gradients each: the k-th pass of a kind needs k of its inputs, whatever their numbers. What is left to decide is how
-// each device interleaves the kinds of its positions. Decisions follow Giffler & Thompson (1960): of all passes that
-// could be next, take the one that could end first; on its device, any pass that could start before that end may be the
-// next one. One of these orders is a shortest of all: whatever else is decided first can move earlier.
+// Micro-batches are alike, so each position can take them first come, first served: forwards, backwards and weight
+// gradients each. The k-th pass of a kind needs k of its inputs, whatever their numbers. Each device only decides how
+// it interleaves the kinds of its positions. Decisions follow Giffler & Thompson (1960): of all passes that could be
+// next, take the one that could end first. On its device, any pass that could start before that end may be the next
+// one. One of these orders is a shortest of all: whatever else is decided first can move earlier.
 //
 // Backwards are split into B and W. Memory counts as in pipeline_memory.h and limits which pass may be next.
 #pragma once
@@ -45,7 +45,7 @@ class OrderSpace {
   void take(State& state, const Choice& choice) const;
   // No order that begins like this one ends earlier. O(positions).
   [[nodiscard]] Ticks bound(const State& state) const;
-  // Of `state` once `choice` is taken, without taking it.
+  // The bound of `state` with `choice` taken, without taking it.
   [[nodiscard]] Ticks bound_after(State& state, const Choice& choice) const;
   [[nodiscard]] Ticks idle(const State& state) const;  // of all devices up to their clocks
 

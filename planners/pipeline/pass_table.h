@@ -30,7 +30,7 @@ class PassTable {
 
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::size_t positions() const { return positions_; }
-  // Of the model, and of which route.
+  // Position in the model, and its route.
   [[nodiscard]] std::size_t position(std::size_t device, std::int64_t chunk) const {
     return position_[place_index(device, chunk)];
   }

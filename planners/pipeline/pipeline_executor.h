@@ -1,6 +1,6 @@
-// Runs a PipelinePlan with given times: every operation starts as soon as its lane has come to it and its inputs are
-// there. This is what sim/engine does with the same operations as delays on lanes and transfers as lags of edges
-// (tests/planners/pipeline_engine_test.cc holds them to each other); here it is one pass over flat arrays, fast enough
+// Runs a PipelinePlan with given times: every operation starts as soon as its lane has reached it and its inputs are
+// there. In sim/engine the same operations are delays on lanes, and transfers are lags of edges
+// (tests/planners/pipeline_engine_test.cc holds them to each other). Here it is one pass over flat arrays, fast enough
 // for a search.
 #pragma once
 
@@ -25,7 +25,7 @@ struct PipelineTimeline {
 
   // Share of the devices' time in which they compute nothing, the whole step taken for every device.
   [[nodiscard]] double bubble_of_makespan() const { return bubble(makespan); }
-  // The same, each device's time taken as the longest span of any one: the Zero Bubble papers' rate, which lets the
+  // The same with the longest span of any device as each device's time: the Zero Bubble papers' rate. It lets the
   // devices' steps overlap and so presumes no barrier at the optimizer.
   [[nodiscard]] double bubble_of_longest_span() const { return bubble(longest_span); }
 
@@ -33,8 +33,8 @@ struct PipelineTimeline {
   [[nodiscard]] double bubble(Ticks span) const;
 };
 
-// O(operations). Throws InputError (place "schedule") when operations wait for each other for ever, naming them, and
-// when the times add up to more than 2^62 ticks. Precondition: check_plan() has nothing to say.
+// O(operations). Throws InputError (place "schedule") when operations deadlock, naming them, and when the times add up
+// to more than 2^62 ticks. Precondition: check_plan() has nothing to say.
 PipelineTimeline execute_plan(const PipelinePlan& plan, const StageTimes& times);
 
 }  // namespace spillway::planners

@@ -6,8 +6,8 @@
 //   BW  gives all back at its end; B all but what W still needs, W the rest
 //   O   gives it back at its end, L takes it at its start; a peer holds it from O's start to L's end
 //
-// What a forward that is to be recomputed holds while it runs is not counted, nor are weights, gradients, buffers of
-// transfers or the loss.
+// Not counted: what a forward that is to be recomputed holds while it runs, weights, gradients, buffers of transfers,
+// the loss.
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,9 @@
 // with a probability that falls to nothing.
 //
 // The neighbourhood is that of job shops (Balas & Vazacopoulos 1998): of the longest path, take the operations that one
-// device does without a pause, and move one of them to the front or the back, or past the front into the pause. Beyond
-// that, because memory binds here: an order that holds too much is repaired, by doing a weight gradient sooner or by
-// recomputing a pass held over the place; and recomputations are taken out where memory allows.
+// device does without a pause. One of them moves to the front or the back, or past the front into the pause. Memory
+// binds here, so two moves are added. An order that holds too much is repaired, by doing a weight gradient sooner or by
+// recomputing a pass held over the place. Recomputations are taken out where memory allows.
 #pragma once
 
 #include <cstdint>

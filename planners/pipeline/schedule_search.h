@@ -5,10 +5,10 @@
 //   the greedy zero-bubble orders within the limits given
 //   a beam search over the orders of OrderSpace, looped and in a V
 //   for small problems with one chunk per device, all orders of OrderSpace, by branch and bound
-// The shortest of each number of chunks and each placement, with and without recomputation, are then improved by moving
-// passes within their devices' orders and recomputing single ones (schedule_moves.h), the best of these the longest. So
-// the answer is never longer than the best named schedule that fits. With one chunk per device asked for, small
-// problems end with a proof that no order is shorter.
+// The shortest of each number of chunks and each placement, with and without recomputation, are then improved, the best
+// of these the longest. Improvement moves passes within their devices' orders and recomputes single ones
+// (schedule_moves.h). So the answer is never longer than the best named schedule that fits. With one chunk per device
+// asked for, small problems end with a proof that no order is shorter.
 #pragma once
 
 #include <cstdint>

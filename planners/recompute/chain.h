@@ -7,7 +7,7 @@
 // T(s, t, m): least time for the forwards of s..t and then their backwards t..s with x_s there and m left beside it.
 //   keep s         forward saving (one of the stage's options), T(s+1, t, m - x_{s+1} - saved), backward
 //   check at c     forwards s..c-1 saving nothing, T(c, t, m - x_c), then T(s, c-1, m)
-// What a stage runs again for its backward under an option that saves less than everything is the option's time.
+// An option's time is what a stage runs again for its backward when it saves less than everything.
 //
 // Source: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, Optimal checkpointing for heterogeneous chains (2019;
 // rotor): optimal among schedules that keep a checkpoint until it has been used. Options per stage: Zhao et al.,
@@ -35,8 +35,10 @@ struct ChainStage {
   Bytes input{};                     // x_s; not counted for the first stage
   Bytes interior{};                  // everything its backward needs besides x_s
   std::vector<ChainOption> options;  // at least one
-  // Held besides inputs and interiors that are kept. first: in the first forward; again: the same without what others
-  // hold. pass: when nothing is saved, so that the interior comes and goes.
+  // Held besides inputs and interiors that are kept.
+  //   first  in the first forward
+  //   again  the same without what others hold
+  //   pass   when nothing is saved, so that the interior comes and goes
   Bytes first_need{}, first_pass_need{}, again_need{}, again_pass_need{};
   Bytes backward_need{};  // during its backward
   Bytes backward_base{};  // by others when its backward begins
@@ -45,8 +47,8 @@ struct ChainStage {
 struct ChainPlan {
   static constexpr std::size_t kept = ~std::size_t{0};
   Picos time{};
-  // By stage: the stage before whose backward its input, and the interior its option saves, are made; kept: in the
-  // first forward. What the option doesn't save comes back before the stage's own backward.
+  // By stage: its input, and the interior its option saves, are made before the backward of the stage named here; kept:
+  // in the first forward. The rest of the interior comes back before the stage's own backward.
   std::vector<std::size_t> input_from, interior_from, option;
 };
 

@@ -1,15 +1,15 @@
-// Which ops must run again to bring dropped activations back: the writers of the dropped storages and, recursively, of
+// Ops that must run again to bring dropped activations back: the writers of the dropped storages and, recursively, of
 // whatever these read that isn't in memory at that time. It stops at what is: weights, inputs, saved tensors that stay.
 //
 //   forward    a -> b -> c -> d          dropped: b, c, d; temporaries, freed since: none
 //   backward              ... before     group {before, ops: writers of b, c, d}; reads a, which stayed
 //
 // Versions. A storage in memory may be read again only if nobody has written it since; one that was is rebuilt as a
-// copy, from its first writer on. An op is not repeated when it would change something that is there and isn't rebuilt
-// (a counter, a running statistic, a buffer others have reused), when it moves data from outside the device (receives,
-// copies from the host), or when what it reads was there before the trace and has changed.
-// Rematerialisation in this sense: Chen et al., Training Deep Nets with Sublinear Memory Cost (arXiv 1604.06174); Jain
-// et al., Checkmate (MLSys 2020).
+// copy, from its first writer on. An op is not repeated in three cases. It would change something that is there and
+// isn't rebuilt (a counter, a running statistic, a buffer others have reused). It moves data from outside the device
+// (receives, copies from the host). Or what it reads was there before the trace and has changed. Rematerialisation in
+// this sense: Chen et al., Training Deep Nets with Sublinear Memory Cost (arXiv 1604.06174); Jain et al., Checkmate
+// (MLSys 2020).
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ struct RecomputeGroup {
   Bytes temporary{};                 // most that the group holds at once besides the tensors it brings back
 };
 
-// Where each saved tensor is: OpId::none when it stays in memory, else the op before whose launch it comes back. It is
-// away from SavedTensor::last_forward until then. By index of the saved tensors.
+// By index of the saved tensors: OpId::none for one that stays in memory, else an op; the tensor comes back before that
+// op's launch. It is away from SavedTensor::last_forward until then.
 using AwayUntil = std::vector<OpId>;
 
 // Answers many queries about one trace. The trace and the saved tensors must outlive it.
@@ -43,10 +43,10 @@ class RecomputeIndex {
   // O(uses log uses).
   RecomputeIndex(const Trace& trace, std::span<const SavedTensor> saved);
 
-  // What brings `tensors` back before `before` (OpId::none: the first of their backward uses). `away`: where every
-  // saved tensor is; those asked for need not be set. Empty when one cannot be had: then refusal() says which and why.
-  // Precondition: `tensors` isn't empty and `before` comes no later than any of their backward uses.
-  // O(ops in the group x their uses, log).
+  // The group that brings `tensors` back before `before` (OpId::none: the first of their backward uses). `away`: where
+  // every saved tensor is; those asked for need not be set. Empty when one cannot be had: then refusal() says which and
+  // why. Precondition: `tensors` isn't empty and `before` comes no later than any of their backward uses. O(ops in the
+  // group x their uses, log).
   std::optional<RecomputeGroup> group(std::span<const std::size_t> tensors, const AwayUntil& away,
                                       OpId before = OpId::none);
 
@@ -55,7 +55,7 @@ class RecomputeIndex {
   std::vector<RecomputeGroup> groups(AwayUntil& away);
 
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
-  // Where an op stands in the order of launches.
+  // An op's position in the order of launches.
   [[nodiscard]] std::size_t position(OpId op) const;
   [[nodiscard]] std::span<const SavedTensor> saved() const { return saved_; }
   [[nodiscard]] const Trace& trace() const { return trace_; }

@@ -1,10 +1,10 @@
-// Recomputation of a small graph with the least time under a memory limit, exactly: the problem of Checkmate (Jain et
+// Recomputation of a small graph with the least time under a memory limit, exactly. The problem is Checkmate's (Jain et
 // al., MLSys 2020), for a fixed order of the backward and any order of the forward.
 //
-// A state is how far the backward has come and which values are in memory; its neighbours run one op or drop one
-// value. The cheapest way through is found by Dijkstra's algorithm, without Checkmate's restrictions (each op at most
-// once per stage) and without an integer program: states are few where values are few, and only there it is meant to be
-// used. What others hold is no part of the problem: take it off the limit.
+// A state is how far the backward has come and which values are in memory; its neighbours run one op or drop one value.
+// Dijkstra's algorithm finds the cheapest path, without Checkmate's restrictions (each op at most once per stage) and
+// without an integer program. It is meant for few values, where states are few. Memory held by others is no part of the
+// problem: take it off the limit.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ struct RematSolution {
 // Precondition: at most most_exact_values values and 255 backward nodes. O(backward nodes x 2^values x nodes).
 RematSolution solve_exact(const RematProblem& problem, Bytes limit, std::size_t most_states = 4'000'000);
 
-// Of a trace of one rank: forward ops that make activations, and backward ops that use these. Throws InputError when
-// there are more than most_exact_values activations, or one is changed in place.
+// The problem of a trace of one rank: forward ops that make activations, and backward ops that use these. Throws
+// InputError when there are more than most_exact_values activations, or one is changed in place.
 RematProblem remat_problem(const RecomputeIndex& index);
 
 // When the solution brings each saved tensor back; what it makes before the backward begins stays.

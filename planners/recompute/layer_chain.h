@@ -1,9 +1,9 @@
 // A step's layers as a chain of stages (chain.h), and its plan as tensors that are away.
 //
 // One chain per rank; its micro-batches are planned alike, by the largest sizes and times among them. A stage's options
-// are its frontier's sets (layer_frontier.h). What isn't a layer's own or its input's (embeddings, head, weights,
-// gradients, temporaries) is held by others: read off the trace, at the time of each layer's forward and backward. What
-// comes between the last layer's forward and its backward (head, loss) is a stage of its own that saves nothing.
+// are its frontier's sets (layer_frontier.h). Others hold whatever isn't a layer's own or its input's (embeddings,
+// head, weights, gradients, temporaries): read off the trace, at the time of each layer's forward and backward. The ops
+// between the last layer's forward and its backward (head, loss) are a separate stage that saves nothing.
 #pragma once
 
 #include <map>
@@ -21,8 +21,8 @@ class LayerChain {
   // Throws InputError when the trace has no layers.
   LayerChain(RecomputeIndex& index, Bytes least);
 
-  // `part`, by rank, 0 to 1: of the way from what others hold to what the rank needs when everything stays. A rank
-  // whose chain cannot be done in that keeps its layers' inputs only. slots 0: by the length of the chain. O(ranks x
+  // `part`, by rank, 0 to 1: of the way from what others hold to what the rank needs when everything stays. If a rank's
+  // chain cannot be done in that, only its layers' inputs stay. slots 0: by the length of the chain. O(ranks x
   // solve_chain).
   [[nodiscard]] AwayUntil away(std::span<const double> part, std::int64_t slots) const;
 

@@ -1,10 +1,10 @@
-// How much memory one layer can give up for how much time: sets of its saved tensors, each containing the one before,
-// with the time it takes to make them again.
+// Memory that one layer can give up, and the time it takes: sets of its saved tensors, each containing the one before,
+// with the time of their recomputation.
 //
-// Greedy with re-evaluation: again and again the tensor joins that frees most bytes per added time of recomputation,
-// counting what then comes free, the tensors made by ops that are repeated anyway. Then steps that are worse bargains
-// than the one after them are joined with it, so that time per byte rises from step to step. All tensors of a layer
-// that are away come back together, before the first of their backward uses: no op runs twice in a layer's backward.
+// Greedy with re-evaluation: again and again the tensor joins that frees most bytes per added time of recomputation.
+// Tensors that then come free count as freed: ops repeated anyway make them. Then steps that are worse bargains than
+// the one after them are joined with it, so that time per byte rises from step to step. All tensors of a layer that are
+// away come back together, before the first of their backward uses: no op runs twice in a layer's backward.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 //   every K     of K layers in a row the first is recomputed
 //   segments K  the inputs of every K-th layer stay, and K layers come back together
 //
-// They read layers off the ops, and need a trace whose own step doesn't recompute.
+// They read layers off the ops, and need a trace of a step that doesn't recompute.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct LayerPass {
   OpId begins_backward = OpId::none;  // first backward use of the interior
 };
 
-// Made, used forwards and saved within one layer: what a layer can make again from its own input.
+// Made, used forwards and saved within one layer: a layer can recompute it from its own input.
 bool is_of_one_layer(const Trace& trace, const SavedTensor& saved);
 
 // Ascending by rank, micro-batch, layer. Throws InputError when no saved tensor belongs to a layer. O(saved log saved).

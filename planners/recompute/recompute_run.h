@@ -51,7 +51,7 @@ struct RecomputeCase {
   Bytes away{};               // of the tensors that leave
   Picos again{};              // device time of repeated ops, all ranks
   std::int64_t repeated = 0;  // ops
-  std::size_t refused = 0;    // tensors asked for that cannot be made again
+  std::size_t refused = 0;    // tensors asked for that cannot be recomputed
   [[nodiscard]] bool fits() const { return result.fits(); }
   [[nodiscard]] bool may_fit() const { return result.may_fit(); }
 };
@@ -69,13 +69,12 @@ struct RecomputeOutcome {
   std::int64_t replays = 0;
 };
 
-// Throws InputError when the trace lacks times, memory, uses or phases, and for a method by layers where it has none.
-// progress: called before each replay
-// with the number done; false stops with what there is.
+// Throws InputError when the trace lacks times, memory, uses or phases, and for a method by layers if it has none.
+// `progress` is called before each replay with the number done; false stops with what there is.
 RecomputeOutcome plan_recompute(const Trace& trace, const Replayer& replayer, const RecomputeSettings& settings,
                                 const std::function<bool(std::int64_t)>& progress = {});
 
-// Replays what is away. Tensors that cannot be made again stay.
+// Replays what is away. Tensors that cannot be recomputed stay.
 RecomputeCase replay_recompute(RecomputeIndex& index, AwayUntil away, const Replayer& replayer, std::string name);
 
 }  // namespace spillway::planners

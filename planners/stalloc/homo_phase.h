@@ -9,12 +9,12 @@
 //   TMP(D) = sum of (size x life) of the members / (size x life of the box): how full a box is, in (0, 1]
 //
 // Source: STAlloc (EuroSys 2026, arXiv 2507.16274), section 5.1 and equation 2, with the thresholds of the authors'
-// code (infinigence/STAlloc 3a9f97f): small and thin groups are dissolved, groups below TMP 0.7 too, and a fusion must
+// code (infinigence/STAlloc 3a9f97f). Small and thin groups are dissolved, groups below TMP 0.7 too. A fusion must
 // raise TMP_fused^2 above the product of the two. A fusion that would make the box taller keeps what fits and leaves
-// the rest a group of its own, if TMP_fused x TMP_rest is above that product.
+// the rest as a separate group, if TMP_fused x TMP_rest is above that product.
 //
-// Deviation: pairs are tried in order of time, once each, and only where lives meet without one lying within the other;
-// the code tries all pairs.
+// Deviation: pairs are tried in order of time, once each, and only if lifetimes meet without one lying within the
+// other; the code tries all pairs.
 #pragma once
 
 #include <cstdint>

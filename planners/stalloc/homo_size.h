@@ -5,9 +5,9 @@
 //     |       layer of 5 |###5###||#5#| |2|        that fit nowhere form layers of their own size, each request behind
 //     +----------------------------------> time    the one that ended last before it.
 //
-// Source: Liu et al., STAlloc (EuroSys 2026, arXiv 2507.16274), algorithm 1 and section 5.1, with what the authors'
-// code does besides (infinigence/STAlloc 3a9f97f): the order within a size is that of the layers the size would form
-// alone, and what did not fit is tried first in the next of several trials as long as that costs no more.
+// Source: Liu et al., STAlloc (EuroSys 2026, arXiv 2507.16274), algorithm 1 and section 5.1. The authors' code
+// (infinigence/STAlloc 3a9f97f) adds two rules. The order within a size is that of the layers the size would form
+// alone. Requests that did not fit are tried first in the next of several trials as long as that costs no more.
 //
 // Deviation: a life ends before the moment another begins may share its place ([lower, upper)), as in the code; the
 // paper asks for a gap.
@@ -22,14 +22,14 @@
 
 namespace spillway::planners {
 
-// Offsets in the order given; alignments and fixed offsets are not looked at. Requests of size 0 lie at 0.
-// O(n (layers log n)) and more where lives are long and layers fragmented: gives up, with nothing, once it has looked
-// at more than `most_looks` layers and pieces of them.
+// Offsets in the order given; alignments and fixed offsets are ignored. Requests of size 0 lie at 0. Time: O(n (layers
+// log n)), and more for long lifetimes and fragmented layers. Gives up, with nothing, once it has visited more than
+// `most_looks` layers and pieces of them.
 std::vector<std::int64_t> layer_by_size(std::span<const LayoutBuffer> requests,
                                         std::int64_t most_looks = std::numeric_limits<std::int64_t>::max());
 
-// Least number of layers for lives that may not overlap within one: the first request of each layer opens it. Returns
-// the requests layer by layer, within one in order of time. `requests` index `all`. n log n.
+// Least number of layers for lifetimes that may not overlap within one: the first request of each layer opens it.
+// Returns the requests layer by layer, within one in order of time. `requests` index `all`. n log n.
 std::vector<std::vector<std::size_t>> layers_of(std::span<const LayoutBuffer> all, std::vector<std::size_t> requests);
 
 }  // namespace spillway::planners

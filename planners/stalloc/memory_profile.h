@@ -1,4 +1,4 @@
-// What one training step, and the one before it, ask of the allocator: STAlloc's profile.
+// STAlloc's profile: requests of one training step, and of the one before it, to the allocator.
 //
 //   tick      one allocation or free; requests live in [lower, upper) of them
 //   phase     the forward or backward of one micro-batch (or the optimizer's part) in one iteration
@@ -21,7 +21,7 @@
 namespace spillway::planners {
 
 enum class RequestClass : std::uint8_t {
-  small,       // at most 512 bytes: a slot pool of its own
+  small,       // at most 512 bytes: a separate slot pool
   persistent,  // weights, gradients, optimizer state: held to the end
   initial,     // allocated and freed before the first iteration
   scoped,      // allocated in one phase, freed in another
@@ -55,7 +55,8 @@ struct MemoryProfile {
   std::vector<std::int64_t> iterations;  // first ticks of the iterations and of the tail; empty: a single step
   std::int64_t end = 0;                  // behind the last tick
 
-  // The planned part: [0, period_begin()) once, [period_begin(), period_end()) for ever; of fewer iterations all, once.
+  // The planned part: [0, period_begin()) once, [period_begin(), period_end()) again and again; of fewer iterations
+  // all, once.
   [[nodiscard]] bool repeats() const { return iterations.size() >= 3; }
   [[nodiscard]] std::int64_t period_begin() const { return repeats() ? iterations[1] : 0; }
   [[nodiscard]] std::int64_t period_end() const { return repeats() ? iterations[2] : end; }
@@ -73,10 +74,10 @@ MemoryProfile profile_of(const Trace& trace, std::int16_t device);
 //   1 POINTER BYTES STREAM              allocated            Iteration Index : 0        (... : end)
 //   0 POINTER BYTES STREAM              freed                0 : F                      micro-batch 0 begins forward
 //   moe-3->SwitchMLP Layer : F-start    (F-end, B-start, B-end)
-// Requests within a layer whose name begins with mlp- or moe- are dynamic, unless a layer of another name inside it is
-// open. Throws InputError with the line of whatever is wrong. O(n log live).
+// Requests within a layer named mlp-... or moe-... are dynamic, unless a layer of another name inside it is open.
+// Throws InputError with the line of whatever is wrong. O(n log live).
 MemoryProfile read_memory_log(std::string_view text, const std::string& file);
-// Whether the file begins as one: with an allocation, a free or a marker of its own; no trace does. Throws InputError
+// Whether the file begins as one: with an allocation, a free or one of its markers; no trace does. Throws InputError
 // where it can't be read.
 bool is_memory_log(const std::string& path);
 inline constexpr std::uint64_t largest_memory_log = 4'000'000'000;  // bytes

@@ -4,19 +4,19 @@
 //                            |initial ones...|
 //   pool  |  one layout of all of them, as low as the layout solver gets it    |    best, or as above if that is lower
 //
-// Best also plans blocks from before the stream and requests that are left to the cache as published (unreleased), and
+// Best also plans blocks from before the stream, and requests that as published are left to the cache (unreleased). It
 // may give dynamic requests places in the pool, to try before the spaces: whichever reserves less on the profile.
 //
-// A dynamic request between layers a and b may use what no static request whose life meets T(a, b) = [a begins, b ends)
+// A dynamic request between layers a and b may use places that no static request alive in T(a, b) = [a begins, b ends)
 // occupies (HomoLayer groups).
 //
 // Source: STAlloc (EuroSys 2026, arXiv 2507.16274), sections 5.1 and 5.2; address space of the authors' planner
 // (infinigence/STAlloc 3a9f97f).
 //
 // Deviations. A request of the repeated period that is freed behind it holds its place for the whole period, in every
-// algorithm: the published planner keeps a copy of it one period on, but looks at that only when it forms layers.
-// Spaces are made for every pair of passes that some dynamic request lives between; the published code pairs layers by
-// index arithmetic and has modes that depend on expert counts.
+// algorithm. The published planner keeps a copy of it one period on, but uses that only when it forms layers. Spaces
+// are made for every pair of passes around some dynamic request; the published code pairs layers by index arithmetic
+// and has modes that depend on expert counts.
 #pragma once
 
 #include <array>

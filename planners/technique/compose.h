@@ -2,15 +2,15 @@
 //
 //   schedule (in the step as generated) -> fates -> order -> memory
 //
-// Fates are planned on the step. The order is planned on what they leave: transfers and repeated ops travel with the
-// unit they hang on (sim/replay/order_plan.h), then forwarding is settled anew. Places are planned on the requests as a
-// replay without fragmentation brings them, transfers' and repeated ops' among them, on every device; as the replay
-// with places may bring them in another order, that is repeated while it lowers what is reserved.
+// Decisions for tensors are planned on the step. The order is planned on what they leave: transfers and repeated ops
+// travel with the unit they hang on (sim/replay/order_plan.h), then forwarding is settled again. Places are planned on
+// the requests of a replay without fragmentation, those of transfers and repeated ops among them, on every device. The
+// replay with places may bring them in another order, so that is repeated while it lowers what is reserved.
 //
-// An order that was planned (none that is given) is kept if with it the step, with its places if there are any, holds
-// less than in the program's order; where it is all that was asked for it is always kept. Fates that are searched
-// within a budget are searched again with less memory while what the other parts leave doesn't fit and the last search
-// brought it nearer. Deterministic.
+// A planned order (not a given one) is kept if the step, with its places if any, holds less with it than in the
+// program's order. An order that is all that was asked for is always kept. Decisions searched within a budget are
+// searched again with less memory while what the other parts leave doesn't fit and the last search brought it nearer.
+// Deterministic.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace spillway::planners {
 
-// Of each part a technique, a part that is there, or neither: as the step has it.
+// For each part a technique, a part that is there, or neither: as the step has it.
 struct Composition {
   const Technique* fates = nullptr;
   const OffloadPlan* given_fates = nullptr;  // of the trace, or of the trace in the given order
@@ -39,9 +39,9 @@ struct Composition {
 };
 
 struct ComposedStep {
-  Plan plan;                            // with fates and order of the trace as it was given
-  std::optional<PlannedTrace> planned;  // what `result` is of, where fates change the trace
-  std::optional<Trace> ordered;         // what it is of, where an order alone does
+  Plan plan;                            // with decisions and order of the trace as it was given
+  std::optional<PlannedTrace> planned;  // the trace of `result`, where decisions for tensors change it
+  std::optional<Trace> ordered;         // the trace of `result`, where an order alone does
   Result result;
   std::vector<std::string> notes;  // what a user should know: an order not kept, what an order costs
 };

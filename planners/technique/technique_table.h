@@ -1,6 +1,6 @@
 // The one table of techniques: rows of every room of planners, of the generator's schedules and of the allocators.
 //
-// What offers a choice of techniques, schedules or allocators walks it or asks it; nobody else spells their words.
+// Every choice of techniques, schedules or allocators walks it or asks it; nobody else spells their words.
 #pragma once
 
 #include <span>
@@ -34,11 +34,11 @@ const TechniqueWay* find_way(std::string_view name);
 const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place);
 // In the table's order.
 std::vector<const TechniqueWay*> technique_ways();
-// Of ways put together: throws InputError (file, place) where two of them give one key different values, as "full" and
+// Throws InputError (file, place) if two of the ways put together give one key different values, as "full" and
 // "selective" do: the row would be the last one's alone.
 void check_together(std::span<const TechniqueWay* const> ways, const std::string& file, const std::string& place);
-// Of ways put together, "chronos+ssdtrain+stalloc": theirs in turn. Throws InputError (file, place) for an unknown one,
-// and as check_together().
+// Settings of ways put together, "chronos+ssdtrain+stalloc": theirs in turn. Throws InputError (file, place) for an
+// unknown one, and as check_together().
 std::vector<std::string> settings_named(std::string_view names, const std::string& file, const std::string& place);
 
 // A row of `spillway techniques`: a way, or several put together.
