@@ -1,4 +1,4 @@
-// What a capture with recorded times says about its machine and about dependencies it does not name.
+// Fits a capture with recorded times: figures of its machine, and dependencies that the capture does not name.
 //
 // Kineto and Nsight files tell when work started, but often not what it waited for: event waits carry no
 // event, CUDA graphs and orphans no launch. Replay never uses recorded start times of device work as times, so
@@ -13,12 +13,11 @@
 //                        the work of another stream that ended last before it: the event wait the capture
 //                        does not name, or a busy device. Marked inferred; lag 0.
 //   unexplained edges    what is still 0.1 ms late or more starts as late behind the work before it on its stream,
-//   behind that other
-//                        stream's work or behind its launch as it did: idle time is kept, not compressed away
+//                        behind that other stream's work or behind its launch as it did: idle time is kept
 //   unexplained waits    how much longer a synchronising call lasted than the work it waited for explains
 //   syncs                event waits guessed from call order are kept only when the recording agrees with them
 //
-// What is kept unexplained is summed in CaptureFit::unexplained_delay and noted as a finding.
+// CaptureFit::unexplained_delay sums what is kept unexplained, and findings note it.
 #pragma once
 
 #include "traces/trace.h"

@@ -1,4 +1,4 @@
-// What a trace does not say but its names, threads and times let us infer: phases, layers, steps, saved activations.
+// Inference from a trace's names, threads and times: phases, layers, steps, saved activations.
 //
 // Nothing that a reader has filled in is changed. Phases come, best source first, from
 //   1. annotations: "Optimizer.step#", "Optimizer.zero_grad#", "## forward ##", "## backward ##" and kin, and

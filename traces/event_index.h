@@ -17,7 +17,7 @@ using EventIndex = std::vector<std::uint32_t>;
 // By device, ascending, those without events left out. One pass: for replaying many devices, or one many times.
 std::vector<std::pair<std::int16_t, EventIndex>> index_memory_events(const Trace& trace);
 
-// By event: whether it gives cached memory back because of the request behind it, to make room or by age. Such frees
+// By event: whether it gives cached memory back because of the request behind it, to make room or by age. These frees
 // come right before a new segment or a request that failed; a program's empty_cache() does not. O(events).
 std::vector<bool> frees_for_requests(const Trace& trace, const EventIndex& events);
 

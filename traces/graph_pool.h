@@ -1,6 +1,6 @@
-// The lane whose memory is CUDA graphs' own: what a program allocates while a graph is captured comes from a private
-// pool, which no other work is given memory from and which goes back to the driver with the graphs alone
-// (torch.cuda.graph_pool_handle(), c10/cuda/CUDACachingAllocator.cpp).
+// The lane of CUDA graphs' private memory pool: a program's allocations while a graph is captured. No other work is
+// given memory from it, and it goes back to the driver with the graphs alone (torch.cuda.graph_pool_handle(),
+// c10/cuda/CUDACachingAllocator.cpp).
 #pragma once
 
 #include <cstdint>

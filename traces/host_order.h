@@ -7,9 +7,9 @@
 
 namespace spillway::traces {
 
-// All ops. Host calls, and works whose launch the trace does not have, by their recorded start where all have one (a
-// capture keeps each thread's calls apart), else by their column; every call is followed by the works it launched, in
-// the order of their columns. O(n log n).
+// All ops. Host calls, and works without a launch in the trace, come by their recorded start if all have one (a capture
+// keeps each thread's calls apart), else by their column. Every call is followed by the works it launched, in the order
+// of their columns. O(n log n).
 std::vector<OpId> host_order(const Trace& trace);
 
 }  // namespace spillway::traces

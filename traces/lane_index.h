@@ -9,7 +9,7 @@
 
 namespace spillway::traces {
 
-// Of one trace, to which no one else adds lanes meanwhile; those it has already are known.
+// Index of one trace, to which no one else adds lanes meanwhile; those it has already are known.
 class LaneIndex {
  public:
   explicit LaneIndex(Trace& trace);

@@ -9,8 +9,8 @@
 
 namespace spillway::traces {
 
-// Of a finding's kind: memory was recorded of which nothing, or not all, is known. A reader that leaves such a row out
-// names a kind of its own for it, in this list; what was wrong with work alone says nothing of memory.
+// Whether a finding of this kind says that nothing, or not all, is known of some recorded memory. A reader that leaves
+// such a row out names a separate kind for it, in this list; what was wrong with work alone says nothing of memory.
 bool doubts_memory(std::string_view kind);
 
 // All such findings: "bad_block (2): the block has no usable size and is left out". Empty: none.

@@ -1,4 +1,4 @@
-// What a framework operator does, from its name, schema and where its tensors live. Inferred, never recorded.
+// Kind of a framework operator, from its name, schema and its tensors' devices. Inferred, never recorded.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What every reader of trace files is told.
+// Options of every reader of trace files.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,8 @@ struct SavedTensor {
   OpId written_by = OpId::none, last_forward = OpId::none, first_backward = OpId::none, last_backward = OpId::none;
   std::uint16_t rank = 0;
   std::uint16_t micro_batch = no_index16;
-  // Of the op that needs it first in the backward, hence of the module that saved it. no_index16: outside the layers
-  // (head, loss, embeddings).
+  // Layer of the op that needs it first in the backward, hence of the module that saved it. no_index16: outside the
+  // layers (head, loss, embeddings).
   std::uint16_t layer = no_index16;
 };
 

@@ -5,9 +5,9 @@
 
 namespace spillway::traces {
 
-// To be called once a trace is read, whatever its format. Sizes of ops are left out, with the finding
-// "impossible_size", where they are beyond 2^60 bytes, or no link carries that many in the time that was recorded
-// (33 PB/s). Throws InputError where a size is negative, or those of a table add up to 2^62 bytes or more. O(size).
+// To be called once a trace is read, whatever its format. A size of an op beyond 2^60 bytes is left out, with the
+// finding "impossible_size". So is one that no link carries in the recorded time (33 PB/s). Throws InputError where a
+// size is negative, or those of a table add up to 2^62 bytes or more. O(size).
 void check_sizes(Trace& trace);
 
 }  // namespace spillway::traces

@@ -4,9 +4,9 @@
 //                             '-------- shown ----------------'  ^ `times` more periods, which the trace does not have
 //
 // A period is what a rank does from a micro-batch to the next, forwards of later and backwards of earlier ones, in the
-// order of its pipeline schedule. The step that is meant has `times` more of them on every rank, behind the last one
-// shown; nothing in them is new: an op of one is that op a period later, and so are what it waits for and what it
-// allocates and frees. Ops of setup, of the first three micro-batches and behind the periods stay what they are.
+// order of its pipeline schedule. The whole step has `times` more of them on every rank, behind the last one shown.
+// Nothing in them is new: an op of one is that op a period later. So are what it waits for and what it allocates and
+// frees. Ops of setup, of the first three micro-batches and behind the periods stay what they are.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct StepFold {
 // that shows more.
 struct FoldRefusal {
   const char* why = nullptr;  // of static storage
-  // What may be told: a step whose periods take turns, `turns` of them, with `times` a multiple and at least `more`
-  // periods more of each rank shown. 0: none are seen.
+  // A fold that may work: with `turns` periods in turn, `times` a multiple of them, and at least `more` periods more of
+  // each rank shown. 0: none are seen.
   std::int64_t turns = 0, more = 0;
 };
 

@@ -1,13 +1,13 @@
-// The times of one capture for the ops of another, of the same program: a profiler that records shapes, memory and
-// stacks makes the host two to seven times slower, one that records kernels and operators alone hardly.
+// The times of one capture for the ops of another, of the same program. A profiler that records shapes, memory and
+// stacks makes the host two to seven times slower; one that records kernels and operators alone hardly does.
 //
 //   full    step 15 |launch a|launch b|sync|  step 16 |...|      what is computed, what it touches
 //   light   step 13 |a|b|sync|  step 14 |...|                    when
 //   made    step 15 |a|b|sync|  step 16 |...|
 //
 // The last steps of both belong together; of fewer light ones the last is taken again. Within a step the k-th host call
-// of a name is the other's k-th, and so are works of the GPU, in the order of their launches. What finds no partner
-// keeps its duration and its place (traces/retime.h).
+// of a name is the other's k-th, and so are works of the GPU, in the order of their launches. Ops without a partner
+// keep their duration and their place (traces/retime.h).
 #pragma once
 
 #include <optional>

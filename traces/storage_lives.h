@@ -21,9 +21,9 @@ struct StorageLife {
 
 struct StorageLives {
   std::vector<StorageLife> storages;  // by Tensors::storage
-  // Found in the memory events. Else deduced from the uses: what is read before it is written was there before and
-  // stays; weights, buffers and optimizer state made within the trace (what an optimizer makes from nothing, in its
-  // first step) stay too; everything else is given back after its last use. All on the device of the first work that
+  // Found in the memory events. Else deduced from the uses. A storage read before it is written was there before and
+  // stays. Weights, buffers and optimizer state made within the trace stay too (an optimizer makes state from nothing
+  // in its first step). Everything else is given back after its last use. All are on the device of the first work that
   // uses them.
   bool from_events = false;
 };

@@ -1,4 +1,4 @@
-// What a trace holds, in figures: the material of `spillway trace info`.
+// Figures of a trace: the material of `spillway trace info`.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Tells apart the tensors that shared an address, and links the ops that share a tensor.
+// Distinguishes the tensors that shared an address, and links the ops that share a tensor.
 //
 // Input: for each op in order, which storages it reads and writes, under ids that are reused. See
 // traces/formats/execution_trace_reader.h for the rules.

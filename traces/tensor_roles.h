@@ -1,4 +1,4 @@
-// What a tensor is for, deduced from who touches it in which phase.
+// Role of each tensor, deduced from who touches it in which phase.
 //
 //   existed before, touched by the optimizer and by forward or backward      weight
 //   existed before, touched by the optimizer alone                           optimizer_state

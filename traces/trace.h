@@ -1,7 +1,7 @@
 // Trace: one or several training steps of one or more ranks, as columns.
 //
-// What is computed, in which order, and what memory it touches; captured or generated.
-// Readers fill it (traces/*_reader.h), traces/derive.h adds what can be inferred, sim/replay runs it.
+// It holds what is computed, in which order, and what memory it touches; captured or generated. Readers fill it
+// (traces/*_reader.h), traces/derive.h adds what can be inferred, sim/replay runs it.
 //
 //   lanes      where ops run in order: host threads, GPU streams, communication channels
 //   ops        host calls (launch, sync, ...) and device work (kernels, copies, collectives)
@@ -44,7 +44,7 @@ constexpr std::size_t index_of(Id id) {
 
 enum class OpKind : std::uint8_t {
   // Host calls, on a host lane.
-  launch,         // starts the device work whose `launched_by` names it
+  launch,         // starts the device work that names it in `launched_by`
   device_sync,    // returns when all work launched before it on the device is done
   stream_sync,    // ... on stream `sync.lane`
   event_sync,     // returns when the record `sync.event` has passed
@@ -97,10 +97,10 @@ constexpr Picos unknown_time = Picos(std::numeric_limits<std::int64_t>::min());
 // Flags of an op; combined by |.
 enum class OpFlag : std::uint8_t {
   pageable = 1,        // a copy from or to pageable host memory: the host call blocks until it is done
-  missing_launch = 2,  // device work whose launch record was not in the capture
+  missing_launch = 2,  // device work without a launch record in the capture
   phase_inferred = 4,  // phase deduced from names or threads, not stamped
   blocking = 8,        // a launch that returns only when its work is done (cudaMemcpy without Async)
-  queue_blocked = 16,  // a launch whose recorded duration includes waiting for room in the launch queue
+  queue_blocked = 16,  // a launch that took longer, as recorded, for lack of room in the launch queue
   by_bytes = 32,       // a transfer that takes what the links it crosses need for its bytes; all ops of its lane are so
 };
 
@@ -166,7 +166,7 @@ struct Spans {
   [[nodiscard]] std::size_t size() const { return kind.size(); }
 };
 
-// What a host call of kind stream_sync, event_*, stream_wait refers to. Sparse: only such ops have one.
+// Reference of a host call of kind stream_sync, event_*, stream_wait. Sparse: only such ops have one.
 struct Sync {
   OpId op = OpId::none;
   LaneId lane = LaneId::none;  // stream synchronised, recorded on, or made to wait; none: unknown
@@ -235,13 +235,13 @@ struct StreamGap {
   std::uint32_t samples = 0;
 };
 
-// What a capture tells of the machine it ran on (traces/capture_fit.h). unknown_time / 0: too few samples.
+// A capture's figures of the machine it ran on (traces/capture_fit.h). unknown_time / 0: too few samples.
 struct CaptureFit {
   Picos launch_to_start = unknown_time;  // from the start of the host call to the work's start on an idle stream
   std::vector<StreamGap> gaps;
   std::uint32_t launch_queue_depth = 0;   // works in flight when launches were seen to block
   Picos unblocked_launch = unknown_time;  // median duration of launches that did not block
-  // Of copies the host call waits for, on an idle stream: median of (duration of the call - duration of the copy).
+  // For copies the host call waits for, on an idle stream: median of (duration of the call - duration of the copy).
   Picos blocking_copy_overhead = unknown_time;
   Picos unexplained_delay{};  // late starts no dependency explains, summed
 };
@@ -282,8 +282,8 @@ struct MemoryEvent {
   std::uint32_t stack = no_stack;  // innermost of Trace::stack_frames, where they were recorded and kept
 };
 
-// What a program asked of its allocator before its first step, beside what a step does; late, in that step or before
-// the one shown (sim/devices/memory/start_up_order.h). Blocks are numbered apart from tensors: a buffer may hold many.
+// A program's request to its allocator before its first step, beside what a step does; late, in that step or before the
+// one shown (sim/devices/memory/start_up_order.h). Blocks are numbered apart from tensors: a buffer may hold many.
 struct StartUpEvent {
   Bytes bytes{};
   std::uint32_t block = 0;
@@ -356,7 +356,7 @@ struct Device {
   std::int32_t multiprocessors = 0;
 };
 
-// What a device draws during a generated step, as models/cost/gpu_power.h finds it.
+// Power of a device during a generated step, as models/cost/gpu_power.h finds it.
 struct DevicePower {
   std::uint16_t rank = 0;
   std::int64_t clock_millionths = 0;  // share of its highest clock that the device settles at
@@ -396,9 +396,9 @@ struct Trace {
   // `to`, in the next step, waits for `from` of this one; lags are none. Of generated traces.
   std::vector<Edge> carried;
   std::vector<MemoryEvent> memory_events;
-  // Of generated traces, for policies that emulate an allocator, whose cache remembers how the step came about (see
-  // sim/devices/memory/allocation_stream.h). On a device with early events these stand for all that is there when the
-  // step begins; with late ones alone, for their tensors.
+  // Of generated traces. Policies that emulate an allocator need it, as its cache remembers how the step came about
+  // (see sim/devices/memory/allocation_stream.h). On a device with early events these stand for all that is there when
+  // the step begins; with late ones alone, for their tensors.
   std::vector<StartUpEvent> start_up;
   std::vector<MemorySegment> memory_segments;  // state at the capture's end
   std::vector<MemoryBlock> memory_blocks;

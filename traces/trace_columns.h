@@ -72,7 +72,7 @@ std::span<const std::string_view> names_of(MemoryAction);
 std::span<const std::string_view> names_of(BlockState);
 std::span<const std::string_view> names_of(CollectiveKind);
 
-// What the numbers of a column stand for.
+// Meaning of a column's numbers.
 struct ColumnType {
   bool is_text = false;                       // index into Trace::strings
   std::span<const std::string_view> names{};  // of an enumeration

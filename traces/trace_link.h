@@ -2,9 +2,9 @@
 // knows the times.
 //
 // Operators are matched by record-function id and name. Newer captures carry the id on both sides ("Record function
-// id"); older ones have "External id" instead, which counts alike but may be shifted by a constant, or hold more steps.
-// The shift is found by a vote for each thread: each pair of equal, rare names votes for its difference of ids; the
-// shift under which most of the thread's operators match by name wins.
+// id"). Older ones have "External id" instead, which counts alike but may be shifted by a constant, or hold more steps.
+// Each thread votes for the shift: each pair of equal, rare names for its difference of ids. The shift under which most
+// of the thread's operators match by name wins.
 //
 //   uses   of an operator go to every device op it launched (to the host op itself where nothing was launched)
 //   edges  go from the last op of one operator to the first of the other; those that the recorded times contradict

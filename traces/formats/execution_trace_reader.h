@@ -12,10 +12,9 @@
 // of autograd::engine::evaluate_function, fw_parent and fw_tid; what is left before is forward.
 //
 // Tensors. A value is [tensor id, storage id, offset, elements, bytes per element, device]. Both ids stand for
-// addresses, and an address that is reused repeats its id: they do not name a tensor for good. A storage
-// begins a new life when an op returns it without having been given it, or when it is found with another
-// element size. Storage bytes are max((offset + elements) x element bytes) over a life. What is
-// only ever seen as an input existed before.
+// addresses, and an address that is reused repeats its id: they do not name a tensor for good. A storage begins a new
+// life when an op returns it without having been given it, or when it is found with another element size. Storage bytes
+// are max((offset + elements) x element bytes) over a life. A storage only ever seen as an input existed before.
 //
 // Uses: inputs are read; outputs, and inputs that the operator's schema marks with "!", are written.
 // Edges, per life of a storage: data from the last writer to each reader; control (inferred) from the last

@@ -1,4 +1,4 @@
-// Streams a JSON object whose bulk is arrays of rows, one row in memory at a time.
+// Streams a JSON object with large arrays of rows, one row in memory at a time.
 //
 //   {"schema": "1.1.0", "nodes": [ {...}, {...}, ... ]}
 //     on_row("schema", "1.1.0")   on_row("nodes", {...})   on_row("nodes", {...}) ...
@@ -20,7 +20,7 @@ namespace spillway::traces {
 // Gets each row once; may move from it.
 using JsonRowHandler = std::function<void(std::string_view key, nlohmann::json& row)>;
 
-// What is made of the text is counted in `memory`. Throws InputError (place: byte offset) for broken or truncated JSON,
+// `memory` counts what is made of the text. Throws InputError (place: byte offset) for broken or truncated JSON,
 // nesting deeper than 64, or a root that is not an object. O(bytes).
 void read_json_rows(std::string_view text, FileMemory& memory, const JsonRowHandler& on_row);
 

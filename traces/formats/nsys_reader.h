@@ -1,7 +1,7 @@
 // Nsight Systems exports (nsys export --type sqlite).
 //
-// Times are nanoseconds since the session began. Tables exist only where something was recorded, and newer
-// versions renamed some; each is looked for and each column asked for by name. Join of device work to the call that
+// Times are nanoseconds since the session began. Tables exist only where something was recorded, and newer versions
+// renamed some, so the reader tries each and asks for each column by name. Join of device work to the call that
 // launched it: correlationId and process (globalTid and globalPid share all but the low 24 bits).
 //
 //   CUPTI_ACTIVITY_KIND_RUNTIME          -> host calls       _KERNEL, _MEMCPY, _MEMSET -> device work

@@ -36,7 +36,7 @@ class Pickle {
   Pickle(std::string bytes, FileMemory& memory, const PickleLimits& limits);
 
   [[nodiscard]] Ref root() const { return root_; }
-  // Of all lists, tuples and dictionaries together. Whoever walks more of them than that walks some of them again.
+  // Items of all lists, tuples and dictionaries together. A walk over more of them than that meets some again.
   [[nodiscard]] std::uint64_t item_count() const { return items_; }
   [[nodiscard]] Kind kind(Ref value) const { return values_[value].kind; }
   // Nothing when the value is missing, of another kind or out of range. Booleans count as integers.

@@ -6,7 +6,7 @@
 //   graph.json            ExecutionTrace of the same steps: tensors and their uses
 //   memory.pickle         the allocator's history: stands for the step where no Kineto trace is there
 //
-// Each may be missing. What can't be joined is a finding.
+// Each may be missing. A finding tells what can't be joined.
 #pragma once
 
 #include <string>

@@ -5,10 +5,10 @@
 //   allocator_settings -> finding "allocator_settings" and the producer
 //   external_annotations (START/END pairs) -> spans
 //
-// Times are microseconds since the epoch; time 0 of the Trace is the earliest event. Unknown keys are
-// accepted; stack frames are skipped unless ReadOptions::keep_stacks; of `oom`, the free
-// bytes of the device are the event's address. Blocks of very old snapshots have no address: theirs
-// follow from the sizes before them. What existed before the recording began is not stated by the file.
+// Times are microseconds since the epoch; time 0 of the Trace is the earliest event. Unknown keys are accepted; stack
+// frames are skipped unless ReadOptions::keep_stacks; of `oom`, the free bytes of the device are the event's address.
+// Blocks of very old snapshots have no address: theirs follow from the sizes before them. The file does not state what
+// existed before the recording began.
 #pragma once
 
 #include "base/byte_source.h"

@@ -1,9 +1,9 @@
 // Writes the memory side of a Trace as a PyTorch memory snapshot that memory_viz opens.
 //
 // A protocol-4 pickle of plain data: segments, device_traces (one list per device), allocator_settings,
-// external_annotations. Times are cut to whole microseconds. An event's frames, which hold a program's stack
-// elsewhere, say whose the block is, the innermost first: tensor, role, operator, layer, micro-batch, phase as far as
-// they are known, each in `filename`, its name in `name`; or the recorded stack, where it was kept. A block or segment
+// external_annotations. Times are cut to whole microseconds. Elsewhere an event's frames hold a program's stack. Here
+// they describe the block, the innermost first: tensor, role, operator, layer, micro-batch, phase as far as they are
+// known, each in `filename`, its name in `name`. A recorded stack that was kept takes their place. A block or segment
 // that is there in the end has the frames of the event that made it. Host events (device -1) have no place in the
 // format and are left out.
 #pragma once

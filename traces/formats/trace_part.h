@@ -1,6 +1,6 @@
 // Reading a part of a long capture: what there is to choose from, found by one quick pass over the file, and the part.
 //
-// Of Kineto traces; other formats are read whole. Times are microseconds since the first recorded event.
+// For Kineto traces; other formats are read whole. Times are microseconds since the first recorded event.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ struct TraceSurvey {
   std::vector<Step> steps;  // by time
 };
 
-// Looks for times and steps alone: some hundred MB a second, memory for the steps. Throws InputError where the file
+// Searches times and steps alone: some hundred MB a second, memory for the steps. Throws InputError where the file
 // can't be read, is no Kineto trace, or has no times; Cancelled by the progress callback.
 TraceSurvey survey_trace(const std::string& path, const ReadOptions& options = {});
 
-// As read_trace(), with the events that begin in the part: host calls, device work, spans and memory events each by its
-// own time, so work launched before the part has no launch in it (finding missing_launch). Reads the file twice. Throws
-// InputError also for other formats, and for a part without events.
+// As read_trace(), with the events that begin in the part. Host calls, device work, spans and memory events count each
+// by its own time, so work launched before the part has no launch in it (finding missing_launch). Reads the file twice.
+// Throws InputError also for other formats, and for a part without events.
 Trace read_trace_part(const std::string& path, const TracePart& part, const ReadOptions& options = {});
 
 }  // namespace spillway::traces

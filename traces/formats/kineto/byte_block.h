@@ -1,4 +1,4 @@
-// Some bytes looked at together: which of them are a given one. Two kinds answer alike; ByteBlock is this machine's.
+// Several bytes compared with a given one at once. Two kinds answer alike; ByteBlock is this machine's.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@ namespace spillway::traces {
 class WordBlock {
  public:
   static constexpr std::size_t size = 8;
-  // Of each byte its highest bit is set that matches.
+  // Each byte that matches has its highest bit set.
   using Matches = std::uint64_t;
 
   explicit WordBlock(const char* at) { std::memcpy(&bytes_, at, size); }

@@ -3,10 +3,10 @@
 //   file  ........[ consumed | token being read | not yet seen ][padding].........
 //                 ^buffer    ^keep                            ^end
 //
-// Scans take a pointer into the window and return the position after what they read, or nullptr when the
-// window ended first; the caller then refills, keeping the token's start, and reads the token again. They never
-// look further than `padding_bytes` past the end. Memory: one window of 1 MiB, which grows only when a
-// single token is longer than that (up to `max_token_bytes`).
+// Scans take a pointer into the window and return the position after what they read, or nullptr when the window ended
+// first. The caller then refills, keeping the token's start, and reads the token again. Scans never read further than
+// `padding_bytes` past the end. Memory: one window of 1 MiB, which grows only when a single token is longer than that
+// (up to `max_token_bytes`).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the names in a Kineto trace mean: runtime and driver calls of CUDA and HIP, copies, collectives.
+// Meaning of the names in a Kineto trace: runtime and driver calls of CUDA and HIP, copies, collectives.
 #pragma once
 
 #include <cstdint>

@@ -13,11 +13,10 @@
 //   [memory]                    memory events in (time, Ev Idx, file) order; sizes are block sizes (after rounding).
 //   ProfilerStep#N              steps, from annotations of host threads only; gpu_user_annotation is ignored.
 //   cuda_sync                   exact targets of the synchronising calls.
-// Ops of one lane never overlap in a Trace: where recorded ones do (rounded clocks, nested calls, programmatic
-// dependent launch), the later one is clipped to begin at the earlier one's end (findings "stream_overlap",
-// "host_overlap").
+// Ops of one lane never overlap in a Trace. If recorded ones do (rounded clocks, nested calls, programmatic dependent
+// launch), the later one is clipped to begin at the earlier one's end (findings "stream_overlap", "host_overlap").
 //
-// What syncs refer to, where cuda_sync events are absent (Sync::inferred), from the order of calls on a thread:
+// References of syncs, if cuda_sync events are absent (Sync::inferred), from the order of calls on a thread:
 //   event record     the stream of the last work the thread launched before it
 //   stream wait      the last record before it on the thread; the waiter is the stream of the next work that the
 //                    thread launches, if that is another one
@@ -26,8 +25,8 @@
 // An inference that the recorded times contradict (the waiter began before what it would wait for had ended) is
 // dropped. References only ever point to earlier calls, so they can't form a cycle.
 //
-// What real files get wrong and is tolerated, each with a finding: control characters and invalid UTF-8 in strings,
-// unescaped quotes, integers beyond 64 bit, a damaged event (reading resumes at the next one), a missing end.
+// Faults of real files are tolerated, each with a finding: control characters and invalid UTF-8 in strings, unescaped
+// quotes, integers beyond 64 bit, a missing end. After a damaged event, reading resumes at the next one.
 #pragma once
 
 #include "base/byte_source.h"

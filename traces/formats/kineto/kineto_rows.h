@@ -45,7 +45,7 @@ struct KinetoSpanRow {
   SpanKind kind = SpanKind::cpu_operator;
 };
 
-// What a cuda_sync event says about the host call with the same correlation.
+// A cuda_sync event, which describes the host call with the same correlation.
 struct KinetoSyncRow {
   std::int64_t correlation = -1;
   std::int64_t stream = -1;

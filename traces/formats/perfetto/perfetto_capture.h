@@ -1,4 +1,4 @@
-// What a Perfetto trace holds of use, decoded, before its meaning is known: tracks, slices, arguments.
+// Useful content of a Perfetto trace, decoded, before its meaning is known: tracks, slices, arguments.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct PerfettoTrack {
   std::vector<std::uint32_t> open;  // slices begun, innermost last; the largest number for one that isn't kept
 };
 
-// Of the values that are kept, the field of an event they fill, or these two of rocprofv3.
+// Key of a value that is kept: the field of an event it fills, or one of these two of rocprofv3.
 enum class PerfettoKey : std::uint8_t {
   source_agent = static_cast<std::uint8_t>(KinetoField::count_) + 1,
   target_agent,  // of a kernel, or where a copy goes

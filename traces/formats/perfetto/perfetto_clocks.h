@@ -3,9 +3,9 @@
 //   snapshot   boot 1,000  wall 5,000  64: 7 (unit 10 ns, counts on)
 //   packet     clock 64, timestamp 3   ->  boot 1,030; the next one counts on from there
 //
-// Clocks 1 to 63 are the system's and the same everywhere; 64 to 127 belong to the sequence of packets whose snapshot
-// named them. A clock of the system keeps the offset of its first snapshot, so that lengths measured on it are never
-// stretched by a later one (Perfetto takes the latest: a difference of the clocks' drift).
+// Clocks 1 to 63 are the system's and the same everywhere; 64 to 127 belong to the sequence of packets with the
+// snapshot that named them. A clock of the system keeps the offset of its first snapshot, so a later one never changes
+// lengths measured on it. Perfetto takes the latest: a difference of the clocks' drift.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class PerfettoClocks {
  public:
   static constexpr std::uint64_t boot_time = 6, real_time = 1, first_of_sequence = 64;
 
-  // `primary`: as the snapshot says, 0 for no word. Of what overflows, nothing is kept.
+  // `primary`: as the snapshot says, 0 for no word. Clocks that overflow are not kept.
   void take(std::uint64_t sequence, const std::vector<PerfettoClock>& clocks, std::uint64_t primary);
 
   // Nanoseconds on the trace's clock. Counting clocks move on. Nothing when that is beyond 63 bits.
@@ -31,7 +31,7 @@ class PerfettoClocks {
   // Was there a snapshot with this clock, or is it the trace's own?
   [[nodiscard]] bool is_known(std::uint64_t sequence, std::uint64_t clock) const;
   [[nodiscard]] std::uint64_t primary() const { return primary_ == 0 ? boot_time : primary_; }
-  // What to add to the trace's clock for nanoseconds since 1970.
+  // Offset from the trace's clock to nanoseconds since 1970.
   [[nodiscard]] std::optional<std::int64_t> to_epoch() const;
 
  private:

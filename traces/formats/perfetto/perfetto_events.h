@@ -9,8 +9,8 @@
 namespace spillway::traces {
 
 // Adds labels of processes and threads, then every slice, by the rules of perfetto_reader.h, to `trace`, which has its
-// provenance. What is made is counted in `memory`; `to_epoch`: nanoseconds that put the capture's clock on the wall
-// clock. Throws InputError when parents of tracks form a circle or lie too deep. O(n log n).
+// provenance. `memory` counts what is made. `to_epoch`: nanoseconds that put the capture's clock on the wall clock.
+// Throws InputError when parents of tracks form a circle or lie too deep. O(n log n).
 void assemble_perfetto(PerfettoCapture capture, FileMemory& memory, bool keep_python,
                        std::optional<std::int64_t> to_epoch, Trace& trace);
 

@@ -77,7 +77,7 @@ struct PerfettoClock {
 // `primary`: the trace's own clock where the snapshot says it, else 0.
 bool parse_perfetto_clocks(std::string_view message, std::vector<PerfettoClock>& clocks, std::uint64_t& primary);
 
-// Of TracePacketDefaults; what is not said stays.
+// Parses TracePacketDefaults; values it doesn't state stay.
 bool parse_perfetto_defaults(std::string_view message, std::uint64_t& clock, std::uint64_t& track);
 
 // Could these be the first bytes of a Perfetto trace (which may go on behind them)? Asks that the first packet holds

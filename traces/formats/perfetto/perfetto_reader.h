@@ -21,9 +21,9 @@
 
 namespace spillway::traces {
 
-// Throws InputError (place: byte offset) for a damaged packet, one of more than 64 MiB, tracks whose parents form a
-// circle or lie deeper than 64, more than 65,536 slices open on one track, and a trace without any slice. Does not
-// derive. O(n log n).
+// Throws InputError (place: byte offset) for a damaged packet, one of more than 64 MiB, and a trace without any slice.
+// Also for tracks with parents in a circle or deeper than 64, and for more than 65,536 slices open on one track. Does
+// not derive. O(n log n).
 Trace read_perfetto(ByteSource& source, const ReadOptions& options);
 
 }  // namespace spillway::traces

@@ -1,10 +1,10 @@
 // rocprofv3's own JSON (`rocprofv3 --output-format json`, NAME_results.json).
 //
 // Source of the format: ROCm/rocprofiler-sdk, source/docs/rocprofv3-schema.json and source/lib/output/generateJSON.cpp.
-// Records become the slices that rocprofv3's Perfetto file has of the same run, so what perfetto_reader.h says of
-// those holds here: buffer_records' hip_api, hsa_api, marker_api, rccl_api, kernel_dispatch and memory_copy. Streams
-// are stream_id, or queue_id where a version has none. Names come from kernel_symbols and strings, wherever these
-// stand. Counters, samples and allocations are not read. Of several processes in one file the first is read.
+// Records become the slices that rocprofv3's Perfetto file has of the same run, so what perfetto_reader.h says of those
+// holds here: buffer_records' hip_api, hsa_api, marker_api, rccl_api, kernel_dispatch and memory_copy. Streams are
+// stream_id, or queue_id where a version has none. Names come from kernel_symbols and strings, wherever these stand.
+// Counters, samples and allocations are not read. In a file of several processes the first is read.
 #pragma once
 
 #include "base/byte_source.h"
