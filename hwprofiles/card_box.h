@@ -6,10 +6,10 @@
 //   3, 4      one socket, 32 cores, 256 GiB on eight channels of a server     x16
 //   more      two sockets, 64 cores, 512 GiB on sixteen channels              x16, half the cards at each socket
 //
-// Transfers a second of a channel are those of the card's PCIe generation. Drives are none: whoever has some says so.
+// Transfers a second of a channel are those of the card's PCIe generation. Drives are none unless the user names some.
 //
-// Cards that reach each other's memory over PCIe move what a ring takes as fast as is measured of such; the others'
-// copies go through the host's memory, which takes 2 n flows of the ring's rate for n cards:
+// Cards that reach each other's memory over PCIe get a ring's rate as measured of such. Copies of the others go through
+// the host's memory, which takes 2 n flows of the ring's rate for n cards:
 //
 //   B(n) = min(e x link one way, m x host memory bandwidth / (2 n))
 //
@@ -29,7 +29,7 @@ namespace spillway::hwprofiles {
 // Named "4xrtx-4090". Precondition: is_card(gpu), cards >= 1.
 [[nodiscard]] HardwareProfile box_of_cards(const ProfileLibrary& library, const GpuProfile& gpu, std::int64_t cards);
 
-// What links the cards of one machine, with or without reach into each other's memory. More than one card.
+// Network of the cards of one machine, with or without reach into each other's memory. More than one card.
 [[nodiscard]] NetworkProfile card_links(const HardwareProfile& machine, bool peer_access);
 
 }  // namespace spillway::hwprofiles

@@ -1,8 +1,8 @@
 // Machines that clouds rent, by their types' names: each is what machine_choice.h takes, and the fabric that stands
 // behind its network.
 //
-// Adapters are what counts: headline figures hold the front-end card, too. No fabric but EFA has a measured curve of
-// its own; what is taken for it is told.
+// Adapters are what counts: headline figures hold the front-end card, too. Only EFA has a measured curve; an answer
+// tells what it takes for another fabric.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What a profile's description has beyond plain fields: numbers with a unit and an origin, and measured tables.
+// Fields of a profile's description beyond plain ones: numbers with a unit and an origin, and measured tables.
 //
 // describe(profile, visitor) names each field in file order (base/fields.h); a visitor reads, prints or changes it.
 // Adding a field means one member in the noun's header and one line in fields.cc. Internal to this floor.
@@ -45,7 +45,7 @@ void describe(NetworkProfile& network, ProfileVisitor& visitor);
 // The composed whole, components nested under gpu, host, drives, scale_up, scale_out.
 void describe(HardwareProfile& system, ProfileVisitor& visitor);
 
-// What a system file names; profile_library.cc puts the components in.
+// Names in a system file; profile_library.cc puts the components in.
 struct SystemReferences {
   struct Drives {
     std::string profile;
@@ -54,10 +54,10 @@ struct SystemReferences {
   std::string gpu, host, scale_up, scale_out;  // the networks may be empty
   std::vector<Drives> drives;
 };
-// What a system file states itself, and its references.
+// A system file's own statements, and its references.
 void describe(HardwareProfile& system, SystemReferences& references, ProfileVisitor& visitor);
 
-// What every profile file begins with.
+// The beginning of every profile file.
 struct ProfileHead {
   std::string name, title;
   std::string base;  // name or path of the profile that this one changes; empty: none

@@ -1,7 +1,7 @@
-// What measuring a GPU gives: single figures as they were measured, no model yet (models/fit makes profiles of them).
+// Results of measuring a GPU: single figures as they were measured, no model yet (models/fit makes profiles of them).
 //
 // Their file has a line of JSON for each, written as it is measured: first the device, then points, notes and parts
-// that failed, at last the end. What was measured before a program died is therefore all there.
+// that failed, at last the end. All that was measured before a program died is therefore there.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace spillway::hwprofiles {
 
-// What a point's value is: seconds unless said otherwise.
+// Kind of a point. Its value is in seconds unless another unit is given.
 enum class PointKind : std::uint8_t {
   launch_call,        // the host's, of one launch
   launch_to_start,    // from the end of that call to the kernel's start on an idle GPU
@@ -42,14 +42,14 @@ enum class PointKind : std::uint8_t {
   copy_rate_beside_kernels,
   two_stream_speedup,  // of kernels that fill half the multiprocessors each: 1 to 2
   sustained_product,   // flops a second of a long bf16 product, settled; with clock and power
-  sustained_window,    // the same of one stretch of it, `at_seconds` after the load began
-  operation            // a kernel of training: `what` is its ScaledOperator, `source` the library whose it is
+  sustained_window,    // the same of one interval of it, `at_seconds` after the load began
+  operation            // a kernel of training: `what` is its ScaledOperator, `source` its library
 };
 inline constexpr std::size_t point_kind_count = 25;
 std::string_view point_kind_name(PointKind kind);
 
-// Libraries whose kernels training runs. An operation's point tells something of a GPU's profile only if its kernel is
-// one of theirs: a calibration's or a trainer's own attention runs at another rate than anyone's.
+// Libraries with the kernels that training runs. An operation's point tells something of a GPU's profile only if its
+// kernel is one of theirs: a calibration's or a trainer's own attention runs at another rate than anyone's.
 enum class KernelLibrary : std::uint8_t { pytorch, flash_attention, cudnn, cudnn_graph };
 const Words& kernel_library_words();
 
@@ -90,8 +90,8 @@ struct GpuMeasurement {
   bool is_whole = false;  // ended by itself
 };
 
-// The library of an operation's point, by the first word of its source ("cudnn-graph 9.19.0"); none: nobody's whose
-// kernels training runs.
+// The library of an operation's point, by the first word of its source ("cudnn-graph 9.19.0"); none: training runs none
+// of its kernels.
 std::optional<KernelLibrary> library_of(const GpuPoint& point);
 
 // Appends points, notes and parts that failed. Whole only if both are. Throws InputError naming `file` where the added
@@ -112,7 +112,7 @@ std::string end_line();
 // InputError naming file and line.
 GpuMeasurement read_gpu_points(const std::string& path);
 
-// Such a file while it is being written: each line goes to the system at once. Throws InputError where the file is
+// A file of points while it is being written: each line goes to the system at once. Throws InputError where the file is
 // there already (measurements are not to be lost), or can't be written. Leaves no file where nothing was added.
 class GpuPointFile {
  public:

@@ -43,15 +43,15 @@ enum class KernelKind : std::uint8_t {
 inline constexpr std::size_t kernel_kind_count = 9;
 std::string_view kernel_kind_name(KernelKind kind);
 
-// What kernels of one kind reach, the fixed part of their time included. Attention: share of the dense bf16 peak
-// against flops (those under a causal mask alone); all others: share of memory_bandwidth against bytes moved.
+// Rate of kernels of one kind, the fixed part of their time included. Attention: share of the dense bf16 peak against
+// flops (those under a causal mask alone); all others: share of memory_bandwidth against bytes moved.
 struct KernelEfficiency {
   KernelKind kind = KernelKind::elementwise;
   Curve curve;
   Origin origin;
 };
 
-// Whose operator times a scale is of.
+// Operators that a scale of operator times may apply to.
 enum class ScaledOperator : std::uint8_t {
   product,
   memory_bound,  // all kernels bound by memory
@@ -74,8 +74,8 @@ struct OperatorScale {
   Sourced<double> fixed;                  // on fixed times
 };
 
-// Products of one m and n: time over that of the fitted operator times, against k. What tiles a library takes for such
-// a result goes for all k.
+// Products of one m and n: time over that of the fitted operator times, against k. A library's tiles for such a result
+// are the same for all k.
 struct ProductLine {
   Precision precision = Precision::bf16;
   std::int64_t m = 1, n = 1;
@@ -93,7 +93,7 @@ struct RooflineFit {
 
 struct GpuProfile {
   std::string name, title, vendor, architecture, form_factor, note;
-  // Bundled profile of the same model, whose fitted operator times hold for this one; empty: its own name.
+  // Bundled profile of the same model with the fitted operator times that hold for this one; empty: its own name.
   std::string operator_times_of;
   // Host profile that one of them alone is in; empty: the library's plain server.
   std::string host;
@@ -140,8 +140,9 @@ struct GpuProfile {
   // with cuMemRelease.
   Maybe<Picos> chunk_create_cost, chunk_map_cost, chunk_unmap_cost;
   // cudaEventRecord and cudaStreamWaitEvent on the host; from the end of what an event marks to the start of what waits
-  // for it on another stream. For people, as is two_stream_speedup: work done by two streams of kernels that each fill
-  // half the multiprocessors, over that of one of them in the same time, about 1 (taking turns) to 2 (side by side).
+  // for it on another stream. For people, as is two_stream_speedup. That is the work of two streams of kernels, each
+  // filling half the multiprocessors, over that of one stream in the same time. It is about 1 (taking turns) to 2 (side
+  // by side).
   Maybe<Picos> event_record_call, event_wait_call, event_gap;
   Maybe<double> two_stream_speedup;
   Sourced<Bytes> context_memory;  // taken by driver and libraries before the first tensor
@@ -160,16 +161,16 @@ struct GpuProfile {
   Maybe<double> tdp_watts, idle_watts;
   // Board power the clock is held to (nvidia-smi -pl); absent: tdp_watts.
   Maybe<double> power_limit_watts;
-  // Rate that a long bf16 product (sides of 8,192, repeated for a second) settles at on these very machines: what
-  // power, cooling and chips of a site come to. It goes before power_limit_watts.
+  // Rate that a long bf16 product (sides of 8,192, repeated for a second) settles at on these very machines, under the
+  // power, cooling and chips of a site. It goes before power_limit_watts.
   Maybe<double> sustained_flops_per_second;
   Maybe<double> loaded_clock_mhz,
       loaded_watts;  // of the multiprocessors and the board under matrix products; for people
   Maybe<double> price_usd, price_usd_per_hour;
 };
 
-// Dense peak for a precision, falling back to the next wider one a kernel would run in (fp8 -> bf16 -> fp16
-// -> fp32, tf32 -> fp32); absent only when the profile has none of them.
+// Dense peak for a precision, falling back to the next wider one a kernel would run in. The order is fp4 or int8 -> fp8
+// -> bf16 -> fp16 -> tf32 -> fp32; fp16 tries bf16 next. Absent only when the profile has none of them.
 Maybe<double> peak_flops_or_wider(const GpuProfile& gpu, Precision precision);
 // Efficiency of a product of these sides from the table of its class. Falls back to the nearest
 // precision with a table, then to the roofline's constant; `extrapolated` is set in both cases.

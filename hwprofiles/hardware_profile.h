@@ -1,8 +1,8 @@
 // HardwareProfile: the second input of every replay, what the step runs on.
 //
-// A system profile names components (a GPU model and count, a host, drive groups, networks) that live in
-// files of their own; this is the composed whole. Files are JSON (docs/schemas/hardware-profile.schema.json);
-// hwprofiles/profile_library.h loads them. A new machine is a new file, never code.
+// A machine's profile names components (a GPU model and count, a host, drive groups, networks) in separate files; this
+// is the composed whole. Files are JSON (docs/schemas/hardware-profile.schema.json); hwprofiles/profile_library.h loads
+// them. A new machine is a new file, never code.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,8 @@ struct HardwareProfile {
   std::optional<NetworkProfile> scale_out;  // between machines
   std::int64_t machines = 1;
   Maybe<double> price_usd, price_usd_per_hour, power_watts, electricity_usd_per_kwh;
-  // What a few letters left open (machine_choice.h), "host: DGX H100 host, 2048 GiB"; empty: a profile was named.
+  // Choices that a few letters left open (machine_choice.h), "host: DGX H100 host, 2048 GiB"; empty: a profile was
+  // named.
   std::vector<std::string> assumed;
 
   [[nodiscard]] std::int64_t total_gpus() const { return gpu_count * machines; }

@@ -26,7 +26,7 @@ struct PcieNode {
   std::string name;
   PcieNodeKind kind = PcieNodeKind::root_complex;
   std::optional<std::size_t> up;  // index into HostProfile::pcie; none for a root complex
-  // Of the link to `up`; for a root complex absent.
+  // The link to `up`; absent for a root complex.
   Maybe<std::int64_t> generation, lanes;
   // Per direction after protocol overhead; absent: raw rate x payload efficiency.
   Maybe<Rate> bandwidth;
@@ -46,7 +46,7 @@ struct HostProfile {
   Sourced<Rate> memcpy_bandwidth;  // one thread filling a pinned buffer
   // Time of the host per operator a framework dispatches, for traces that carry no launch times.
   Sourced<Picos> dispatch_cost;
-  // Of the deep Python of a framework (Megatron-core), over that of processes pinned to their cores; absent: 1.
+  // Host time in a framework's deep Python (Megatron-core), over that of processes pinned to their cores; absent: 1.
   Maybe<double> framework_slowdown;
   // Fused optimizer on the CPU, parameters a second over all cores.
   Maybe<double> cpu_adam_parameters_per_second;

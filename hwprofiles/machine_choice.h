@@ -15,8 +15,8 @@
 // machines. Modules and superchips come in the library's machines with that GPU: one with exactly as many, else as few
 // of the largest as hold them. Cards come in the library's machine with as many, else in a box by rule.
 //
-// Of several GPUs that have all words: one without words that weren't said, but for its form and size; the module (SXM)
-// before the card; the one whose size need not be said; the one with most memory; the shortest name.
+// Preferred among GPUs that have all words: the fewest unsaid words, form and size not counted; the module (SXM) before
+// the card. Then the fewest unsaid sizes; most memory; the shortest name.
 #pragma once
 
 #include <string_view>
@@ -25,9 +25,9 @@
 
 namespace spillway::hwprofiles {
 
-// Of a text that is no profile's name: ProfileLibrary::load_system() asks. What was left open stands in `assumed`.
-// Throws InputError (place: the text) with the nearest names where nothing is called so, so many GPUs don't make
-// machines that are alike, or several machines have no network between them. Reads every profile of the library.
+// The machine of a text that is no profile's name: ProfileLibrary::load_system() asks. `assumed` says what was left
+// open. Throws InputError (place: the text) with the nearest names if nothing is called so. Also if so many GPUs don't
+// make machines that are alike, or several machines have no network between them. Reads every profile of the library.
 HardwareProfile machine_called(const ProfileLibrary& library, std::string_view text);
 
 // "host: DGX H100 host, 2048 GiB; links: NVLink 4": of a machine that was not named; empty otherwise.

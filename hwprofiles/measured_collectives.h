@@ -1,4 +1,4 @@
-// Measured collectives of a network whose link is edited.
+// Measured collectives of a network with an edited link.
 #pragma once
 
 #include <string>

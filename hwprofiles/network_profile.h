@@ -37,7 +37,7 @@ struct NetworkProfile {
   Maybe<double> switch_reduction;
   // GPUs of a machine behind one port; `bandwidth` is their share of it. Absent: each has its own.
   Maybe<std::int64_t> gpus_per_port;
-  // Of a ring that has to reach its port through the host, because only one of the GPUs behind the port is in it.
+  // Rate of a ring that has to reach its port through the host, because only one of the GPUs behind the port is in it.
   // Absent: as any other ring.
   Maybe<Rate> ring_through_host;
   std::vector<CollectiveCurve> collectives;

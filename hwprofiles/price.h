@@ -1,9 +1,9 @@
 // Price: what one thing costs, on its own day and on another: with a kind, a quantity and a range.
 //
-// An offer of last week and a launch price of five years ago are no prices of one date. A price is brought to the day
-// asked for by the index of its class, where the list has one: value and range are multiplied by index(day) /
-// index(price's day), the index read between its points in the logarithm. Where there is none, and for days beyond the
-// index's ends, the value stays and the range is widened: divided and multiplied by widening for every year between.
+// An offer of last week and a launch price of five years ago are no prices of one date. The index of its class brings a
+// price to the day asked for, where the list has one. Value and range are multiplied by index(day) / index(price's
+// day), the index read between its points in the logarithm. Without an index, and for days beyond its ends, the value
+// stays and the range is widened: divided and multiplied by `widening` for every year between.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace spillway::hwprofiles {
 
-// What stands behind it: a vendor's list, what shops take, an offer in writing, nobody.
+// The authority behind a price: a vendor's list, what shops take, an offer in writing, nobody.
 enum class PriceKind : unsigned char { list, street, quote, assumed };
 const Words& price_kind_words();
 
-// Of a price that states no range: it may be off by this factor either way.
+// Factor by which a price that states no range may be off either way.
 double range_factor(PriceKind kind);      // list 1.1, street 1.15, quote 1.02, assumed 1.4
 inline constexpr double widening = 1.25;  // a year
 

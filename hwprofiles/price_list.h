@@ -17,13 +17,14 @@
 //     "indices": {"enterprise_flash": {"points": {"2025-05": 1, "2026-02": 3.57}, "source": "..."}}
 //   }
 //
-// A price may also say its "kind" (list, street, quote, assumed; not said: quote where it is measured, list where it is
-// of a datasheet, else assumed), its range "low" and "high", the "quantity" it holds for, and the "index" of its class.
+// A price may also say its "kind" (list, street, quote, assumed), its range "low" and "high", the "quantity" it holds
+// for, and the "index" of its class. Without a kind it is a quote if measured, a list's if of a datasheet, else
+// assumed.
 //
-// All keys but schema and version may be left out of a file of one's own: it goes over the bundled list, entry by
-// entry. Every entry has all five keys; a unit that doesn't fit, a negative number, an unknown key or the name of no
-// profile is an error. Prices of used and of discontinued drives are not taken unless asked for.
-// Published schema: docs/schemas/prices.schema.json.
+// All keys but schema and version may be left out of a user's file: it goes over the bundled list, entry by entry.
+// Every entry has all five keys; a unit that doesn't fit, a negative number, an unknown key or the name of no profile
+// is an error. Prices of used and of discontinued drives are not taken unless asked for. Published schema:
+// docs/schemas/prices.schema.json.
 #pragma once
 
 #include <map>
@@ -53,7 +54,7 @@ struct DrivePrice {
 struct PriceList {
   std::string path;
   bool takes_any_condition = false;                // used and discontinued drives too
-  std::map<std::string, MachinePrice> machines;    // by system profile
+  std::map<std::string, MachinePrice> machines;    // by the machine's profile
   std::map<std::string, DrivePrice> drives_usd;    // by drive profile
   std::map<std::string, Price> drives_usd_per_tb;  // by segment
   std::map<std::string, PriceIndex> indices;       // by class

@@ -16,7 +16,7 @@
 
 namespace spillway::hwprofiles {
 
-// Which file each value of a merged profile comes from.
+// The file that each value of a merged profile comes from.
 class ValueHomes {
  public:
   struct Home {
@@ -30,7 +30,7 @@ class ValueHomes {
   // Places (JSON pointers) that `home` states itself; all others are as in `base`.
   ValueHomes(const ValueHomes& base, Home home, std::vector<std::string> places);
 
-  // Of the value at the place, or of what it lies in. Precondition: not made by default.
+  // Home of the value at the place, or of what it lies in. Precondition: not made by default.
   [[nodiscard]] const Home& of(const std::string& place) const;
 
  private:

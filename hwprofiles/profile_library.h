@@ -1,10 +1,10 @@
 // Finding, loading, checking and comparing hardware profile files.
 //
-// Search order: every directory of $SPILLWAY_PROFILE_PATH (colon separated), $SPILLWAY_DATA/hwprofiles (an installed
-// program sets it to its own data), the source tree's hwprofiles/data when it is there (a build tree in use), then the
-// share/spillway/hwprofiles of the configured prefix.
-// A name found earlier hides a later one; in one directory the file that is called after the profile comes first, the
-// others in the order of their paths. A name with a '/' or ending in ".json" is a file path.
+// Search order: every directory of $SPILLWAY_PROFILE_PATH (colon separated), then $SPILLWAY_DATA/hwprofiles (an
+// installed program sets it to its own data). The source tree's hwprofiles/data follows when it is there (a build tree
+// in use), and the share/spillway/hwprofiles of the configured prefix is last. A name found earlier hides a later one;
+// in one directory the file that is called after the profile comes first, the others in the order of their paths. A
+// name with a '/' or ending in ".json" is a file path.
 #pragma once
 
 #include <memory>
@@ -54,11 +54,11 @@ class ProfileLibrary {
   // Throws InputError where `name` may be in a folder or file that the system would not open.
   void check_readable(std::string_view name) const;
 
-  // Throw InputError naming file, JSON pointer, cause and remedy: a unit that does not fit, NaN, a negative
-  // or out-of-range value, an unknown key, a missing one, a dangling or cyclic reference.
-  // load_system takes what machine_choice.h does ("16xh100"): its answer to a text without a file is kept. The name
-  // of a GPU is one such GPU in its usual host, "generic-pcie5-host" where its profile names none; load_named_system
-  // takes that, a system's name, or a file, alone.
+  // Throw InputError naming file, JSON pointer, cause and remedy. Faults are a unit that does not fit, NaN, a negative
+  // or out-of-range value, an unknown key, a missing one, a dangling or cyclic reference. A text for load_system may be
+  // what machine_choice.h takes ("16xh100"): its answer to a text without a file is kept. The name of a GPU is one such
+  // GPU in its usual host, "generic-pcie5-host" where its profile names none; load_named_system takes that, a system's
+  // name, or a file, alone.
   [[nodiscard]] HardwareProfile load_system(std::string_view machine) const;
   [[nodiscard]] HardwareProfile load_named_system(std::string_view name_or_path) const;
   [[nodiscard]] GpuProfile load_gpu(std::string_view name_or_path) const;
@@ -69,7 +69,7 @@ class ProfileLibrary {
   // The systems of list() that can be loaded, read once.
   [[nodiscard]] const std::vector<HardwareProfile>& systems() const;
 
-  // Every problem of one file (not just the first), empty when sound.
+  // Every problem of one file, not the first alone; empty when sound.
   [[nodiscard]] std::vector<std::string> check(const std::string& path) const;
   // Leaves of any kind of profile, in file order of the schema; of a machine that load_system() takes, too.
   [[nodiscard]] std::vector<ProfileLeaf> show(std::string_view name_or_path) const;

@@ -10,7 +10,7 @@ namespace spillway::hwprofiles {
 std::string profile_schema();
 std::string prices_schema();
 
-// Of numbers: measured, datasheet, fitted, assumed.
+// Provenances of numbers: measured, datasheet, fitted, assumed.
 const Words& provenance_words();
 
 }  // namespace spillway::hwprofiles

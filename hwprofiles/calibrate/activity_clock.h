@@ -16,7 +16,7 @@
 
 namespace spillway::hwprofiles {
 
-// Of a kernel, a copy or a set, in nanoseconds of CUPTI's clock.
+// Times of a kernel, a copy or a set, in nanoseconds of CUPTI's clock.
 struct Activity {
   std::uint64_t start = 0, end = 0;
   [[nodiscard]] double seconds() const { return static_cast<double>(end - start) * 1e-9; }
@@ -46,7 +46,7 @@ class ActivityClock {
   // CUPTI's name of the error; empty where it works.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
 
-  // While it lives, kernels, copies and sets are recorded. Precondition: works().
+  // Records kernels, copies and sets while it exists. Precondition: works().
   class Tracing {
    public:
     explicit Tracing(ActivityClock& clock) : clock_(clock) {
@@ -60,7 +60,7 @@ class ActivityClock {
     Tracing& operator=(const Tracing&) = delete;
     ~Tracing() { disable(); }
 
-    // What ran since the last call, by start. Waits for the device.
+    // Activities since the last call, by start. Waits for the device.
     std::vector<Activity> take() { return clock_.take(); }
 
    private:

@@ -1,5 +1,5 @@
-// The GPU module: a shared object of its own (libspillway_cuda), loaded when asked for, so that one program runs with
-// and without CUDA.
+// The GPU module: a separate shared object (libspillway_cuda), loaded when asked for, so that one program runs with and
+// without CUDA.
 #pragma once
 
 namespace spillway::hwprofiles {

@@ -17,8 +17,8 @@ std::vector<GpuPoint> cudnn_cases(bool quick);
 
 namespace cudnn {
 
-// Adds the operations of a case. Attention as products with a softmax and masks between them, as NVIDIA's frontend to
-// cuDNN, and PyTorch by it, builds it for all of cuDNN 9 where there is a mask: the single operation for attention
+// Adds the operations of a case. Attention is products with a softmax and masks between them. NVIDIA's frontend to
+// cuDNN, and PyTorch by it, builds it so for all of cuDNN 9 where there is a mask: the single operation for attention
 // takes none before 9.21. Queries, keys and values lie by token; forwards also gives what backwards needs of the
 // softmax, as training does. Throws Refusal. Precondition: the case is of cudnn_cases() or has its fields set alike.
 void describe(const GpuPoint& point, Graph& graph);

@@ -98,12 +98,12 @@ class Graph {
   std::vector<Owned> modes_, operations_;  // what operations refer to, and themselves
 };
 
-// Where a graph is to run: a handle's device, or one that is only described (Kind::device_properties).
+// A graph's target: a handle's device, or one that is only described (Kind::device_properties).
 struct Target {
   Handle handle = nullptr;
   const Owned* device = nullptr;
 };
-// Of a device that is not there, from cuDNN's description of it in JSON. Throws Refusal.
+// A device that is not there, from cuDNN's description of it in JSON. Throws Refusal.
 Owned described_device(const Library& library, const std::string& json);
 
 // The engines that cuDNN's heuristics offer for a graph, best first.

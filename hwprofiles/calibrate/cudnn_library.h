@@ -1,4 +1,4 @@
-// What is called of cuDNN 9: its graph API, of a library that is loaded when asked for. No header of cuDNN's is needed
+// The part of cuDNN 9 in use: its graph API, of a library that is loaded when asked for. No header of cuDNN's is needed
 // to build: the numbers here are those of its ABI, which tests hold to NVIDIA's header where there is one.
 #pragma once
 
@@ -140,8 +140,8 @@ class Refusal : public InputError {
 // The library's functions; it is never unloaded.
 class Library {
  public:
-  // What SPILLWAY_CUDNN names, else libcudnn.so.9 where the dynamic loader or cuda_libraries.h finds it. Throws
-  // Refusal: none is there, it lacks a function, or its major version is not 9.
+  // Loads the library that SPILLWAY_CUDNN names, else libcudnn.so.9 where the dynamic loader or cuda_libraries.h finds
+  // it. Throws Refusal: none is there, it lacks a function, or its major version is not 9.
   static Library load();
 
   [[nodiscard]] std::string version() const;  // "9.19.0"

@@ -1,6 +1,6 @@
 // Whether cuFile moves bytes straight between a drive and the GPU, or by its compatibility mode: through host memory,
-// by calls that look the same. It falls back without a word where nvidia-fs is not loaded, where a file system or a
-// drive is none that it knows, or where a setting says so; a rate that is called GPUDirect's must not be that way's.
+// by calls that look the same. It falls back silently if nvidia-fs is not loaded, if it doesn't know the file system or
+// the drive, or if a setting says so. A rate that is called GPUDirect's must not be that of the compatibility mode.
 //
 // What tells, in this order:
 //
@@ -35,12 +35,12 @@ struct CufileVerdict {
   std::string why;  // in words
 };
 
-// Of what moved between the two.
+// Verdict on what moved between the two.
 CufileVerdict cufile_verdict(const CufileEvidence& before, const CufileEvidence& after);
 
-// Of this machine: `folder` of nvidia-fs (SPILLWAY_NVIDIA_FS, else /proc/driver/nvidia-fs), the environment and the
-// file that CUFILE_ENV_PATH_JSON names (else /etc/cufile.json), which may hold comments. What can't be read says
-// nothing.
+// This machine's evidence: `folder` of nvidia-fs (SPILLWAY_NVIDIA_FS, else /proc/driver/nvidia-fs), the environment and
+// the file that CUFILE_ENV_PATH_JSON names (else /etc/cufile.json), which may hold comments. A source that can't be
+// read says nothing.
 CufileEvidence cufile_evidence(bool has_peer_to_peer);
 
 // Done reads and writes by the text of nvidia-fs's stats; none where it counts none.

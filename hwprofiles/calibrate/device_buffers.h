@@ -13,8 +13,8 @@
 
 namespace spillway::hwprofiles {
 
-// Random normal numbers of mean 0 and variance 1, as an operand's elements are: bf16, fp32 or fp8 without NaN. What a
-// multiplier draws, and so its clock, depends on the bits that it is given.
+// Random normal numbers of mean 0 and variance 1, as an operand's elements are: bf16, fp32 or fp8 without NaN. A
+// multiplier's power, and so its clock, depends on the bits that it is given.
 class DeviceBuffer {
  public:
   explicit DeviceBuffer(std::size_t bytes, Precision elements = Precision::bf16) : bytes_(bytes) {

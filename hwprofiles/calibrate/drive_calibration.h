@@ -1,10 +1,10 @@
-// Measures a drive through a file of its own: what `spillway calibrate nvme` does.
+// Measures a drive through a scratch file: what `spillway calibrate nvme` does.
 //
-// In this order, so that each part finds the drive as it should: a region is written once (its blocks exist from then
-// on), then small and large writes by queue depth in it, the sustained write over the rest of the file, the idle pause
-// and its write if the rate fell, sequential reads by block and depth, random 4 KiB, reads and writes together.
-// With device memory, at the end, reads into it and writes from it (GdsQueue). Each rate is that of its whole run, with
-// the spread of up to nine stretches of it; latencies are medians.
+// The order lets each part find the drive as it should. A region is written once (its blocks exist from then on), and
+// takes small and large writes by queue depth. The sustained write fills the file. The idle pause and its write follow
+// if the rate fell, then sequential reads by block and depth, random 4 KiB, and reads and writes together. With device
+// memory, at the end, reads into it and writes from it (GdsQueue). Each rate is that of its whole run, with the spread
+// of up to nine slices of it; latencies are medians.
 #pragma once
 
 #include <cstddef>

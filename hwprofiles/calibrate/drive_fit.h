@@ -5,12 +5,12 @@
 //             |                          |=====steady=====
 //             +-------------------------------------------> bytes written
 //
-// The sustained write is cut where its rate falls: the one to three levels, each lower than the one before by a fifth
-// at least, in the mean of its slices' rates and in bytes over time, that explain the logarithms of the slices' rates
-// best (least squares by dynamic programming, number of levels by the Bayesian information criterion; Schwarz, Annals
-// of Statistics 1978). No fall: no cache is claimed, and the notes tell up to how many bytes that was seen.
-// Interference x is what the reads' and writes' shares of their own rates leave of two: r/R + w/W = 2 - x, kept in [0,
-// 1]. The useful queue depth is the smallest that gives 95 % of the best rate at the largest block.
+// The sustained write is cut into one to three levels where its rate falls. Each level is lower than the one before by
+// a fifth at least, in the mean of its slices' rates and in bytes over time. The levels are those that explain the
+// logarithms of the slices' rates best: least squares by dynamic programming, their number by the Bayesian information
+// criterion (Schwarz, Annals of Statistics 1978). No fall: no cache is claimed, and the notes tell up to how many bytes
+// that was seen. Interference x is what the reads' and writes' shares of their own rates leave of two: r/R + w/W = 2 -
+// x, kept in [0, 1]. The useful queue depth is the smallest that gives 95 % of the best rate at the largest block.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Which drive lies under a file, from sysfs.
+// Identity of the drive under a file, from sysfs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What measuring a drive gave: plain figures, no model yet.
+// Results of measuring a drive: plain figures, no model yet.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// GPUDirect Storage: a file read into and written from device memory by NVIDIA's cuFile, without a copy in host memory
-// where the system can (nvidia-fs or peer-to-peer NVMe), else through cuFile's own one. Which of them it was: way().
+// GPUDirect Storage: NVIDIA's cuFile reads a file into device memory and writes it from there. It needs no copy in host
+// memory where the system can do without (nvidia-fs or peer-to-peer NVMe), else it goes through its own; way() tells.
 //
-// The library is looked for at run time (libcufile.so.0, or what SPILLWAY_CUFILE names), so that a program built
-// without it uses it where it is. Its calls block; each of `workers` threads makes one at a time. Its functions are
-// those of the cuFile API Reference.
+// The library is loaded at run time (libcufile.so.0, or what SPILLWAY_CUFILE names), so that a program built without it
+// uses it where it is. Its calls block; each of `workers` threads makes one at a time. Its functions are those of the
+// cuFile API Reference.
 #pragma once
 
 #include <condition_variable>

@@ -2,8 +2,8 @@
 // they are measured, and no model.
 //
 // Kernels and copies are timed by CUPTI's activity records where the system allows them, else by events, which add a
-// few microseconds to what is short; tracing is on while something is timed by it and not else. Operands are random
-// normal numbers; buffers rotate through twice the L2 cache, so that none is found there.
+// few microseconds to what is short. Tracing is on only while something is timed by it. Operands are random normal
+// numbers; buffers rotate through twice the L2 cache, so that none is found there.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace spillway::hwprofiles {
 
-// What each part may take, in seconds: quick, and four times that else. What does not fit is left out and told. Less
-// than 120 s in all, less than eight minutes.
+// Time limit of each part, in seconds: quick, and four times that else. Work beyond it is left out, and a note says so.
+// In all less than 120 s quick, else less than eight minutes.
 struct GpuTimeBudget {
   double device_and_slack = 5, launches = 5, driver_calls = 3, memory = 8, products = 20, copies = 10, sharing = 13;
   double sustained = 22, production = 30;

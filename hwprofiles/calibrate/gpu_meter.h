@@ -1,5 +1,5 @@
-// What every part of a GPU's calibration measures with: the clocks, the time that a part may take, and where points go.
-// In the GPU module.
+// Tools of every part of a GPU's calibration: the clocks, the time that a part may take, and where points go. In the
+// GPU module.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -76,7 +76,7 @@ class GpuMeter {
   // Throws InputError where there is no device to ask, and Cancelled.
   void ask_device();
   void begin_part(const char* name, double seconds);
-  // Whether the part may go on; the first time that it may not is told.
+  // Whether the part may go on; a note says so the first time that it may not.
   bool in_time();
   [[nodiscard]] double part_seconds() const { return part_seconds_; }
   void limit_part(double seconds) { part_seconds_ = seconds; }

@@ -1,4 +1,4 @@
-// The host's clock as measurements see it. A function of its own, so that tests can link one that runs on their time.
+// The host's clock as measurements see it. A separate function, so that tests can link one that runs on their time.
 #pragma once
 
 namespace spillway::hwprofiles {

@@ -1,5 +1,5 @@
-// Which NUMA node PCI functions are near to, as Portable Hardware Locality (hwloc) sees it: it knows of machines whose
-// firmware tells sysfs nothing, and of virtual ones.
+// NUMA nodes near to PCI functions, as Portable Hardware Locality (hwloc) sees them: it knows of machines with firmware
+// that tells sysfs nothing, and of virtual ones.
 //
 // A spillway built without libhwloc has hwloc_absent.cc in its place, and sysfs alone.
 #pragma once
@@ -14,7 +14,8 @@
 
 namespace spillway::hwprofiles {
 
-// By function: "0000:1b:00.0". Those near to one node; empty where hwloc is not built in or can't look. O(machine).
+// By function: "0000:1b:00.0". Only functions near to one node; empty where hwloc is not built in or can't look.
+// O(machine).
 std::map<std::string, std::int64_t> hwloc_numa_nodes();
 bool has_hwloc();
 

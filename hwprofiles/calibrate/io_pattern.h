@@ -35,15 +35,14 @@ struct IoRun {
   Bytes read{}, written{};
 };
 
-// Reads and writes go through `buffer` of at least (read_depth + write_depth) blocks; what is written differs from
-// block to block, so that a drive that compresses or merges equal blocks gains nothing. `stop` is asked now and then;
-// true ends the run with Cancelled. Throws InputError for a failed request (with the system's word) or a drive that is
-// gone.
+// Reads and writes go through `buffer` of at least (read_depth + write_depth) blocks. Written data differs from block
+// to block, so that a drive that compresses or merges equal blocks gains nothing. `stop` is asked now and then; true
+// ends the run with Cancelled. Throws InputError for a failed request (with the system's word) or a drive that is gone.
 IoRun run_pattern(IoQueue& queue, const ScratchFile& file, const IoPattern& pattern, std::span<std::byte> buffer,
                   std::uint64_t seed, const std::function<bool()>& stop);
 
-// Bytes a second of one direction, in `slices` stretches of equal numbers of requests, each of `least` or more
-// (completions come in bursts as long as the queue); a stretch that took no measurable time is left out.
+// Bytes a second of one direction, in `slices` slices of equal numbers of requests, each of `least` or more
+// (completions come in bursts as long as the queue). A slice that took no measurable time is left out.
 std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoQueue::Direction direction, std::size_t slices,
                                  std::size_t least);
 

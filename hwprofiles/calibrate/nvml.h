@@ -16,7 +16,7 @@ struct NvmlGpu {
   unsigned pcie_generation = 0, pcie_lanes = 0;  // the most that GPU and slot agree on, and as it is now; 0 unknown
 };
 
-// Of one moment; nothing where the GPU doesn't tell.
+// State at one moment; nothing where the GPU doesn't tell.
 struct NvmlState {
   std::optional<unsigned> sm_clock_mhz, memory_clock_mhz, milliwatts, celsius;
   std::optional<unsigned> limit_milliwatts;  // that the clock is held to now

@@ -1,8 +1,8 @@
-// Which matrix products a calibration measures.
+// The matrix products that a calibration measures.
 //
 // c[m, n] = op(a) op(b), inner size k. The pair (m, n) decides which tiles a library picks and how they fill the
-// multiprocessors, and k how long they run: so a few k of many pairs, in an order without pattern: cut short anywhere,
-// what was measured still covers all sizes.
+// multiprocessors, and k how long they run. So the list has a few k of many pairs, in an order without pattern. Cut
+// short anywhere, it still covers all sizes.
 #pragma once
 
 #include <compare>
@@ -21,7 +21,7 @@ struct ProductShape {
   friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
 };
 
-// Of the row-major operands, as models/cost names it: tn x w^T of a forward, nn of an input's gradient, nt of a
+// Layout of the row-major operands, as models/cost names it: tn x w^T of a forward, nn of an input's gradient, nt of a
 // weight's gradient.
 std::string_view layout_name(const ProductShape& shape);
 

@@ -1,7 +1,7 @@
 // A file of our own to measure a drive with: new, reserved, unbuffered, and gone whatever happens.
 //
-// The name is taken with O_EXCL, so that nothing of the user's is ever opened, and removed again as soon as the file is
-// open: the system frees its blocks when the descriptor closes, also after a crash or a kill.
+// The name is taken with O_EXCL, so that nothing of the user's is ever opened. It is removed again as soon as the file
+// is open: the system frees its blocks when the descriptor closes, also after a crash or a kill.
 #pragma once
 
 #include <string>
