@@ -1,8 +1,8 @@
 // Whether a calibration helps: what the profile says of points that no fit has seen, before and after.
 //
 // Each group of corrections (factors of one kind of operator; lines of products of one class of sizes) stands by
-// itself: it stays where held-out errors shrink by more than chance, two standard errors of their mean difference, and
-// no class of sizes gets a worse median; else it is taken out again. Which points count:
+// itself. It stays where held-out errors shrink by more than chance, two standard errors of their mean difference, and
+// no class of sizes gets a worse median. Else it is taken out again. The points that count are those of
 // models::fit::points_that_count().
 #pragma once
 

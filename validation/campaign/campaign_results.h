@@ -1,4 +1,4 @@
-// What a GPU campaign (validation/gpu_campaign.sh) brought back: campaign.json and the packs beside it.
+// Results of a GPU campaign (validation/gpu_campaign.sh): campaign.json and the packs beside it.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct CampaignComparison {
   std::optional<double> blind;       // predicted before the case ran, from a profile and the model's shape alone
   std::string blind_profile;         // that profile: "measured" or a bundled one's name
   std::optional<double> from_trace;  // predicted from a recorded step of the same model and batch
-  // Of the trainer: how much of `blind` is measured times of its own kernels, 0 to 1; and of a run that moves data,
+  // For the trainer, the part of `blind` that is measured times of its kernels, 0 to 1. For a run that moves data,
   // whether it was hidden or exposed as predicted.
   std::optional<double> measured_share;
   std::optional<bool> verdict_is_right;
@@ -73,7 +73,7 @@ struct CampaignErrors {
 };
 std::vector<CampaignErrors> campaign_errors(const CampaignResults& results);
 
-// What the trainer's errors say nothing of; all 0: nothing was noted.
+// Caveats on the trainer's errors; all 0: nothing was noted.
 struct TrainerCaveats {
   double least_measured = 0, most_measured = 0;  // shares of its blind times
   int verdicts = 0, right = 0;                   // hidden or exposed, of the runs that move data

@@ -1,4 +1,4 @@
-// What a file of cases says (validation/published/case_file.h), before it is checked: its fields (base/fields.h).
+// Fields (base/fields.h) of a file of cases (validation/published/case_file.h), before it is checked.
 #pragma once
 
 #include <optional>

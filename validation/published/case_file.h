@@ -13,8 +13,8 @@
 //   }
 //
 // A case is a flat set of keys: the fields below, and any path of a scenario (docs/schemas/scenario.schema.json) as
-// --set takes it. A case has what `common` says unless it says otherwise itself; a row of `rows` is a case whose keys
-// are `columns`, null for one it does not give. Published schema: docs/schemas/cases.schema.json.
+// --set takes it. Keys of `common` hold for each case that does not state them itself. A row of `rows` is a case with
+// the keys in `columns`, null for one it does not give. Published schema: docs/schemas/cases.schema.json.
 //
 //   id          unique in the file                     required
 //   source      whom the figure is from                required; results are summed up by source, metric and role
@@ -63,17 +63,17 @@ struct Case {
   std::optional<ProjectionCase> projection;  // then there is no scenario
 };
 
-// What the errors of a file's validation cases must not exceed, source by source; none: nothing is asked.
+// Limits on the errors of a file's validation cases, source by source; none: nothing is asked.
 struct Tolerance {
   std::optional<double> median, p90;  // of absolute relative errors
   std::optional<double> kendall;      // least rank correlation
 
-  // This, but for what `other` states.
+  // This, except what `other` states.
   [[nodiscard]] Tolerance but_for(const Tolerance& other) const;
   [[nodiscard]] bool states_nothing() const { return !median && !p90 && !kendall; }
 };
 
-// What a group of validation cases is held to where it misses what its file asks.
+// Limits of a group of validation cases where it misses what its file asks.
 struct HeldGroup {
   std::string source;
   Metric metric = Metric::iteration_time;
@@ -88,8 +88,9 @@ struct CaseFile {
   std::vector<Case> cases;
 };
 
-// Throws InputError naming the file and the place: no such metric or unit, an id twice, an unknown key (nearest one
-// offered), a value that is not positive, a scenario that is none, a held group without cases or no wider than asked.
+// Throws InputError naming the file and the place. Faults are no such metric or unit, an id twice, an unknown key
+// (nearest one offered), a value that is not positive, a scenario that is none. A held group without cases or no wider
+// than asked is one, too.
 CaseFile load_cases(const std::string& path);
 // `file` stands for the text in messages; paths in cases are relative to its folder.
 CaseFile parse_cases(std::string_view json_text, const std::string& file);

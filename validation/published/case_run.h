@@ -19,7 +19,7 @@ struct CaseOutcome {
   const Case* measured = nullptr;
   double predicted = 0;                // in the case's unit
   Verdict verdict = Verdict::unknown;  // of the replay's memory; its time is given whatever it is
-  // Of the step's critical path, by what binds there; none for a projection.
+  // Shares of the step's critical path, by what binds there; none for a projection.
   std::array<double, binding_count> shares{};
   FigureRange range;       // of steps' times and of peaks
   std::string range_kind;  // scenario/figure_range.h
@@ -29,7 +29,7 @@ struct CaseOutcome {
     return std::clamp(predicted, measured->measured, std::max(measured->measured, measured->measured_to));
   }
   [[nodiscard]] double relative_error() const { return predicted / figure() - 1; }
-  // Precondition: range.known. Of times and peaks; of rates the other way round.
+  // Precondition: range.known. The range is of times and peaks; for throughput it counts the other way round.
   [[nodiscard]] bool is_in_range() const;
 };
 
@@ -47,10 +47,10 @@ struct CaseSummary {
   Tolerance asked;    // of the file; of those used in a fit nothing
   Tolerance held_to;  // instead, where the file states so
   ErrorStatistics errors;
-  std::int64_t with_range = 0, in_range = 0;  // cases whose 80 % range is known; of them, those measured within it
+  std::int64_t with_range = 0, in_range = 0;  // cases with a known 80 % range; of them, those measured within it
 
   [[nodiscard]] Tolerance missed() const;  // what is asked and isn't reached
-  [[nodiscard]] bool within() const;       // what is asked, but for what it is held to instead
+  [[nodiscard]] bool within() const;       // what is asked, except what it is held to instead
 };
 
 // By source, metric and role, in the order in which these first occur; cases that were skipped don't count.

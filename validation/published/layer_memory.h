@@ -1,4 +1,4 @@
-// What a model's layers hold, apart from embedding, head and whatever is there for a moment only: the quantities of
+// Memory of a model's layers, apart from embedding, head and whatever is there for a moment only: the quantities of
 // closed forms such as those of Korthikanti et al. 2022 (section 4, table 2; figures 1 and 7 show them).
 //
 //   kept     bytes that layers keep from their forward to their backward. A tensor counts if it is an activation, was

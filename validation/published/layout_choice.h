@@ -1,5 +1,5 @@
-// Whether the planner finds layouts as good as those that people published: for each published set-up, a sweep over all
-// layouts of the same model, GPUs and batch, in the same framework.
+// Whether the planner finds layouts as good as published ones: for each published set-up, a sweep over all layouts of
+// the same model, GPUs and batch, in the same framework.
 //
 // Free are the tensor, pipeline and data split, chunks, micro-batch and recomputation, and the ZeRO stage where the
 // published one splits gradients; everything else is as published. Both layouts are replayed on the same profile, so
@@ -31,8 +31,8 @@ struct SetupChoice {
   [[nodiscard]] bool is_as_fast() const { return chosen_seconds > 0 && chosen_seconds <= published_seconds; }
 };
 
-// Of the cases of whole steps with at least 8 and at most `most_gpus` GPUs: the fastest measured of each model, batch
-// and number of GPUs, in the files' order.
+// The fastest measured case of each model, batch and number of GPUs, in the files' order. Cases are of whole steps with
+// at least 8 and at most `most_gpus` GPUs.
 struct PublishedSetup {
   const CaseFile* file = nullptr;
   const Case* fastest = nullptr;

@@ -1,4 +1,4 @@
-// What one large transfer gets on a bundled machine: published rates of copies and of GPUDirect storage.
+// Rate of one large transfer on a bundled machine: published rates of copies and of GPUDirect storage.
 #pragma once
 
 #include <cstdint>

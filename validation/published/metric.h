@@ -36,7 +36,7 @@
 //   drive_fill_rate      mean rate of writing a drive full once                   GB/s, GiB/s
 //   link_rate            one large transfer (validation/published/link_rate.h)              GB/s, GiB/s
 //
-// Memory is that of the GPU with the highest peak. GB is 1e9 bytes. What counts as kept and as a layer's state:
+// Memory is that of the GPU with the highest peak. GB is 1e9 bytes. Definitions of kept and of a layer's state are in
 // validation/published/layer_memory.h; papers that print closed forms per layer print these.
 #pragma once
 
@@ -90,9 +90,9 @@ std::vector<std::string_view> units_of(Metric metric);
 // Seconds, per second, bytes or fraction in one `unit`. Precondition: one of units_of(metric).
 double unit_scale(Metric metric, std::string_view unit);
 
-// What the replay gives for it, in `unit`, one of units_of(metric). Throws InputError when the trace can't tell
-// (memory without memory events, layers without names, samples per second of a captured trace).
-// `stage`: of a peak, see Case.
+// The replay's figure of the metric, in `unit`, one of units_of(metric). Throws InputError when the trace can't tell
+// (memory without memory events, layers without names, samples per second of a captured trace). `stage`: of a peak, see
+// Case.
 double predict(Metric metric, std::string_view unit, const LoadedScenario& loaded, const Result& result,
                std::optional<std::int64_t> stage = {});
 

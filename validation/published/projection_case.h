@@ -1,6 +1,6 @@
 // ProjectionCase: published figures of closed forms rather than of a replayed step.
 //
-// Keys of a case ("projection." before each), numbers unless said otherwise:
+// Keys of a case ("projection." before each), numbers unless noted:
 //   layers hidden heads vocabulary sequence micro_batch tensor_parallel pipeline_parallel data_parallel
 //   gradient_accumulation zero_stage          as ActivationProjection
 //   tflops  memory_gbs  link_gbs              achieved TFLOP/s, memory and link GB/s

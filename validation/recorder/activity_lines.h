@@ -1,4 +1,4 @@
-// What a recorded CUDA program did, as the lines of a trace in the form that PyTorch's profiler writes (Chrome trace
+// A recorded CUDA program's activity, as the lines of a trace in the form that PyTorch's profiler writes (Chrome trace
 // JSON with Kineto's categories and arguments), which traces/formats/kineto/kineto_reader.h reads.
 //
 //   head   {"traceEvents":[{...}

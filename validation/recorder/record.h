@@ -30,7 +30,7 @@ struct RecordOutcome {
 // CUDA, the library not found, the command can't be started.
 RecordOutcome record(const RecordOptions& options);
 
-// What the recording's last line says. Throws InputError when it can't be read.
+// A recording by its last line. Throws InputError when it can't be read.
 Recording inspect_recording(const std::string& file);
 
 // $SPILLWAY_CUDA_INJECTION, the build tree's, the installed one. Throws InputError when there is none.

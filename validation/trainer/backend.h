@@ -1,4 +1,4 @@
-// What runs kernels and moves bytes: the processor here, or a GPU.
+// Executor of kernels and copies: the processor here, or a GPU.
 //
 // Kernels of one backend run in the order given, later than what the call returns from on; copies run beside them, each
 // after a mark. Every kernel is deterministic: the same operands give the same bits wherever they lie.
@@ -23,9 +23,9 @@ struct Operands {
   std::int64_t step = 1;  // adamw: of the training, from 1
 };
 
-// What the elements of a tensor begin as: a number, or normal numbers of mean 0. Element i is `deviation` times a sum
-// of twelve uniform numbers less their mean (Irwin-Hall), the draws 12 i and following of SplitMix64(seed): the same
-// wherever it is made, since sums are of integers (state_bodies.h).
+// Initial elements of a tensor: a number, or normal numbers of mean 0. Element i is `deviation` times a sum of twelve
+// uniform numbers less their mean (Irwin-Hall). The draws are 12 i and following of SplitMix64(seed): the same wherever
+// it is made, since sums are of integers (state_bodies.h).
 struct Filling {
   float value = 0;      // where the deviation is 0
   float deviation = 0;  // >= 0
@@ -62,19 +62,19 @@ class Backend {
   virtual void run(const StepGraph& graph, const KernelCall& call, const Operands& operands) = 0;
   // Makes a tensor's contents in device memory, in the order of kernels: no byte of it crosses the link.
   virtual void fill(std::byte* device, ElementType type, std::int64_t elements, const Filling& filling) = 0;
-  // Of device memory behind all kernels given so far; waits for them. The sum modulo 2^64 over its words of eight
-  // bytes, the last filled up with zeros, of digest_word() (state_bodies.h): any order of summing gives the same.
+  // Digest of device memory behind all kernels given so far; waits for them. The sum modulo 2^64 over its words of
+  // eight bytes, the last filled up with zeros, of digest_word() (state_bodies.h): any order of summing gives the same.
   virtual std::uint64_t digest(const std::byte* device, Bytes bytes) = 0;
-  // Of all kernels given so far.
+  // The mark of all kernels given so far.
   virtual Mark mark() = 0;
-  // Copies between host and device memory after `after` has passed; the mark of its own end.
+  // Copies between host and device memory after `after` has passed; returns the mark of the copy's end.
   virtual Mark copy(CopyTo to, std::byte* device, std::byte* host, Bytes bytes, Mark after) = 0;
   [[nodiscard]] virtual bool passed(Mark mark) = 0;
   virtual void wait(Mark mark) = 0;
 
   // On or off: each kernel's beginning and end. Begins the time that take_times() counts from.
   virtual void time_kernels(bool on) = 0;
-  // Of the kernels since then, in the order given, and forgets them; empty unless timing is on.
+  // Times of the kernels since then, in the order given, and forgets them; empty unless timing is on.
   virtual std::vector<KernelTime> take_times() = 0;
   // Remembers when all kernels given so far have ended. take_stamps(): seconds of each since the first, and forgets
   // them; waits until they have passed.

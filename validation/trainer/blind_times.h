@@ -1,10 +1,10 @@
 // How long a graph's kernels take by a GPU's profile alone: what predicts a step before it has run anywhere.
 //
-// Priced are products, which cuBLASLt computes for the trainer as for any framework, and kernels that stream their
-// operands once (embed, layer norms, GELU, add, the logits' gradient, AdamW), by models::CostModel at the clock that
-// these settle at. The rest are the trainer's own ways of doing things that no library does so (attention without
-// tensor cores, sums over columns and over the vocabulary, the mean loss in one block): no profile is about them, so
-// they keep the times measured, and whoever states an error states their share.
+// Products and kernels that stream their operands once are priced, by models::CostModel at the clock that these settle
+// at. Products are cuBLASLt's, for the trainer as for any framework. The others are embed and its positions' gradient,
+// layer norms, GELU, add, the logits' gradient and AdamW. The rest are the trainer's own ways, which no library has:
+// attention without tensor cores, sums over columns and over the vocabulary, the mean loss in one block. No profile is
+// about them, so they keep the times measured. An error must be stated with their share.
 #pragma once
 
 #include <span>

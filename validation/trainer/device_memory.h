@@ -1,5 +1,5 @@
-// A memory policy of the simulator put in charge of real memory: it hands out addresses in segments of its own making,
-// and each of its segments is backed by one of the backend's.
+// A memory policy of the simulator put in charge of real memory. It hands out addresses in segments that it makes, and
+// each of its segments is backed by one of the backend's.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
-// What one group of threads computes of each kernel, for the GPU; compiled for the processor as well, where a group is
+// Work of one group of threads in each kernel, for the GPU. It is compiled for the processor as well, where a group is
 // one thread, so that tests compare every formula and every index with the reference (cpu_kernels.h).
 //
-// A Group has rank(), size(), and sum(x) and most(x) over its threads, the same in all of them, in an order that does
-// not depend on anything but its size: so each kernel gives the same bits for the same operands.
+// A Group has rank(), size(), and sum(x) and most(x) over its threads, the same in all of them. Their order of summing
+// depends on the group's size alone, so each kernel gives the same bits for the same operands.
 #pragma once
 
 #include <cmath>

@@ -10,12 +10,11 @@
 //
 // Plans are made from the trainer's own trace, with durations measured on the backend. Memory, bytes and order are
 // those of a run in which frees wait for stores (PlanRunOptions::in_order), times those of another one in which they do
-// not. Peaks of memory are no row: the simulator's own pool hands out the addresses in the run as in the prediction,
-// so that they agree says that the plan was carried out (pool_kept), and nothing of any framework's allocator.
+// not. Peaks of memory are no row: the simulator's own pool hands out the addresses in the run as in the prediction.
+// Their agreement says that the plan was carried out (pool_kept), and nothing of any framework's allocator.
 //
 //   step_time, forward_time, backward_time, optimizer_time    StepMeasure; medians of untimed steps
-//   transfers_hidden, transfers_exposed                        Overlap; of a last step whose kernels are timed one by
-//   one
+//   transfers_hidden, transfers_exposed                       Overlap; of a last step, each kernel timed by itself
 #pragma once
 
 #include <functional>
@@ -76,7 +75,7 @@ struct KernelCaseOptions {
   bool step_times = false;                    // compare times as well: the hardware is this machine
 };
 
-// Of the rows of one metric, predicted in one way.
+// Errors of the rows of one metric, predicted in one way.
 struct KernelSummary {
   std::string metric;
   bool is_blind = false;  // else from a trace
@@ -91,8 +90,8 @@ std::vector<KernelCase> cpu_kernel_cases();
 // GPT-2 124M and 774M, Llama-1B and BERT-large sized ones by technique and batch, for a GPU, and a first look.
 std::vector<KernelCase> gpu_kernel_cases();
 
-// progress(done, all) before each case; false throws Cancelled. What is wrong with the file or with io_uring skips the
-// cases that go to drives.
+// progress(done, all) before each case; false throws Cancelled. A fault of the file or of io_uring skips the cases that
+// go to drives.
 std::vector<KernelOutcome> run_kernel_cases(Backend& backend, const std::vector<KernelCase>& cases,
                                             const KernelCaseOptions& options,
                                             const std::function<bool(std::size_t, std::size_t)>& progress);

@@ -1,10 +1,10 @@
 // Runs a planned step for real: kernels, transfers and memory in the order of the trace that planned_trace() made, so
 // that what is measured is what was predicted.
 //
-//   column of the trace       what happens
-//   host call                 waits for the transfers its edges name; memory events of earlier calls; launches its
-//   kernel storage_write, copy out   a store is given to the tiers; a free that it gates waits for it storage_read,
-//   copy in     memory is taken, a load is given to the tiers
+//   column of the trace      what happens
+//   host call                waits for transfers its edges name; memory events of earlier calls; launches its kernel
+//   storage_write, copy out  a store is given to the tiers; a free that it gates waits for it
+//   storage_read, copy in    memory is taken, a load is given to the tiers
 //
 // Memory events belong behind the call they are anchored to; blocks that a kernel itself first writes are taken before
 // it. Weights and optimizer state stay from step to step.
@@ -50,7 +50,7 @@ struct StepMeasure {
 
 class PlanRunner {
  public:
-  // trace: step_trace(graph). What is persistent must be written before the first step: write(). Throws InputError for
+  // trace: step_trace(graph). Persistent tensors must be written before the first step: write(). Throws InputError for
   // a plan that does not fit, allocators that do not, and files, see TierStore. All but the plan must outlive it.
   PlanRunner(Backend& backend, const StepGraph& graph, const Trace& trace, const Plan& plan,
              const PlanRunOptions& options);
@@ -58,8 +58,8 @@ class PlanRunner {
   // Contents of a persistent tensor, wherever it is before the step. Precondition: as many bytes as it has.
   void write(std::uint32_t tensor, std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<std::byte> read(std::uint32_t tensor);
-  // The same contents made on the device, and what digests to one number there: what is large never crosses to the
-  // host, but for what lives in host memory or on a drive.
+  // Contents made on the device, and their digest to one number there. Large ones never cross to the host, except those
+  // in host memory or on a drive.
   void fill(std::uint32_t tensor, const Filling& filling);
   [[nodiscard]] std::uint64_t digest(std::uint32_t tensor);
 

@@ -1,4 +1,4 @@
-// What a tensor begins as and the digest that it ends as, element by element: for the GPU, and compiled for the
+// Initial elements of a tensor, and the words of the digest at its end. The code is for the GPU, and compiled for the
 // processor as well, so that both give the same bits.
 #pragma once
 
@@ -25,7 +25,7 @@ SPILLWAY_DEVICE inline float initial_element(const Filling& filling, std::int64_
   return filling.deviation * (static_cast<float>(sum) / static_cast<float>(mean_of_two));
 }
 
-// Of the i-th word of `size` bytes. Precondition: 8 i < size, and the bytes are aligned to 8.
+// Digest of the i-th word of `size` bytes. Precondition: 8 i < size, and the bytes are aligned to 8.
 SPILLWAY_DEVICE inline std::uint64_t digest_word(const std::byte* bytes, std::int64_t size, std::int64_t i) {
   constexpr std::int64_t word_bytes = sizeof(std::uint64_t);
   const std::int64_t begin = i * word_bytes, left = size - begin;

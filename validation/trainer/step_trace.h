@@ -12,9 +12,8 @@
 
 namespace spillway::validation {
 
-// durations: of each kernel, by call of the graph; launch: of each host call that starts one. What is asked for has
-// times, memory, uses, edges and phases. Tensors are the graph's, by index. O(uses).
-// Precondition: as many durations as calls.
+// durations: of each kernel, by call of the graph; launch: of each host call that starts one. The trace has times,
+// memory, uses, edges and phases. Tensors are the graph's, by index. O(uses). Precondition: as many durations as calls.
 Trace step_trace(const StepGraph& graph, std::span<const Picos> durations, Picos launch, const std::string& device);
 
 // The call of the graph that an op of such a trace, or of one rewritten from it, stands for; by its name.

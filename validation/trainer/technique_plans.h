@@ -19,17 +19,18 @@ struct TechniquePlan {
   MemoryPoolOptions allocator;  // the policy; its plan is Plan::memory
 };
 
-// keep             nothing leaves; PyTorch's caching allocator, as in all that follow unless said
-// recompute        every layer's inner activations (recompute/layer_plans.h)
-// recompute-every-2  those of every second layer
-// offload-host, offload-drive  SSDTrain's rule, every saved tensor of the layers, all scopes but the last
-// recompute-offload  what full recomputation keeps goes to the drive (offload/checkpoints.h)
-// stream           weights and optimizer state away whenever unused (ZeRO-Infinity's way), to the drive
-// order-arena      the order with the lowest peak, and fixed places
-// stalloc          STAlloc's static plan
+//   keep                         nothing leaves; PyTorch's caching allocator, as in all that follow unless said
+//   recompute                    every layer's inner activations (recompute/layer_plans.h)
+//   recompute-every-2            those of every second layer
+//   offload-host, offload-drive  SSDTrain's rule, every saved tensor of the layers, all scopes but the last
+//   recompute-offload            what full recomputation keeps goes to the drive (offload/checkpoints.h)
+//   stream                       weights and optimizer state away whenever unused (ZeRO-Infinity's way), to the drive
+//   order-arena                  the order with the lowest peak, and fixed places
+//   stalloc                      STAlloc's static plan
 //
-// The trainer's runtime is simpler than the planners' own: it offers every tensor, however small, doesn't hold its host
-// back, reads what it has stored even where it is still there, and asks for streamed state when it comes to its use.
+// The trainer's runtime is simpler than the planners' own. It offers every tensor, however small, and doesn't hold its
+// host back. It reads what it has stored even where it is still there, and asks for streamed state when it reaches its
+// use.
 std::span<const std::string_view> trainer_techniques();
 
 // trace: of one step, with times, memory, uses and phases. hardware: what planners replay on.

@@ -1,5 +1,5 @@
-// Where tensors go that leave device memory, and the way there and back, as SSDTrain's runtime has it: a pool of store
-// workers and one of load workers (arXiv 2408.10013, section IV).
+// Tiers for tensors that leave device memory, and the way there and back. As in SSDTrain's runtime, there is a pool of
+// store workers and one of load workers (arXiv 2408.10013, section IV).
 //
 //   host    device -> pinned memory                                    one copy each way at a time
 //   drive   device -> aligned staging -> O_DIRECT write by io_uring    as many as the pool has workers
@@ -31,7 +31,7 @@ struct TierStoreOptions {
   std::string file;  // that does not exist; needed when something goes to drives
   std::int64_t store_workers = 6, load_workers = 6;
   bool gpudirect = false;  // by GPUDirect Storage; where that is not there, through host memory
-  // What moves bytes between memory and the file, of so many requests at once; none: io_uring.
+  // Queue between memory and the file, of so many requests at once; none: io_uring.
   std::function<std::unique_ptr<IoQueue>(unsigned)> make_queue;
 };
 
@@ -70,8 +70,8 @@ class TierStore {
   [[nodiscard]] std::vector<TransferRecord> records() const;
   // Forgets finished transfers. Precondition: none is under way.
   void clear();
-  // "O_DIRECT", "buffered" (a file system without it), "" without a file; of cuFile, by what moved so far,
-  // "GPUDirect Storage", "cuFile through host memory" (its compatibility mode) or "cuFile" where nothing tells.
+  // Way to the file: "O_DIRECT", "buffered" (a file system without it), "" without a file. With cuFile, by what moved
+  // so far, "GPUDirect Storage", "cuFile through host memory" (its compatibility mode) or "cuFile" where nothing tells.
   [[nodiscard]] std::string access() const;
 
  private:
@@ -81,7 +81,7 @@ class TierStore {
     State state = State::waiting;
     std::byte* device = nullptr;
     Backend::Mark after = 0, copied = 0;
-    std::optional<Id> needs;  // the store whose data a load wants
+    std::optional<Id> needs;  // the store of the data that a load wants
     std::size_t slot = 0;     // of staging, or of the host's one copy
   };
   // One direction of one tier.
@@ -102,7 +102,7 @@ class TierStore {
   void take_completions();
   void submit(Id id, Transfer& transfer);
   void finish(Transfer& transfer);
-  // What the drive reads or writes of a transfer.
+  // Memory that the drive reads or writes for a transfer.
   [[nodiscard]] std::span<std::byte> drive_memory(const Transfer& transfer) const;
   [[nodiscard]] std::byte* staging(const Transfer& transfer) const;
   [[nodiscard]] std::byte* host_of(std::uint32_t tensor, Bytes bytes);

@@ -1,8 +1,8 @@
-// Trains a TrainerModel for some steps under a plan, on data of its own.
+// Trains a TrainerModel for some steps under a plan, on data that it makes.
 //
-// Data: each sample is a walk x -> 3x + 1 (mod vocabulary) from a random start, with one step in eight random, so that
-// a model that learns has a loss well below log(vocabulary). Weights begin as sums of uniform numbers with deviation
-// 0.02 (projections into the residual stream divided by sqrt(2 layers), as GPT-2 does). All from the model's seed, in
+// Data: each sample is a walk x -> 3x + 1 (mod vocabulary) from a random start, with one step in eight random. A model
+// that learns thus has a loss well below log(vocabulary). Weights begin as sums of uniform numbers with deviation 0.02
+// (projections into the residual stream divided by sqrt(2 layers), as GPT-2 does). All from the model's seed, in
 // integer arithmetic: the same on every machine.
 #pragma once
 
@@ -24,8 +24,9 @@ struct TrainingRun {
 TrainingRun train(Backend& backend, const StepGraph& graph, const Trace& trace, const Plan& plan,
                   const PlanRunOptions& options, int steps, bool time_kernels = false);
 
-// What a parameter begins as, for the backend to make where it lies; and the same on the host, number by number, which
-// is the reference that tests hold backends to. bf16 weights are these rounded to nearest even; moments begin at 0.
+// Initial elements of a parameter, for the backend to make where it lies. `initial_weight()` gives the same on the
+// host, number by number: the reference that tests hold backends to. bf16 weights are these rounded to nearest even;
+// moments begin at 0.
 Filling initial_filling(const StepGraph& graph, std::size_t parameter);
 std::vector<float> initial_weight(const StepGraph& graph, std::size_t parameter);
 // A step's tokens and targets.

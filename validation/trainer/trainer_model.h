@@ -1,5 +1,5 @@
-// What the trainer trains: a decoder-only transformer in GPT-2's shape (Radford et al. 2019), with layer norms in front
-// of attention and feed-forward, learned positions, a head of its own (not tied to the embedding) and no dropout.
+// The trainer's model: a decoder-only transformer in GPT-2's shape (Radford et al. 2019), with layer norms in front of
+// attention and feed-forward, learned positions, a separate head (not tied to the embedding) and no dropout.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ constexpr std::int64_t bytes_of(ElementType type) { return type == ElementType::
 
 struct TrainerModel {
   std::int64_t vocabulary = 64, hidden = 32, heads = 4, layers = 2, sequence = 16, batch = 2;
-  // Of weights, activations and gradients. bf16 keeps a master copy of each weight in fp32 beside it, as
-  // mixed-precision training does (Micikevicius et al., ICLR 2018); optimizer state and statistics are fp32 either way.
+  // Type of weights, activations and gradients. With bf16 a master copy of each weight in fp32 is kept beside it, as
+  // mixed-precision training does (Micikevicius et al., ICLR 2018). Optimizer state and statistics are fp32 either way.
   ElementType type = ElementType::f32;
   std::uint64_t seed = 1;  // of weights and data
   // AdamW (Loshchilov, Hutter, ICLR 2019).
