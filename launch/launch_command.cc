@@ -229,7 +229,7 @@ LaunchCommand launch_command(const ShellCommand& command, std::vector<std::strin
     if (!word.unknown.empty())
       throw InputError(file, fmt::format("line {}", word.line),
                        fmt::format("flags may hide in {}, which nothing assigns", word.text),
-                       fmt::format("give it: --env '{}=...'", word.unknown));
+                       fmt::format("give what it hangs on: --env '{}=...'", word.unknown));
   return made;
 }
 

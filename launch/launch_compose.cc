@@ -412,7 +412,7 @@ void compose_state(LaunchLedger& ledger) {
     const std::string optimizer = ledger.chosen("model.optimizer").value_or("adamw");
     if (optimizer != "adamw" && optimizer != "adam" && optimizer != "muon") {
       for (const std::string_view fact : {facts::optimizer, std::string_view("model.optimizer")})
-        if (ledger.says(fact)) ledger.doubt(fact, IgnoreReason::saves, "on the CPU its states are counted as AdamW's");
+        if (ledger.says(fact)) ledger.doubt(fact, IgnoreReason::time, "on the CPU its states are counted as AdamW's");
       ledger.set("model.optimizer", "adamw", "on the CPU states are AdamW's at most");
     }
     if (is_several && (is_torchrun || ledger.has_format(LaunchFormat::accelerate) ||

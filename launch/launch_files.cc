@@ -228,12 +228,13 @@ class LaunchReader {
 
   void script(const std::string& text, TextBudget& budget, std::optional<LaunchFormat> format) {
     const std::string& path = budget.file();
-    ShellScript shell =
-        read_shell(text, files_.given, budget, [&](const std::string& name) { return part(path, name); });
+    ShellScript shell = read_shell(text, given_, budget, [&](const std::string& name) { return part(path, name); });
     for (std::string& note : shell.notes) note_of(path, note);
     for (auto& [name, inner] : shell.files) made_.insert_or_assign(name, std::move(inner));
     std::vector<std::string> notes;
-    LaunchCommand command = the_launch(shell, notes, format, budget);
+    std::optional<LaunchCommand> launch = the_launch(shell, notes, format, budget);
+    if (!launch && follow_script(shell, path, format)) return;
+    LaunchCommand command = launch ? *std::move(launch) : python_launch(shell, notes, budget);
     for (const std::string& note : notes) note_of(path, note);
     launch_.script = command.script;
     if (command.script == "trl" && !command.others.empty()) launch_.script += " " + command.others.front().text;
@@ -283,9 +284,35 @@ class LaunchReader {
     return text;
   }
 
-  // The one command whose flags are a training's.
-  static LaunchCommand the_launch(const ShellScript& shell, std::vector<std::string>& notes,
-                                  std::optional<LaunchFormat> format, TextBudget& budget) {
+  // The one script beside this one that it calls with values of its arguments. False: it calls none, or several.
+  bool follow_script(const ShellScript& shell, const std::string& path, std::optional<LaunchFormat> format) {
+    const ShellCommand* call = nullptr;
+    std::size_t first = 0;
+    for (const ShellCommand& each : shell.commands) {
+      const auto script = std::find_if(each.words.begin(), each.words.end(), [](const ShellWord& word) {
+        return word.text.ends_with(".sh") && word.unknown.empty();
+      });
+      const bool is_shell = each.words.front().text == "bash" || each.words.front().text == "sh";
+      const auto at = static_cast<std::size_t>(script - each.words.begin());
+      if (script == each.words.end() || at > (is_shell ? 1u : 0u) || beside(path, script->text).empty()) continue;
+      if (call != nullptr) return false;
+      call = &each;
+      first = at;
+    }
+    if (call == nullptr) return false;
+    const ShellValues before = given_;
+    for (const ShellExport& each : shell.exports)
+      if (each.value.unknown.empty()) given_.emplace(each.name, each.value.text);
+    for (std::size_t i = first + 1; i < call->words.size(); ++i)
+      if (call->words[i].unknown.empty()) given_.emplace(std::to_string(i - first), call->words[i].text);
+    read(beside(path, call->words[first].text), format, true);
+    given_ = before;
+    return true;
+  }
+
+  // The one command whose flags are a training's; nullopt: there is none.
+  static std::optional<LaunchCommand> the_launch(const ShellScript& shell, std::vector<std::string>& notes,
+                                                 std::optional<LaunchFormat> format, TextBudget& budget) {
     const std::string& path = budget.file();
     std::vector<std::pair<int, LaunchCommand>> found;
     for (const ShellCommand& each : shell.commands) {
@@ -304,7 +331,7 @@ class LaunchReader {
         if (is_settings_file(word.text)) points += 4;
       if (points > 0) found.emplace_back(points, std::move(command));
     }
-    if (found.empty()) return python_launch(shell, notes, budget);
+    if (found.empty()) return std::nullopt;
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     // What is small beside it prepares or measures; another launcher's trains too.
     for (std::size_t i = 1; i < found.size(); ++i) {
@@ -395,6 +422,7 @@ class LaunchReader {
     }
     for (LaunchSetting& setting : settings) {
       const LaunchFlag* row = find_flag(setting.format, setting.name);
+      if (counts_devices(setting)) setting.value = "auto", setting.unknown.clear();
       if (!setting.unknown.empty() && (row == nullptr || row->role != FlagRole::no_effect)) refuse_unknown(setting);
       launch_.settings.push_back(std::move(setting));
     }
@@ -425,6 +453,12 @@ class LaunchReader {
     return !named.empty();
   }
 
+  // $(nvidia-smi -L | wc -l), torch.cuda.device_count(): as many as the machine has.
+  static bool counts_devices(const LaunchSetting& setting) {
+    const auto has = [&](std::string_view text) { return setting.value.find(text) != std::string::npos; };
+    return !setting.unknown.empty() && (has("device_count()") || has("nvidia-smi"));
+  }
+
   [[noreturn]] static void refuse_unknown(const LaunchSetting& setting) {
     throw InputError(
         setting.file, setting.place,
@@ -448,6 +482,7 @@ class LaunchReader {
   }
 
   const LaunchFiles& files_;
+  ShellValues given_ = files_.given;
   Launch launch_;
   std::map<std::string, std::string> made_;  // files that the script itself writes
   std::string program_file_;                 // read at the command that runs it
