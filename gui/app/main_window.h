@@ -1,6 +1,6 @@
-// The window: scenario at the left, the answer in the middle; behind it the canvas with all tracks and other views,
-// with the figures on top and the selection's table below; provenance in the status bar. Everything in it can be done
-// by keyboard.
+// The window: scenario at the left, the answer in the middle, provenance in the status bar. The other views are behind
+// the answer, the canvas with all tracks first; figures are on top, the selection's table below. Everything in it can
+// be done by keyboard.
 #pragma once
 
 #include <QMainWindow>
@@ -94,7 +94,7 @@ class MainWindow : public QMainWindow {
   // document. False when it failed, which the window says.
   bool export_report(const QString& file);
   bool export_selection(const QString& file);
-  // What runs when: for Perfetto (.json) or as a picture (.svg; .png: the canvas as it is). Beside the window.
+  // Exports the timeline: for Perfetto (.json) or as .svg, beside the window; as .png at once, the canvas as it is.
   bool export_timeline(const QString& file);
   // As `spillway report procurement` of the scenario's file does, beside the window: when it is there the message says
   // so. False: it has no file that is as it is.
@@ -111,7 +111,7 @@ class MainWindow : public QMainWindow {
 
  private:
   void write_answer_page(const QString& file);
-  // Beside the step itself, ways and what would help; while it is in sight.
+  // Starts what the tab in sight needs besides the step: ways, what would help, the diagnosis.
   void look_for_answer();
   static constexpr int answer_tab = 0, canvas_tab = 1;  // of tabs_
 
@@ -137,7 +137,7 @@ class MainWindow : public QMainWindow {
   void show_scenario();
   void show_outcome();
   void show_state();
-  // The sweep in sight is a document of its own: nothing of the variant at hand stands around it.
+  // The sweep in sight is not of the variant at hand: the window shows nothing of that variant around it.
   [[nodiscard]] bool shows_sweep() const;
   void show_parts();
   void show_error(const SimulationError& error);
@@ -183,7 +183,7 @@ class MainWindow : public QMainWindow {
   void ask_timeline();
   void ask_procurement();
   void ask_csv();
-  // Which of the notes there are, or none for a new one at that place.
+  // which: an index in the session's notes; none: a new note at `at`.
   void ask_note(std::optional<std::size_t> which, bool removes, std::int64_t at);
   void write_note(std::optional<std::size_t> which, const QString& text, std::int64_t at);
   void ask_trace_range();
@@ -219,7 +219,7 @@ class MainWindow : public QMainWindow {
   CanvasView* canvas_ = nullptr;
   QPushButton *axis_gpu_ = nullptr, *axis_host_ = nullptr, *axis_order_ = nullptr, *path_button_ = nullptr;
   QComboBox* table_choice_ = nullptr;
-  QComboBox* rank_choice_ = nullptr;  // whose memory the canvas shows
+  QComboBox* rank_choice_ = nullptr;  // the rank of the canvas's memory and counters
   std::vector<std::uint32_t> found_;  // ops that the search names
   SensitivityChart* sensitivity_ = nullptr;
   RooflineChart* roofline_ = nullptr;
