@@ -1,8 +1,8 @@
 // Blocks at their addresses over time, drawn straight into the rows of a raster.
 //
-// Addresses that are never used are squeezed out: the axis is the used addresses one after the other, in order, with
-// the seams remembered. What is smaller than a pixel is drawn first, by what it covers of it (coverage.h): many small
-// blocks far from each other are a tint, not a wall, and hide nothing.
+// Unused addresses are squeezed out: the axis is the used addresses in order, with the seams remembered. Blocks smaller
+// than a pixel are drawn first, by the share of it that they cover (coverage.h). Many small blocks far from each other
+// are a tint, not a wall, and hide nothing.
 #pragma once
 
 #include <cstdint>

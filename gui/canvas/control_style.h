@@ -1,5 +1,5 @@
-// Controls in the window's tokens: Fusion, whose own edges contrast 1.2:1 with a panel, with edges of 3:1 and a focus
-// ring of two pixels.
+// Controls in the window's tokens: Fusion with edges of 3:1 and a focus ring of two pixels. Fusion's own edges contrast
+// 1.2:1 with a panel.
 #pragma once
 
 #include <QProxyStyle>

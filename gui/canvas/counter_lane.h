@@ -18,7 +18,7 @@ class CounterLane {
 
   [[nodiscard]] const std::string& name() const { return counter_.name; }
   [[nodiscard]] const studies::Counter& counter() const { return counter_; }
-  // What the track's height stands for: its limit, else the most there is. > 0.
+  // The value at the track's full height: the counter's limit, else its maximum. > 0.
   [[nodiscard]] double top() const { return top_; }
   [[nodiscard]] double mean(TimeRange range) const;        // O(log points)
   [[nodiscard]] double value_at(std::int64_t time) const;  // O(log points)

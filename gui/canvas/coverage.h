@@ -1,4 +1,4 @@
-// What is smaller than a pixel, drawn by the share of each pixel that it covers.
+// Boxes smaller than a pixel, drawn by the share of each pixel that they cover.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ struct PixelRaster {
 // Boxes that don't overlap, added up. Time and memory: O(rows of boxes), then O(pixels of the rows that have any).
 class Coverage {
  public:
-  // Of a raster of that size, in pixels.
+  // width, height: of the raster, in pixels.
   Coverage(int width, int height) : width_(width), rows_(static_cast<std::size_t>(height)) {}
 
   // [left, right) x [top, bottom), in pixels from the raster's upper left corner, cut at its edges.
   void add(double left, double right, double top, double bottom, std::uint32_t color);
 
-  // Over what is there: the mean colour of a pixel's boxes by the share that they cover; never less than a quarter, so
-  // that one small block is seen, and what is a little of each pixel isn't taken for all of it.
+  // Blends each pixel with the mean colour of its boxes, by the share that they cover. The blend is never less than a
+  // quarter, so that one small block is seen, and partly covered pixels differ from full ones.
   void paint(const PixelRaster& raster) const;
 
  private:

@@ -1,4 +1,4 @@
-// What an allocator holds, made ready to be painted.
+// An allocator's blocks and curves, made ready to be painted.
 #pragma once
 
 #include <memory>

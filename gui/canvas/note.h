@@ -1,4 +1,4 @@
-// What somebody wrote at a place of a step.
+// A user's note at a place of a step.
 #pragma once
 
 #include <cstdint>

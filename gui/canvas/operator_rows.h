@@ -15,8 +15,8 @@ namespace spillway::gui {
 
 inline constexpr std::size_t most_operator_rows = 5;  // deeper ones are left out
 
-// Of one host thread, the outermost first; their lane is none and their ids are those of spans (span_id()). Coloured by
-// the phase of the work that was launched inside; empty when the thread has no spans, or no call that was recorded and
+// Rows of one host thread, the outermost first. Their lane is none; their ids are those of spans (span_id()). Colours
+// follow the phase of the work launched inside. Empty when the thread has no spans, or no call that was recorded and
 // replayed. parents: span_parents(trace). O(ops + spans log spans).
 std::vector<SceneLane> operator_rows(const Trace& trace, const Result& result, LaneId thread,
                                      const std::vector<SpanId>& parents);

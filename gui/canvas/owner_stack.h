@@ -45,7 +45,7 @@ class OwnerStack {
  private:
   static constexpr std::size_t block = 64;
   [[nodiscard]] Held after(std::size_t changes) const;  // held after so many changes
-  // Of changes [first, last): the one after which most is held. first < last.
+  // The index in changes [first, last) after which most is held. first < last.
   [[nodiscard]] std::size_t most(std::size_t first, std::size_t last) const;
 
   std::array<Owner, most_owners> owners_;

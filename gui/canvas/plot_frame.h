@@ -1,5 +1,5 @@
-// The frame that all views over time share: names at the left, the time axis on top, the plot in the rest. What is
-// drawn in it besides the data: ticks, steps, the selected range, the cursor.
+// The frame that all views over time share: names at the left, the time axis on top, the plot in the rest. Besides the
+// data it shows ticks, steps, the selected range and the cursor.
 #pragma once
 
 #include <QImage>
@@ -23,7 +23,7 @@ struct PlotFrame {
     return {gutter, axis, std::max(1, size.width() - gutter), std::max(1, size.height() - axis)};
   }
   [[nodiscard]] int device(double logical) const { return static_cast<int>(logical * ratio + 0.5); }
-  // Of the plot, in device pixels.
+  // The plot's axis, in device pixels.
   [[nodiscard]] TimeAxis device_axis(TimeRange view) const {
     return {view, static_cast<double>(std::max(1, device(size.width()) - device(gutter)))};
   }

@@ -4,10 +4,10 @@
 //   pixels  [block   ][block      ][run      ][block]     two pixels and more: blocks of their own;
 //                                                         shorter: runs of columns, coloured by what fills most of them
 //
-// Busy time by colour is kept summed up at every `stride` spans, so a column over any number of spans costs a few
-// dozen steps. Where `stride` spans are shorter than a quarter of a pixel, they count as one: a column's colour is then
-// that of what begins within a quarter of a pixel of it, and only the sums are touched. Elsewhere it is exact. Folding
-// a view is O(columns x (log spans + stride)).
+// Busy time by colour is kept summed up at every `stride` spans, so a column over any number of spans costs a few dozen
+// steps. If `stride` spans are shorter than a quarter of a pixel, they count as one. A column then has the colour of
+// what begins within a quarter of a pixel of it, and only the sums are read. Otherwise it is exact. Folding a view is
+// O(columns x (log spans + stride)).
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// A curve that holds each value until the next, folded to the least and the most within every pixel column, so that no
-// peak is lost however many points there are.
+// A curve that holds each value until the next. Every pixel column is folded to its least and most, so that no peak is
+// lost however many points there are.
 #pragma once
 
 #include <cstdint>

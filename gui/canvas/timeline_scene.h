@@ -1,5 +1,4 @@
-// What a timeline shows: lanes of spans with names, steps, and who launched what. From a replay, or from a capture as
-// it was recorded.
+// A replay's timeline: lanes of spans with names, steps, and the passes of a pipeline.
 #pragma once
 
 #include <cstdint>
@@ -50,13 +49,13 @@ TimelineScene timeline_scene(const Trace& trace, const Result& result);
 // One row per rank, of its passes (studies/diagnosis/passes.h).
 TimelineScene pipeline_scene(const Trace& trace, const Result& result);
 
-// What lies in a range of a scene's lanes that hold work, not operators (timeline_scene of the same trace). lanes:
-// places in scene.lanes; null: all. O(ops in the range).
+// Work within a range of a scene's lanes, without rows of operators (timeline_scene of the same trace). lanes: places
+// in scene.lanes; null: all. O(ops in the range).
 studies::WorkSum work_in(const TimelineScene& scene, const Trace& trace, TimeRange range,
                          const std::vector<std::size_t>* lanes = nullptr);
 
-// Ops whose name holds `words`, or that of an operator or annotation that launched them, or of a transfer that of the
-// tensor it moves, ignoring case; ascending (OpId order is host order). O(ops + uses + names).
+// Ops with `words` in their name, in that of an operator or annotation around them, or, for copies and storage, in that
+// of a tensor they move. Ignores case; ascending (OpId order is host order). O(ops + uses + names).
 std::vector<std::uint32_t> find_ops(const Trace& trace, const std::string& words);
 
 // Ops of exactly that name, ascending.

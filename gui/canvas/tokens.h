@@ -1,5 +1,5 @@
 // The window's colours by what they mean, light and dark: one hue per cause, the same in every view, scenario and
-// theme. What forward computes and what it leaves in memory share a hue, so that the eye goes from a kernel to its
+// theme. Forward work and the activations it leaves in memory share a hue, so that the eye goes from a kernel to its
 // bytes.
 //
 // Contrasts are WCAG 2's: text 4.5 on its surface, colours of the canvas and edges of controls 3. Any two of the eight
@@ -60,7 +60,7 @@ const TokenColors& dark_tokens();
 Token work_token(WorkColor work);
 // kind: as MemoryPicture::kinds, by role or phase.
 Token owner_token(std::string_view kind);
-// Of the lines of a program that hold most, by their place; others have none of their own.
+// Colours of a program's lines that hold most, by their place; further lines share one colour.
 inline constexpr std::size_t line_tokens = 7;
 Token line_token(std::size_t place);
 // Place of an owner in a stack, from the bottom: weights, optimizer, gradients, activations, temporaries, the rest.

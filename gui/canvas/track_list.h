@@ -1,4 +1,4 @@
-// What the canvas shows below one another: tracks, in groups of a rank each, all over one axis.
+// The canvas's tracks, one below another, in groups of a rank each, all over one axis.
 //
 //   GPU 0 . H100                       heading
 //     memory   stacked by owner        of one GPU: that which needs most, or the one chosen
@@ -35,7 +35,7 @@ struct Track {
   }
 };
 
-// What tracks are made of, on one axis. All may be null; they outlive what is made of them.
+// The sources of tracks, on one axis. All may be null; they outlive what is made of them.
 struct TrackScene {
   const TimelineScene* lanes = nullptr;
   const TimelineScene* passes = nullptr;
@@ -43,7 +43,7 @@ struct TrackScene {
   const std::vector<CounterLane>* counters = nullptr;  // on axes of time
   const Trace* trace = nullptr;
   const Result* result = nullptr;
-  std::uint16_t rank = 0;  // whose memory and counters they are
+  std::uint16_t rank = 0;  // the rank of memory and counters
   std::string device;      // "H100 80 GB"
 };
 

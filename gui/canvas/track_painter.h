@@ -63,9 +63,9 @@ class TrackPlaces {
   [[nodiscard]] std::optional<Row> at(double y) const;
   // Middle of what an op is drawn as, at that time; none: not shown.
   [[nodiscard]] std::optional<QPointF> middle(std::uint32_t op, std::int64_t time) const;
-  // The note whose flag is there, of those on the ruler; the last drawn lies on top.
+  // The note with its flag there, of those on the ruler; the last drawn is on top.
   [[nodiscard]] std::optional<std::size_t> note_at(QPointF at) const;
-  // Where an op begins and ends on the axis; none: it has no span.
+  // The op's begin and end on the axis; none: it has no span.
   [[nodiscard]] std::optional<TimeRange> range(std::uint32_t op) const;
 
  private:
@@ -81,7 +81,7 @@ class TrackPlaces {
 // The bytes of the address map's vertical axis, and of the memory's.
 std::int64_t memory_top(const TrackScene& scene, const TrackLook& look);
 
-// Of a note's flag, logical pixels; empty: it is not in view.
+// The rectangle of a note's flag, logical pixels; empty: it is not in view.
 QRectF note_flag(const TrackLook& look, const ShownNote& note);
 
 // The squeezed addresses that the map shows. Precondition: the scene has memory.
