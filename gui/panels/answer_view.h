@@ -1,6 +1,5 @@
-// The answer, the middle of the window: verdict, when and why; the ways to fit; memory over time with the way that is
-// pointed at; what binds and what the answer rests on. It lays out one document (studies/answer) and says nothing of
-// its own.
+// The answer, the middle of the window. It only lays out one document (studies/answer): verdict, when and why; the ways
+// to fit; memory over time with the way pointed at; what binds; what it rests on.
 //
 //   verdict, why, when                       step  tokens/s  peak
 //   ways  | memory over time, phases, streams
@@ -38,7 +37,7 @@ class AnswerView : public QWidget {
  public:
   AnswerView();
   void set_theme(const Theme& theme);
-  // Its figures are there at once; no ways are looked for yet.
+  // Shows its figures at once; starts no search for ways.
   void show(const std::shared_ptr<const Outcome>& outcome);
   // The whole answer of the same step.
   void show_step(const studies::Answer& answer);
@@ -46,11 +45,11 @@ class AnswerView : public QWidget {
   void show_undrawn();
   void show_helps(const Sensitivity& sensitivity);
   void set_stale(bool stale);
-  // Looks for ways, where it has not.
+  // Searches for ways, if it has not yet.
   void search();
   void stop();
   [[nodiscard]] bool is_searching() const { return search_.is_running(); }
-  // What is shown; null: nothing yet.
+  // The document shown; null: nothing yet.
   [[nodiscard]] std::shared_ptr<const studies::Answer> document() const { return document_; }
   [[nodiscard]] WayList& ways() { return *ways_; }
   [[nodiscard]] AnswerPicture& picture() { return *picture_; }

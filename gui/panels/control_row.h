@@ -1,5 +1,5 @@
-// One control of the scenario panel: label, slider with spin box and unit, list, or switch; a tick where the baseline
-// stands; a double click on the label gives the baseline's value back.
+// One control of the scenario panel: label, slider with spin box and unit, list, or switch. A tick marks the baseline's
+// value; a double click on the label restores it.
 #pragma once
 
 #include <QString>
@@ -27,8 +27,7 @@ class ControlRow : public QWidget {
   [[nodiscard]] const Control& control() const { return control_; }
   // As the scenario has it; none: the key isn't there.
   void show(const std::optional<std::string>& value, const std::optional<std::string>& baseline);
-  // derived: what it comes to where another key decides, which can't be edited here; empty: nobody knows. None: as it
-  // is set.
+  // derived: the value if another key decides it, which can't be edited here; empty: unknown. None: as it is set.
   void show_derived(const std::optional<std::string>& derived, const std::string& follows);
   // From now on in so large steps.
   void set_steps(double steps);

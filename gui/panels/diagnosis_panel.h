@@ -17,18 +17,18 @@ class QTreeView;
 
 namespace spillway::gui {
 
-// What a row is about: where it is found on the canvas.
+// A row's subject: where it is found on the canvas.
 struct DiagnosedPlace {
   enum class Kind : std::uint8_t { none, work, host, operators, stretch } kind = Kind::none;
   std::string name;        // of the work, the operator or the host's call
-  std::int64_t begin = 0;  // of a stretch, as recorded, picoseconds
+  std::int64_t begin = 0;  // of an interval, as recorded, picoseconds
 };
 
 class DiagnosisPanel : public QWidget {
  public:
   DiagnosisPanel();
   void set_theme(const Theme& theme);
-  // What it is to be of; looked for by search().
+  // Sets the outcome to diagnose; search() does it.
   void show(std::shared_ptr<const Outcome> outcome);
   // Where it was not yet.
   void search();

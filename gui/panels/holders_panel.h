@@ -1,5 +1,5 @@
-// Who holds memory, as a treemap or as flames: by owner, layer and tensor at the peak or in the selected range; of a
-// snapshot by the lines, modules and calls that asked for it.
+// Who holds memory, as a treemap or as flames. Holders are owner, layer and tensor, at the peak or in the selected
+// range; of a snapshot the lines, modules and calls that asked for it.
 #pragma once
 
 #include <QWidget>
@@ -23,7 +23,7 @@ class HoldersPanel : public QWidget {
   // On the axis of `memory`; at: when, none: at its peak. Shown at once where it is in sight.
   void show(std::shared_ptr<const Outcome> outcome, std::shared_ptr<const MemoryScene> memory,
             std::optional<std::int64_t> at);
-  // Of the same outcome; null: nothing is known.
+  // The diagnosis of the same outcome; null: none is known.
   void show_diagnosis(std::shared_ptr<const Diagnosed> diagnosed);
   void set_shape(HeldShape shape);
   [[nodiscard]] HeldView& view() { return *view_; }

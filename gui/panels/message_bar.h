@@ -1,4 +1,4 @@
-// A message in the window: what is wrong, how to mend it. It takes no focus and loses no state.
+// A message in the window: what is wrong and the remedy. It takes no focus and loses no state.
 #pragma once
 
 #include <QFrame>

@@ -40,13 +40,13 @@ struct Control {
 // In the panel's order. Choices of models, machines and drives are what is installed.
 std::vector<Control> scenario_controls();
 
-// Of any key that a scenario may have: its own control, else one made of the scenario's description, under "Other
+// The control of any key that a scenario may have: its own, else one made of the scenario's description, under "Other
 // keys".
 Control control_of(const std::string& key);
 
 // Whether the key that it follows is set.
 bool is_derived(const Control& control, const ScenarioDocument& document);
-// What a key that follows another comes to: a number in words; empty: not known, since the scenario isn't whole.
+// The value of a key that follows another, as a number in words; empty: unknown, since the scenario isn't whole.
 std::string derived_value(const Control& control, const ScenarioDocument& document);
 // The steps in which a number goes for the scenario to be whole: sequences of a global batch. 1: any.
 double steps_of(const Control& control, const ScenarioDocument& document);

@@ -21,7 +21,7 @@ class QScrollBar;
 
 namespace spillway::gui {
 
-// Which of the keys are in sight.
+// The keys in sight.
 enum class KeysShown : std::uint8_t {
   changed,   // other than in what the variant came from
   relevant,  // that the scenario as it is reads
@@ -49,7 +49,7 @@ class ScenarioPanel : public QWidget {
 
  private:
   void show_rows();
-  // Of changed keys that no control has: each a row while it is one.
+  // Rows for changed keys without a control, each while it is changed.
   void show_others();
   ControlRow* make_row(const Control& control);
   QComboBox* presets_;

@@ -1,5 +1,5 @@
-// What the window opens with: three scenarios that need no GPU, the others that come with the program, each with a
-// stamp of its memory and its verdict (thumbnails.h), the last session, recent files, and where to drop some.
+// The page that the window opens with: three scenarios that need no GPU, the other bundled ones, the last session,
+// recent files, and where to drop some. Each scenario has a stamp of its memory and its verdict (thumbnails.h).
 #pragma once
 
 #include <QImage>
@@ -24,7 +24,7 @@ class StartPage : public QWidget {
   void show_recent(const QStringList& files, const QString& last);
   // The buttons of the bundled scenarios, in order.
   [[nodiscard]] const std::vector<QPushButton*>& starts() const { return starts_; }
-  // Of everything else that comes with the program.
+  // The buttons of all other bundled scenarios.
   [[nodiscard]] const std::vector<QPushButton*>& others() const { return others_; }
   void set_theme(const Theme& theme);
   // All stamps are there.

@@ -1,6 +1,6 @@
 // A sweep run from the window: its file or one made of the scenario at hand, its points as they are replayed, the front
-// growing; a point loads as the scenario. It is a document of its own unless its base is the scenario at hand: then
-// that scenario is marked among its points.
+// growing. A point loads as the scenario. If the sweep's base is the scenario at hand, that is marked among the points.
+// Else the sweep is a separate document.
 #pragma once
 
 #include <QWidget>
@@ -50,8 +50,7 @@ class SweepView : public QWidget {
   std::function<void()> on_rows;
   std::function<void()> on_file;  // another sweep, or none any more
   void load_point(std::size_t row);
-  // What points have to keep to be on the front, beside what the file asks; none: no more than that. The points that
-  // were replayed stay.
+  // Requirements for points on the front, besides the file's; none: only those. Points that were replayed stay.
   void require(std::optional<double> most_step_ms, std::optional<double> most_gib);
 
  protected:
@@ -74,7 +73,7 @@ class SweepView : public QWidget {
   QPushButton *start_, *make_, *close_;
   std::shared_ptr<const SweepFile> file_;
   std::string scenario_, folder_;       // scenario_: what "sweep this scenario" takes
-  int variant_ = -1, of_variant_ = -2;  // at hand; whose scenario the base is, -2: nobody's
+  int variant_ = -1, of_variant_ = -2;  // at hand; the base's variant, -2: none
   QString name_;
   std::shared_ptr<SweepStore> store_;  // what was replayed of file_, kept while it is
   std::optional<double> most_step_ms_, most_gib_;

@@ -1,5 +1,5 @@
-// What each of the bundled scenarios comes to, as a stamp of its memory and its verdict in words: replayed beside the
-// window, one after the other, once per build of the program and file; kept in the user's cache folder.
+// Stamps of the bundled scenarios: a picture of each one's memory, and its verdict in words. They are replayed beside
+// the window, one after the other, once per build of the program and file, and kept in the user's cache folder.
 #pragma once
 
 #include <QImage>
@@ -18,7 +18,7 @@ class Thumbnails {
   // In place of those that were asked for before; what is kept already comes at once. ratio: device pixels per logical
   // one.
   void find(std::vector<QString> files, QSize size, double ratio, const Theme& theme);
-  // What is missing stays missing until it is asked for again.
+  // Stamps not found yet stay missing until the next find().
   void stop() { worker_.stop(); }
   [[nodiscard]] bool is_running() const { return worker_.is_running(); }
   // On the window's thread. picture: null where nothing is known of the memory.

@@ -1,4 +1,4 @@
-// Asks which part of a long capture to read: a quick pass over the file finds its length and its steps, with progress
+// Asks which part of a long capture to read. A quick pass over the file finds its length and its steps, with progress
 // and a way out, while the window goes on.
 #pragma once
 
@@ -24,7 +24,7 @@ class TraceRangeDialog : public QDialog {
  public:
   TraceRangeDialog(QWidget* parent, std::string file, const ReadRange& range);
 
-  // What is no number counts as left empty.
+  // A text that is no number counts as empty.
   [[nodiscard]] ReadRange range() const;
   [[nodiscard]] QListWidget& steps() { return *steps_; }
 

@@ -1,5 +1,5 @@
-// What a whole training run of the shown step takes: its time, tokens, energy and the wear of its drives, as
-// `spillway run --steps` and `--tokens` say it.
+// Figures of a whole training run of the shown step: time, tokens, energy and wear of the drives, as `spillway run
+// --steps` and `--tokens` print them.
 #pragma once
 
 #include <QDialog>

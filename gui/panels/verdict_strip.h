@@ -19,7 +19,7 @@ class VerdictStrip : public QWidget {
   void set_theme(const Theme& theme);
   void set_stale(bool stale);
   [[nodiscard]] const std::vector<ShownFigure>& shown() const { return figures_; }
-  // What the figure under the pointer or in focus rests on; empty: none.
+  // The provenance of the figure under the pointer or in focus; empty: none.
   std::function<void(const QString&)> on_hover;
 
  protected:
