@@ -1,5 +1,5 @@
-// The memory of the answer's step over time, drawn: by owner, one GPU at a time, with what runs below it; the way that
-// is pointed at as a dashed outline over it.
+// The memory of the answer's step over time, drawn: by owner, one GPU at a time, with what runs below it. The way
+// pointed at is a dashed outline over it.
 //
 //   GiB |  activations    /\        - - -  the way's
 //       |  ______________/  \______        ========== what the GPU has; hatched: kept free

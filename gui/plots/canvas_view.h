@@ -29,10 +29,10 @@ class CanvasView : public TimeView {
  public:
   explicit CanvasView(SharedTime& time);
 
-  // baseline: drawn as a ghost; may be null. What is chosen stays where it is the same op of the same outcome.
+  // baseline: drawn as a ghost; may be null. The chosen op stays if it is the same op of the same outcome.
   void show(std::shared_ptr<const Outcome> outcome, std::shared_ptr<const Outcome> baseline);
-  // Memory and counters of that GPU from now on, until another outcome is shown; null: of the one that needs most. Of
-  // the outcome that is shown.
+  // Shows memory and counters of that GPU of the shown outcome, until another outcome is shown. Null: of the GPU that
+  // needs most memory.
   void show_rank(std::shared_ptr<const RankView> view);
   [[nodiscard]] const RankView* shown_rank() const { return rank_.get(); }
   [[nodiscard]] std::shared_ptr<const MemoryScene> memory() const;  // that is shown; null: none on this axis
@@ -47,7 +47,7 @@ class CanvasView : public TimeView {
   bool go_to_longest(const std::vector<std::uint32_t>& ops);
   bool go_to_span(const std::string& name);
   bool go_to_recorded(Picos begin);
-  // Of the selected range, tracks that were dragged over with Alt; none: all.
+  // The selected range covers only tracks that were dragged over with Alt; none: all.
   [[nodiscard]] bool has_area() const { return !area_.empty() && time().selection().has_value(); }
   [[nodiscard]] std::size_t area_tracks() const { return area_.size(); }
   [[nodiscard]] std::vector<std::size_t> lanes_in_area() const;  // places in the scene's lanes
@@ -61,8 +61,8 @@ class CanvasView : public TimeView {
 
   // Flags on the ruler, each where it was written, whatever the axis is now.
   void show_notes(std::vector<Note> notes);
-  // A note is asked for on the axis that is shown, at the pointer, else at the selection's begin, else in the middle;
-  // or one of those shown is to be changed, or removed.
+  // A wish to add a note on the shown axis: at the pointer, else at the selection's begin, else in the middle. Or to
+  // change or remove one of those shown.
   enum class NoteWish : std::uint8_t { add, change, remove };
   std::function<void(NoteWish wish, std::size_t which, std::int64_t at)> on_note;
 

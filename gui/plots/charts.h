@@ -28,8 +28,8 @@ class SensitivityChart : public PlotView {
   std::shared_ptr<const Sensitivity> now_, baseline_;
 };
 
-// Operations per byte against operations a second, both logarithmic. Kernels whose operations nobody counts are at the
-// left edge, as far below the roof as their bytes a second are. chosen(): for kernel().
+// Operations per byte against operations a second, both logarithmic. Kernels without counted operations are at the left
+// edge, as far below the roof as their bytes a second are. chosen(): for kernel().
 class RooflineChart : public PlotView {
   Q_OBJECT
 
@@ -49,7 +49,7 @@ class ParetoChart : public PlotView {
   Q_OBJECT
 
  public:
-  // What is across and up: steps of one size by their rate, too.
+  // Values for the axes across and up; steps of one size compare by their rate, too.
   struct Mark {
     double tokens_per_second = 0, step_seconds = 0, peak_gib = 0;
     friend bool operator==(const Mark&, const Mark&) = default;

@@ -28,7 +28,7 @@ struct HeldCell {
   bool is_open = false;  // its children lie on it
 };
 
-// Parents before children; logical pixels. Of a treemap two levels lie in each other, and a third where there is room.
+// Parents before children; logical pixels. A treemap nests two levels, and a third where there is room.
 std::vector<HeldCell> held_cells(const studies::HeldNode& root, HeldShape shape, const QRectF& area);
 // The innermost cell at a place; none: nothing is there.
 std::optional<std::size_t> held_at(const std::vector<HeldCell>& cells, QPointF at);

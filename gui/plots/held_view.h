@@ -24,7 +24,7 @@ class HeldView : public QWidget {
   [[nodiscard]] HeldShape shape() const { return shape_; }
   [[nodiscard]] const std::vector<HeldCell>& cells() const { return cells_; }
   [[nodiscard]] std::optional<std::size_t> pointed() const { return pointed_; }
-  // What is shown as the whole: the root, or what was opened in it.
+  // The node shown as the whole: the root, or one opened in it.
   [[nodiscard]] const studies::HeldNode* whole() const;
   [[nodiscard]] QImage picture() const;
 

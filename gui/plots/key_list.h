@@ -14,7 +14,7 @@ struct KeyRow {
   [[nodiscard]] QString text() const;  // "W, S, wheel"
 };
 
-// Those of the canvas; actions have theirs themselves.
+// Keys of the canvas; actions have theirs themselves.
 std::vector<KeyRow> canvas_keys();
 
 }  // namespace spillway::gui

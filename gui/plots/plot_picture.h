@@ -73,14 +73,14 @@ struct PlotScene {
   [[nodiscard]] std::size_t items() const { return bars.empty() ? points.size() : bars.size(); }
 };
 
-// What is in sight of a scene when not all of it is. Values of the axes.
+// The part of a scene in sight, if not all of it is. Values of the axes.
 struct PlotWindow {
   double left = 0, right = 1, bottom = 0, top = 1;
 };
 
 class PlotGeometry {
  public:
-  // `font` is what the plot is painted with. Of a window outside the data's axes the part inside counts.
+  // `font` is what the plot is painted with. A window is cut to the data's axes.
   PlotGeometry(const PlotScene& scene, QSizeF size, const QFont& font, const std::optional<PlotWindow>& window = {});
 
   [[nodiscard]] QRectF plot() const { return plot_; }
@@ -89,11 +89,11 @@ class PlotGeometry {
   [[nodiscard]] QPointF at(QPointF value) const { return {x_.at(value.x()), y_.at(value.y())}; }
   [[nodiscard]] QRectF bar(std::size_t i) const;  // without the baseline's
   [[nodiscard]] QRectF row(std::size_t i) const;  // name and all
-  // The point within reach of the pointer that is nearest to it, the last drawn of equals; the bar whose row it is in.
+  // The point nearest to the pointer within reach, the last drawn of equals; or the bar with the pointer in its row.
   [[nodiscard]] std::optional<std::size_t> item_at(QPointF pointer) const;
   // Middle of an item.
   [[nodiscard]] QPointF place(std::size_t item) const;
-  // What is in sight when the part (0 .. 1 of the plot's width and height, y downwards) is to fill the plot.
+  // The window in sight when the part (0 .. 1 of the plot's width and height, y downwards) is to fill the plot.
   [[nodiscard]] PlotWindow window_of(const QRectF& part) const;
 
  private:

@@ -25,7 +25,7 @@ class PlotView : public QWidget {
   void set_stale(bool stale);
   [[nodiscard]] const PlotScene& scene() const { return scene_; }
   [[nodiscard]] std::optional<std::size_t> pointed() const { return pointed_; }
-  // Where an item is, for the mouse.
+  // Position of an item, for the mouse.
   [[nodiscard]] QPoint place(std::size_t item) const;
   // The same figures as rows.
   [[nodiscard]] virtual TableRows table() const = 0;

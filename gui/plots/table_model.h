@@ -45,7 +45,7 @@ class TableModel : public QAbstractTableModel {
   TableRows rows_;
 };
 
-// What a view shows, in its order: RFC 4180 with CRLF, or with tabs for the clipboard.
+// A view's rows in its order: RFC 4180 with CRLF, or with tabs for the clipboard.
 QString table_text(const QAbstractItemModel& model, bool csv);
 
 }  // namespace spillway::gui

@@ -1,5 +1,5 @@
-// What every view over time has in common: one range of time shared by all, moved by wheel and keys; dragging selects,
-// and never filters.
+// The base of all views over time: they share one range of time, moved by wheel and keys; dragging selects, and never
+// filters.
 //
 //   wheel, W S      zoom at the pointer, at the middle        drag           select a range
 //   Shift+wheel     earlier, later; as A D, < >               F              zoom to what is selected
@@ -50,7 +50,7 @@ class TimeView : public QWidget {
   void set_theme(const Theme& theme);
   void set_stale(bool stale);
   [[nodiscard]] QImage picture() const;  // as shown
-  // What is under the pointer, for the status bar.
+  // Words about the place under the pointer, for the status bar.
   std::function<void(const QString&)> on_hover;
 
  protected:
@@ -63,9 +63,9 @@ class TimeView : public QWidget {
   // A key that is not about time; true: taken.
   virtual bool other_key(int /*key*/) { return false; }
   virtual void scroll_rows(int /*steps*/) {}
-  // Of what is selected; none: all rows.
+  // Rows of the selection; none: all.
   [[nodiscard]] virtual std::optional<RowRange> selected_rows() const { return std::nullopt; }
-  // Draws anew at the next chance.
+  // Draws again at the next chance.
   void refresh();
 
   [[nodiscard]] virtual PlotFrame frame() const;
