@@ -18,17 +18,17 @@ namespace spillway::gui {
 struct Diagnosed {
   std::shared_ptr<const Outcome> of;
   std::optional<studies::StepDiagnosis> step;      // none: no capture with recorded times
-  std::optional<studies::MemoryDiagnosis> memory;  // none: no snapshot, whose events have call stacks
+  std::optional<studies::MemoryDiagnosis> memory;  // none: no snapshot with call stacks
   studies::Answer answer;                          // with its pictures; without a command
 };
 
-// What `spillway explain` says of it, and its answer. Reads a capture again for Python's functions.
+// The findings and the answer of `spillway explain`. Reads a capture again for Python's functions.
 Diagnosed diagnose(std::shared_ptr<const Outcome> outcome);
 
 class Diagnoser {
  public:
   Diagnoser();
-  // In place of what is looked for.
+  // Replaces the diagnosis under way.
   void start(std::shared_ptr<const Outcome> outcome);
   void stop();
   [[nodiscard]] bool is_running() const { return worker_.is_running(); }

@@ -1,4 +1,4 @@
-// What a file is, by its content: what opening or dropping it means.
+// A file's kind, by its content: it decides what opening or dropping the file means.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What one state of the scenario came to: the replay, and the pictures of it made ready to be painted. Immutable,
-// shared between the worker that made it and the views.
+// The outcome of one state of the scenario: the replay, and its pictures made ready to be painted. Immutable, shared
+// between the worker that made it and the views.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct ScenarioText {
   friend bool operator==(const ScenarioText&, const ScenarioText&) = default;
 };
 
-// What the canvas shows of one GPU alone.
+// The canvas's content of one GPU alone.
 struct RankView {
   std::uint16_t rank = 0;
   std::shared_ptr<const MemoryScene> memory;  // on the GPU's clock; null: the trace has no memory events of it
@@ -57,7 +57,7 @@ struct Outcome {
   [[nodiscard]] const Result& result() const { return run.result; }
 };
 
-// What would help: slower to find, and asked for on its own.
+// Gains of what would help: slower to find, and asked for separately.
 struct Sensitivity {
   std::uint64_t generation = 0;
   std::vector<Relaxation> relaxations;
@@ -73,7 +73,7 @@ struct CapturedTrace {
 // part: what is being done, fraction: 0 .. 1 of it or -1. false: give up (Cancelled).
 using Progress = std::function<bool(const std::string& part, double fraction)>;
 
-// What part of a trace's time is read, in microseconds from its first event; none: from the beginning, to the end.
+// The part of a trace's time to read, in microseconds from its first event; none: from the beginning, to the end.
 struct ReadRange {
   std::optional<double> from_us, until_us;
   [[nodiscard]] bool is_all() const { return !from_us && !until_us; }
@@ -85,7 +85,7 @@ struct ReadRange {
 std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange& range,
                                   std::shared_ptr<const CapturedTrace>& captured, const Progress& progress);
 Sensitivity find_sensitivity(const Outcome& outcome);
-// Of any of the step's GPUs: its allocations are run once more. Throws Cancelled.
+// The view of any of the step's GPUs: its allocations are run once more. Throws Cancelled.
 RankView rank_view(const Outcome& outcome, std::uint16_t rank);
 
 }  // namespace spillway::gui

@@ -25,9 +25,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Becomes one more variant, and the one at hand, when it has been read and replayed (on_opened); where that fails
-  // (on_error), or is given up by cancel() or an edit, all stays as it is. parent: of whom it is a what-if; -1: of
-  // none. A scenario that is there already, unchanged, is gone to instead.
+  // Reads and replays the document; then it is one more variant, and the one at hand (on_opened). If that fails
+  // (on_error), or cancel() or an edit ends it, all stays as it is. parent: the variant it is a what-if of; -1: none. A
+  // scenario that is there already, unchanged, becomes the one at hand instead.
   void open(ScenarioDocument document, ReadRange range = {}, int parent = -1, const std::string& name = {});
 
   [[nodiscard]] const std::vector<std::unique_ptr<Variant>>& variants() const { return variants_; }
@@ -38,17 +38,17 @@ class Session {
   int branch(const std::string& name, const std::string& text = {});
   void switch_to(int id);
   void rename(int id, const std::string& name);
-  // Its children become its parent's. The last one stays. What was removed comes back by restore_removed().
+  // Its children become its parent's. The last one stays. restore_removed() brings it back.
   void remove(int id);
   bool restore_removed();
-  // Variants whose changes are in no file.
+  // Variants with changes that are in no file.
   [[nodiscard]] std::vector<int> changed() const;
   [[nodiscard]] StoredWorkspace stored() const;
   // More variants, beside those that are there.
   void restore(const StoredWorkspace& workspace);
   // As saved by the workspace's own file.
   void mark_saved();
-  // Replays the variants whose figures are missing or old, one after the other (on_variants).
+  // Replays the variants without figures, or with old ones, one after the other (on_variants).
   void replay_others();
   [[nodiscard]] bool replays_others() const { return replayed_other_ >= 0; }
 
@@ -59,7 +59,7 @@ class Session {
   [[nodiscard]] std::shared_ptr<const Sensitivity> sensitivity() const { return sensitivity_; }
   [[nodiscard]] std::shared_ptr<const Sensitivity> baseline_sensitivity() const { return baseline_sensitivity_; }
   [[nodiscard]] const ReadRange& range() const { return range_; }
-  // Of the variant at hand; setting them is a step to undo, called `name`.
+  // Notes of the variant at hand; setting them is a step to undo, called `name`.
   [[nodiscard]] std::vector<Note> notes() const { return current_ == nullptr ? std::vector<Note>() : current_->notes; }
   void set_notes(std::vector<Note> notes, const std::string& name);
   // The steps of the variant at hand.
@@ -106,7 +106,7 @@ class Session {
   Variant& add(Opening from);
   void make_current(Variant& variant);
   void add_opened(Opening from);
-  // After the document's text has become another; is_new: by a step of its own.
+  // After the document's text has become another; is_new: as a separate step.
   void stepped(const std::string& before, bool is_new, const std::string& name);
   void moved();
   void edited();

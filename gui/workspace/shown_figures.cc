@@ -222,7 +222,7 @@ ShownFigure ssd_life(const Outcome& outcome, const Outcome* baseline) {
     const bool writes = std::any_of(outcome.result().drives.begin(), outcome.result().drives.end(),
                                     [](const DriveTraffic& one) { return one.written > Bytes(0); });
     figure.value = writes ? "unknown" : "nothing is written";
-    figure.detail = writes ? "the drives are not rated" : "no drive wears";
+    figure.detail = writes ? "the drives are not rated" : "no drive wear";
     figure.provenance = "no drive's endurance is asked for";
     return figure;
   }

@@ -28,7 +28,7 @@ class Simulation {
 
   // Returns the question's generation; larger is newer.
   std::uint64_t ask(ScenarioText scenario, ReadRange range = {});
-  // What would help, of the outcome that was asked for last; dropped when a newer state is asked for first.
+  // Finds what would help, for the outcome that was asked for last; dropped when a newer state is asked for first.
   void ask_sensitivity(std::shared_ptr<const Outcome> outcome);
   // Stops what is under way; its answer doesn't come.
   void cancel() { worker_.stop(); }

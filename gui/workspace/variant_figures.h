@@ -1,5 +1,5 @@
-// What a variant came to, small enough to be kept of many: figures, kernels, memory at the peak and over the step. What
-// is compared is per token, so that steps of different size are.
+// A variant's figures, small enough to keep many: kernels, memory at the peak and over the step. Compared figures are
+// per token, so that steps of different size are comparable.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace spillway::gui {
 
-// Of a file without times its result has neither a step's time nor what follows from it.
+// Without times in the file the result has neither a step's time nor what follows from it.
 struct VariantFigures : studies::Row {
   std::string text;                               // of the scenario they are of
   std::string verdict;                            // in a sentence; why it can't be replayed

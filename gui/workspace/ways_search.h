@@ -1,5 +1,5 @@
-// Looks for ways to make a step fit, or faster, in the background: the answer of `spillway fit`. What was found of a
-// scenario is kept, so that an edit that is taken back needs no new search.
+// Searches for ways to make a step fit, or faster, in the background: the answer of `spillway fit`. Answers are kept by
+// scenario, so that an edit that is taken back needs no new search.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class WaysSearch {
  public:
   WaysSearch();
 
-  // In place of what is looked for. What is known already is told at once.
+  // Replaces the search under way. A known answer is reported at once.
   void start(const ScenarioText& scenario, const WaysWish& wish);
   // With the best so far.
   void end_early();

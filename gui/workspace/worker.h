@@ -1,5 +1,5 @@
-// Work beside the window, the only kind there is: on threads of its own, stopped when something newer is asked for, its
-// words delivered on the window's thread and only while nobody has asked for something newer.
+// All background work of the window: on separate threads, stopped when something newer is asked for. Its words are
+// delivered on the window's thread, and only while nothing newer was asked for.
 //
 //   start(1) start(2) start(3)     1 is under way and stopped, 2 is never begun, 3 begins when a thread is free
 //
@@ -16,9 +16,9 @@
 namespace spillway::gui {
 
 struct SimulationError {
-  std::string title, remedy;  // what is wrong and where; how to mend it
+  std::string title, remedy;  // what is wrong and where; how to fix it
 };
-// What is wrong, in a sentence; how to mend it, in another.
+// The fault in a sentence, the remedy in another.
 SimulationError describe_error(const std::exception& error);
 
 class Worker {
@@ -38,7 +38,7 @@ class Worker {
     const Post& post_;
     Stop stop_;
   };
-  // Runs in a StopScope. What it throws is told by on_failed; Cancelled is not told.
+  // Runs in a StopScope. on_failed gets what it throws, except Cancelled.
   using Work = std::function<void(const Task&)>;
 
   // threads: more than one where what is newer need not wait until the older has stopped. post: empty: the
