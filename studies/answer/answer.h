@@ -1,9 +1,9 @@
 // Answer: the document that a person gets of a run, of a search for ways to fit, or of a memory snapshot. It is made
-// once; the terminal, the page (reports/answer_html.h) and whoever reads its JSON (answer_json.h) lay it out.
+// once. The terminal, the page (reports/answer_html.h) and readers of its JSON (answer_json.h) lay it out.
 //
 //   verdict -> when and why -> now -> ways -> search -> binds, helps -> stages, timeline -> rests on -> reproduce
 //
-// Verdicts are told in words of sim/replay/verdict_words alone. Sizes are bytes, times picoseconds.
+// Verdicts are in words of sim/replay/verdict_words alone. Sizes are bytes, times picoseconds.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace spillway::studies {
 
-// What a step came to; texts are those that every face prints.
+// Figures of a step; texts are those that every face prints.
 struct AnswerFigures {
   Verdict answer = Verdict::unknown;
   Picos step_time{};
@@ -78,7 +78,7 @@ struct AnswerShare {
   double fraction = 0;
 };
 
-// Of a recorded step: where its time went, rows of one kind, most time first.
+// Time of a recorded step by rows of one kind, most time first.
 struct AnswerWork {
   std::string kind;  // "kernels", "host calls", ...
   std::vector<DiagnosisRow> rows;
@@ -96,7 +96,7 @@ struct Answer {
   Verdict answer = Verdict::unknown;
   std::vector<std::string> hangs_on;  // clauses
   std::string as_given;               // of a search: the scenario's own verdict, with its shape
-  std::string advice;                 // a sentence; what would turn a no without another way
+  std::string advice;                 // a sentence; what would turn a verdict of no without another way
   std::string when;
   AnswerWhy why;
   std::optional<AnswerFigures> now;
@@ -110,7 +110,7 @@ struct Answer {
   std::vector<std::string> no_help;
   std::vector<AnswerWork> work;
   std::string held;   // when the stages' tensors are held: "at the peak"
-  std::string drawn;  // whose step the stages are: "as given", or a way's name
+  std::string drawn;  // the drawn step: "as given", "as recorded", or a way's name
   std::vector<StageMemory> stages;
   StepLanes lanes;
   std::vector<InputProvenance> inputs;
@@ -126,30 +126,30 @@ std::string room_words(const AnswerFigures& figures);
 struct HeadFigure {
   std::string name, value, detail;
 };
-// Of what is asked about; of a model alone, of the first way: step, tokens, peak, as far as they are known.
+// Step, tokens and peak of the answer's step, or of the first way of a model alone, as far as they are known.
 std::vector<HeadFigure> head_figures(const Answer& answer);
 
 // "12.3", "-78.8" for what is short, "-" where nobody knows.
 std::string room_left(const Result& result);
-// Of the critical path, in words of describe_shortly(), most first; those of less than half a per cent left out.
+// Shares of the critical path, in words of describe_shortly(), most first; those of less than half a per cent left out.
 std::vector<AnswerShare> binding_shares(const Result& result);
-// Of a result's memory, or of what else it lacks.
+// The reason in a result's memory, or in what else it lacks.
 AnswerWhy why_of(const Result& result);
-// Of 80 % of steps like it: "1.00 s to 1.17 s (published steps)", "not known: ...".
+// The range of 80 % of like steps: "1.00 s to 1.17 s (published steps)", "not known: ...".
 std::string range_words(const Result& result);
 // A result's warning without the word by which programs know its kind: "kernel times come from ... (12 times)".
 std::string warning_words(const std::string& warning);
 // `given`: what tokens are compared with; null: nothing.
 AnswerFigures figures_of(const Result& result, const Result* given);
 
-// Of a run: all but what needs further replays (helps) and what a picture shows (stages, timeline).
+// The answer of a run, without what needs further replays (helps) and what a picture shows (stages, timeline).
 Answer run_answer(const LoadedScenario& loaded, const Result& result, std::string command);
 // `explain`'s: what each relaxation gains.
 void add_helps(const std::vector<Relaxation>& relaxations, Answer& answer);
-// Of a recorded step: its kernels, operators and host calls; and what each would give, where that was asked.
+// Adds a recorded step's kernels, operators and host calls; and what each would give, where that was asked.
 void add_diagnosis(const StepDiagnosis& diagnosis, Answer& answer);
-// Memory over time and what runs when, of a run with its ops. What it costs: a replay of each GPU's allocations.
-// Precondition: take_replayed_order(loaded, run).
+// Memory over time and what runs when, of a run with its ops. It replays each GPU's allocations. Precondition:
+// take_replayed_order(loaded, run).
 void add_pictures(const LoadedScenario& loaded, const ScenarioRun& run, Answer& answer);
 // All of these but the helps. Precondition: take_replayed_order(loaded, run).
 Answer step_answer(const LoadedScenario& loaded, const ScenarioRun& run, const std::optional<StepDiagnosis>& diagnosis,

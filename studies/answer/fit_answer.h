@@ -12,7 +12,7 @@
 
 namespace spillway::studies {
 
-// What a question comes to, with all that the answer says of it.
+// The findings for a question, with all that the answer says of them.
 struct FitFindings {
   FitQuestion question;
   FitSubject subject;
@@ -39,15 +39,15 @@ FitFindings find_ways(FitQuestion question, FitSubject subject, std::string fram
 // was stopped.
 void launch_ways(std::size_t chosen, FitFindings& findings);
 
-// Its ways: those shown and other trainings, numbered from 1, and behind them what other GPUs come to, which have no
-// number: they are another question's.
+// The answer's ways: those shown and other trainings, numbered from 1. Other GPUs follow without a number: they are
+// another question's.
 Answer fit_answer(const FitFindings& findings, std::string command);
 
-// Of any way that was tried.
+// Figures of any way that was tried.
 AnswerFigures way_figures(const FitFindings& findings, const Row& row);
 // A scenario's own step, which ways are compared with; null: of a model on machines there is none.
 const Result* given_step(const FitFindings& findings);
-// A no needs a whole search.
+// The search was stopped or exhausted its effort; the verdict no needs a whole one.
 bool ended_early(const FitOutcome& outcome);
 // Adds the launches of each numbered way that frameworks carry out; the chosen one has them already. Replays each. None
 // of a capture.

@@ -15,7 +15,7 @@
 
 namespace spillway::studies {
 
-// What is held when the most is; of a snapshot, by the lines that asked for it.
+// A tensor held at the peak; of a snapshot, the line that asked for it.
 struct HeldTensor {
   std::string name, owner, layer;  // layer: "layer 7"; empty: none
   Bytes bytes{};

@@ -1,4 +1,4 @@
-// What runs when in a step, folded to columns: streams, communication, copies and drives, and the host's threads.
+// A step's lanes over time, folded to columns: streams, communication, copies and drives, and the host's threads.
 #pragma once
 
 #include <cstdint>
