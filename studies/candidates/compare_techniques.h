@@ -22,7 +22,7 @@ struct TechniqueComparison {
   bool is_whole = true;            // false: stopped; rows not done are left out
 };
 
-// What to compare: those named ("chronos+ssdtrain"), or all that the scenario's machine and pipeline have a use
+// Candidates to compare: those named ("chronos+ssdtrain"), or all that the scenario's machine and pipeline have a use
 // for; the plain step first. All settings that techniques make are taken out of the scenario before a candidate's own
 // are put in. Throws InputError for an unknown name.
 std::vector<Candidate> technique_candidates(const BaseScenario& scenario, std::span<const std::string> names = {});

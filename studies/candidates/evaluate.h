@@ -1,12 +1,12 @@
-// Candidates of one scenario, each replayed, side by side: how every study comes to its rows.
+// Candidates of one scenario, each replayed, side by side: the source of every study's rows.
 //
 //   scenario + edits of 1 ---+--> step A ---+--> 1: plan, replay --> row 1
 //            + edits of 2 ---+              +--> 3: plan, replay --> row 3
 //            + edits of 3 ---+--> step B ------> 2: plan, replay --> row 2
 //
-// Candidates whose generated step is the same share it; those that fold (scenario/brief_run.h) make their own, of
-// few micro-batches. A row is what `spillway run` prints of the scenario with the same edits, to the last digit, and
-// doesn't depend on threads or on which candidates stand beside it.
+// Candidates with the same generated step share it; those that fold (scenario/brief_run.h) make their own, of few
+// micro-batches. A row is what `spillway run` prints of the scenario with the same edits, to the last digit. It doesn't
+// depend on threads or on which candidates stand beside it.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct BaseScenario {
   std::string path;    // stands for the file in messages
   std::string folder;  // paths in it are relative to this one
 };
-// Of a scenario file, or of a trace, which becomes the scenario that replays it as captured.
+// Base of a scenario file, or of a trace, which becomes the scenario that replays it as captured.
 BaseScenario base_scenario(const std::string& path);
 // With edits made. Throws InputError as parse_scenario() does.
 Scenario scenario_of(const BaseScenario& scenario, std::span<const std::string> edits);

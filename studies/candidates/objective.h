@@ -27,7 +27,7 @@ inline constexpr std::array all_objectives = {
 const Words& objective_words();  // in their order
 std::string_view to_string(Objective objective);
 
-// What a step is ranked by, of its replay or as estimated; what is not known is 0, and never rules a step out.
+// Figures that a step is ranked by, of its replay or as estimated. Unknown ones are 0, and never rule a step out.
 struct Figures {
   double step_seconds = 0;
   double peak_bytes = 0;       // reserved
@@ -52,8 +52,8 @@ struct Constraints {
   double least_life_years = 0;  // of the drives, by their rating as it stands
   double most_usd = 0, most_kilowatts = 0;
 };
-// The first of them that the step of a row that ran does not keep, in words; empty: all are kept. What is bought is not
-// a row's, so budget and power are not looked at.
+// The first of them that the step of a row that ran does not keep, in words; empty: all are kept. Budget and power are
+// not checked, as a row doesn't know what is bought.
 std::string missed(const Constraints& asked, const Row& row);
 
 }  // namespace spillway::studies

@@ -1,5 +1,5 @@
-// What the requests of studies have in common: how a section of a file is read with what the command line says over it,
-// sizes of layouts to be searched, the price list.
+// Common parts of the requests of studies: sections of a file with the command line's values over them, sizes of
+// layouts to be searched, the price list.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ void describe(LayoutSizes& sizes, FieldVisitor& visitor);
 
 // 1, 2, 4, ... at most `most`.
 std::vector<std::int64_t> powers_of_two(std::int64_t most);
-// Where nothing is said these, of a split up to the GPUs of a machine.
+// Defaults for sizes not given: a split up to the GPUs of a machine, stages up to 16, micro-batches up to 8.
 LayoutSizes or_usual(LayoutSizes said, std::int64_t gpus_in_machine);
 
 // 0: not given.

@@ -18,7 +18,7 @@ struct Candidate {
   std::vector<std::string> edits;  // as from --set, in turn
 };
 
-// Of GPUs with their share of the machines, by the bundled price list; 0 where nobody says.
+// Rates of GPUs with their part of the machines, by the bundled price list; 0 where unknown.
 struct Rates {
   double usd_per_hour = 0;                // the profile's price, if it has one; drives that the scenario names on top
   double rest_watts = 0, busy_watts = 0;  // while nothing runs, and while something does; with the facility's share
@@ -32,7 +32,7 @@ struct Row : KeptReplay {
   bool is_done = false;  // false: stopped before its turn, or in the midst of it
   std::string error;     // why it can't be run: the place and the cause; empty: it was replayed
   Rates rates;           // of all its GPUs
-  // What it ran on, without drives that the scenario names; null: a store of sweeps had it.
+  // The machine it ran on, without drives that the scenario names; null: a store of sweeps had it.
   std::shared_ptr<const HardwareProfile> hardware;
   double planning_seconds = 0;  // CPU: from the step as generated to the result. Of no two runs alike
 
@@ -41,18 +41,19 @@ struct Row : KeptReplay {
   [[nodiscard]] bool works() const { return ran() && result.answer() == Verdict::fits; }
   // The same, also where the reserve's margin is used up.
   [[nodiscard]] bool is_yes() const { return ran() && sim::is_yes(result.answer()); }
-  // Of the drive set that wears first, expected; none: nothing is written, or it is unknown.
+  // Expected lifetime of the drive set that is worn out first; none: nothing is written, or it is unknown.
   [[nodiscard]] std::optional<double> life_years() const;
-  // Of the most loaded device: what an allocator without waste would need, over what it took; 0: nothing was allocated.
+  // Bytes that an allocator without waste would need on the most loaded device, over what it took; 0: nothing was
+  // allocated.
   [[nodiscard]] double allocator_efficiency() const;
   // USD; none: no price, or tokens are not known.
   [[nodiscard]] std::optional<double> cost_per_million_tokens() const;
-  // What is missing, in words; empty: nothing, or it is not known.
+  // The shortage in words; empty: nothing is missing, or it is not known.
   [[nodiscard]] std::string shortage() const { return ran() ? lacking(result) : ""; }
 };
 
 Row row_of(Candidate candidate, std::shared_ptr<const HardwareProfile> hardware, KeptReplay replay);
-// Of what was replayed by other means; what it moves is not counted.
+// A row replayed by other means; what it moves is not counted.
 Row row_of(Candidate candidate, const LoadedScenario& loaded, Result result);
 
 }  // namespace spillway::studies
