@@ -1,14 +1,15 @@
 // The largest (or smallest) value of a scenario that trains, technique by technique: `spillway capacity`.
 //
-// Verdicts are a replay's: no device runs out of memory, and the constraints hold. What the model's state alone rules
-// out isn't replayed (screen/state_bound.h). Values the model or the layout can't have count as not holding, with the
-// reason. The edge is looked for by edge_search.h, along the memory missing.
-// Unless the techniques were named, the best plan of all (studies/offload/best_offload.h) is tried one value beyond the
-// farthest answer, and there for a faster step; where it does better it is an answer of its own, "planned". So what a
-// scenario's settings of recomputation and offloading can do at all, some answer does.
+// Verdicts are a replay's: no device runs out of memory, and the constraints hold. Values that the model's state alone
+// rules out aren't replayed (screen/state_bound.h). Values the model or the layout can't have count as not holding,
+// with the reason. edge_search.h finds the edge, along the memory missing.
+// If CapacityFlags::planned asks for it, the best plan of all (studies/offload/best_offload.h) is tried one value
+// beyond the farthest answer, then at that answer's value for a faster step. If it does better, it is a separate
+// answer, "planned". So some answer does all that a scenario's settings of recomputation and offloading can do.
+// Searched layouts and lists of machines or drives have no such answer.
 // A tight value holds only where none under its technique keeps the whole reserve free.
-// Where layouts are searched, a value's verdict is that of the fastest layout that fits: screened in closed form, then
-// replayed, at most CapacityLayouts::replays of them (sweep/layout_sweep.h).
+// If layouts are searched, a value's verdict is that of the fastest layout that fits. Layouts are screened in closed
+// form, then replayed, at most CapacityLayouts::replays of them (sweep/layout_sweep.h).
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ namespace spillway::studies {
 struct CapacityTrial {
   std::int64_t value = 0;
   bool holds = false;       // tight: only where no value keeps the whole reserve
-  bool only_tight = false;  // it would hold, but for the reserve's margin
+  bool only_tight = false;  // it would hold without the reserve's margin
   bool replayed = false;    // false: the state alone is too much, or the value isn't possible
   bool at_fault = false;    // the value isn't possible: why_not is the scenario's error
   std::string why_not;      // not holding: what is missing
@@ -44,9 +45,9 @@ struct CapacityTrial {
   [[nodiscard]] Bytes needed() const { return row.result.memory.peak_reserved; }
   [[nodiscard]] Bytes capacity() const { return row.result.memory.capacity; }
   [[nodiscard]] Bytes free() const { return capacity() - row.result.reserve.bytes() - needed(); }
-  // Of the fullest GPU at its peak, by class, largest first.
+  // Owners of the fullest GPU's memory at its peak, by class, largest first.
   [[nodiscard]] std::vector<PeakOwner> owners() const;
-  // What is left under memory and every constraint, in words.
+  // Margins under memory and every constraint, in words.
   [[nodiscard]] std::vector<std::string> margins(const Constraints& asked) const;
 };
 
@@ -81,9 +82,8 @@ struct CapacityOutcome {
 // technique, value about to be tried; false stops. Called from several threads, one at a time.
 using CapacityProgress = std::function<bool(const std::string& technique, std::int64_t value)>;
 
-// Where answers are priced and something must be bought (GPUs, drives), the best one is the cheapest.
-// Techniques in parallel; the outcome does not depend on it. Throws InputError when the scenario is at fault under
-// every technique.
+// The smallest value's best answer is the cheapest, if answers are priced. Techniques run in parallel; the outcome does
+// not depend on it. Throws InputError when the scenario is at fault under every technique.
 CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProgress& progress = {});
 
 }  // namespace spillway::studies

@@ -1,4 +1,4 @@
-// What `spillway capacity` is asked: which value of a scenario, under which techniques, within which constraints.
+// The request of `spillway capacity`: which value of a scenario, under which techniques, within which constraints.
 //
 //   "capacity": {
 //     "axis": "layers",                         // or sequence, micro_batch, global_batch, gpus, any key of a scenario
@@ -45,7 +45,7 @@ struct CapacityAxis {
   [[nodiscard]] std::int64_t value(std::int64_t index) const {
     return values.empty() ? from + index * step : values[static_cast<std::size_t>(index)];
   }
-  // Of the value, or the one before it.
+  // Index of the value, or of the one before it.
   [[nodiscard]] std::int64_t index(std::int64_t value) const {
     if (values.empty()) return value < from ? 0 : (value - from) / step;
     const auto behind = std::upper_bound(values.begin(), values.end(), value);
@@ -78,12 +78,12 @@ struct CapacityRequest {
   Constraints constraints;
   CapacityLayouts layouts;
   std::int64_t gpus = 1;   // of the scenario: layouts are searched on so many
-  bool is_priced = false;  // answers are told with what they cost: machines, drives or a budget are given
+  bool is_priced = false;  // answers have their cost: machines, drives or a budget are given
   PriceList prices;
   ReplayStore* store = nullptr;  // what replays are taken from and kept in
 };
 
-// What the command line says, over what the file says.
+// The command line's values, over the file's.
 struct CapacityFlags {
   CapacitySection said = unsaid<CapacitySection>();
   std::vector<std::string> techniques{};  // "full+zero1", bundled or the file's own, or "NAME:key=value,key=value"
@@ -91,9 +91,9 @@ struct CapacityFlags {
   bool planned = false;  // the best plan of all beyond the named techniques: minutes for a large step
 };
 
-// Defaults: axis layers, or memory.capacity_bytes smallest for a scenario of a trace; layers in steps of the pipeline's
-// stages, sequences of 1,024 tokens, batches of one per replica; techniques keep, selective, full, and those for which
-// the scenario has what they need: drives, several stages, several replicas. Throws InputError (file, JSON pointer or
+// Defaults: axis layers, or memory.capacity_bytes smallest for a scenario of a trace. Layers go in steps of the
+// pipeline's stages, sequences of 1,024 tokens, batches of one per replica. Techniques are keep, selective, full, and
+// those that the scenario has drives, several stages or several replicas for. Throws InputError (file, JSON pointer or
 // flag) for what is unknown, contradicts itself or can't vary.
 CapacityRequest read_capacity_request(const std::string& path, std::span<const std::string> settings,
                                       const CapacityFlags& flags = {});

@@ -14,7 +14,7 @@ CapacityTrial judge_value(const CapacityRequest& request, const CapacityTechniqu
                           SharedMachines& machines, bool is_shown = false);
 
 // Single changes of a scenario that may let `answer` go one step further, tried on the value behind its edge, in
-// parallel: recomputation, ZeRO, offloading, allocator, memory, GPUs. Those that are so already are left out.
+// parallel: recomputation, ZeRO, offloading, allocator, memory, GPUs. Changes already made are left out.
 std::vector<FurtherChange> try_changes(const CapacityRequest& request, const CapacityAnswer& answer,
                                        SharedMachines& machines);
 

@@ -1,11 +1,12 @@
-// Where a verdict changes along an axis, found with few trials.
+// Search for the edge where a verdict changes along an axis, with few trials.
 //
 //   candidates   0 1 2 3 ...  lower side ... | upper side ... count-1
 //                                            edge
 //
-// From a first candidate by doubling or halving until both sides are known, then inward: by the line through the two
-// innermost trials where a measure is known on both (memory grows nearly so), else by halves. Behind the edge one more
-// candidate is tried: verdicts that come back show that the axis is not monotone, and the search goes on from there.
+// The search doubles or halves from a first candidate until both sides are known, then goes inward. Inward it follows
+// the line through the two innermost trials where a measure is known on both (memory grows nearly so), else it halves.
+// One more candidate behind the edge is tried: verdicts that come back show that the axis is not monotone, and the
+// search goes on from there.
 #pragma once
 
 #include <cstdint>
