@@ -1,11 +1,11 @@
-// What a GPU, its PCIe slot and its drives are at over a step, as curves that hold each value until the next.
+// Activity of a GPU, its PCIe slot and its drives over a step, as curves that hold each value until the next.
 //
 //   GPU busy           work that keeps a GPU busy (sim/replay/gpu_busy.h) on any stream of the rank: 0 or 1
 //   PCIe to, from      bytes a second of copies and transfers under way: each moves its bytes evenly while it takes
 //   drives' queue      transfers under way
 //
-// Evenly is what the replay's own rates come to over a whole transfer; within one, a link that several share is at
-// times faster and at times slower. Where one curve is summed up over a time, its mean is exact.
+// The replay's own rates are even over a whole transfer; within one, a link that several share is at times faster and
+// at times slower. The mean of a curve over a time is exact.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Counter {
   [[nodiscard]] double mean(std::int64_t begin, std::int64_t end) const;  // begin < end; O(points)
 };
 
-// Of a rank; those that are 0 all the time are left out. O(ops log ops).
+// Counters of a rank; those that are 0 all the time are left out. O(ops log ops).
 std::vector<Counter> counters_of(const Trace& trace, const Result& result, std::uint16_t rank = 0);
 
 }  // namespace spillway::studies

@@ -1,12 +1,12 @@
-// What an answer hangs on that often nobody stated: keys that have their defaults' values though people set them
-// otherwise, with what the peak is then. Whether the scenario states such a value isn't looked at.
+// Defaults that an answer depends on: keys with their defaults' values though people often set other ones, and the peak
+// with the other value. The scenario may state such a value itself: that isn't checked.
 //
 //   model.loss            PyTorch modules: fp32, against chunked; Megatron-core: against fused
 //   model.main_gradients  Megatron-core's fp32 buffers, against bf16
 //   model.expert_load     even routing, against the fullest rank's share at a cv of 0.6 (models/spec/expert_load.h)
 //
-// A key whose bytes, reckoned in closed form, are no `least_share` of the peak is left out; of the others the two with
-// most are replayed, each once and briefly (scenario/brief_run.h).
+// A key is left out if its bytes, estimated in closed form, are less than `least_share` of the peak. The two others
+// with most bytes are replayed, each once and briefly (scenario/brief_run.h).
 #pragma once
 
 #include <string>

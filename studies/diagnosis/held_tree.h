@@ -1,5 +1,5 @@
 // Who holds a GPU's memory, as a tree: by the calls that asked for it where stacks were recorded, else by owner, layer
-// and tensor. What treemaps and flame graphs are drawn from.
+// and tensor. Treemaps and flame graphs are drawn from it.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ HeldNode held_by_stack(const MemoryDiagnosis& diagnosis);
 HeldNode held_by_line(const MemoryDiagnosis& diagnosis);
 // forward() of the program's own modules.
 HeldNode held_by_module(const MemoryDiagnosis& diagnosis);
-// What a block of a step's memory is: who holds it, "layer 7" or "no layer", the tensor ("for what work it is" where it
+// Name of a block of a step's memory: who holds it, "layer 7" or "no layer", the tensor ("for what work it is" where it
 // has no name).
 struct HeldName {
   std::string owner, layer, tensor;
 };
 HeldName held_name(const Trace& trace, const MemoryPicture& picture, const MemoryPicture::Block& block);
-// Of the blocks alive at that time: owner, then layer, then tensor ("what work it is for" where it has no name).
+// Tree of the blocks alive at that time: owner, then layer, then tensor ("what work it is for" where it has no name).
 HeldNode held_by_owner(const Trace& trace, const MemoryPicture& picture, std::int64_t at);
 
 }  // namespace spillway::studies

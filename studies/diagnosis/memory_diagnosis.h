@@ -47,7 +47,7 @@ struct MemoryDiagnosis {
   std::uint32_t event = 0;  // index in Trace::memory_events: the failure, else the one that reached the most
   Bytes alive{};
   std::vector<MemoryHolder> places;   // the innermost line of the program's own, most first
-  std::vector<MemoryHolder> modules;  // the innermost forward() of its own
+  std::vector<MemoryHolder> modules;  // the program's innermost forward()
   std::vector<MemoryHolder> phases;   // forward, backward, optimizer, by the functions on the stack
   std::vector<MemoryStack> stacks;    // most first
   std::optional<RanOut> ran_out;      // none: no allocation failed
@@ -62,8 +62,8 @@ std::string own_place(const Trace& trace, std::uint32_t stack);
 // Its places, innermost first. They live as long as the trace.
 std::vector<std::string_view> stack_places(const Trace& trace, std::uint32_t stack);
 
-// Of one device of a snapshot, read with ReadOptions::keep_stacks. Lines of torch, of installed packages and of C++
-// don't count as the program's own; of a stack without others, the backward node or the operator is told. O(events log
+// Diagnosis of one device of a snapshot, read with ReadOptions::keep_stacks. Lines of torch, of installed packages and
+// of C++ don't count as the program's own; a stack without others has the backward node or the operator. O(events log
 // events), and a replay for each allocator.
 MemoryDiagnosis diagnose_memory(const Trace& trace, std::int16_t device);
 

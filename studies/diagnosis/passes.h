@@ -1,5 +1,5 @@
-// What a GPU is at, as a person would say it: device work of one micro-batch and phase that follows each other is one
-// pass. A pipeline's stages are read this way; of a step without stages, its phases.
+// A GPU's passes: consecutive device work of one micro-batch and phase is one pass. A pipeline's stages are read this
+// way; of a step without stages, its phases.
 //
 //   streams   |f0 f0 f0|f1 f1 f1|......|b0 b0|b0|b1 ..      works of the rank's streams, copies too, not communication
 //   passes    [0 forward][1 forward]   [0 backward ][1 ..   pauses up to 1/200 of the replay are part of a pass

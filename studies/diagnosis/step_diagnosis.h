@@ -1,5 +1,6 @@
 // Diagnosis of a recorded step at the level where people act: which kernels, operators and modules take the GPU's time,
-// what the host did while the GPU had nothing to do, how much of collectives is waiting, and what each would give.
+// and what the host did while the GPU was idle. It also has how much of collectives is waiting, and what each would
+// give.
 //
 // Times are the recorded ones. Rows of one table may lie inside each other: a synchronising call in an operator in an
 // annotation is a part of all three.
@@ -67,18 +68,18 @@ struct StepDiagnosis {
   std::vector<DiagnosisRow> frames;              // Python's own time where it was recorded, most GPU idle first
   std::vector<DiagnosisRow> modules;             // GPU time launched in nn.Module calls where they were recorded
   std::vector<CollectiveRow> collectives;        // most wait first
-  Picos launch_bound{};                          // of all stretches
+  Picos launch_bound{};                          // of all `stretches`
   std::vector<LaunchBoundStretch> stretches;     // longest first
   std::vector<Relief> reliefs;                   // largest gain first
 };
 
-// Of a capture with recorded times; rows beyond `most` of a table are left out. `with_python`: the same capture read
-// with ReadOptions::keep_python, for frames and modules; null: none. Throws what replays throw.
+// Diagnosis of a capture with recorded times; rows beyond `most` of a table are left out. `with_python`: the same
+// capture read with ReadOptions::keep_python, for frames and modules; null: none. Throws what replays throw.
 StepDiagnosis diagnose_step(const LoadedScenario& loaded, const Result& result, const Trace* with_python,
                             std::size_t most = 10, DiagnosisDepth depth = DiagnosisDepth::full);
 
-// The same of a scenario's run, read again for Python's functions where the format may have them. None: it is no
-// capture with recorded times, or the run is not of its own trace.
+// The diagnosis of a scenario's run, read again for Python's functions where the format may have them. None: it is no
+// capture with recorded times, or the run is of another trace.
 std::optional<StepDiagnosis> diagnose_capture(const LoadedScenario& loaded, const ScenarioRun& run,
                                               DiagnosisDepth depth = DiagnosisDepth::full);
 

@@ -1,4 +1,4 @@
-// A training run as so many equal steps: how long it takes, what it draws, how far it wears its drives.
+// A training run as so many equal steps: its time, its energy, the wear of its drives.
 //
 //   driver|step|step|step|evaluation|step|step|step|evaluation|...
 //
@@ -18,7 +18,7 @@
 
 namespace spillway::studies {
 
-// Of a set of drives, by all GPUs that share it. Shares are of the life left at the start of the run.
+// Wear of a set of drives, by all GPUs that share it. Shares are of the lifetime remaining at the run's start.
 struct DriveWear {
   std::string name;   // "rank 3 scratch"
   std::string model;  // drive profile; empty: unknown

@@ -33,7 +33,7 @@ std::string wear_text(const DriveWear& wear, const TrainingRun& run) {
   if (run.bound == planners::LifeBound::expected)
     text += fmt::format(", {} of the life expected of them", share_text(*wear.expected_share));
   else
-    text += fmt::format(", {} of the life left to them {} ({} of the expected)", share_text(*wear.share),
+    text += fmt::format(", {} of their remaining lifetime {} ({} of the expected)", share_text(*wear.share),
                         told(run.bound), share_text(*wear.expected_share));
   if (wear.wears_out())
     text += fmt::format("; worn out by step {} of {}", grouped_text(*wear.steps), grouped_text(run.steps));

@@ -9,7 +9,7 @@
 
 namespace spillway::studies {
 
-// What it is about, and the words: how long it takes first. result: of the step, for the range its time lies in.
+// Subjects and their words: the duration first. result: of the step, for the range its time lies in.
 std::vector<std::pair<std::string, std::string>> training_run_rows(const TrainingRun& run, const Result& result);
 
 }  // namespace spillway::studies

@@ -1,4 +1,4 @@
-// What lies in a stretch of a step: its work by name, and by kind.
+// Work inside an interval of a step, by name and by kind.
 //
 //   stretch        [           )
 //   lane      |kk|kkk|c|  kkk |k|      kernels 3, of their time the parts inside; bytes of each whole
@@ -22,7 +22,7 @@ struct Stretch {
 struct WorkRow {
   std::string name, lane, phase;
   std::uint64_t count = 0;
-  std::int64_t total = 0, longest = 0;  // parts inside the stretch only
+  std::int64_t total = 0, longest = 0;  // parts inside the interval only
   std::int64_t bytes = 0;               // touched by kernels, moved by copies and transfers; whole, also of what is cut
   std::uint32_t example = 0;            // OpId of the longest
 };
@@ -39,7 +39,7 @@ struct KindRow {
 class WorkSum {
  public:
   WorkSum(const Trace& trace, Stretch stretch);
-  // What is added from here on is this lane's.
+  // Starts a lane: all that is added from here on is on it.
   void lane(std::string name);
   // Nothing where it lies outside.
   void add(OpId op, std::int64_t begin, std::int64_t end);
