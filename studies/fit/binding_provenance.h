@@ -1,4 +1,4 @@
-// Where the figures come from that the time of what binds rests on.
+// Provenance of the figures that the time of what binds rests on.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a scenario comes to in the frameworks that can launch it: exported, and replayed as what is written has it.
+// A scenario in the frameworks that can launch it: exported, and replayed as what is written has it.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ namespace spillway::studies {
 struct Exported {
   std::string target;  // a word of launch::export_target_words()
   launch::LaunchExport launch;
-  // Without what the file can't say, as the framework has it by itself, under its own kernels. What the question itself
-  // is (the sequence, dropout) is the program's to say, not the file's. None: see `refusal`.
+  // Without what the file can't say, as the framework has it by itself, under its own kernels. The question itself (the
+  // sequence, dropout) is the program's to say, not the file's. None: see `refusal`.
   std::optional<Result> alone;
   // Lines of the program for what the file can't say, and the same with them; none: there are no such lines.
   std::vector<std::string> code;
@@ -27,20 +27,20 @@ struct Exported {
 // Throws InputError as export_launch() does.
 Exported exported(const Scenario& scenario, std::string_view target);
 using Launchers = std::optional<std::vector<std::string>>;  // none: nobody looked, as of captures
-// The targets that say each of the edits and fit as replayed, as they run it: "torchtitan" whose file says all of it,
-// "deepspeed*" whose program needs lines besides; files alone first. None of a set-up that no launch has.
+// The targets that say each of the edits and fit as replayed, as they run it. "torchtitan": its file says all of it;
+// "deepspeed*": its program needs lines besides. Files alone first. None of a set-up that no launch has.
 std::vector<std::string> launched_by(const Scenario& scenario, const std::vector<std::string>& edits);
 // The same of what was exported already.
 std::vector<std::string> launched_by(const std::vector<Exported>& exports, const std::vector<std::string>& edits);
-// Of all targets, in the order of their words. One whose file has no key for how the ranks share the work would run
-// another layout: it is refused, not replayed.
+// All targets, in the order of their words. A target is refused, not replayed, if its file has no key for how the ranks
+// share the work: it would run another layout.
 std::vector<Exported> exported(const Scenario& scenario);
 
 // The question as the target asks it: with its framework, and what else it does by itself, set before everything else.
 // Throws InputError where it has no such set-up.
 FitQuestion asked_by(FitQuestion question, const FitSubject& subject, std::string_view target);
-// The ways that fit, as the target runs them: with what it does by itself in place of what neither its file can say nor
-// a line of the program, each replayed anew and ranked as the search ranks. At most so many are tried, the best first.
+// The ways that fit, as the target runs them: keys that neither its file nor a line of the program can say are as the
+// target has them. Each is replayed again and ranked as the search ranks. At most so many are tried, the best first.
 // Its edits of each make that. Threads and stopping as of evaluate().
 FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, const FitOutcome& outcome,
                        std::string_view target, const FitOptions& options);

@@ -19,7 +19,7 @@ enum class KeyRole : std::uint8_t {
   knob,      // anything else: tried one by one
 };
 
-// Of every key of models::training_setup_keys(); a test holds them together.
+// The role of every key of models::training_setup_keys(); a test holds them together.
 KeyRole role_of(std::string_view key);
 
 // "key=value" of each other value that a knob may take at the set-up, in the order of the keys: flags the other way,

@@ -1,5 +1,5 @@
 // Every way to spread a step over GPUs: tensor, context, pipeline, data and expert parallelism, ZeRO stage, 1F1B plain
-// and interleaved. One sequence at a time, nothing computed again.
+// and interleaved. One sequence at a time, nothing recomputed.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ std::vector<FitPoint> fit_layouts(const FitSubject& subject, const FitPoints& po
 
 // In how many ways tensor, context and pipeline parallelism split a sequence's work: 0 to 3.
 int ways_split(const TrainingSetup& setup);
-// What somebody with experience tries first: work split in one way, experts counting as one, or by tensor parallelism
+// Layouts that experienced people try first: work split in one way, experts counting as one, or by tensor parallelism
 // that fills machines and a pipeline over them.
 bool is_recipe(const FitSubject& subject, const TrainingSetup& setup);
 

@@ -1,4 +1,4 @@
-// What is tried on a way to make it better: each technique of the one table that applies, added or taken away, and the
+// Moves that may make a way better. They add or take away each technique of the one table that applies, or change
 // settings of the training that hold memory or cost time.
 #pragma once
 
@@ -22,18 +22,19 @@ class FitMoves {
   FitMoves(const FitQuestion& question, const FitSubject& subject, const FitPoints& points)
       : question_(question), subject_(subject), points_(points) {}
 
-  // Those that the carrier carries out, in a set order; none leaves the point as it is, no two lead to the same. Some
-  // may turn out impossible. A point that works as it is, asked for speed, is not offered what can only cost time:
-  // other allocators, operator orders, and offloading where nothing is recomputed, but with larger micro-batches.
+  // Moves that the carrier carries out, in a set order; none leaves the point as it is, no two lead to the same. Some
+  // may turn out impossible. A point that works, asked for speed or cost, gets no moves that can only cost time: other
+  // allocators, operator orders, and offloading where nothing is recomputed. Offloading comes with larger micro-batches
+  // there.
   [[nodiscard]] std::vector<FitMove> from(const FitPoint& point, bool works, Carrier carrier) const;
   // Other arithmetic: optimizers with less state, narrower numbers, an update a step late; where adapters are trained,
-  // on a base in NF4 or not. None where the question wants the same maths.
+  // on a base in NF4 or not. None where the question keeps the numerics.
   [[nodiscard]] std::vector<FitMove> other_maths(const FitPoint& point) const;
-  // The technique that searches by replays of its own, which takes as long as many moves: put in place of what is
+  // The technique that searches by its own replays, which takes as long as many moves: put in place of what is
   // recomputed and offloaded, and micro-batches under it. None for steps that are too long for that.
   [[nodiscard]] std::vector<FitMove> searched(const FitPoint& point) const;
-  // What makes the same work take less memory: of PlanPart::memory, other allocators and places; of PlanPart::order,
-  // orders of operators, but for long steps, whose orders take minutes to plan.
+  // Moves by which the same work takes less memory. PlanPart::memory: other allocators and places. PlanPart::order:
+  // orders of operators, except for long steps, as planning these takes minutes.
   [[nodiscard]] std::vector<FitMove> packings(const FitPoint& point, PlanPart part) const;
   // The point with kernels that hold less and take no more time; of a capture itself.
   [[nodiscard]] FitPoint lean(const FitPoint& point) const;

@@ -1,4 +1,4 @@
-// FitPoint: one way while it is looked for: a set-up of the training, and what else the scenario says otherwise.
+// FitPoint: one way during the search: a set-up of the training, and what else differs from the scenario.
 //
 //   as given + edits = point         settings_of(): the edits, which make the same point again by --set
 #pragma once
@@ -26,8 +26,8 @@ class FitPoints {
   [[nodiscard]] const FitPoint& as_given() const { return given_; }
   // With "key=value" made on top. Throws InputError for no key or value of a scenario.
   [[nodiscard]] FitPoint with(FitPoint point, const std::vector<std::string>& settings) const;
-  // One rank shares nothing out, whatever it is told to, and a step that computes no layer again has no number of them:
-  // these are then as given, and no edit.
+  // Resets idle keys to the values as given, which are no edit. One rank shares nothing out, whatever its settings, and
+  // a step without recomputed layers has no number of them.
   void drop_idle(TrainingSetup& setup) const;
   // The value of a key outside "model." at the point: its own, else the scenario's, else, of technique and
   // allocator, what that means; empty: nobody says.
@@ -37,7 +37,7 @@ class FitPoints {
 
   // way_names.h; "As given" for no edits.
   [[nodiscard]] std::string name(const FitPoint& point) const;
-  // What differs from the scenario as given, by key.
+  // Differences from the scenario as given, by key.
   [[nodiscard]] std::vector<std::string> settings(const FitPoint& point) const;
   // Its settings, and FitSubject::batch_edits where they share the sequences of a step out in another way.
   [[nodiscard]] Candidate candidate(const FitPoint& point) const;

@@ -1,5 +1,5 @@
-// What lower bounds say of the set-ups that a search estimated and didn't replay: whether they can be better than its
-// best way, whatever estimates say.
+// Lower bounds for the set-ups that a search estimated and didn't replay: whether they can be better than its best way,
+// whatever estimates say.
 #pragma once
 
 #include <cstddef>

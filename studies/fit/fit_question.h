@@ -1,5 +1,5 @@
-// What `spillway fit` is asked, and what of it stays the same in every way it looks at: the model, the sequences and
-// their number in a step, the machines.
+// The question of `spillway fit`, and what stays the same in every way: the model, the sequences and their number in a
+// step, the machines.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace spillway::studies {
 
-// Of two ways that fit, which is better. Equal ones: the faster, then the one that writes less to drives, then the one
-// with fewer edits.
+// The better of two ways that fit. Equal ones: the faster, then the one that writes less to drives, then the one with
+// fewer edits.
 enum class FitGoal : std::uint8_t {
   speed,   // the shorter step
   cost,    // the cheaper token; fewer GPUs than there are may do it
-  life,    // the drives live longer; nothing written: for ever
+  life,    // the longer lifetime of the drives; nothing written: unlimited
   memory,  // the lower reserved peak of the fullest GPU
   gpus,    // fewer GPUs
   change,  // fewer edits of the scenario
@@ -44,7 +44,7 @@ struct FitQuestion {
 struct FitSubject {
   BaseScenario scenario;           // as given: the edits of every way are edits of it
   Scenario parsed;                 // of that
-  std::optional<ModelSpec> model;  // none: a capture, whose step is as it is
+  std::optional<ModelSpec> model;  // none: a capture, with its step as it is
   HardwareProfile hardware;
   std::int64_t gpus = 1;                 // all there are
   std::vector<std::string> assumptions;  // what the question left open, in words

@@ -1,6 +1,6 @@
-// Which of two ways of one question is better, and what ways are told apart by: the group (who can run it, and whether
-// it trains alike), the class (whether it fits), the goal's figure. The search, what people are shown of it, and ways
-// as a framework launches them are ranked by the same.
+// The order of ways of one question, by group (who can run it, and whether it trains alike), class (whether it fits)
+// and the goal's figure. The search, the ways shown to people, and ways as a framework launches them have the same
+// ranks.
 #pragma once
 
 #include <cstddef>
@@ -35,15 +35,15 @@ inline bool does_fit(const Row& row) { return class_of(row) <= FitClass::tight; 
 std::size_t changes_of(const Row& row);
 // 0: device memory alone; 1: host memory, too; 2: drives are written.
 int tier_of(const Result& result);
-// Of the goal, less is better: seconds, USD, -years, bytes, GPUs, edits.
+// The goal's figure, less is better: seconds, USD, -years, bytes, GPUs, edits.
 double figure_of(FitGoal goal, const Row& row);
 
-// Of the goal's figure: not worth another round.
+// As a share of the goal's figure: not worth another round.
 inline constexpr double fit_trifle = 0.005;
 
-// Less is better: whether it fits; its group; how surely it fits; the goal's figure to half a trifle; whether drives
-// are written or the host has a part in it; edits; the figure itself, step, bytes to drives. Of what is too large: how
-// much is missing, host memory and drives behind device memory.
+// Less is better, in this order: whether it fits; its group; how surely it fits; the goal's figure to half a trifle.
+// Then whether drives are written or the host has a part in it; edits; the figure itself, step, bytes to drives. A way
+// that is too large has how much is missing, host memory and drives behind device memory.
 using FitRank = std::tuple<int, int, int, double, int, std::size_t, double, double, double, std::string>;
 FitRank rank_of(FitGoal goal, const Row& row, FitGroup group);
 

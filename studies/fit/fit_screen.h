@@ -1,10 +1,9 @@
-// What a point is before it is replayed: an estimate in closed form (studies/screen), or what bounds it.
+// A point before it is replayed: an estimate in closed form (studies/screen), or what bounds it.
 //
-// Models whose layers are not all alike are estimated as if they were of the common kind. An optimizer off the GPU is
-// estimated as a step that updates without state, and the time the CPU takes for it on top; under a technique that
-// moves tensors the time is that of the step without it (of one that computes its layers again, where the technique
-// does), and the peak what no such technique goes below (least_peak()).
-// These say what is replayed, and what first; no verdict is theirs.
+// Models with unlike layers are estimated as if all were of the common kind. An optimizer off the GPU is estimated as
+// an update without state, with the CPU's time on top. Under a technique that moves tensors the time is that of the
+// step without it, or of one that recomputes its layers if the technique does. The peak is then what no such technique
+// goes below (least_peak()). Estimates say what is replayed, and what first; no verdict is theirs.
 #pragma once
 
 #include <map>
@@ -26,7 +25,7 @@ struct FitEstimate {
   double seconds = 0;     // of a step; 0: not known, as of what holds too much
   Bytes peak{};           // allocated on the fullest GPU; under a bound at least
   bool is_bound = false;  // not an estimate
-  // What its replay is not below, by what least_step() and least_state_bytes() say; 0: nothing is known.
+  // Lower bounds of its replay, by least_step() and least_state_bytes(); 0: nothing is known.
   double least_seconds = 0;
   Bytes least_peak{};
   bool holds_too_much = false;  // its state alone is more than the memory

@@ -10,10 +10,10 @@
 //     until a round of all of them gains less than half a per cent. Then what packs near misses, activations that
 //     leave, fates searched, and, unless the question wants it as it is, other numerics.
 //  4. The winner without each of its techniques: what each is worth.
-// What people can run and trains alike is ranked first (fit_carrier.h); what nobody runs is looked at where asked for.
-// Every verdict and figure is a replay's (candidates/evaluate.h). The answer is a function of the question alone,
-// its work among it, but where the caller stopped it. It looks where estimates point, and one edit at a time from
-// there; FitProof says of what it didn't replay what can't be better.
+// Ways that people can run and that train alike are ranked first (fit_carrier.h); those that nobody runs are searched
+// where asked for. Every verdict and figure is a replay's (candidates/evaluate.h). The answer is a function of the
+// question alone, its work among it, except where the caller stopped it. The search goes where estimates point, and one
+// edit at a time from there; FitProof says of what it didn't replay what can't be better.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +47,8 @@ struct FitAblation {
 
 struct FitOutcome {
   std::vector<FitWay> ways;  // all that were replayed or refused, best first
-  // Of these, the first ones, as replayed whatever their verdict hangs on; the tight ones behind those that keep the
-  // reserve.
+  // The number of ways that fit, the first of `ways`, as replayed whatever their verdict depends on; the tight ones
+  // behind those that keep the reserve.
   std::size_t fitting = 0;
   std::vector<FitAblation> worth;  // of ways[0], where that fits
   std::size_t screened = 0;        // layouts that were estimated
@@ -59,7 +59,7 @@ struct FitOutcome {
   bool exhausted = false;  // more was to be tried than the question's replays or its work
 
   [[nodiscard]] bool any() const { return fitting > 0; }
-  // Of the first way that may fit for all that is known, while none is known to; null: there is none.
+  // Result of the first way that may fit for all that is known, while none is known to; null: there is none.
   [[nodiscard]] const Result* unknown() const;
   // The best that leaves the arithmetic as it is; ways.size(): none fits.
   [[nodiscard]] std::size_t best_of_same_maths() const;
@@ -67,7 +67,7 @@ struct FitOutcome {
 
 struct FitOptions {
   ReplayStore* store = nullptr;  // what replays are taken from and kept in
-  // What is done and how far it is; one call at a time; false: stop with the best so far.
+  // The present work and how far it is; one call at a time; false: stop with the best so far.
   std::function<bool(const std::string& what, std::size_t replays)> progress;
 };
 

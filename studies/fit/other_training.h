@@ -1,6 +1,6 @@
-// What another training of the same model would come to on the same machines: adapters beside frozen weights (LoRA),
-// and on a base in NF4 (QLoRA). No way to do what was asked, which is to train all weights: said beside the ways, under
-// its own name, as somebody whose model is too large may have a use for it.
+// Another training of the same model on the same machines: adapters beside frozen weights (LoRA), and on a base in NF4
+// (QLoRA). It does not do what was asked, which is to train all weights. So it stands beside the ways under its own
+// name, as people with a model too large may have a use for it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace spillway::studies {
 
 struct OtherTraining {
   std::string name;  // "LoRA"
-  // Of those that fit; its edits make it of the question, training and all. None: none that was tried does.
+  // The best that fits; its edits make it of the question, training and all. None: none that was tried fits.
   std::optional<FitWay> best;
   std::string refusal;       // why it can't be run at all; then nothing is known of what fits
   bool ended_early = false;  // more was to be tried: with no way found that is no no
@@ -35,10 +35,10 @@ struct OtherMachine {
   bool is_larger = false;  // as many GPUs with more memory; else more of the same
   FitWay best;             // edits of the same question on that machine
 };
-// The least power of two times as many GPUs, up to 64 times, on which a short search finds a way; and of as many GPUs
-// of the same vendor with more memory, the six that are cheapest by the hour, the two that are cheapest by the token.
-// Of a model and machines by the name of a GPU; none of a capture, where there is no such machine, or where none was
-// found, which is no no.
+// Larger machines for the question, by a short search on each. More GPUs: the least power of two times as many, up to
+// 64 times, with a way. More memory: as many GPUs of the same vendor, the six cheapest by the hour, the two cheapest by
+// the token. Only for a model and machines by the name of a GPU. None of a capture, where there is no such machine, or
+// where none was found, which is no verdict.
 std::vector<OtherMachine> on_other_machines(const FitQuestion& question, const FitSubject& subject,
                                             const FitOptions& options = {});
 

@@ -4,8 +4,7 @@
 //   tried --> what fits or is tight --> idle parts folded --> best of each class --> dominated ones folded --> 5 to 9
 //
 // A class is a set of memory mechanisms within a group (who can run it, and whether it trains alike). Layout, ZeRO
-// stage and micro-batch are coordinates of a class, kernels of loss and optimizer are minor: neither makes a class of
-// its own.
+// stage and micro-batch are coordinates of a class, kernels of loss and optimizer are minor: they make no class.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +27,10 @@ struct ShownWay {
   std::vector<FoldedWay> folded;
 };
 
-// In the order of ranks, groups together but where other numerics are ranked among the same training; of each way that
-// fits or is tight: shown or folded, once. Where none does, the three nearest. The best way is the first; the one with
-// fewest edits, the one with most room and the best that leaves the host alone are folded only under one of their class
-// whose step is within a tenth of theirs.
+// In the order of ranks; groups stay together unless other numerics are ranked among the same training. Each way that
+// fits or is tight is shown or folded, once. If none does, the three nearest are shown. The best way is the first.
+// Three ways fold only under one of their class with a step within a tenth of theirs: fewest edits, most room, and the
+// best that leaves the host alone.
 std::vector<ShownWay> shown_ways(const FitOutcome& outcome);
 
 }  // namespace spillway::studies

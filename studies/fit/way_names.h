@@ -1,4 +1,4 @@
-// What people call a way that `fit` found: the field's own terms, in the order in which one would say them.
+// Names of ways that `fit` found: the field's own terms, in the order in which people say them.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace spillway::studies {
 
-// "Tensor parallel 4 x context parallel 2, ZeRO-3, Adam on the CPU, recompute whole layers, micro-batch 2 x accumulate
-// 16": how the set-up spreads the step, and what else it has or `given` has not. `settings`: its edits; of keys that
-// nothing above tells, key and value. `moved`: what techniques outside the set-up do, in words. Empty: nothing to say.
+// Spread of the step, and what else the set-up has or `given` has not: "Tensor parallel 4 x context parallel 2, ZeRO-3,
+// Adam on the CPU, recompute whole layers, micro-batch 2 x accumulate 16". `settings`: its edits; keys not named so far
+// follow with their value. `moved`: what techniques outside the set-up do, in words. Empty: nothing to say.
 std::string way_name(const TrainingSetup& setup, const TrainingSetup& given, const std::vector<std::string>& settings,
                      const std::vector<std::string>& moved);
 
