@@ -1,19 +1,20 @@
-// The best of a step's activations, whichever way the step is made: the mix (planners/offload/hybrid_search.h) on the
-// step as the scenario says it, and on the steps that the scenario's settings could make of it instead.
+// The best offloading of a step's activations, whichever way the step is made. The mix
+// (planners/offload/hybrid_search.h) is planned on the scenario's step, and on the steps that these settings could make
+// of it instead:
 //
 //   model.recompute         none, selective, full      the generator's own recomputation
 //   model.optimizer_device  cpu                        the optimizer's states off the GPU, and with each of these
 //
-// A setting's step is planned when it may win: kept whole, it would be faster than the best so far. What leaves or is
-// made again on top of a step takes no time off it, but for what the allocator waits for the driver: steps that do are
-// compared by their time without a limit and fragmentation. So the answer is never slower than any of these
-// settings with any technique of the table, and never a no where one of them fits. Where nothing keeps the whole
-// reserve, all is sought anew with its margin given up, and what then fits is tight.
+// A setting's step is planned when it may win: kept whole, it would be faster than the best so far. Tensors that leave
+// or are recomputed on top save no time, except the allocator's waits for the driver. Steps that have such waits are
+// compared by their time without a limit and fragmentation. So the answer is never slower than any of these settings
+// with any technique of the table, and always fits if one of them does. If nothing keeps the whole reserve, all is
+// searched again without its margin, and what then fits is tight.
 //
-// Of a step of many micro-batches (scenario/brief_run.h: brief_step) settings are replayed folded, and the mix is
-// sought on the step of few, of each place for the states on the fastest step that keeps more than fits (on the others
-// only while nothing fits); what may win, by its time there, is replayed whole. The baselines are then keeping all
-// alone.
+// For a step of many micro-batches (scenario/brief_run.h: brief_step), settings are replayed folded, and the mix is
+// searched on the step of few. For each place of the states it is searched on the fastest step that keeps more than
+// fits, and on the others only while nothing fits. Mixes that may win, by their time there, are replayed whole. The
+// baselines are then keeping all alone.
 #pragma once
 
 #include <functional>
@@ -50,7 +51,8 @@ struct VariantCase : Row {
 // The scenario with settings on top. Throws InputError.
 using ScenarioWith = std::function<Scenario(std::span<const std::string>)>;
 
-// By which a run does what the case does; empty: only its plan does. The mix found with fates forbidden is such a plan.
+// Settings by which a run does what the case does; empty: only its plan does. A mix found with decisions forbidden is
+// such a plan.
 std::vector<std::string> settings_of(const HybridCase& found);
 
 struct BestOffload {

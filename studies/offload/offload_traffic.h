@@ -36,11 +36,11 @@ bool uses_drives(const Trace& trace);
 // Throws InputError when the trace lacks memory, uses or phases, or a step. O(n log n) in ops and uses.
 OffloadTraffic offload_traffic(const Trace& trace, const Result& result);
 
-// The same transfers in a step of `step`, each at its place in it: where they held the replay up, what it asked of
-// drives and links is more than what it got of them. Precondition: step > 0. O(spans).
+// The same transfers in a step of `step`, each at its place in it. If they held the replay up, its demand on drives and
+// links is more than what it got. Precondition: step > 0. O(spans).
 void set_pace(OffloadTraffic& traffic, Picos step);
 
-// What comes due in each of `bins` equal parts of the step, in bytes a second: writes, or reads. O(spans x bins).
+// Rates due in each of `bins` equal parts of the step, in bytes a second: writes, or reads. O(spans x bins).
 std::vector<double> traffic_course(const DriveLoad& load, bool writes, std::size_t bins);
 
 }  // namespace spillway::studies

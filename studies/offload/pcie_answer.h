@@ -1,4 +1,4 @@
-// What offloading a step asks of every link between GPUs and drives, and what would have to be bought.
+// The demand of a step's offloading on every link between GPUs and drives, and what would have to be bought.
 #pragma once
 
 #include <string>
@@ -26,13 +26,12 @@ struct PcieAnswer {
   double write_rate = 0, read_rate = 0;  // bytes a second of the GPU that writes most, all at once
   std::string cannot_tell;
   std::optional<StepOnDrives> step;  // where the question replays it
-  // Of a step that moves its own tensors, where the question replays it; 0: not asked. The demand is
-  // traffic.load.step's: that of drives and links that are infinitely fast.
+  // The step's time on endless drives, if it moves its own tensors and the question replays it; 0: not asked. The
+  // demand is traffic.load.step's: that of drives and links that are infinitely fast.
   Picos on_endless_drives{};
   [[nodiscard]] bool waits_for_links() const { return is_held_up(on_endless_drives, traffic.load.step); }
   [[nodiscard]] bool waits_for_drives() const { return is_held_up(traffic.replayed, on_endless_drives); }
-  // What moves goes to host memory alone (traffic.to_host): links are those that the replay used, at the step's own
-  // pace.
+  // All that moves goes to host memory (traffic.to_host): links are those that the replay used, at the step's own pace.
   [[nodiscard]] bool is_on_host() const { return traffic.to_host > Bytes(0); }
   Bytes kept_by_plan{};  // what a plan might have moved and chose to keep, where it moves nothing
   [[nodiscard]] std::vector<JudgedTest> tests() const;

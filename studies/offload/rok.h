@@ -20,9 +20,9 @@ struct RokPoint : Row {
   bool on_frontier = false;           // fits, and no other that fits has less memory and more throughput
 };
 
-// The most that a generated step holds at once of what its passes make and is neither weight, gradient, optimizer
-// state, buffer nor input; what the update takes for itself isn't of them. Of the GPU that needs most memory. O(events
-// log events).
+// The most activations that a generated step holds at once, on the GPU that needs most memory. These are what its
+// passes make, without weights, gradients, optimizer state, buffers and inputs, and without the update's own tensors.
+// O(events log events).
 Bytes most_activations(const LoadedScenario& loaded, ScenarioRun run);
 
 // Replays the scenario's model at each micro-batch under each family; offload is SSDTrain's rule with the scenario's

@@ -23,7 +23,7 @@ struct RooflineKernel {
 struct Roofline {
   double peak_flops = 0;                // of one GPU in the step's precision, operations a second; 0 unknown
   double bandwidth = 0;                 // of its memory, bytes a second
-  std::vector<RooflineKernel> kernels;  // most time first; those whose bytes the trace tells; flops 0: not counted
+  std::vector<RooflineKernel> kernels;  // most time first; those with bytes in the trace; flops 0: not counted
 };
 
 // O(ops log names).

@@ -1,7 +1,7 @@
-// Which drives take a scenario's offloaded activations, for how long, at what price: the answer as figures.
+// Drives that take a scenario's offloaded activations, for how long, at what price: the answer as figures.
 //
-// Rate and life are asked of one drive state: sim/devices/drive_load.h runs the step's writes and reads until the
-// cache no longer changes anything, sim/devices/endurance.h says how many such steps the flash takes.
+// Rate and lifetime are of one drive state. The step's writes and reads run until the cache no longer changes anything
+// (sim/devices/drive_load.h). The flash takes so many such steps as sim/devices/endurance.h says.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +33,14 @@ struct SsdQuestion {
   bool asks_numbers = true;                         // how many drives the rate and the life take
   bool replays = false;                             // the step with each of the drives, and judges that
   LifeBound bound = LifeBound::rated;               // that must reach life_years
-  // Of a machine of which so many GPUs are at work.
+  // Sets of a machine with so many GPUs at work.
   [[nodiscard]] std::int64_t sets(std::int64_t gpus) const { return drives_per_gpu > 0 ? gpus : 1; }
   [[nodiscard]] std::int64_t drives_per_set() const { return drives_per_gpu > 0 ? drives_per_gpu : drives_per_machine; }
 };
 
 const Words& retention_words();  // of RetentionRelaxation, in its order
 
-// A set's rate while it is written to without pause: so many bytes at one rate, the last one for ever.
+// A set's rate while it is written to without pause: so many bytes at one rate, the last one unlimited.
 struct WriteStage {
   double bytes = 0, rate = 0;  // infinity; bytes a second
 };
@@ -62,7 +62,7 @@ std::string why_failing(std::span<const JudgedTest> tests);
 
 // The step replayed with a set of drives.
 struct StepOnDrives {
-  std::string technique;  // whose plan it is
+  std::string technique;  // of its plan
   Verdict verdict = Verdict::unknown;
   Bytes short_of{}, written{}, read{};  // bytes of the GPU that writes most, a step
   Bytes held{};                         // most at once on the set with least left
@@ -93,11 +93,11 @@ struct DriveAnswer {
   LifeBound bound = LifeBound::rated;
   bool holds_first = false, holds_steady = false, lasts = false;
   std::optional<StepOnDrives> step;  // where the question replays it
-  // Of the set, each number on links of its own; 0: none that a machine holds does.
+  // Drives of the set, each number on its own links; 0: none that a machine holds does.
   std::int64_t count_for_life = 0, count_for_rate = 0;
   double any_count_for_life = 0;  // that would last, whether or not a machine holds them; 0: nobody knows
   std::int64_t lanes = 0;         // of PCIe, for the larger of the two
-  std::optional<double> usd_per_billion_tokens;  // all drives of the step's GPUs, over the shorter of both lives
+  std::optional<double> usd_per_billion_tokens;  // all drives of the step's GPUs, over the shorter of both lifetimes
   [[nodiscard]] bool is_yes() const { return cannot_tell.empty() && all_hold(tests(0)); }
   [[nodiscard]] std::vector<JudgedTest> tests(double asked_years) const;
   // The replayed step, by its drives.
@@ -118,8 +118,8 @@ struct SsdAnswer {
 // The scenario on a machine with the first of the question's drives, ready to be replayed; without any, as it is.
 LoadedScenario on_first_drives(LoadedScenario loaded, const SsdQuestion& question);
 
-// What `ran`, of `loaded`, moves, at the pace of the same step on drives and links that are infinitely fast, where that
-// is shorter by more than a hundredth. One replay, of a step that moves anything.
+// Traffic of `ran`, of `loaded`. Its pace is that of the same step on drives and links that are infinitely fast, where
+// that is shorter by more than a hundredth. One replay, of a step that moves anything.
 OffloadTraffic unhindered_traffic(const LoadedScenario& loaded, const ScenarioRun& ran);
 
 // `result`: of `loaded`, on its own drives.

@@ -1,4 +1,4 @@
-// What a machine's links let its GPUs write to and read from drives, all of them at once.
+// Rates at which a machine's links let its GPUs write to and read from drives, all of them at once.
 //
 // Measured on the simulated machine itself (sim/devices/machine.h): every GPU moves its bytes to its drive set, caches
 // empty; the slowest one counts.
@@ -13,7 +13,7 @@
 
 namespace spillway::studies {
 
-// What a GPU writes and reads, over what the one that writes most does.
+// A GPU's writes and reads, over those of the GPU that writes most.
 struct GpuShare {
   double write = 1, read = 1;
 };
@@ -31,9 +31,9 @@ struct StorageLinks {
 
 inline constexpr std::int64_t common_switch_lanes = 96, switch_lanes_up = 16;
 
-// The profile with `sets` RAID-0 sets of `count` drives instead of its own: one for each GPU, or one for all. Those
-// beyond the host's slots hang from added switches: 16 lanes up to where the slots they stand beside are, the rest of
-// `switch_lanes` down, as many below each such place as its drives' lanes need.
+// The profile with `sets` RAID-0 sets of `count` drives instead of the machine's: one for each GPU, or one for all.
+// Drives beyond the host's slots hang from added switches. A switch has 16 lanes up to where the slots they stand
+// beside are, the rest of `switch_lanes` down, as many below each such place as its drives' lanes need.
 HardwareProfile with_drives(const HardwareProfile& hardware, const NvmeProfile& drive, std::int64_t count,
                             std::int64_t sets, std::int64_t switch_lanes = common_switch_lanes);
 // The switches that with_drives() added. O(nodes).
