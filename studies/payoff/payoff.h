@@ -1,5 +1,5 @@
-// Where a technique pays: the least change of the machine or of the step at which it saves a stated share of memory for
-// at most a stated share of time, sought along one axis at a time. `spillway explain --technique`.
+// The least change of the machine or of the step at which a technique pays, searched along one axis at a time. It pays
+// if it saves a stated share of memory for at most a stated share of time. `spillway explain --technique`.
 //
 //   drives   4 --- 8 --- 16 ------ 32      doubled until it pays, then halved twice between the last that didn't
 //            no    no    no  24    yes     and the first that did: from 24 on
@@ -7,9 +7,9 @@
 //
 // Each value is a pair of rows of `spillway techniques` with the change as edits: the plain step and the technique. It
 // pays where the technique's step runs, reserves less by the share asked, takes no longer than asked, and fits, if the
-// plain step as it stands does. All axes take a step outward before any takes the next; a value whose pair would take
-// more than is left of the work ends its axis unfinished, which is never a no. What lies between two values tried is
-// not looked at. Two axes together: by how many doublings both take, 1 and 1, 1 and 2, 2 and 1, ..., the fewest first.
+// plain step as it stands does. All axes take a step outward before any takes the next. If a value's pair would take
+// more than is left of the work, its axis ends unfinished, which is no verdict. Values between two that were tried are
+// not tested. Two axes together: by how many doublings both take, 1 and 1, 1 and 2, 2 and 1, ..., the fewest first.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ struct PayoffAxis {
 };
 // Names of all axes, with what they are.
 const Words& payoff_axis_words();
-// Those that the scenario has, before any change. Throws InputError for a name that is none, or none of this
+// The axes that the scenario has, before any change. Throws InputError for a name that is none, or none of this
 // scenario's.
 std::vector<PayoffAxis> payoff_axes(const BaseScenario& scenario, std::span<const std::string> names = {});
 
