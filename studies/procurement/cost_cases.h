@@ -1,5 +1,5 @@
-// CostCases: what is given of a run, of an option, of a price in the tables of a procurement's book, so that whoever
-// costs an option anew (other drives, an input moved) costs it by the same cells.
+// CostCases: given figures of a run, of an option, of a price in the tables of a procurement's book. An option costed
+// again (other drives, an input moved) is costed by the same cells.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class CostCases {
                                    std::size_t runs_table, const std::vector<std::size_t>& places) const;
 
  private:
-  // Those that the replay's machine has, for drives without a slot.
+  // Switches of the replay's machine, for drives without a slot.
   [[nodiscard]] std::int64_t switches(const PricedOption& option, const NvmeProfile& drive, std::int64_t count) const;
 
   const ProcurementRequest& in_;

@@ -1,10 +1,10 @@
-// What a fleet's GPUs write to drives, and which number of which drive carries it at least cost.
+// The bytes that a fleet's GPUs write to drives, and the drive model and number that carries them at least cost.
 //
 // The traffic of a run is that of a replay on the machine's own links with drives that never bind (relaxed_hardware.h):
-// what the step wants to write. Of each model of drive, those numbers per GPU qualify that hold this load for good, on
-// links with slots and switches for just so many: the wear state counts, not the empty cache (report/ssd_report.h), as
-// long as writing takes half of the step at most, bursts and all. More drives than the least live longer; the number
-// with the least cost over the period is taken (procurement/fleet_cost.h).
+// what the step wants to write. A number per GPU of a drive model qualifies if it holds this load for good, on links
+// with slots and switches for so many. The wear state counts, not the empty cache (reports/ssd_report.h), as long as
+// writing takes half of the step at most, bursts and all. More drives than the least last longer; the number with the
+// least cost over the period is taken (procurement/fleet_cost.h).
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ struct RunReplay : Row {
   [[nodiscard]] double busy() const { return 1 - result.bubble.value_or(0); }  // mean share of it a GPU computes
 };
 
-// Of all runs; 0 without any.
+// The largest peak of all runs; 0 without any.
 Bytes largest_peak(const std::vector<RunReplay>& runs);
 
-// Of the plan's scenario on a machine with `count` of `drive` for each GPU, a set for each; drive null: as the machine
-// is, its drives endless. briefly: for its figures alone (scenario/brief_run.h), `loaded` may lack micro-batches and
-// `ran` times by op; not where it offloads. Throws InputError when it can't be replayed.
+// Replays the plan's scenario on a machine with `count` of `drive` for each GPU, a set for each. `drive` null: as the
+// machine is, its drives endless. `briefly`: for its figures alone (scenario/brief_run.h); `loaded` may lack
+// micro-batches and `ran` times by op, except where it offloads. Throws InputError when it can't be replayed.
 struct ReplayedPlan {
   LoadedScenario loaded;
   ScenarioRun ran;

@@ -87,8 +87,7 @@ const std::vector<FormulaField>& derived_fields() {
       {"energy_cost", "energy", "USD", "energy_mwh * 1000 * electricity * pays_power"},
       {"rent_cost", "rent", "USD", "machines * machine_rent * machine_price_factor * period_days * 24"},
       {"maintenance_cost", "maintenance", "USD", "capital * maintenance * period_months / 12"},
-      {"replacement_cost", "drives that replace worn-out ones", "USD",
-       "drives * replacements * drive_price * drive_price_factor"},
+      {"replacement_cost", "replacement drives", "USD", "drives * replacements * drive_price * drive_price_factor"},
       {"running", "running cost", "USD", "energy_cost + rent_cost + maintenance_cost + replacement_cost"},
       // answer
       {"total", "cost over the period", "USD", "capital + running"},

@@ -67,7 +67,7 @@ class FormulaWorkbook {
   std::vector<FormulaTable> tables_;
 };
 
-// Where a field's cell of a case lies: rows below a caption and a row of headings, cases from the third column on.
+// Place of a field's cell of a case: rows below a caption and a row of headings, cases from the third column on.
 inline constexpr std::size_t first_case_row = 3, first_case_column = 2;  // from 0
 // "C7": the cell of a field in its own sheet; with `sheet`, "'Options'!C7".
 std::string cell_address(const FormulaTable& table, std::size_t place, std::size_t field, bool sheet);

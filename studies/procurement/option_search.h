@@ -1,9 +1,9 @@
 // The fastest layout of each run on each fleet that may be bought: screened in closed form, the best replayed.
 //
-// A fleet's machines, GPUs and technique are an option. For each, and for each run, a sweep (studies/sweep) over
-// tensor and pipeline parallelism and micro-batches looks for the shortest step that fits; replicas follow from the
-// GPUs, and the batch stays what the scenario says. Options that write to drives are searched with as many of the
-// fastest candidate as a machine may have, so that the drives choose themselves later (drive_choice.h).
+// A fleet's machines, GPUs and technique are an option. For each, and for each run, a sweep (studies/sweep) over tensor
+// and pipeline parallelism and micro-batches finds the shortest step that fits. Replicas follow from the GPUs, and the
+// batch stays what the scenario says. Options that write to drives are searched with as many of the fastest candidate
+// as a machine may have, so that the drives choose themselves later (drive_choice.h).
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace spillway::studies {
 struct RunPlan {
   BaseScenario base;
   Candidate candidate;                      // "t 8, p 4, b 1"
-  std::int64_t screened = 0, replayed = 0;  // layouts looked at on the way
+  std::int64_t screened = 0, replayed = 0;  // layouts tried on the way
 };
 
 struct FleetOption {
-  std::string machine;  // system profile
+  std::string machine;  // its profile's name
   std::int64_t gpus = 0;
   std::string technique;
   std::vector<RunPlan> plans;  // by run of the programme; empty: the option can't train them

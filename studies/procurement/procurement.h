@@ -1,5 +1,4 @@
-// Which machines, how many, with which technique and which drives train a programme at least cost: `spillway report
-// procurement`.
+// The machines, their number, technique and drives that train a programme at least cost: `spillway report procurement`.
 //
 // 1. Options: the fastest layout of every run on every fleet (option_search.h), replayed again with drives that never
 //    bind where it writes to drives.
@@ -30,7 +29,7 @@
 namespace spillway::studies {
 
 inline constexpr std::size_t drives_replayed = 6;  // models of drive replayed for an option that writes, at most
-inline constexpr double step_time_error = 0.1;     // by which a step may be off whose range isn't known (assumed)
+inline constexpr double step_time_error = 0.1;     // by which a step without a known range may be off (assumed)
 
 struct PricedOption {
   FleetOption fleet;
@@ -51,7 +50,7 @@ struct PricedOption {
   // With which `run` does on the programme's scenario what run r was priced by.
   [[nodiscard]] std::vector<std::string> settings_of(std::size_t r) const;
   // Measured over replayed time of its runs, in 80 % of steps like them: their ranges, by their time; step_time_error
-  // both ways for one whose range isn't known.
+  // both ways for one without a known range.
   [[nodiscard]] FigureRange busy_range() const;
   [[nodiscard]] std::string drive_name() const;  // "4 x micron-... per GPU"; empty without drives
 };

@@ -13,7 +13,7 @@
 
 namespace spillway::studies {
 
-// What a request takes from the section as it stands.
+// Terms that a request takes from the section as they are.
 struct ProcurementTerms : LayoutSizes {
   std::vector<std::string> machines;
   std::vector<std::int64_t> gpus;
@@ -23,7 +23,7 @@ struct ProcurementTerms : LayoutSizes {
   std::int64_t shortlist = 6;
 };
 
-// Of its own: clang 14 makes no optional of a nested type with default values.
+// Not nested: clang 14 makes no optional of a nested type with default values.
 struct ProcurementFleet {
   std::string machine, technique;
   std::int64_t gpus = 0;

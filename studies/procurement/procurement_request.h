@@ -15,9 +15,9 @@
 //   }
 //
 // In a scenario, every machine x GPUs x technique is an option, for which layouts and micro-batches are searched. In a
-// sweep, its points are the options, the best one for each machine, GPUs and technique: they train one model on one
-// sequence and one global batch, and say their own machines, GPUs, techniques and sizes, so those keys are refused.
-// Runs follow each other on the whole fleet. `set` is merged into the scenario.
+// sweep, its points are the options, the best one for each machine, GPUs and technique. Its points train one model on
+// one sequence and one global batch. They say their own machines, GPUs, techniques and sizes, so those keys are
+// refused. Runs follow each other on the whole fleet. `set` is merged into the scenario.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct ProgrammeRun {
 struct ProcurementRequest : ProcurementTerms {
   ReplayStore* store = nullptr;  // what replays are taken from and kept in
   std::string path, folder, title;
-  std::string sweep;               // JSON of the sweep whose points are the options; empty: the lists below make them
+  std::string sweep;               // JSON of the sweep with the options as points; empty: the lists below make them
   std::vector<ProgrammeRun> runs;  // of a sweep: one, without a scenario
   std::vector<Candidate> techniques;
   struct Fleet {
@@ -62,7 +62,7 @@ struct ProcurementRequest : ProcurementTerms {
 
   [[nodiscard]] double tokens() const;
   [[nodiscard]] double period_days() const { return period_months * 365 / 12; }
-  // What the training may take: the deadline, and no more than the fleet is kept.
+  // Days that the training may take: the deadline, and no more than the fleet is kept.
   [[nodiscard]] double days_there_are() const;
 };
 

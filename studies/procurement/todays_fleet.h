@@ -1,4 +1,4 @@
-// What the programme would take on the fleet that is there already ("today"), to compare an offer with.
+// The programme on the fleet that is there already ("today"), to compare an offer with.
 //
 // Its layouts are searched as an option's are. It costs what it draws: nothing is bought, so nothing is priced.
 #pragma once
@@ -22,7 +22,7 @@ struct TodaysFleet {
   double kwh_per_billion = 0;  // 1e9 tokens, likewise
 };
 
-// Of request.today, which must be given. Throws Cancelled when progress says so.
+// The fleet of request.today, which must be given. Throws Cancelled when progress says so.
 TodaysFleet todays_fleet(const ProcurementRequest& request, const OptionProgress& progress = {});
 
 }  // namespace spillway::studies
