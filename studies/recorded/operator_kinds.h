@@ -1,6 +1,6 @@
-// Which factor of a GPU's profile (hwprofiles::OperatorScale) the time of a kernel goes by.
+// The factor of a GPU's profile (hwprofiles::OperatorScale) that the time of a kernel goes by.
 //
-// Recorded kernels are told by their names and by the operators that launched them. Generated ones are told by their
+// Recorded kernels are known by their names and by the operators that launched them. Generated ones are known by their
 // prices: the step is generated again with one kind at half its rates, and those kernels take longer.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace spillway::studies {
 using KernelKinds = std::vector<std::optional<ScaledOperator>>;  // by op; none: no kernel, or of no kind
 
 // A kernel of which nothing else is known is bound by memory; none: no kernel. `odd_rows_are_apart`: nor a product of
-// rows at odd multiples of two bytes, whose kernels some GPUs have at fixed rates (models/cost/gemm_time.h). O(1).
+// rows at odd multiples of two bytes; some GPUs run these at fixed rates (models/cost/gemm_time.h). O(1).
 std::optional<ScaledOperator> recorded_kind(const Trace& trace, OpId op, bool odd_rows_are_apart = false);
 
 // The step as generated for another profile of the same GPU: equal ops, other times.

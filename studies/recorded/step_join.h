@@ -5,10 +5,10 @@
 //   product     42.4 ms    41.1 ms     1.03 (less noise) 0.91 ... 1.20
 //   norms ...
 //
-// The profile has each kind's factor on top of its own (hwprofiles::OperatorScale), so that any set-up generated on it
-// has kernels as they were measured; schedule, network and host stay the simulation's. A factor is the ratio of a
-// step's sums less what the recorded steps differ by among each other; kinds below half a percent of the step, and
-// those that the recording or the generated step lacks, keep theirs.
+// Each kind's factor multiplies the profile's own (hwprofiles::OperatorScale), so that any set-up generated on the
+// profile has kernels as they were measured. Schedule, network and host stay the simulation's. A factor is the ratio of
+// a step's sums, less the spread of the recorded steps. Kinds below half a percent of the step, and those that the
+// recording or the generated step lacks, keep theirs.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ struct StepJoin {
 
 // `recording`: a trace or a folder of spillway.torch. `scenario`: its step; of several ranks the one with the
 // recording's place among them. `date`: ISO 8601. Throws InputError where no kernels with times are recorded, and where
-// the two are not the same step: on a GPU with other multiprocessors, with 15 % more products or attention kernels in
-// one of them, with products, attention or an optimizer twice as long, or the GPU's work 2.5 times that of the other.
+// the two are not the same step. Differences: the GPU's multiprocessors; 15 % more products or attention kernels in one
+// of them. Further: products, attention or an optimizer twice as long, or the GPU's work 2.5 times that of the other.
 StepJoin join_step(const Scenario& recording, const Scenario& scenario, const std::string& date,
                    const ReadOptions& read = {});
 
