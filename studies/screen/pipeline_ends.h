@@ -1,15 +1,15 @@
 // When the stages of a pipeline are done with their last backward: the order of its passes, run once with what passes
 // and messages take.
 //
-// A pass begins when its stage has come to it and what it needs has been received. Messages go one after another on a
+// A pass begins when its stage has reached it and what it needs has been received. Messages go one after another on a
 // stage's lane for sends and on the receiver's for receives; a receive is posted when the host has launched the pass
-// before. Megatron-LM waits for the device after posting a receive, so also for what the stage itself still sends
-// (models/step/stage_program.cc): there a slow message holds up both its ends, and each pass that receives begins with
-// nothing launched. Within a pass the device does what has been launched, so of short layers beside a long head the
+// before. Megatron-LM waits for the device after posting a receive, so also for the stage's own sends
+// (models/step/stage_program.cc). A slow message then holds up both its ends, and each pass that receives begins with
+// nothing launched. Within a pass the device does what has been launched. For short layers beside a long head the
 // slower of host and device sets the pace, each for its part.
 //
-// A schedule of many micro-batches comes to a steady pace, a group of p at a time: of more than four groups the first
-// four are run, and the others take as long as the fourth did.
+// A schedule of many micro-batches reaches a steady pace, a group of p at a time. If there are more than four groups,
+// the first four are run, and the others take as long as the fourth did.
 #pragma once
 
 #include <cstdint>

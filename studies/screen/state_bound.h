@@ -4,7 +4,7 @@
 //   w          bytes of a weight                               / (d c) under ZeRO 3
 //   s          bytes of master weight and moments              / (d c) under ZeRO 1 and up
 //
-// What lives on the host or on drives (optimizer_device, weight_device, offloaded_states) doesn't count.
+// State on the host or on drives (optimizer_device, weight_device, offloaded_states) doesn't count.
 // A lower bound: what isn't split t ways, the stages' unequal shares, gradients and padding come on top.
 #pragma once
 

@@ -1,11 +1,11 @@
-// What a step's allocator reserves, by its own allocations: those of the stage that holds most, and of the next where
-// that is near, are put together as the schedule orders them, without times, and the allocator is run over them. No
+// Memory that a step's allocator reserves, by its own allocations. The allocations of the fullest stage, and of the
+// next if it is near, are put together as the schedule orders them, without times. The allocator is run over them. No
 // other stage is recorded and no operator replayed.
 //
-// How cached blocks are used again depends on the layers of a stage, on the micro-batches in flight, on what start-up
-// leaves and on ZeRO's share: none of it follows from a shallower probe (up to 27 % off, docs/internals/sweep.md).
+// Reuse of cached blocks depends on the layers of a stage, on the micro-batches in flight, on what start-up leaves and
+// on ZeRO's share. None of it follows from a shallower probe (up to 27 % off, docs/internals/sweep.md).
 //
-// Of a schedule of many micro-batches the first warm-up and a few rounds are run: what follows asks for the same again.
+// The first warm-up and a few rounds of a schedule of many micro-batches are run: later rounds ask for the same again.
 // Drawn loads of experts are a mean layer's and evaluations are left out, as in probes (step_shape.h).
 #pragma once
 
@@ -26,8 +26,8 @@ struct StepPeak {
 // Keeps what it has run: equal streams are run once. Of one machine.
 class StepPeaks {
  public:
-  // `setup`: resolved, with the shape of shape_setup(setup) and a closed form. `capacity`: where more is reserved, but
-  // the step gets by with it by giving cached segments back, it is what it then reserves; 0: no limit. May be called by
+  // `setup`: resolved, with the shape of shape_setup(setup) and a closed form. `capacity`: if more is reserved, but the
+  // step would fit by giving cached segments back, the result is what it then reserves; 0: no limit. May be called by
   // several threads. Throws what the generator throws. O(allocations of the stage).
   StepPeak peak(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup, Bytes capacity);
 

@@ -1,15 +1,15 @@
 // StepShape: what the passes of a model's layers take on one machine, from which step_estimate.h puts whole steps
 // together without events.
 //
-// Measured, not modelled a second time: a probe of the same model with few layers per stage (three stages, or one
-// where the step has no pipeline) and three micro-batches is generated and replayed; the passes of the middle
+// Shapes are measured, not modelled a second time. A probe of the same model with few layers per stage (three stages,
+// or one if the step has no pipeline) and three micro-batches is generated and replayed. The passes of the middle
 // micro-batch and their memory are read off, per layer by the difference between neighbouring layers. So every rule of
-// the generator and of the replay (host-bound stretches, collectives of the tensor group, recomputation, fused kernels)
-// is in it. A probe takes a few milliseconds and serves all depths, micro-batch counts, schedules, and, below ZeRO
-// stage 2, numbers of replicas; under stage 2 it is of one number of layers per chunk. Sizes of buckets are the
-// default's in it. The allocator is run once over the probe's allocations, for what it keeps cached, when that is asked
-// for; where there is one stage, over those of a probe with the step's own layers: how cached blocks are used again
-// depends on their number.
+// the generator and of the replay (host-bound intervals, collectives of the tensor group, recomputation, fused kernels)
+// is in it. A probe takes a few milliseconds. It serves all depths, micro-batch counts, schedules, and, below ZeRO
+// stage 2, numbers of replicas; under stage 2 it is of one number of layers per chunk. Its buckets have the default
+// size. The allocator is run once over the probe's allocations, for what it keeps cached, when that is asked for. With
+// one stage it runs over those of a probe with the step's own layers, as reuse of cached blocks depends on their
+// number.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace spillway::studies {
 
-// What a machine gives to every step that runs on it.
+// Common parts of all steps on one machine.
 struct StepMachine {
   const ModelSpec* model = nullptr;  // as is; not null
   HardwareProfile hardware;
@@ -42,7 +42,7 @@ struct ShapeTimes {
   Picos forward{}, backward{};  // recomputation is part of the backward
 };
 
-// Of one kind of chunk: what it adds to its layers.
+// One kind of chunk: what it adds to its layers.
 struct ChunkShape {
   ShapeTimes extra;          // beyond its layers
   ShapeTimes extra_host;     // the same of the host's calls
@@ -57,12 +57,12 @@ struct ChunkShape {
 
 struct StepShape {
   ShapeTimes layer;
-  // Of the probe's stages, whose passes have the collectives of ZeRO stages 2 and 3 in them; 0: they have none.
+  // Layers of the probe's stages, with the collectives of ZeRO stages 2 and 3 in their passes; 0: they have none.
   std::int64_t layers_with_collectives = 0;
   ShapeTimes layer_host;  // of the host's calls, which set the pace where they take longer
   ShapeTimes layer_work;  // of the device's work without pauses
-  // Of a layer's kernels on one stream and of the collectives that these stand still for, as priced: no copies, nothing
-  // that slows them.
+  // A layer's kernels on one stream and the collectives that these stand still for, as priced: no copies, nothing that
+  // slows them.
   ShapeTimes in_turn;
   Bytes layer_kept{};
   Bytes layer_weights{}, layer_gradients{}, layer_states{};
@@ -83,10 +83,10 @@ PipelineWork::Pass pass_of(const StepShape& shape, const ChunkShape& chunk, Chun
 // Whether steps of this model can be put together from a layer's: all layers are alike, and none recomputed alone.
 bool has_alike_layers(const ModelSpec& model, const TrainingSetup& setup = {});
 
-// Fields of a resolved set-up that its step's events do not depend on are set to one value, so equal results mean equal
-// steps: layers gathered ahead below ZeRO stage 3, forms of the loss that the framework does not know, overlap of
-// gradients that are shared out, sizes of buckets where Megatron-LM reduces all at once. Not every two equal steps are
-// found so.
+// Sets fields of a resolved set-up that its step's events do not depend on to one value, so equal results mean equal
+// steps. These are layers gathered ahead below ZeRO stage 3, and forms of the loss that the framework does not know.
+// Also overlap of gradients that are shared out, and sizes of buckets where Megatron-LM reduces all at once. Some equal
+// steps keep different results.
 TrainingSetup step_setup(const ModelSpec& model, const TrainingSetup& resolved);
 
 // Fields of the set-up that a shape does not depend on are set to one value, so equal results mean equal shapes.
@@ -95,12 +95,12 @@ TrainingSetup shape_setup(const TrainingSetup& resolved);
 void even_out(const ModelSpec& model, TrainingSetup& setup);
 // Names the fields of shape_setup(): a key.
 std::string shape_key(const TrainingSetup& shape);
-// The same of its probe alone: equal for shapes that measure_shape() can't tell apart, as under ZeRO stage 2 those
-// whose chunks have seven layers or more, in however many chunks.
+// A key of the shape's probe alone: equal for shapes that measure_shape() can't distinguish. Under ZeRO stage 2 these
+// have chunks of seven layers or more, in however many chunks.
 std::string probe_key(const StepMachine& machine, const TrainingSetup& shape, bool has_plain);
 
-// The same without ZeRO: its kernels, its activations. What is not of the shape that it is asked for are collectives of
-// gradients and weights, and what these hold.
+// The same without ZeRO: its kernels, its activations. It differs from the asked shape in collectives of gradients and
+// weights, and in what these hold.
 TrainingSetup plain_setup(const TrainingSetup& shape);
 
 // `shape`: as shape_setup() gave it. Precondition: has_alike_layers(). `plain`: the shape of plain_setup(shape), by
@@ -108,9 +108,9 @@ TrainingSetup plain_setup(const TrainingSetup& shape);
 // what the generator throws.
 StepShape measure_shape(const StepMachine& machine, const TrainingSetup& shape, const StepShape* plain = nullptr);
 
-// What the allocator reserves of the same probe beyond what it hands out, at the peaks. Apart, as many a shape serves
-// only steps that can't be on a front whatever lies cached. As long again as measure_shape(). `has_plain`: it was given
-// the plain shape.
+// Bytes that the allocator reserves of the same probe beyond what it hands out, at the peaks. Apart, as many a shape
+// serves only steps that can't be on a front whatever lies cached. As long again as measure_shape(). `has_plain`: it
+// was given the plain shape.
 Bytes measure_cached(const StepMachine& machine, const TrainingSetup& shape, bool has_plain = false);
 
 }  // namespace spillway::studies
