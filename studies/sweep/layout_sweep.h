@@ -31,7 +31,7 @@ struct LayoutSpace : LayoutSizes {  // none empty
 SweepFile layout_sweep(const std::string& scenario, const std::string& path, const std::string& folder,
                        const LayoutSpace& space);
 
-// Of an outcome of it: the fastest layout that does what is asked, or null; "t 8, p 4, b 1".
+// The fastest layout of an outcome that does what is asked, or null; "t 8, p 4, b 1".
 const SweepRow* fastest_layout(const SweepOutcome& outcome);
 std::string layout_label(const SweepRow& row);
 // Why there is none, in words. The first outcome is of the whole space, others of some of its layouts; `with_smallest`:

@@ -1,9 +1,10 @@
 // Whether a sweep's screen can be trusted on its own space: points drawn at random are screened and replayed, all of
 // them, and the two answers compared.
 //
-// A point is pruned wrongly when it is on the front of the sample's replays, and yet the screen called it invalid or
-// unable, or ruled it out against another point of the sample, estimated or replayed. A sweep compares with more
-// points, so it prunes more, but by the same rule: what is never wrong between two points of a sample is never wrong.
+// A point is pruned wrongly when it is on the front of the sample's replays and the screen excluded it. The screen then
+// called it invalid or unable, or ruled it out against another point of the sample, estimated or replayed. A sweep
+// compares with more points, so it prunes more, but by the same rule: what is never wrong between two points of a
+// sample is never wrong.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ struct SweepCheck {
     std::string label, why;
   };
   std::vector<Wrong> wrong;  // on the front, and pruned
-  // Of the screen's step times and peaks, over all of the sample and over each value of each axis.
+  // Errors of the screen's step times and peaks, over all of the sample and over each value of each axis.
   struct Group {
     std::string name;         // "all", "zero 3"
     SweepError time, memory;  // of estimates

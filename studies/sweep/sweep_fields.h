@@ -14,7 +14,7 @@ namespace spillway::studies {
 
 inline constexpr std::string_view sweep_schema_name = "spillway-sweep";
 
-// What a sweep takes from its file as it stands.
+// Terms that a sweep takes from its file as they are.
 struct SweepTerms {
   std::string title;
   bool must_fit = true;

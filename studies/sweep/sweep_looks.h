@@ -1,8 +1,8 @@
 // Looks of a screen at the points of a block, each taken once for all points that it can't tell apart.
 //
-// An axis whose options set one field of the training set-up each (sizes of buckets, layers gathered ahead) makes no
-// difference below some values of the others (SweepScreen::unseen()): the points that differ along such axes alone have
-// one look, at the first option. Such a point costs the working out of its number, a fraction of a microsecond.
+// An axis may set one field of the training set-up with each option (sizes of buckets, layers gathered ahead). It then
+// makes no difference below some values of the others (SweepScreen::unseen()). Points that differ along such axes alone
+// have one look, at the first option. A further point costs only working out its number, a fraction of a microsecond.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class SweepLooks {
   // All must outlive it. One per thread.
   SweepLooks(const SweepFile& file, SweepSpace& space, SweepScreen& screen);
 
-  // first_look() and second_look() at a point; good as long as this lives, and shared with the points that it can't
-  // tell apart: what lies cached is added to all. Throws as the screen does.
+  // first_look() and second_look() at a point. The result is good for this object's lifetime, and shared with the
+  // points that it can't distinguish: what lies cached is added to all. Throws as the screen does.
   SweepEstimate& first(std::int64_t number) { return look(first_, number, &SweepScreen::first_look); }
   SweepEstimate& second(std::int64_t number) { return look(second_, number, &SweepScreen::second_look); }
 
@@ -36,7 +36,7 @@ class SweepLooks {
   };
 
   SweepEstimate& look(Looks& looks, std::int64_t number, SweepEstimate (SweepScreen::*how)(const SweepSettings&));
-  // The point whose look stands for this one's.
+  // The point with the look that stands for this one's.
   std::int64_t stand_in(std::int64_t number);
   std::vector<std::size_t> unseen_axes(std::int64_t number);
   [[nodiscard]] SweepSettings settings(std::int64_t number) { return space_.settings(space_.at(number)); }

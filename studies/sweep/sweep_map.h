@@ -26,8 +26,8 @@ struct SweepMap {
 
 inline constexpr std::size_t most_map_options = 40;
 
-// Of a point that was replayed its replay counts, if it meets the requirements, else the estimate of one that may meet
-// them; points without a closed form and ssd_life have no estimate. All points are screened once more, on oneTBB's
+// A replayed point counts by its replay, if it meets the requirements; another one by its estimate, if it may meet
+// them. Points without a closed form and ssd_life have no estimate. All points are screened once more, on oneTBB's
 // threads. Throws InputError for an axis the file doesn't have, one twice, or one of more than most_map_options values.
 SweepMap sweep_map(const SweepFile& file, const SweepOutcome& outcome, const std::string& across, const std::string& up,
                    Objective objective);

@@ -1,4 +1,4 @@
-// One point of a sweep as a scenario of its own.
+// One point of a sweep as a separate scenario.
 #pragma once
 
 #include <cstdint>

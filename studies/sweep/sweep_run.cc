@@ -60,7 +60,7 @@ class Sweep {
       throw InputError(
           file_.path, "/axes",
           fmt::format("{:.3g} configurations are too many to estimate", static_cast<double>(outcome_.points)),
-          "take fewer or shorter axes: an axis that doesn't matter for the rest is a sweep of its own");
+          "take fewer or shorter axes: an axis that doesn't matter for the rest is a separate sweep");
     const std::int64_t blocks = (outcome_.points + sweep_block_points - 1) / sweep_block_points;
     std::vector<SweepTask> mine;
     for (std::int64_t b = options_.shard; b < blocks; b += options_.shards) mine.push_back({false, b});

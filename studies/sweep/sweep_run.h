@@ -54,11 +54,11 @@ struct SweepOutcome {
   std::int64_t not_replayed = 0;  // remain when the replays are used up: the front may miss some of them
   [[nodiscard]] bool is_proven() const { return is_whole && not_replayed == 0; }  // the front, within the margins
   std::vector<SweepRow> rows;                                                     // replayed, by number
-  // Of estimates; of the screen's lower bounds, by how much the replays lie above them, and how many lie below.
+  // Errors of estimates. The screen's lower bounds have how much the replays lie above them, and how many lie below.
   SweepError time_error, memory_error, time_above_bound;
   std::int64_t below_bound = 0;
   std::int64_t replays = 0;  // that these rows took: points that a step can't tell apart share one
-  // Of what remains when the replays are used up, by objective: as good as one of them may turn out.
+  // Best values of points that remain when the replays are used up, by objective: as good as they may turn out.
   SweepValues unproven{};
   bool is_whole = true;  // false: a shard, or interrupted
 };

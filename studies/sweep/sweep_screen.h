@@ -1,7 +1,7 @@
-// What a point of a sweep is before it is replayed: its estimate, what that lets be said for sure, or why it can't run.
+// A point of a sweep before it is replayed: its estimate, what that lets be said for sure, or why it can't run.
 //
-// Points whose settings differ in the model's training alone share an environment: model, hardware, cost model, and the
-// shapes measured on it (studies/screen). A new environment takes some 50 ms, a new shape a few, a point
+// Points with settings that differ in the model's training alone share an environment: model, hardware, cost model, and
+// the shapes measured on it (studies/screen). A new environment takes some 50 ms, a new shape a few, a point
 // microseconds, and where the allocator is run over its own allocations some milliseconds.
 #pragma once
 
@@ -31,11 +31,10 @@ struct SweepEstimate {
   double capacity_bytes = 0;
   bool is_bound = false;  // times are those of the step without its technique, peaks are not known
   bool is_least = false;  // times and peaks are lower bounds (least_sharded_step())
-  // What lies cached of this one is not in the peak yet: peak_bytes is allocated_bytes, both estimates without the
+  // The shape with cached bytes that are not in the peak yet: peak_bytes is allocated_bytes, both estimates without the
   // allocator (SweepScreen::add_cached()). does() may turn out false.
   MeasuredShape* lacks = nullptr;
-  // Of a bound: what the step is likely to take, by the nearest with a closed form, for the order of replays; 0 not
-  // known.
+  // Likely figures of a bound's step, by the nearest with a closed form, for the order of replays; 0 not known.
   double likely_seconds = 0, likely_bytes = 0;
 
   // As good as it may turn out within the file's margins, and as bad.
@@ -60,11 +59,11 @@ class SweepScreen {
   SweepEstimate estimate(const SweepSettings& settings);
   // As estimate(), but the peak may lack what lies cached.
   SweepEstimate second_look(const SweepSettings& settings);
-  // As second_look(), but under ZeRO stages 2 and 3, where it needs a probe of its own for every number of replicas,
-  // lower bounds by the step without ZeRO (is_least). Often they rule a point out.
+  // As second_look(), but lower bounds by the step without ZeRO (is_least) under ZeRO stages 2 and 3, which need a
+  // separate probe for every number of replicas. Often they rule a point out.
   SweepEstimate first_look(const SweepSettings& settings);
-  // Makes it estimate()'s: of a space of up to 32,768 points its peaks are those of the fullest stage's allocations
-  // (step_peak.h), a few milliseconds; of a larger one what lay cached of a probe is added. `settings`: its own.
+  // Makes it estimate()'s. In a space of up to 32,768 points its peaks are those of the fullest stage's allocations
+  // (step_peak.h), a few milliseconds. In a larger one what lay cached of a probe is added. `settings`: its own.
   void add_cached(SweepEstimate& estimate, const SweepSettings& settings);
   // Keys ("model.prefetch") that make no difference to the looks at these settings, whatever their values are, of those
   // that unseen_fields() knows; empty for settings that are invalid. Throws as estimate().

@@ -1,7 +1,7 @@
 // The points of a sweep: numbers to values, values to settings, and which combinations its rules leave out.
 //
-// Points are numbered with the first axis slowest. A rule is looked at as soon as the axes it names have values, so a
-// prefix that breaks it skips all points below it at once; what is skipped is counted, by the rule's reason.
+// Points are numbered with the first axis slowest. A rule is checked as soon as the axes it names have values, so a
+// prefix that breaks it skips all points below it at once. Skipped points are counted by the rule's reason.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class SweepSpace {
   const SweepPoint* next(std::int64_t from, std::int64_t until);
   // Whatever the rules say. Precondition: 0 <= number < size().
   SweepPoint at(std::int64_t number);
-  // What was left out by next() since the last call of it, by reason.
+  // Points left out by next() since the last call of this function, by reason.
   std::map<std::string, SweepReason> take_skipped();
 
   // The point that differs in one axis alone.
@@ -52,7 +52,7 @@ class SweepSpace {
   // Whether no rule leaves a point out. Counts nothing as skipped.
   [[nodiscard]] bool allows(std::int64_t number);
 
-  // Those of axes first, then of derived values with a key, in the file's order.
+  // Settings of axes first, then of derived values with a key, in the file's order.
   [[nodiscard]] SweepSettings settings(const SweepPoint& point) const;
   // "t 8, p 16, technique full"
   [[nodiscard]] std::string label(const SweepPoint& point) const;
@@ -65,7 +65,7 @@ class SweepSpace {
     int value_index = -1;  // of a derived value, into values; -1: a condition
   };
 
-  // The axis whose value is the last that it depends on; -1: constants alone.
+  // The last axis with a value that it depends on; -1: constants alone.
   int add_rule(const std::string& expression, const std::string& reason, const std::string& place, int value_index,
                bool must_be_whole);
   [[nodiscard]] SweepPoint empty_point() const;

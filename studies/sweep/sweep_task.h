@@ -1,5 +1,5 @@
-// What a sweep is made of: screening a block of points, and replaying one point. Each leaves a record, which is a pure
-// function of the sweep's file and a number, so any thread, process or machine may do it, in any order, and no result
+// The tasks of a sweep: screening a block of points, and replaying one point. Each leaves a record, which is a pure
+// function of the sweep's file and a number. Any thread, process or machine may do it, in any order, and no result
 // depends on who did.
 #pragma once
 
@@ -33,7 +33,7 @@ struct SweepRemaining {
   double likely_seconds = 0, likely_bytes = 0, likely_use = 0;
 };
 
-// What the screen found in a block of points.
+// The screen's findings in a block of points.
 struct SweepBlock {
   std::map<std::string, SweepReason> left_out, invalid;
   std::int64_t screened = 0, unable = 0, beaten = 0;
@@ -58,11 +58,11 @@ class SweepWorker {
   // `file` must outlive it.
   explicit SweepWorker(const SweepFile& file) : file_(file), screen_(file), seeds_(file.objectives.size()) {}
 
-  // What every block's record needs, worked out once: on all threads when called before the first of them.
+  // Works out once what every block's record needs: on all threads when called before the first of them.
   void prepare();
   // One line of JSON with the task's key. May be called by several threads. Throws InputError as SweepScreen does.
   std::string record(const SweepTask& task);
-  // Of the sweep's scenario with edits. A failure is a result. May be called by several threads.
+  // Replays the sweep's scenario with edits. A failure is a result. May be called by several threads.
   Row replay(std::vector<std::string> edits);
 
  private:

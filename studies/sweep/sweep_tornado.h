@@ -29,7 +29,7 @@ struct SweepTornado {
 };
 
 // The best point: of least objective among those that meet the requirements, the lowest number where equal. At most
-// `most_options` values of an axis, spread evenly, are looked at. Throws InputError where no point meets them.
+// `most_options` values of an axis, spread evenly, are tried. Throws InputError where no point meets them.
 SweepTornado sweep_tornado(const SweepFile& file, const SweepOutcome& outcome, Objective objective,
                            SweepWorkers& workers, SweepStore& store, std::size_t most_options = 16);
 

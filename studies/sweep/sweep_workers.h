@@ -22,7 +22,7 @@ class SweepWorkers {
   SweepWorkers& operator=(const SweepWorkers&) = delete;
   virtual ~SweepWorkers() = default;
 
-  // Does the tasks in any order. Throws what a task throws; records that `take` got by then stay good.
+  // Does the tasks in any order. Throws what a task throws; records that `take` has by then stay good.
   virtual void work(std::span<const SweepTask> tasks, const Take& take) = 0;
 };
 

@@ -1,10 +1,10 @@
 // Sweeps over the processes of an MPI job, through Boost.MPI.
 //
-// Rank 0 leads: it hands out batches of tasks, each to the rank that is idle, keeps every record that comes back (in
-// the store, if there is one), and gives the answer. Batches shrink towards the end, so that ranks end together
+// Rank 0 leads: it hands out batches of tasks, each to the rank that is idle, and keeps every record that comes back
+// (in the store, if there is one). It gives the answer. Batches shrink towards the end, so that ranks end together
 // whatever tasks cost. The others only compute; they read the file and what it names themselves, and are refused when
-// these differ from rank 0's. When a rank dies the launcher ends the job, or whoever waits for it on the same machine
-// does: what is in the store stays, and the sweep goes on with --resume, under MPI or not.
+// these differ from rank 0's. When a rank dies, the launcher ends the job, or a process that waits for it on the same
+// machine does. The store keeps what it has, and the sweep goes on with --resume, under MPI or not.
 #pragma once
 
 #include <functional>
