@@ -2,15 +2,17 @@
 //
 // One block of work is 128 query rows of one head against all keys they may see, in tiles of 128 keys:
 //
-//   blocks   = ceil(queries / 128) a head; tiles = sum over blocks of ceil(keys seen / 128), half the square when
-//   causal tile     = products 2 128 128 (key dim + value dim)/2 (1 + softmax / dim) SMs / (peak * efficiency) compute
-//   = tile * max(batch heads (tiles + blocks prologue) / SMs, longest block + prologue) memory   = queries, keys,
-//   values and results once each time     = throttled((compute^q + memory^q)^(1/q)) + fixed
+//   blocks   = ceil(queries / 128) a head
+//   tiles    = sum over blocks of ceil(keys seen / 128), half the square when causal
+//   tile     = products 2 128 128 (key dim + value dim)/2 (1 + softmax / dim) SMs / (peak * efficiency)
+//   compute  = tile * max(batch heads (tiles + blocks prologue) / SMs, longest block + prologue)
+//   memory   = queries, keys, values and results once each
+//   time     = throttled((compute^q + memory^q)^(1/q)) + fixed
 //
 // Dropout draws a random number for each score of those tiles (Philox), beside nothing else: so many a clock and
 // multiprocessor, measured on an H100 (docs/internals/operator-times.md).
 //
-// `softmax` charges the exponentials of a score, whose cost does not depend on the head size. Products: forwards one of
+// `softmax` charges the exponentials of a score; their cost does not depend on the head size. Products: forwards one of
 // the key's dimension and one of the value's, backwards three and two (Dao 2022, arXiv:2205.14135, section 3; tiles as
 // in Dao 2023, arXiv:2307.08691).
 #pragma once
@@ -64,8 +66,8 @@ constexpr std::array<double, 4> attention_point(const AttentionSides& sides) {
   return {sides.queries, sides.batch * sides.heads, sides.heads / sides.kv_heads, sides.key_dim};
 }
 
-// FlashAttention 2 has kernels for some head dimensions (32 to 256): the next larger one runs, on operands that are
-// copied into it first where the dimension is not a multiple of 8. These sides, and the seconds of the copies.
+// FlashAttention 2 has kernels for some head dimensions (32 to 256); the next larger one runs. Operands are copied into
+// it first if the dimension is not a multiple of 8. The dimension that runs, and the seconds of the copies.
 double padded_dimension(double dimension);
 double padding_seconds(const AttentionMachine& machine, const AttentionSides& sides, AttentionPass pass);
 

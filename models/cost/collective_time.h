@@ -14,21 +14,22 @@
 //                                      posts all messages
 //   send-receive                       1 step, the bytes once; a mesh gives one peer 1/(max_group-1) of its links
 //   pipelined tree broadcast           ceil(log2 n) steps, the bytes once
-// The cheaper of ring and tree is taken. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
-// Communication Operations in MPICH", IJHPCA 19(1), 2005; we pipeline the tree, which they don't.
-// Where switches add (NVLink SHARP), an all-reduce moves 1/switch_reduction of a ring's bytes.
-// Across machines, with g ranks in each: the same collective inside, and between machines 1/g of the bytes for each
-// rank: as many as pass any link of the ring over all ranks, or the machines' sums where switches add. One kernel hands
-// chunks from one to the other, so the slower part's time counts, and of the faster one what is under way: chunks of
-// 8 MiB a rank, of one rank in an all-reduce (a tree), of all in a ring. So a ring over many ranks takes both parts.
-// Bus bandwidths measured, with ours (tests/models/cost/collective_time_test.cc): all-reduce of 8 GiB over 16 H100 440
-// GB/s and 16 B200 690 (coreweave/nccl-tests PR 92), of 2 GiB over 256 H100 340 and its all-gather 200 (NVIDIA/nccl
-// issue 1218), over 16 and 24 A100 with a port for two up to 86 and 96 (NVIDIA/nccl-tests issues 175, 119). Broadcast
-// takes both parts one after the other, all-to-all beside each other, as NCCL posts both in one kernel.
-// Where several GPUs share a port (gpus_per_port), a ring enters a machine by the GPU next to a port and leaves by
-// another one next to the same port. A group with several ranks in a machine, but one behind each port, has none: its
-// ring leaves through the memory of the host, all of it at ring_through_host. Groups whose ranks are neighbours, or one
-// per machine, are not affected. Source: how NCCL before 2.12 lays rings (NVIDIA/nccl issues 371 and 687).
+// The cheaper of ring and tree is taken. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
+// Operations in MPICH", IJHPCA 19(1), 2005; we pipeline the tree, which they don't.
+// If switches add (NVLink SHARP), an all-reduce moves 1/switch_reduction of a ring's bytes.
+// Across machines, with g ranks in each, the same collective runs inside. Between machines each rank has 1/g of the
+// bytes: as many as pass any link of the ring over all ranks, or the machines' sums where switches add. One kernel
+// hands chunks from one to the other, so the slower part's time counts, and of the faster one what is under way: chunks
+// of 8 MiB a rank. An all-reduce (a tree) has that of one rank under way, a ring that of all. So a ring over many ranks
+// takes both parts. Broadcast takes both one after the other, all-to-all beside each other, as NCCL posts both in one
+// kernel.
+// Bus bandwidths measured, in GB/s (ours: tests/models/cost/collective_time_test.cc): all-reduce of 8 GiB over 16 H100
+// 440, over 16 B200 690 (coreweave/nccl-tests PR 92). 2 GiB over 256 H100: all-reduce 340, all-gather 200 (NVIDIA/nccl
+// issue 1218). 16 and 24 A100 with a port for two: up to 86 and 96 (NVIDIA/nccl-tests issues 175, 119).
+// If several GPUs share a port (gpus_per_port), a ring enters a machine by the GPU next to a port and leaves by another
+// one next to the same port. A group may have several ranks in a machine, but one behind each port. Its ring then
+// leaves through the memory of the host, all of it at ring_through_host. Groups of neighbouring ranks, or of one per
+// machine, are not affected. Source: how NCCL before 2.12 lays rings (NVIDIA/nccl issues 371 and 687).
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,7 @@
 
 namespace spillway::models {
 
-// Of an operation's bytes, how many cross a rank's link each way: the factor between algorithm and bus bandwidth.
+// The share of an operation's bytes that cross a rank's link each way: the factor between algorithm and bus bandwidth.
 double bus_factor(NetworkCollective kind, double ranks);
 
 struct CollectiveTime {

@@ -6,18 +6,18 @@
 //   memory      bytes / (bandwidth * efficiency of the kind) + fixed; with products of small tiles (KernelCost::
 //               flops_per_clock) those, if they take longer
 //
-// Order: a table of the hardware profile that says it was measured (of a memory-bound kernel: that of its own kind,
-// whatever its provenance, then the one of all kinds); the operator times fitted for this GPU
-// (operator_times.h); those of its nearest measured kin; for a profile that names no architecture, or where no operator
-// times are installed, the profile's roofline and 0.8 of the bandwidth plus 3 us. tf32 and fp32 products take the
-// constants of bf16 with their own peak (CostSource::assumed).
+// Sources of times, in order. First a table of the hardware profile that says it was measured; a memory-bound kernel
+// takes that of its kind, whatever its provenance, then the one of all kinds. Next the operator times fitted for this
+// GPU (operator_times.h), then those of its nearest measured kin. A profile that names no architecture, or an
+// installation without operator times, has the profile's roofline and 0.8 of the bandwidth plus 3 us. Products in tf32
+// and fp32 take the constants of bf16 with their own peak (CostSource::assumed).
 //
-// Times are at the highest clock. What of them goes with the clock, and what the kernel draws, is said beside them: who
-// knows which kernels follow each other finds the clock that they settle at (gpu_power.h, models/step/step_clock.h).
+// Times are at the highest clock. They come with the part that goes with the clock, and with what the kernel draws. The
+// clock that kernels settle at depends on which follow each other (gpu_power.h, models/step/step_clock.h).
 //
 // A locked clock (GpuProfile::locked_clock_mhz) slows products and attention by its share of the clock at which the
-// datasheet states the tensor peak, which the measured efficiencies are taken to belong to; power may lower it further.
-// Device memory keeps its rate.
+// datasheet states the tensor peak. The measured efficiencies are taken to be at that clock. Power may lower the locked
+// clock further. Device memory keeps its rate.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ enum class KernelClass : std::uint8_t { gemm, attention_forward, attention_backw
 // tf32 is fp32 data multiplied by the tensor unit.
 enum class DataType : std::uint8_t { bf16, fp32, int64, byte, fp16, fp8, tf32, fp4 };
 inline constexpr std::size_t data_type_count = 8;
-// Of operands of products narrower than 16 bits.
+// True for operands of products narrower than 16 bits.
 constexpr bool is_narrow(DataType type) { return type == DataType::fp8 || type == DataType::fp4; }
 // Bytes of one element; of fp4, two of which share a byte, that byte.
 constexpr std::int64_t size_of(DataType type) {
@@ -61,8 +61,8 @@ constexpr std::int64_t size_of(DataType type) {
 }
 std::string_view to_string(DataType type);
 
-// Which sides lie contiguous in the row-major operands: tn x w^T of a forward (k in both), nn of an input's gradient (k
-// in A, n in B), nt of a weight's gradient (m in A, n in B). C is contiguous in n.
+// The contiguous sides of the row-major operands. `tn`: x w^T of a forward (k in both). `nn`: an input's gradient (k in
+// A, n in B). `nt`: a weight's gradient (m in A, n in B). C is contiguous in n.
 enum class GemmLayout : std::uint8_t { tn, nn, nt };
 
 // Scales of narrow operands aren't counted.
@@ -70,8 +70,8 @@ constexpr std::int64_t bytes_of(DataType type, std::int64_t elements) {
   return type == DataType::fp4 ? (elements + 1) / 2 : elements * size_of(type);
 }
 
-// What shares a scale in the operands of a product in fp8: a tensor, a row along k, a block (1 x 128 and 128 x 128), or
-// 32 neighbours, which Blackwell's tensor unit scales itself.
+// The extent of one scale in operands of an fp8 product: a tensor, a row along k, a block (1 x 128 and 128 x 128), or
+// 32 neighbours. Blackwell's tensor unit scales these 32 itself.
 enum class ProductScaling : std::uint8_t { tensor, row, block, micro_block };
 
 // C[m,n] = A[m,k] B[k,n], `batch` times. Precondition of every use: all >= 1.
@@ -133,7 +133,7 @@ struct Duration {
   double chip_joules = 0, memory_joules = 0;  // drawn beyond idle at the highest clock (gpu_power.h)
 };
 
-// Of the host, where DeepEP's proxies share its cores (assumed, of 1.25 to 1.5: docs/internals/operator-times.md).
+// The host's slowdown where DeepEP's proxies share its cores (assumed, 1.25 to 1.5: docs/internals/operator-times.md).
 inline constexpr double proxy_slowdown = 1.4;
 
 class CostModel {
@@ -144,21 +144,21 @@ class CostModel {
   // O(log table), well under a microsecond. A kernel takes at least a nanosecond.
   [[nodiscard]] Duration duration(const KernelCost& kernel) const;
 
-  // Adam on the CPU over operands of so many bytes, each read or written once, by one of `sharers` GPUs' processes
-  // that do so at the same time: HostProfile::cpu_adam_parameters_per_second at 28 bytes a parameter, which is what
-  // its sources count; where the host states none, 60 % of its DRAM bandwidth or 12 GB/s a core, whichever is less
-  // (assumed). most_bytes_per_second: of one process.
+  // Adam on the CPU over operands of so many bytes, each read or written once, by one of `sharers` GPUs' processes that
+  // do so at the same time. Rate: HostProfile::cpu_adam_parameters_per_second at 28 bytes a parameter, as its sources
+  // count. If the host states none: 60 % of its DRAM bandwidth or 12 GB/s a core, whichever is less (assumed).
+  // most_bytes_per_second: of one process.
   [[nodiscard]] Duration host_update(Bytes bytes, std::int64_t sharers,
                                      double most_bytes_per_second = std::numeric_limits<double>::infinity()) const;
 
   [[nodiscard]] const GpuProfile& gpu() const { return gpu_; }
-  // What it draws; null where nothing is known of it.
+  // Power constants of the GPU; null: unknown.
   [[nodiscard]] const GpuPower* power() const { return power_ ? &*power_ : nullptr; }
   // Share of the highest clock that durations are at: below 1 where the profile locks it.
   [[nodiscard]] double clock_share() const { return clock_share_; }
   [[nodiscard]] Picos host_time_per_kernel() const { return host_time_; }  // framework dispatch, launch call included
-  // Of a framework's deep Python, over that of processes pinned to their cores. `deep_ranks`: of groups that exchange
-  // tokens by DeepEP, whose sends to other machines are carried out by threads of the host over EFA.
+  // Host time of a framework's deep Python, over that of processes pinned to their cores. `deep_ranks`: of groups that
+  // exchange tokens by DeepEP. Threads of the host carry out their sends to other machines over EFA.
   [[nodiscard]] double host_slowdown(std::int64_t deep_ranks) const {
     return host_slowdown_ * (deep_ranks > proxied_beyond_ ? proxy_slowdown : 1);
   }

@@ -1,7 +1,7 @@
 // Time of a matrix product from a few physical constants of a GPU.
 //
 // C[m,n] = A[m,k] B[k,n] runs as tiles of one of nine sizes, optionally with k split s ways (split-K, stream-K), in
-// waves over the multiprocessors; the fastest choice counts, as a library's heuristics would pick it:
+// waves over the multiprocessors. The fastest choice counts, as a library's heuristics would pick it:
 //
 //   tiles    = ceil(m / rows) ceil(n / columns) batch s
 //   waves    = (1 - r) ceil(tiles / SMs) + r max(tiles / SMs, 1)
@@ -10,8 +10,8 @@
 //   memory   = operand bytes over DRAM, or over L2 for operands that stay there
 //   time     = throttled((compute^q + memory^q)^(1/q)) + fixed [+ quantisation of A for fp8]
 //
-// Residency follows how the tables were measured (aiconfigurator, collector/helper.py): products repeat back to back
-// with up to five copies of the weights, so the weights stay in L2 only when all copies fit, A and C when one product
+// Residency follows how the tables were measured (aiconfigurator, collector/helper.py). Products repeat back to back
+// with up to five copies of the weights. So the weights stay in L2 only when all copies fit, A and C when one product
 // fits. Throttling: a kernel that runs long draws the board's power limit; its clock falls by up to a share d over a
 // time constant tau. All of it is our own formula; tile and wave quantisation as in NVIDIA's "Matrix Multiplication
 // Background User's Guide", sections 2 and 3.
@@ -21,16 +21,16 @@
 
 namespace spillway::models {
 
-// Alignment: a library's best kernels load 16 bytes at once (cp.async, TMA); operands whose rows begin elsewhere get
-// kernels with narrower loads, which reach a share of the tensor unit and of the bandwidth, and at two bytes don't
-// split k. Shares from GAC's measurements on A100 (github.com/JihaoXin/GAC, cuBLAS 12.8) and PyTorch's learned rule for
-// padding (_PadMMA100.py); on Hopper and later these kernels are Ampere's, which have mma.sync's share of the peak, at
-// two bytes Turing's (cutlass_75 ... align1), also where only the result is misaligned: rates measured on an H100 with
-// cuBLAS 13 (docs/internals/operator-times.md). m is no leading dimension of row-major operands, so it never matters by
-// itself. A contraction is padded to a tile's depth.
+// Alignment: a library's best kernels load 16 bytes at once (cp.async, TMA). Operands with rows that begin elsewhere
+// get kernels with narrower loads. These reach a share of the tensor unit and of the bandwidth, and at two bytes don't
+// split k. Shares are from GAC's measurements on A100 (github.com/JihaoXin/GAC, cuBLAS 12.8) and PyTorch's learned rule
+// for padding (_PadMMA100.py). On Hopper and later these kernels are Ampere's, which have mma.sync's share of the peak.
+// At two bytes they are Turing's (cutlass_75 ... align1), also where only the result is misaligned. Their rates were
+// measured on an H100 with cuBLAS 13 (docs/internals/operator-times.md). m is no leading dimension of row-major
+// operands, so it never matters by itself. A contraction is padded to a tile's depth.
 inline constexpr double widest_load = 16;  // bytes
 
-// What a datasheet says of a GPU; every field positive.
+// A GPU's datasheet figures; every field positive.
 struct GemmMachine {
   double peak = 0;             // flops/s, dense, of the product's precision
   double bandwidth = 0;        // of device memory, bytes/s

@@ -1,18 +1,18 @@
-// What a GPU draws while a step runs, and the clock it settles at where that would be more than its limit.
+// Power that a GPU draws while a step runs, and the clock it settles at where that would be more than its limit.
 //
 //   P(x) = idle + (chip v(x)^2 + memory) / T(x)            x = clock / highest clock
 //   T(x) = max(other + clocked / x, least)
 //   v(x) = 1 - slope (1 - x)                               voltage over that of the highest clock
 //
 // `chip` is energy at the highest clock of what runs on the multiprocessors' supply, `memory` that of device memory,
-// which keeps its rate and its voltage; `clocked` the part of the time that goes with 1 / x. All are sums over the
-// kernels of a stretch of work, so a clock is found without a second replay. The power controller looks at some tens of
-// milliseconds to a tenth of a second (B200 under repeated attention kernels settles within 110 ms, flashinfer
-// PR 2899): a stretch is therefore one micro-batch through a stage, with the gaps in it, but without the bubble.
+// which keeps its rate and its voltage. `clocked` is the part of the time that goes with 1 / x. All are sums over the
+// kernels of an interval of work, so a clock is found without a second replay. The power controller looks at some tens
+// of milliseconds to a tenth of a second: B200 under repeated attention kernels settles within 110 ms (flashinfer PR
+// 2899). An interval is therefore one micro-batch through a stage, with the gaps in it, but without the bubble.
 //
-// Energies per flop follow from one equation per GPU and format: back-to-back large products settle where they draw the
-// limit that they were measured at (settled share of the fit, GemmPhysics::throttle). Where they come from, and what is
-// assumed: docs/internals/operator-times.md, "Power".
+// Energies per flop follow from one equation per GPU and format. Back-to-back large products settle where they draw the
+// limit that they were measured at (settled share of the fit, GemmPhysics::throttle). Sources and assumptions:
+// docs/internals/operator-times.md, "Power".
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct GpuPower {
   double voltage_slope = 0;                           // [0, 1]; 1: power goes with the clock's cube
 };
 
-// Of a stretch of work on one GPU.
+// Work of an interval on one GPU.
 struct PowerLoad {
   double chip_joules = 0, memory_joules = 0;
   double clocked_seconds = 0, other_seconds = 0;  // at the highest clock

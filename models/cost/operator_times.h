@@ -1,5 +1,5 @@
-// What was measured of one GPU model, as fitted by spillway-fit (models/fit): physical constants and, for the shapes
-// that were measured, a table of what the constants leave out. Files: models/times/*.json, written by that program.
+// Measurements of one GPU model, as fitted by spillway-fit (models/fit): physical constants and, for the shapes that
+// were measured, a table of what the constants leave out. Files: models/times/*.json, written by that program.
 //
 // A GPU without measurements gets those of its nearest measured kin, carried over by datasheet (carried_over()):
 //   - rates scale with the dense peak, the memory bandwidth and the number of multiprocessors, which the formulas of
@@ -60,10 +60,10 @@ struct GemmTimes {
   GemmPhysics physics;
   LogGrid residual;  // log(measured / physics) over m, n, k; empty: none
   RegimeErrors table_error, physics_error;
-  // Of the profile at hand, by m and n: time over physics and table, against k. Not in the files.
+  // Lines of the profile at hand, by m and n: time over physics and table, against k. Not in the files.
   std::map<std::pair<double, double>, Curve> lines;
-  // Of large products at the highest clock. Not in the files: it follows from physics.throttle and the power limit that
-  // the products were measured at, the datasheet's.
+  // Energy per flop of large products at the highest clock. Not in the files: it follows from physics.throttle and the
+  // power limit that the products were measured at, the datasheet's.
   double flop_joules = 0;
 };
 
@@ -97,7 +97,7 @@ struct OperatorTimes {
 // Files of measured times. They are long, and a GPU needs few of them: tables are read when they are asked for.
 class MeasuredTimes {
  public:
-  // Throws InputError on a file whose head is damaged.
+  // Throws InputError on a file with a damaged head.
   explicit MeasuredTimes(std::vector<std::string> paths);
 
   [[nodiscard]] bool empty() const { return heads_.empty(); }
@@ -128,20 +128,20 @@ std::string operator_times_text(const OperatorTimes& times);  // JSON
 std::size_t nearest_kin(std::span<const OperatorTimes> measured, const DatasheetFacts& target);
 OperatorTimes carried_over(const OperatorTimes& kin, const DatasheetFacts& target);
 
-// What the GPU draws, within `gpu`'s own power limit; formats without products of their own take bf16's energy by
+// Power constants of the GPU, within `gpu`'s own power limit; formats without measured products take bf16's energy by
 // assumed ratios. Precondition: gpu has a tdp or a power limit.
 GpuPower power_of(const OperatorTimes& times, const GpuProfile& gpu);
 
-// Those measured on a profile's own GPU; null: on none.
+// Times measured on a profile's own GPU; null: on none.
 const OperatorTimes* own_operator_times(std::span<const OperatorTimes> measured, const GpuProfile& gpu);
-// What a calibration measured of some operators.
+// Applies a calibration's factors for some operators.
 void apply_scale(OperatorTimes& times, const OperatorScale& scale);
 
 // Time of a product of these sides on the very GPU over physics and table: 1 where nothing is known of it.
 double line_factor(const GemmTimes& gemm, double m, double n, double k);
 
-// For a profile: its own when it was measured, else its kin's; operators that its own tables lack come from the nearest
-// kin that has them; with the scales and lines of a profile that was calibrated. Precondition: measured is not empty.
+// Times for a profile: its own when it was measured, else its kin's. Operators that its own tables lack come from the
+// nearest kin that has them. A calibrated profile's scales and lines are applied. Precondition: measured is not empty.
 OperatorTimes operator_times_for(const MeasuredTimes& measured, const GpuProfile& gpu);
 
 }  // namespace spillway::models

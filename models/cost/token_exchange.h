@@ -10,11 +10,11 @@
 //   D_M = D(M, k); where a token's experts are confined to g of the groups and M > g, D(g, k)
 //
 // Combine carries the same the other way: partial sums are made per rank and per domain before they leave. Rates are
-// shares of the link's, from measurements of 4,096 tokens of 7,168 numbers and 8 of them, whose bytes count a rank's
-// own share too: DeepEP docs/legacy.md (H800), its hybrid-ep branch's docs/README_Hybrid-EP.md (H100, B200, GB200 NVL72
-// of 8 to 36 ranks, 32 multiprocessors), DeepEP's first version on B200 with 24 multiprocessors; over EFA DeepEP on
-// NVSHMEM, 16 to 128 B300 (awslabs/awsome-distributed-ai 95b939cd, ep-backend-comparison). Rates at 64 ranks and
-// all starts are assumed. Routing is taken to be even.
+// shares of the link's, from measurements of 4,096 tokens of 7,168 numbers to 8 experts each; their bytes count a
+// rank's own share too. Sources: DeepEP docs/legacy.md (H800); its hybrid-ep branch's docs/README_Hybrid-EP.md (H100,
+// B200, GB200 NVL72 of 8 to 36 ranks, 32 multiprocessors). More: DeepEP's first version on B200 with 24
+// multiprocessors; over EFA DeepEP on NVSHMEM, 16 to 128 B300 (awslabs/awsome-distributed-ai 95b939cd,
+// ep-backend-comparison). Rates at 64 ranks and all starts are assumed. Routing is taken to be even.
 #pragma once
 
 #include "base/units.h"
