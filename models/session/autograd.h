@@ -28,7 +28,7 @@ struct TrainedParameter {
   Tensor master;                              // fp32 copy, mixed precision only
   Tensor first_moment, second_moment;         // Adafactor: row and column factors of a matrix
   Tensor first_scale, second_scale;           // of moments in 8 bits
-  std::int64_t share = 0;                     // elements whose optimizer state this rank keeps
+  std::int64_t share = 0;                     // elements with optimizer state on this rank
   Tensor whole_gradient;                      // of the micro-batches so far, reduced in the last (late_reduction)
   bool is_partial_sum = false;                // sequence parallel: its gradient is summed over the tensor group
   bool is_summed_late = false;                // or over pipeline stages, after the backward
@@ -57,24 +57,24 @@ class Autograd {
 
   explicit Autograd(EagerSession& session) : session_(session) {}
 
-  // `output` as the result of a new node. While recording is off, `output` itself: `backward` and what it holds go.
-  // So does an output none of whose inputs needs a gradient, unless it `has_parameters`.
+  // `output` as the result of a new node. While recording is off, `output` itself: `backward` and what it holds go. The
+  // same for an output without an input that needs a gradient, unless it `has_parameters`.
   Tensor record(Tensor output, const std::vector<Tensor>& inputs, bool has_parameters, Backward backward);
 
-  // false inside a checkpoint's forward, which has no backward of its own.
+  // false inside a checkpoint's forward, which has no backward.
   [[nodiscard]] bool is_recording() const { return recording_; }
   // Off for a forward that is done over again as a whole before its backward.
   void set_recording(bool records) { recording_ = records; }
   // The number the next node will get.
   [[nodiscard]] std::uint32_t next_node() const { return static_cast<std::uint32_t>(nodes_.size()); }
 
-  // function(inputs) without keeping anything but the inputs; the backward runs it again in phase recompute. Where no
-  // gradient is wanted, plainly function(inputs).
+  // function(inputs) without keeping anything but the inputs; the backward runs it again in phase recompute. It is
+  // plain function(inputs) where no gradient is wanted.
   Tensor checkpoint(const std::vector<Tensor>& inputs, const Function& function, bool has_parameters);
 
-  // How a checkpoint's backward holds what it has: nothing longer than needed; its second result until it ends
-  // (PyTorch's reentrant one); and its inputs with their gradients until the whole backward ends (FSDP 1, frozen
-  // weights).
+  // How long a checkpoint's backward holds what it has. `none`: no longer than needed. `result`: its second result
+  // until it ends (PyTorch's reentrant one). `inputs`: that, and its inputs with their gradients until the whole
+  // backward ends (FSDP 1, frozen weights).
   enum class Retention : std::uint8_t { none, result, inputs };
   void set_retention(Retention retention) { retention_ = retention; }
 
@@ -86,8 +86,8 @@ class Autograd {
   // Takes over the first gradient of a parameter, adds later ones in place.
   // `beside`: on the second stream, which no kernel waits for but those that read it.
   void add(TrainedParameter& parameter, Tensor gradient, bool beside = false);
-  // What a backward does for gradients of weights alone, which no other gradient waits for: done at once, or while
-  // deferring put off, with all it holds, until run_deferred(), which does it in the order in which it came.
+  // Work of a backward for gradients of weights alone, which no other gradient waits for. It is done at once. While
+  // deferring it is put off, with all it holds, until run_deferred(), which does it in the order in which it came.
   void weight_work(std::function<void()> work);
   void set_deferring(bool defers) { deferring_ = defers; }
   [[nodiscard]] bool is_deferring() const { return deferring_; }
@@ -95,7 +95,7 @@ class Autograd {
   using Sink = std::function<void(TrainedParameter& parameter, Tensor gradient)>;
   void set_sink(Sink sink) { sink_ = std::move(sink); }
 
-  // A tensor from outside the graph whose gradient is wanted.
+  // A tensor from outside the graph that gets a gradient.
   Tensor leaf(const Tensor& tensor);
   // Runs all nodes after the leaves', from the root's down, forgets them, and gives the leaves' gradients. So many
   // leaves were made one after the other, before any other node, `first` their first node; none: 0 of 1.

@@ -1,7 +1,7 @@
 // Communication: the collectives of one rank, on an EagerSession.
 //
-// Each kind of group has a lane of its own. Transfers between stages have one for sending and one for receiving; a
-// receive lasts as long as its send, both start when the data is there and both sides have posted.
+// Each kind of group has its own lane. Transfers between stages have one for sending and one for receiving. A receive
+// lasts as long as its send; both start when the data is there and both sides have posted.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ namespace spillway::models {
 // (reduce-scatter, all-to-all), the message (send-receive).
 using CollectiveTimer = std::function<Picos(NetworkCollective kind, Bytes bytes, const GroupShape& group)>;
 
-// gradient: all ranks with the same weights; shard, copies: ParallelLayout's, shard being gradient where there is one
-// copy. updated_weights, updated_experts: those of shard and of expert_gradient, on a communicator beside the one of
-// the gradients, so that what waits for an update on the host holds no reduction back.
+// `gradient`: all ranks with the same weights. `shard`, `copies`: ParallelLayout's; `shard` is `gradient` if there is
+// one copy. `updated_weights`, `updated_experts`: those of `shard` and of `expert_gradient`, on a communicator beside
+// the one of the gradients. So what waits for an update on the host holds no reduction back.
 enum class CommGroup : std::uint8_t {
   tensor,
   context,

@@ -1,14 +1,14 @@
-// EagerSession: writes a trace the way an eager framework runs a program: tensors appear when an operator allocates its
-// result and go when the last handle to them goes; every kernel is launched from one host lane onto one stream.
+// EagerSession: writes a trace the way an eager framework runs a program. Tensors appear when an operator allocates its
+// result and go when the last handle to them goes. Every kernel is launched from one host lane onto one stream.
 //
 //   Tensor y = session.empty("y", DataType::bf16, n, TensorRole::activation);   // allocation event
 //   session.kernel({.name = "gelu", .reads = {x}, .writes = {y}, .cost = ...}); // launch op, kernel op, uses, edges
 //   y = {};                                                                     // free event
 //
-// Collectives run on a lane of their own per communicator, beside the stream; like kernels they wait for what they read
-// and write, and are waited for by what uses it.
+// Collectives run on a separate lane per communicator, beside the stream. Like kernels they wait for what they read and
+// write, and are waited for by what uses it.
 //
-// Bytes of a kernel are the sum over its operands unless the caller says otherwise (a gather reads less).
+// Bytes of a kernel are the sum over its operands unless the caller states them (a gather reads less).
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ class EagerSession;
 // Host time of a kernel in a CUDA graph that is replayed: the GPU's front end takes it up in so long (assumed).
 inline constexpr Picos graph_node_time{500'000};
 
-// Where a tensor's memory is; on drives it takes none.
+// The place of a tensor's memory; on drives it takes none.
 enum class TensorPlace : std::uint8_t { device, host, drives };
 constexpr TensorPlace place_of(StateDevice device) {
   return device == StateDevice::gpu   ? TensorPlace::device
@@ -78,7 +78,7 @@ class Tensor {
   std::uint32_t node_ = 0;
 };
 
-// What an operator asks of the host.
+// Host work of an operator.
 struct HostWork {
   double calls = 1;      // of the framework: autograd functions, modules, collectives
   double operators = 0;  // plain ones of PyTorch
@@ -125,7 +125,7 @@ struct Collection {
   HostWork host{};
 };
 
-// Bytes between the GPU, host memory and drives, on a lane of its own beside the stream; the replay finds its time.
+// Bytes between the GPU, host memory and drives, on a separate lane beside the stream; the replay finds its time.
 struct Transfer {
   std::string_view name;
   OpKind kind = OpKind::copy_host_to_device;  // or copy_device_to_host, storage_read, storage_write
@@ -143,8 +143,8 @@ struct TraceMark {
   Picos host{}, stream{};  // clocks
 };
 
-// A kernel whose time depends on the clock, or that draws power (models/cost/gpu_power.h). Of a collective's kernel
-// every byte that crosses a link is read or written on both sides of it.
+// A kernel with a time that depends on the clock, or that draws power (models/cost/gpu_power.h). A collective's kernel
+// reads or writes every byte that crosses a link, on both sides of it.
 struct DrawingOp {
   OpId op = OpId::none;
   Picos clocked{};  // of its duration, as recorded
@@ -168,10 +168,10 @@ class EagerSession {
   // The next kernel or collective is the first to use what is there for good (a workspace): once per tensor, later
   // calls do nothing.
   void touch(const Tensor& tensor);
-  // Tensors made while this is on belong to a stream beside the program's, whose memory the allocator keeps apart.
+  // Tensors made while this is on belong to a stream beside the program's; the allocator keeps its memory apart.
   void set_beside_memory(bool is_beside) { beside_memory_ = is_beside; }
   OpId transfer(const Transfer& transfer);
-  // The host computes for so long. `beside`: on a thread of its own, from the step's start on.
+  // The host computes for so long. `beside`: on a separate thread, from the step's start on.
   OpId host_work(std::string_view name, Picos time, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes,
                  bool beside = false);
   // The host waits until these are done.
@@ -207,13 +207,13 @@ class EagerSession {
     program_times_ = program;
     engine_times_ = engine;
   }
-  // What follows is replayed as a CUDA graph: an operator takes the host no time but graph_node_time.
+  // Later work is replayed as a CUDA graph: an operator takes the host no time but graph_node_time.
   void set_captured(bool is_captured) { is_captured_ = is_captured; }
   [[nodiscard]] bool is_captured() const { return is_captured_; }
-  // From now on tensors made while captured belong to the graphs' pool, whose memory the allocator keeps apart.
+  // From now on tensors made while captured belong to the graphs' pool; the allocator keeps its memory apart.
   void set_graph_pool(bool has_pool) { has_graph_pool_ = has_pool; }
-  // Of a rank's part of uneven work: kernels that only move bytes take as long as for so many times the bytes, which
-  // are those of the fullest rank; callers of products see to that themselves.
+  // Rows of the fullest rank over this rank's, in uneven work. Kernels that only move bytes take as long as for so many
+  // times their bytes; callers of products apply it themselves.
   void set_crowding(double crowding) { crowding_ = crowding; }
   [[nodiscard]] double crowding() const { return crowding_; }
   // Kernels that only move bytes go over rows of experts like this; null: as they say themselves.
@@ -308,7 +308,7 @@ class EagerSession {
   bool finished_ = false;
 };
 
-// One of a session's switches, on while it lives, or as before where it is not wanted.
+// Scope with one of a session's switches on, or as before where it is not wanted.
 template <bool (EagerSession::*is_on)() const, void (EagerSession::*turn)(bool)>
 class SwitchScope {
  public:
@@ -323,7 +323,7 @@ class SwitchScope {
   EagerSession& session_;
   bool outer_;
 };
-// A session's crowding while it lives.
+// Scope of a session's crowding.
 class CrowdedScope {
  public:
   CrowdedScope(EagerSession& session, double crowding) : session_(session), outer_(session.crowding()) {
@@ -337,7 +337,7 @@ class CrowdedScope {
   EagerSession& session_;
   double outer_;
 };
-// A session's row pass while it lives.
+// Scope of a session's row pass.
 class RowPassScope {
  public:
   RowPassScope(EagerSession& session, const RowPass* pass) : session_(session), outer_(session.row_pass()) {

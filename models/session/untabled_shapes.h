@@ -1,7 +1,7 @@
-// Products and attention of a step, by shape: how many have no table of the GPU near, which of them take longest, and
-// how much of these kernels' time is theirs.
+// Products and attention of a step, by shape: how many have no table of the GPU near, and which of them take longest.
+// It has their share of these kernels' time, too.
 //
-// Of a GPU that follows its kin no shape counts: none of its own tables is there, and the step says so.
+// A GPU that follows its kin has no such shapes: it has no tables, and the step says so.
 #pragma once
 
 #include <array>
