@@ -1,4 +1,4 @@
-// What a plan asks of the chunks of a device, as far as generating a step from a model needs to know it.
+// A plan's passes through the chunks of a device, as far as generating a step from a model needs to know them.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ std::vector<ChunkPasses> chunk_passes(const PipelinePlan& plan, std::int64_t dev
 // By micro-batch: how many micro-batches of its route have a lower number.
 std::vector<std::int32_t> turns_of(const PipelinePlan& plan);
 
-// Throws InputError (place "pipeline_schedule") where a plan is no order of a generated step: activations that move
-// by the plan's copy lanes; a pass missing or done twice; micro-batches or slices that overtake each other in one
-// chunk; a chunk that recomputes some passes only, or slices. O(operations).
+// Throws InputError (place "pipeline_schedule") where a plan is no order of a generated step. Reasons are activations
+// that move by the plan's copy lanes, a pass missing or done twice, micro-batches or slices that overtake each other in
+// one chunk. A chunk that recomputes some passes only, or slices, is another reason. O(operations).
 void require_steps(const PipelinePlan& plan);
 
 }  // namespace spillway::models

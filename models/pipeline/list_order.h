@@ -1,5 +1,5 @@
-// Orders found by playing a plan through once: whenever a device is idle it takes, of what is ready, the earlier unit
-// of micro-batches first, then a backward before a forward, the deeper position first, the earlier micro-batch first.
+// Orders found by playing a plan through once. An idle device takes, of what is ready, the earlier unit of
+// micro-batches first, then a backward before a forward, the deeper position, the earlier micro-batch.
 #pragma once
 
 #include <cstdint>

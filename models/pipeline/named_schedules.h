@@ -36,7 +36,7 @@ struct PipelineRequest {
   std::int64_t slices = 0;             // k of seq1f1b and slimpipe; 0: 4, and p
   std::int64_t recomputed_chunks = 0;  // r < = v: the first r chunks of each device run forward twice; block schedules
   std::int64_t offloaded_chunks = -1;  // the first so many chunks of each device; -1: the schedule's own
-  bool split_backward = false;         // chronos: W as a pass of its own behind B
+  bool split_backward = false;         // chronos: W as a separate pass behind B
   bool pairs = true;                   // dualpipe, dualpipe-v: overlap F and B; false: F, B and W one after the other
   // zb-1p, zb-2p and zb-v order by them, the block schedules by their ratios. No positions: 1 each.
   StageTimes times;
@@ -44,8 +44,8 @@ struct PipelineRequest {
   std::int64_t weight_part = 1'000'000;
 };
 
-// What a schedule moves while it runs: of each stage's chunks half or all to host memory, or micro-batches to the stage
-// it is paired with.
+// Activations that a schedule moves while it runs: half or all of each stage's chunks to host memory, or micro-batches
+// to the stage it is paired with.
 enum class ScheduleMoves : std::uint8_t { nothing, half_to_host, all_to_host, to_peer };
 
 struct NamedSchedule {
@@ -68,16 +68,16 @@ const NamedSchedule& named_schedule(std::string_view name);
 // Whether PipelineRequest::times may change the order. Throws InputError for an unknown name.
 bool schedule_orders_by_times(std::string_view name);
 
-// Of each device, the first so many chunks.
+// How many chunks of each device, from the first, go to host memory.
 std::int64_t chunks_to_host(ScheduleMoves moves, std::int64_t chunks);
 
 // With the schedule's own values filled in (chunks, slices, offloaded_chunks). Throws as build_schedule does.
 PipelineRequest resolve_request(std::string_view name, const PipelineRequest& request);
 
-// O(operations), the greedy and the V schedules O(operations log operations) or a little more. Throws InputError
-// (place "schedule", or the option at fault) for an unknown name, with the nearest one offered, and for sizes the
-// schedule can't have: m that doesn't divide by p (interleaved), odd p or m (bidirectional), m < 2 p (dualpipe),
-// r > v, and the like.
+// O(operations), the greedy and the V schedules O(operations log operations) or a little more. Throws InputError (place
+// "schedule", or the option at fault) for an unknown name, with the nearest one offered, and for sizes the schedule
+// can't have. Examples: m that doesn't divide by p (interleaved), odd p or m (bidirectional), m < 2 p (dualpipe), r >
+// v.
 PipelinePlan build_schedule(std::string_view name, const PipelineRequest& request);
 
 }  // namespace spillway::models

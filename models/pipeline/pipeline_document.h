@@ -1,4 +1,4 @@
-// What a pipeline plan's JSON says, before it is one: its fields (base/fields.h), and the plan it means.
+// A pipeline plan's JSON before it is a plan: its fields (base/fields.h), and the plan it means.
 //
 //   {"stages": 2, "micro_batches": 2, "chunks": 1, "slices": 1,
 //    "placement": "looped",                       looped, zigzag or bidirectional; or

@@ -47,7 +47,7 @@ struct PipelinePass {
 
 struct PipelineOp {
   PipelinePass pass;
-  PipelinePass second;      // paired: the pass whose backward runs along
+  PipelinePass second;      // paired: the pass with the backward that runs along
   std::int32_t after = -1;  // place in the same device's other lane that must have ended; -1: none
   std::int16_t peer = -1;   // copies: the device that holds the activations meanwhile; -1: the host
   PipelineOpKind kind = PipelineOpKind::forward;
