@@ -18,10 +18,10 @@ struct AttentionRow {
 // A fifth, by the hash of gemm_rows.h over (1000 batch + heads, queries, 1000 kv heads + key dim).
 bool held_out(const AttentionSides& sides);
 
-// TensorRT-LLM's prefill attention of aiconfigurator: causal rows of a context_attention_perf table without a sliding
-// window and with keys in the product's own format, or the unmasked ones of an encoder_attention_perf table.
+// TensorRT-LLM's prefill attention of aiconfigurator. `causal`: rows of a context_attention_perf table without a
+// sliding window and with keys in the product's own format. Else the unmasked ones of an encoder_attention_perf table.
 std::vector<AttentionRow> read_context_rows(const std::string& path, std::string_view format, bool causal);
-// cuDNN's training attention of cudnn-frontend: every table of the folder whose name begins so; rows that ran.
+// cuDNN's training attention of cudnn-frontend: every table of the folder with a name that begins so; rows that ran.
 std::vector<AttentionRow> read_training_rows(const std::string& folder, const std::string& prefix,
                                              std::string_view format, AttentionPass pass);
 

@@ -1,10 +1,9 @@
-// From a GPU's raw points to a profile: what was measured of launches, copies and power as it is, and a few scale
-// factors on the operator times fitted for its model, which they never replace.
+// From a GPU's raw points to a profile. Launches, copies and power are as measured. A few scale factors go onto the
+// operator times fitted for its model, which they never replace.
 //
 //   launches, events, driver calls   medians
 //   copies    seconds = latency + bytes / rate: rate from the largest pinned copy, latency the median of what small
-//   ones
-//             take beyond their bytes
+//             ones take beyond their bytes
 //   HBM       bytes charged per byte a copy moves: (rate alone - rate beside) / rate of the copies, at least 1; what
 //             both reach together over the memory bandwidth
 //   power     the rate, clock and watts that a long product settles at; the limit that the clock is held to

@@ -1,4 +1,4 @@
-// Which published tables belong to which GPU, and what its datasheet says.
+// The published tables of each GPU, and its datasheet's facts.
 #pragma once
 
 #include <string>

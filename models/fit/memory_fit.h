@@ -21,9 +21,9 @@ std::vector<MemoryRow> read_vidur_rows(const std::string& folder, const std::str
 // cudnn-frontend's norms: x read and y written forwards; x, dy read and dx written backwards, by PyTorch's kernels.
 std::vector<MemoryRow> read_norm_rows(const std::string& path, MemoryKind kind);
 
-// time = (bytes - hits) / (bandwidth efficiency) + fixed, `hits` at most an L2 cache: what a repeated measurement finds
-// there; a trace's kernel finds its data in memory, so hits are fitted and then left out. Precondition: rows that are
-// not held out. `errors` receives those on held-out rows, hits included.
+// time = (bytes - hits) / (bandwidth efficiency) + fixed, `hits` at most an L2 cache. Hits are what a repeated
+// measurement finds there; a trace's kernel finds its data in memory, so hits are fitted and then left out.
+// Precondition: rows that are not held out. `errors` receives those on held-out rows, hits included.
 MemoryTimes fit_memory(MemoryKind kind, const std::vector<MemoryRow>& rows, const DatasheetFacts& facts,
                        ErrorSummary& errors);
 

@@ -1,4 +1,4 @@
-// What a profile's operator times say of points that a calibration measured.
+// A profile's operator times for the points that a calibration measured.
 #pragma once
 
 #include <optional>
@@ -38,12 +38,11 @@ inline constexpr std::size_t product_class_count = 3;
 std::size_t product_class(const GpuPoint& point);
 const char* product_class_name(std::size_t product_class);
 
-// Points without those of cuDNN's graph API (`others`) whose operation has points of cuDNN in PyTorch: how a training
-// step calls the library is what is to be predicted, and two ways of timing are not to be fitted by one factor. In
-// order.
+// Points without those of cuDNN's graph API (`others`) if their operation has points of cuDNN in PyTorch. A training
+// step's way to call the library is what is to be predicted, and one factor is not to fit two ways of timing. In order.
 std::vector<GpuPoint> points_that_count(const std::vector<GpuPoint>& points, std::vector<GpuPoint>& others);
 
-// The operator whose scale a point is of; none for others, and for operations of no library that training runs.
+// The operator that scales a point; none for others, and for operations of no library that training runs.
 std::optional<ScaledOperator> operator_of(const GpuPoint& point);
 
 }  // namespace spillway::models::fit

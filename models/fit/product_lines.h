@@ -1,10 +1,10 @@
 // Corrections of products that were measured, for products of the same m and n.
 //
-// What is left after tables and scales goes together along k for one m and n, because these decide which tiles a
-// library takes; between neighbouring m or n it does not. Of the products of the H100 table of aiconfigurator
-// (models/fit/gemm_rows.h) residuals of one m and n correlate by 0.4 to 0.6 within an octave of k, those of
-// neighbouring m by less than 0.1. Residuals are therefore smoothed along k (a Gaussian process: Rasmussen and
-// Williams, "Gaussian Processes for Machine Learning", 2006, section 2.2) with
+// Residuals after tables and scales go together along k for one m and n, because these decide which tiles a library
+// takes; between neighbouring m or n they do not. In the H100 table of aiconfigurator (models/fit/gemm_rows.h)
+// residuals of one m and n correlate by 0.4 to 0.6 within an octave of k. Residuals of neighbouring m correlate by less
+// than 0.1. Residuals are therefore smoothed along k (a Gaussian process: Rasmussen and Williams, "Gaussian Processes
+// for Machine Learning", 2006, section 2.2) with
 //
 //   covariance = sigma_c^2 (shared exp(-octaves^2 / 2 length^2) + (1 - shared) [same point]) + noise^2 [same point]
 //

@@ -1,5 +1,5 @@
-// Nelder and Mead's downhill simplex (Computer Journal 7(4), 1965) with the coefficients that Gao and Han (2012)
-// adapt to the dimension, inside a box: each parameter is searched through a logistic curve between its bounds.
+// Nelder and Mead's downhill simplex (Computer Journal 7(4), 1965) with the coefficients that Gao and Han (2012) adapt
+// to the dimension, inside a box. Each parameter is searched through a logistic curve between its bounds.
 // Deterministic; restarted a few times from the best point.
 #pragma once
 
