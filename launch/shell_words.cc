@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <functional>
 #include <utility>
 
 #include "launch/shell_tokens.h"
@@ -254,7 +255,7 @@ class Arithmetic {
       : text_(text), line_(line), scope_(scope) {}
 
   std::optional<std::int64_t> value() {
-    const auto result = sum();
+    const auto result = choice();
     blanks();
     return at_ == text_.size() ? result : std::nullopt;
   }
@@ -286,6 +287,53 @@ class Arithmetic {
         return operation == '/' ? *left / *right : *left % *right;
     }
   }
+  bool takes(std::string_view sign) {
+    blanks();
+    if (!text_.substr(at_).starts_with(sign)) return false;
+    at_ += sign.size();
+    return true;
+  }
+  // a ? b : c, with either branch read and one taken
+  Number choice() {
+    const Number condition = either();
+    if (!takes('?')) return condition;
+    const TextBudget::Level level(scope_.budget, line_);
+    const Number yes = choice();
+    if (!takes(':')) return std::nullopt;
+    const Number no = choice();
+    if (!condition) return std::nullopt;
+    return *condition != 0 ? yes : no;
+  }
+  Number either() {
+    Number result = both();
+    while (takes("||")) {
+      const Number right = both();
+      result = result && right ? Number(*result != 0 || *right != 0) : std::nullopt;
+    }
+    return result;
+  }
+  Number both() {
+    Number result = comparison();
+    while (takes("&&")) {
+      const Number right = comparison();
+      result = result && right ? Number(*result != 0 && *right != 0) : std::nullopt;
+    }
+    return result;
+  }
+  Number comparison() {
+    const Number left = sum();
+    const auto compare = [&](auto holds) {
+      const Number right = sum();
+      return left && right ? Number(holds(*left, *right)) : std::nullopt;
+    };
+    if (takes("==")) return compare(std::equal_to<>());
+    if (takes("!=")) return compare(std::not_equal_to<>());
+    if (takes("<=")) return compare(std::less_equal<>());
+    if (takes(">=")) return compare(std::greater_equal<>());
+    if (takes('<')) return compare(std::less<>());
+    if (takes('>')) return compare(std::greater<>());
+    return left;
+  }
   Number sum() {
     Number result = product();
     while (true) {
@@ -314,7 +362,7 @@ class Arithmetic {
     const TextBudget::Level level(scope_.budget, line_);
     if (takes('-')) return apply('-', 0, factor());
     if (takes('(')) {
-      const Number inner = sum();
+      const Number inner = choice();
       return takes(')') ? inner : std::nullopt;
     }
     blanks();

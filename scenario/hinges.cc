@@ -1,6 +1,7 @@
 #include "scenario/hinges.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -140,19 +141,26 @@ class Hinges {
     }
   }
 
+  // Whether the step fits with as little as such a flag can leave: a paged optimizer's states leave the GPU, others
+  // keep the least of a step's activations and logits.
+  [[nodiscard]] bool could_save(bool pages_states) {
+    std::optional<bool>& could = could_save_[pages_states ? 1 : 0];
+    if (could) return *could;
+    TrainingSetup training = loaded_.scenario.training;
+    if (pages_states) {
+      training.optimizer = OptimizerKind::sgd;
+    } else {
+      training.recompute = Recompute::full;
+      if (training.loss != LossForm::preference) training.loss = LossForm::chunked;
+    }
+    could = fits(training);
+    return *could;
+  }
+
   void savers() {
-    std::optional<bool> could;  // what keeps the least of a step's activations and logits
     for (const UnsayableFlag& flag : imported_.unsayable) {
       if (flag.effect == LaunchEffect::time || flag.effect == LaunchEffect::adds) continue;
-      if (flag.effect == LaunchEffect::saves) {
-        if (!could) {
-          TrainingSetup training = loaded_.scenario.training;
-          training.recompute = Recompute::full;
-          if (training.loss != LossForm::preference) training.loss = LossForm::chunked;
-          could = fits(training);
-        }
-        if (!*could) continue;
-      }
+      if (flag.effect == LaunchEffect::saves && !could_save(flag.value.starts_with("paged_"))) continue;
       say(fmt::format("unless {} {} saves it", shown(flag),
                       flag.effect == LaunchEffect::unknown ? "is not known and" : "which a scenario can't say"));
     }
@@ -162,6 +170,7 @@ class Hinges {
   const ImportedFrom& imported_;
   const Result& result_;
   bool fits_;
+  std::array<std::optional<bool>, 2> could_save_{};
   std::vector<std::string> clauses_;
 };
 

@@ -90,6 +90,9 @@ std::vector<std::string> merged_options(const SweepOutcome& outcome, const Sweep
 std::string proof_text(const SweepFile& file, const SweepOutcome& outcome) {
   if (outcome.is_proven())
     return "the Pareto front is proven within the margins: no configuration that was not simulated may beat it\n";
+  if (outcome.is_whole && outcome.not_replayed == 0)
+    return "the Pareto front is not proven: an estimate was further off than its margin; raise margin or "
+           "memory_margin in the sweep's file\n";
   if (outcome.not_replayed == 0) return "";
   std::string best;
   for (std::size_t i = 0; i < file.objectives.size(); ++i)

@@ -292,6 +292,8 @@ class Sweep {
     }
     outcome_.time_error = sweep_error(std::move(times));
     outcome_.memory_error = sweep_error(std::move(peaks));
+    outcome_.within_margins =
+        outcome_.time_error.worst <= file_.margin && outcome_.memory_error.worst <= file_.memory_margin;
     outcome_.time_above_bound = sweep_error(std::move(above));
   }
 

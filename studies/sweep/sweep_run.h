@@ -52,8 +52,9 @@ struct SweepOutcome {
   std::int64_t beaten = 0;                      // of these: by one that does for sure, whether or not they do
   std::int64_t beaten_by_replay = 0;
   std::int64_t not_replayed = 0;  // remain when the replays are used up: the front may miss some of them
-  [[nodiscard]] bool is_proven() const { return is_whole && not_replayed == 0; }  // the front, within the margins
-  std::vector<SweepRow> rows;                                                     // replayed, by number
+  // The front: nothing is left to simulate, and no estimate was further off than the margins that ruled out the rest.
+  [[nodiscard]] bool is_proven() const { return is_whole && not_replayed == 0 && within_margins; }
+  std::vector<SweepRow> rows;  // replayed, by number
   // Errors of estimates. The screen's lower bounds have how much the replays lie above them, and how many lie below.
   SweepError time_error, memory_error, time_above_bound;
   std::int64_t below_bound = 0;
@@ -61,6 +62,7 @@ struct SweepOutcome {
   // Best values of points that remain when the replays are used up, by objective: as good as they may turn out.
   SweepValues unproven{};
   bool is_whole = true;  // false: a shard, or interrupted
+  bool within_margins = true;
 };
 
 // Sets twin_of: rows in order, each of the first before it of the same fingerprint, figures and verdict.

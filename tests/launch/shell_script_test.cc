@@ -67,6 +67,8 @@ TEST(ShellScript, FilesThatAreReadAsParts) {
 
 TEST(ShellScript, DefaultsAndArithmetic) {
   EXPECT_THAT(words("N=${N:-4}\nrun ${M:-$((N*8))} ${K-} $((2+3*(4-1)))"), ElementsAre("run", "32", "11"));
+  EXPECT_THAT(words("T=4\nrun $(( ($T > 1) ? 1 : 0 )) $((T==4 && T<3 || 0)) $((T>=5 ? 7 : T!=4 ? 8 : 9))"),
+              ElementsAre("run", "1", "0", "9"));
   EXPECT_THAT(words("N=${N:-4}\nrun $N", {{"N", "7"}}), ElementsAre("run", "7"));
   EXPECT_THAT(words("N=4\nrun $N", {{"N", "7"}}), ElementsAre("run", "7"));  // what is given wins
 }

@@ -29,9 +29,9 @@ Result hinged(double gib, const std::string& import, const std::vector<std::stri
                                  "test", "", settings)));
 }
 
-std::string flag(const std::string& effect, std::int64_t at_most = 0) {
-  std::string text =
-      R"("unsayable": [{"flag": "--x", "value": "1", "place": "a.sh: line 3", "effect": ")" + effect + '"';
+std::string flag(const std::string& effect, std::int64_t at_most = 0, const std::string& value = "1") {
+  std::string text = R"("unsayable": [{"flag": "--x", "value": ")" + value +
+                     R"(", "place": "a.sh: line 3", "effect": ")" + effect + '"';
   if (at_most > 0) text += R"(, "at_most_bytes": )" + std::to_string(at_most);
   return text + "}]";
 }
@@ -100,6 +100,13 @@ TEST(Hinges, WhatSavesActivationsCannotSaveStates) {
   EXPECT_THAT(hinged(1.5, flag("memory-")).hangs_on, IsEmpty());
   const std::string large = R"(, "sequence": 512, "micro_batch": 32)";
   EXPECT_THAT(hinged(6, flag("memory-"), {}, large).hangs_on, ElementsAre(StartsWith("unless --x (a.sh: line 3)")));
+}
+
+// A paged optimizer's states leave, and nothing else.
+TEST(Hinges, WhatSavesStatesCannotSaveActivations) {
+  const std::string paged = flag("memory-", 0, "paged_adamw_8bit"), large = R"(, "sequence": 512, "micro_batch": 32)";
+  EXPECT_THAT(hinged(6, paged, {}, large).hangs_on, IsEmpty());
+  EXPECT_THAT(hinged(little, paged).hangs_on, ElementsAre(StartsWith("unless --x (a.sh: line 3)")));
 }
 
 }  // namespace
