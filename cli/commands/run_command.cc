@@ -135,12 +135,12 @@ std::vector<studies::DefaultStake> stakes_of_run(const LoadedScenario& loaded, c
 // The page has what every modelled step rests on.
 void print_warnings(const Context& context, const Result& result) {
   for (const std::string& warning : result.warnings)
-    if (context.rows_only() || !is_of_modelled_times(warning)) warn(context, warning);
+    if (context.rows_only() || !studies::is_of_modelled_times(warning)) warn(context, warning);
 }
 
-void print_result_page(const Result& result, const std::string& parts) {
+void print_result_page(const studies::Answer& answer, const Result& result, const std::string& parts) {
   constexpr std::size_t indent = 17;
-  print(run_page(result) +
+  print(run_page(answer) +
         paragraphs(parts + (is_verbose() ? "\n" + result_details(result) : ""), page_width(), indent));
 }
 
@@ -232,21 +232,22 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   } else {
     if (!context.json()) print_warnings(context, result);
     warn_of_verdict(context, result);
+    const studies::Answer answer = short_document("run", arguments, loaded, result, diagnosis);
     if (context.json()) {
       nlohmann::ordered_json document = result_json(result);
       if (diagnosis) document["diagnosis"] = diagnosis_json(*diagnosis);
       if (stretch) document["range"] = stretch_json(*stretch);
       if (wants_training_run(arguments))
         document["training_run"] = training ? training_run_json(*training) : nlohmann::ordered_json();
-      document["answer"] = answer_json(short_document("run", arguments, loaded, result, diagnosis));
+      document["answer"] = answer_json(answer);
       print_json(document);
     } else {
-      print_result_page(
-          result, stakes_text(stakes_of_run(loaded, result), result) + (diagnosis ? diagnosis_text(*diagnosis) : "") +
-                      (stretch ? stretch_text(*stretch) : "") +
-                      (training                        ? training_run_text(*training, result)
-                       : wants_training_run(arguments) ? "\n  training run   none: the step does not fit\n"
-                                                       : ""));
+      print_result_page(answer, result,
+                        stakes_text(stakes_of_run(loaded, result), result) +
+                            (diagnosis ? diagnosis_text(*diagnosis) : "") + (stretch ? stretch_text(*stretch) : "") +
+                            (training                        ? training_run_text(*training, result)
+                             : wants_training_run(arguments) ? "\n  training run   none: the step does not fit\n"
+                                                             : ""));
       print("\n" + next_command(result, arguments.first));
     }
   }
@@ -359,6 +360,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   };
   if (!arguments.output.empty())
     write_answer(finished(run_document("explain", arguments, loaded, ran, diagnosis)), arguments.output);
+  const studies::Answer answer = finished(short_document("explain", arguments, loaded, result, diagnosis));
   if (context.json()) {
     nlohmann::ordered_json document = result_json(result);
     document["schema"] = "spillway-explanation";
@@ -374,7 +376,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
     }
     document["roofline"] = roofline_json(roofline(loaded, ran));
     if (diagnosis) document["diagnosis"] = diagnosis_json(*diagnosis);
-    document["answer"] = answer_json(finished(short_document("explain", arguments, loaded, result, diagnosis)));
+    document["answer"] = answer_json(answer);
     return print_json(document);
   }
   Table table({"relaxed", "of the critical path", "step time (ms)", "gain"});
@@ -382,9 +384,9 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
     table.add({r.resource, percent_text(path_share_of_relaxation(r.resource, result)),
                fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
   if (context.rows_only()) return print(context, table);
-  print_result_page(result, stakes_text(stakes, result) + help_text(relaxations, result) +
-                                (memory ? explanation_text(*memory) : "") +
-                                (diagnosis ? diagnosis_text(*diagnosis) : ""));
+  print_result_page(answer, result,
+                    stakes_text(stakes, result) + help_text(relaxations, result) +
+                        (memory ? explanation_text(*memory) : "") + (diagnosis ? diagnosis_text(*diagnosis) : ""));
 }
 
 constexpr const char* written_answer = "write the answer as one interactive page (.html), or what it holds (.json)";

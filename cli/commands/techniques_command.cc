@@ -222,7 +222,7 @@ void run_techniques(Context& context, const TechniquesCall& call) {
     for (const TechniqueRow& each : comparison.rows) {
       if (!each.row.error.empty()) warn(context, each.row.candidate.name + ": " + each.row.error);
       for (const std::string& warning : each.row.result.warnings)
-        if ((context.rows_only() || !is_of_modelled_times(warning)) &&
+        if ((context.rows_only() || !studies::is_of_modelled_times(warning)) &&
             (&each == &comparison.rows.front() || !is_of_plain(comparison, warning)))
           warn(context, each.row.candidate.name + ": " + warning);
     }

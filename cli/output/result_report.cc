@@ -174,47 +174,6 @@ std::string kept_idle_text(const Result& result) {
   return text.empty() ? "" : "\n  kept as recorded\n" + text;
 }
 
-}  // namespace
-
-std::vector<std::string> drive_words(const Result& result) {
-  // Sets that do alike are one line, with the first one's name.
-  struct Line {
-    std::string name, words;
-    std::size_t alike = 0;
-  };
-  std::vector<Line> traffic;
-  std::vector<std::string> lives;
-  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
-  for (const DriveTraffic& drive : result.drives) {
-    std::string words = fmt::format("{} written and {} read a step by {} drive{} per machine, of {} GPU{}{}",
-                                    gib_text(drive.written / steps), gib_text(drive.read / steps), drive.drives,
-                                    drive.drives == 1 ? "" : "s", drive.gpus, drive.gpus == 1 ? "" : "s",
-                                    drive.cache_was_full ? ", some of it at their steady rate" : "");
-    const auto same = std::find_if(traffic.begin(), traffic.end(), [&](const Line& one) { return one.words == words; });
-    if (same != traffic.end())
-      ++same->alike;
-    else
-      traffic.push_back({drive.name, std::move(words), 0});
-  }
-  for (const DriveTraffic& drive : result.drives) {
-    std::string life;
-    if (drive.life && std::isfinite(drive.life->years))
-      life = fmt::format("{:.3g} years of {} ({:.3g} to {:.3g}): {}", drive.life->years, drive.model,
-                         drive.life->low_years, drive.life->high_years, drive.life->basis);
-    else if (!drive.life && drive.written > Bytes(0))
-      life = fmt::format("unknown: {} is not rated", drive.model.empty() ? drive.set : drive.model);
-    if (!life.empty() && std::find(lives.begin(), lives.end(), life) == lives.end()) lives.push_back(std::move(life));
-  }
-  std::vector<std::string> all;
-  for (const Line& line : traffic)
-    all.push_back(line.name + (line.alike > 0 ? fmt::format(" and {} alike, each", line.alike) : "") + ": " +
-                  line.words);
-  for (const std::string& life : lives) all.push_back("life " + life);
-  return all;
-}
-
-namespace {
-
 std::string ranks_text(const Result& result) {
   std::string text = "\n  peak reserved   idle\n";
   for (const RankResult& rank : result.ranks)

@@ -20,8 +20,6 @@ nlohmann::ordered_json result_json(const Result& result);
 nlohmann::ordered_json reserve_json(const Reserve& reserve);
 // The details that run_page() leaves out, in full digits: memory by phase and layer, the critical path, every step.
 std::string result_details(const Result& result);
-// Traffic of each set of drives in a step, alike ones once, and the lifetime of its drives.
-std::vector<std::string> drive_words(const Result& result);
 // A warning if it is tight or unknown.
 void warn_of_verdict(const Context& context, const Result& result);
 // "fits", "verdict"; "why_unknown" where it is.

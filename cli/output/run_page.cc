@@ -1,23 +1,16 @@
 #include "cli/output/run_page.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <string_view>
-#include <vector>
 
 #include "base/log.h"
 #include "base/number_text.h"
 #include "base/short_text.h"
 #include "cli/options/text_page.h"
-#include "cli/output/result_report.h"
-#include "sim/replay/fidelity.h"
 #include "sim/replay/peak_owners.h"
-#include "sim/replay/verdict_words.h"
-#include "studies/answer/answer.h"
-#include "studies/offload/result_figures.h"
 
 namespace spillway::cli {
 namespace {
@@ -29,20 +22,23 @@ std::string gib_digits(Bytes bytes) { return three_digits(in_gib(bytes)); }
 
 class Page {
  public:
-  explicit Page(const Result& result) : result_(result), memory_(result.memory), width_(page_width()) {}
+  explicit Page(const studies::Answer& answer) : answer_(answer), width_(page_width()) {}
 
   std::string text() {
-    line(result_.title);
+    line(answer_.title);
     text_ += "\n";
-    line(verdict_shape(result_.answer()) + " " + verdict_heading(result_), 2);
-    if (!result_.may_fit()) line("  " + studies::why_of(result_).sentence, 2);
+    line(answer_.heading, 2);
+    const bool may_fit = answer_.answer != Verdict::does_not_fit && answer_.hangs_on.empty();
+    if (!may_fit && !answer_.why.sentence.empty()) line("  " + answer_.why.sentence, 2);
     text_ += "\n";
-    figures();
-    moved();
+    for (const studies::AnswerFact& fact : answer_.facts) row(fact.label, fact.words);
     owners();
-    stages();
+    gpus();
     idle();
-    grounds();
+    if (!answer_.times.empty()) {
+      text_ += "\n";
+      row("rests on", answer_.times);
+    }
     return std::move(text_);
   }
 
@@ -52,109 +48,32 @@ class Page {
     line(fmt::format("  {:<{}}{}", label, label_width, words), label_width + 2);
   }
 
-  void figures() {
-    if (!result_.machine.empty())
-      row("machine", result_.machine + (result_.machine_assumed.empty() ? "" : "; assumed: ") +
-                         fmt::format("{}", fmt::join(result_.machine_assumed, ", ")));
-    std::string step = short_duration(to_seconds(result_.step_time));
-    if (result_.steps.size() > 2) step += fmt::format(", median of {} steps", result_.steps.size() - 1);
-    if (!result_.may_fit()) step += " if it fitted";
-    if (result_.tokens_per_second > 0)
-      step += fmt::format("; {} tokens/s", grouped_text(std::llround(result_.tokens_per_second)));
-    row("step", step);
-    row("80 %", "of steps like it: " + studies::range_words(result_));
-    recorded();
-    if (const std::string words = utilisation(); !words.empty()) row("GPU", words);
-    row("limited by", bindings());
-    held();
-    if (result_.evaluation)
-      row("evaluation", fmt::format("{} every {} steps, {} of the time; {} tokens/s trained with it",
-                                    short_duration(to_seconds(result_.evaluation->time)),
-                                    result_.evaluation->every_steps, short_percent(result_.evaluation->time_share),
-                                    grouped_text(std::llround(result_.evaluation->tokens_per_second))));
-  }
-
-  // Of a recorded step: how the replay compares with it.
-  void recorded() {
-    if (!result_.fidelity) return;
-    const Fidelity& found = *result_.fidelity;
-    row("recorded", fmt::format("{}, {} as replayed", short_duration(to_seconds(found.recorded)),
-                                signed_percent_text(found.error, 2)));
-    if (found.unprofiled > Picos(0))
-      row("unprofiled", fmt::format("{} measured, {} as replayed", short_duration(to_seconds(found.unprofiled)),
-                                    signed_percent_text(found.unprofiled_error, 1)));
-  }
-
-  [[nodiscard]] std::string utilisation() const {
-    std::vector<std::string> words;
-    if (result_.mfu > 0) words.push_back(percent_text(result_.mfu) + " MFU");
-    if (result_.bubble && result_.ranks.empty()) words.push_back("idle " + short_percent(*result_.bubble));
-    if (!result_.bubble) words.emplace_back("idle not known: no work of a GPU");
-    if (result_.power)
-      words.push_back(fmt::format("{:.0f} of {:.0f} W, {} of its clock", result_.power->watts,
-                                  result_.power->limit_watts, short_percent(result_.power->clock_share)));
-    return fmt::format("{}", fmt::join(words, "; "));
-  }
-
-  [[nodiscard]] std::string bindings() const {
-    std::vector<std::string> words;
-    for (const studies::AnswerShare& share : studies::binding_shares(result_))
-      words.push_back(share.name + " " + short_percent(share.fraction));
-    return words.empty() ? "nothing is simulated" : fmt::format("{}", fmt::join(words, ", "));
-  }
-
-  void held() {
-    if (!memory_.known) return;
-    std::string words = gib_digits(memory_.peak_allocated) + " GiB at the peak";
-    if (memory_.on_host) words += ", of host memory";
-    if (!memory_.on_host)
-      words += fmt::format(", {} reserved ({} allocator)", gib_digits(memory_.peak_reserved), memory_.allocator);
-    if (memory_.capacity > Bytes(0)) words += fmt::format(" of {}", gib_digits(memory_.capacity));
-    if (const Bytes free = result_.reserve.bytes(); free > Bytes(0))
-      words += fmt::format("; {} kept free", gib_digits(free));
-    row("memory", words);
-    if (result_.host_memory.known && result_.host_memory.peak > Bytes(0))
-      row("host", fmt::format("{} of {} GiB held for the GPUs of a machine", gib_digits(result_.host_memory.peak),
-                              gib_digits(result_.host_memory.capacity)));
-  }
-
-  void moved() {
-    if (result_.offload) {
-      const OffloadResult& offload = *result_.offload;
-      row("offload", fmt::format("{}: {} GiB stored, {} read back, {} forwarded, {} kept{}", offload.technique,
-                                 gib_digits(offload.stored), gib_digits(offload.loaded), gib_digits(offload.forwarded),
-                                 gib_digits(offload.kept), result_.ranks.size() > 1 ? ", by all stages" : ""));
-      if (!offload.settled) row("", "decisions about loads did not settle; the last simulation is shown");
-    }
-    for (const std::string& words : drive_words(result_)) row("drives", words);
-  }
-
   void owners() {
-    if (!memory_.known || memory_.owners.empty()) return;
-    const double most = static_cast<double>(
-        std::max_element(memory_.owners.begin(), memory_.owners.end(), [](const PeakOwner& a, const PeakOwner& b) {
-          return a.bytes < b.bytes;
-        })->bytes.count());
-    const Bytes all = sum_of(memory_.owners);
+    const std::vector<PeakOwner>& owners = answer_.why.owners;
+    if (owners.empty()) return;
+    const auto held = [](const PeakOwner& owner) { return static_cast<double>(owner.bytes.count()); };
+    const double all = static_cast<double>(sum_of(owners).count());
+    double most = 0;
     std::size_t name_width = 24;
-    for (const PeakOwner& owner : memory_.owners)
-      name_width = std::max(name_width, studies::owner_words(owner.name).size() + 1);
+    for (const PeakOwner& owner : owners) {
+      most = std::max(most, held(owner));
+      name_width = std::max(name_width, shown_width(owner.name) + 1);
+    }
     text_ += fmt::format("\n  {:<{}}{:>{}}\n", "at the peak", name_width, "GiB", value_width);
-    for (const PeakOwner& owner : largest_owners(memory_.owners, 8)) {
-      if (static_cast<double>(owner.bytes.count()) < least_share * static_cast<double>(all.count())) continue;
-      const auto blocks = std::llround(static_cast<double>(owner.bytes.count()) / most * longest_bar);
+    for (const PeakOwner& owner : owners) {
+      if (held(owner) < least_share * all) continue;
       std::string bar;
-      for (long long i = 0; i < blocks; ++i) bar += "█";
-      std::string words = fmt::format("  {:<{}}{:>{}}  {}", studies::owner_words(owner.name), name_width,
-                                      gib_digits(owner.bytes), value_width, bar);
+      for (auto blocks = std::llround(held(owner) / most * longest_bar); blocks > 0; --blocks) bar += "█";
+      std::string words =
+          fmt::format("  {:<{}}{:>{}}  {}", owner.name, name_width, gib_digits(owner.bytes), value_width, bar);
       words.erase(words.find_last_not_of(' ') + 1);
       text_ += words + "\n";
     }
   }
 
-  void stages() {
-    const std::vector<RankResult>& ranks = result_.ranks;
-    if (ranks.size() < 2) return;
+  void gpus() {
+    const std::vector<RankResult>& ranks = answer_.gpus;
+    if (ranks.empty()) return;
     constexpr std::size_t cell = 6;
     const std::size_t each = (width_ - label_width - 2) / cell;
     text_ += "\n";
@@ -177,36 +96,25 @@ class Page {
 
   // Of a capture: pauses that are on the path as they were recorded.
   void idle() {
+    const auto kept = std::find_if(answer_.work.begin(), answer_.work.end(), [](const studies::AnswerWork& work) {
+      return work.kind == studies::kept_as_recorded;
+    });
+    if (kept == answer_.work.end()) return;
     constexpr std::size_t most = 4;
-    bool has_title = false;
-    for (std::size_t i = 0; i < std::min(most, result_.kept_idle.size()); ++i) {
-      const KeptIdle& one = result_.kept_idle[i];
-      if (one.on_path <= Picos(0)) break;
-      if (!has_title) text_ += "\n  idle time kept as recorded\n";
-      has_title = true;
-      line(fmt::format("  {:>10}  {}", short_duration(to_seconds(one.on_path)), one.name), label_width + 2);
-    }
+    text_ += "\n  idle time kept as recorded\n";
+    for (std::size_t i = 0; i < std::min(most, kept->rows.size()); ++i)
+      line(fmt::format("  {:>10}  {}", short_duration(to_seconds(kept->rows[i].time)), kept->rows[i].name),
+           label_width + 2);
   }
 
-  void grounds() {
-    for (const std::string& warning : result_.warnings)
-      if (is_of_modelled_times(warning)) {
-        text_ += "\n";
-        row("rests on", warning.substr(warning.find(": ") + 2));
-      }
-  }
-
-  const Result& result_;
-  const MemoryResult& memory_;
+  const studies::Answer& answer_;
   const std::size_t width_;
   std::string text_;
 };
 
 }  // namespace
 
-bool is_of_modelled_times(const std::string& warning) { return warning.starts_with("modelled_durations"); }
-
-std::string run_page(const Result& result) { return Page(result).text(); }
+std::string run_page(const studies::Answer& answer) { return Page(answer).text(); }
 
 std::string which_gpu() {
   return paragraph("next: --set hardware.profile=NAME says whether it fits that GPU; `spillway list gpus` has them",

@@ -5,16 +5,15 @@
 
 #include <string>
 
-#include "sim/replay/result.h"
+#include "studies/answer/answer.h"
 
 namespace spillway::cli {
 
-std::string run_page(const Result& result);
+// Precondition: answer.now.
+std::string run_page(const studies::Answer& answer);
 // How a GPU is named, where none is known that the memory is to fit.
 std::string which_gpu();
 // The command to type next; `file`: the scenario or trace it is of.
 std::string next_command(const Result& result, const std::string& file);
-// The warning that every modelled step has, that its kernel times come from curves: the page says it, in "rests on".
-bool is_of_modelled_times(const std::string& warning);
 
 }  // namespace spillway::cli

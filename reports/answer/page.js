@@ -688,12 +688,20 @@ const workCard = () => {
   box.classList.add("wide");
   return box;
 };
+// What the head, the picture and the other cards do not say already.
+const toldElsewhere = ["machine", "step", "limited by"];
+const factsCard = () => {
+  const facts = answer.facts.filter(fact => !toldElsewhere.includes(fact.label));
+  if (!facts.length) return null;
+  return card("Figures of the step", el("table", {}, ...facts.map(fact => el("tr", {}, el("td", {class: "muted"}, fact.label), el("td", {}, fact.words)))));
+};
 const marks = {measured: "●", datasheet: "◐", fitted: "◐", assumed: "◌"};
 const restsCard = () => {
   const rests = answer.rests_on;
-  if (!rests.inputs.length && !rests.assumed.length && !rests.warnings.length) return null;
+  if (!rests.inputs.length && !rests.times && !rests.assumed.length && !rests.warnings.length) return null;
   const box = card("What the answer rests on");
   for (const warning of rests.warnings) box.append(el("p", {class: "warn"}, "▲ " + warning));
+  if (rests.times) box.append(el("p", {}, rests.times[0].toUpperCase() + rests.times.slice(1) + "."));
   for (const one of rests.assumed) box.append(el("p", {}, "assumed: " + one));
   const table = rows => {
     const made = el("table", {}, el("tr", {}, el("th", {}, "input"), el("th", {}, "value"), el("th", {}, "known by")));
@@ -792,11 +800,11 @@ const makeTensors = () => {
   });
 };
 const makeCards = () => {
-  const cards = $("cards"), binds = bindsCard(), rests = restsCard(), again = reproduceCard();
+  const cards = $("cards"), binds = bindsCard(), facts = factsCard(), rests = restsCard(), again = reproduceCard();
   ownersBox = el("div");
   if (answer.stages.length && !timesAlone) again.append(ownersBox);
   const side = answer.ways.length ? cards : $("ways");
-  for (const one of [binds, side === cards ? rests : null, again]) if (one) side.append(one);
+  for (const one of [binds, facts, side === cards ? rests : null, again]) if (one) side.append(one);
   if (side !== cards && rests) { rests.classList.add("wide"); cards.append(rests); }
   const work = workCard();
   if (work) cards.append(work);

@@ -13,6 +13,7 @@
 #include "planners/offload/drive_life.h"
 #include "scenario/scenario_memory.h"
 #include "sim/replay/fidelity.h"
+#include "sim/replay/peak_owners.h"
 #include "sim/replay/verdict_words.h"
 #include "studies/offload/result_figures.h"
 
@@ -51,6 +52,24 @@ std::string peak_detail(const AnswerFigures& figures) {
          (kept > Bytes(0) && figures.limit > Bytes(0) ? ", " + gib_number(kept) + " kept free" : "");
 }
 
+// "kernel times come from ... (12 times)" of "kind (12): kernel times come from ...".
+std::string warning_words(const std::string& warning) {
+  const std::size_t end = warning.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_");
+  if (end == std::string::npos || warning.compare(end, 2, " (") != 0) return warning;
+  const std::size_t close = warning.find_first_not_of("0123456789", end + 2);
+  if (close == std::string::npos || close == end + 2 || warning.compare(close, 3, "): ") != 0) return warning;
+  const std::string count = warning.substr(end + 2, close - end - 2), words = warning.substr(close + 3);
+  return count == "1" ? words : words + " (" + count + " times)";
+}
+
+std::vector<PeakOwner> shown_owners(const Result& result) {
+  constexpr std::size_t most = 8;
+  if (!result.memory.known) return {};
+  std::vector<PeakOwner> owners = largest_owners(result.memory.owners, most);
+  for (PeakOwner& owner : owners) owner.name = owner_words(owner.name);
+  return owners;
+}
+
 }  // namespace
 
 std::vector<AnswerShare> binding_shares(const Result& result) {
@@ -67,17 +86,20 @@ std::vector<AnswerShare> binding_shares(const Result& result) {
 // The kinds and their order are a closed list: states, activations, elsewhere, the largest owner.
 AnswerWhy why_of(const Result& result) {
   const MemoryResult& memory = result.memory;
-  if (!result.drives_refuse.empty()) return {"elsewhere", ""};  // the verdict says it
+  if (!result.drives_refuse.empty()) return {.kind = "elsewhere"};  // the verdict says it
   if (result.host_memory.verdict() == Verdict::does_not_fit)
-    return {"elsewhere", fmt::format("Host memory lacks: the step holds {} of {} GiB there for the GPUs of a machine.",
-                                     gib_number(result.host_memory.peak), gib_number(result.host_memory.capacity))};
+    return {"elsewhere",
+            fmt::format("Host memory lacks: the step holds {} of {} GiB there for the GPUs of a machine.",
+                        gib_number(result.host_memory.peak), gib_number(result.host_memory.capacity)),
+            {}};
   if (!memory.known || memory.owners.empty()) return {};
   const Bytes states = held_by(result, TensorRole::weight) + held_by(result, TensorRole::optimizer_state);
   if (memory.verdict() == Verdict::does_not_fit && memory.limit > Bytes(0) && states > memory.limit)
     return {"states",
             fmt::format("Weights and the optimizer's states alone take {} GiB, and the allocator may have {}: "
                         "recomputing or offloading activations cannot help by itself.",
-                        gib_number(states), gib_number(memory.limit))};
+                        gib_number(states), gib_number(memory.limit)),
+            {}};
   const PeakOwner& first = memory.owners.front();
   std::string name = owner_words(first.name);
   name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
@@ -88,7 +110,7 @@ AnswerWhy why_of(const Result& result) {
   const bool activations = first.name == to_string(TensorRole::activation);
   if (activations && memory.verdict() == Verdict::does_not_fit)
     sentence += "; fewer sequences at a time, recomputing or offloading lowers that";
-  return {activations ? "activations" : "owners", sentence + "."};
+  return {activations ? "activations" : "owners", sentence + ".", {}};
 }
 
 std::string range_words(const Result& result) {
@@ -99,13 +121,14 @@ std::string range_words(const Result& result) {
                      range.basis);
 }
 
-std::string warning_words(const std::string& warning) {
-  const std::size_t end = warning.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_");
-  if (end == std::string::npos || warning.compare(end, 2, " (") != 0) return warning;
-  const std::size_t close = warning.find_first_not_of("0123456789", end + 2);
-  if (close == std::string::npos || close == end + 2 || warning.compare(close, 3, "): ") != 0) return warning;
-  const std::string count = warning.substr(end + 2, close - end - 2), words = warning.substr(close + 3);
-  return count == "1" ? words : words + " (" + count + " times)";
+bool is_of_modelled_times(const std::string& warning) { return warning.starts_with("modelled_durations"); }
+
+void add_warnings(const Result& result, Answer& answer) {
+  for (const std::string& warning : result.warnings)
+    if (is_of_modelled_times(warning))
+      answer.times = warning_words(warning);
+    else
+      answer.warnings.push_back(warning_words(warning));
 }
 
 std::string room_left(const Result& result) {
@@ -200,15 +223,18 @@ Answer run_answer(const LoadedScenario& loaded, const Result& result, std::strin
   answer.heading = verdict_shape(result.answer()) + " " + verdict_heading(result);
   answer.hangs_on = result.hangs_on;
   answer.why = why_of(result);
+  answer.why.owners = shown_owners(result);
   answer.now = figures_of(result, nullptr);
+  answer.facts = facts_of(result);
+  if (result.ranks.size() > 1) answer.gpus = result.ranks;
   answer.shares = binding_shares(result);
   answer.binds = binds_sentence(answer.shares);
   answer.inputs = result.provenance;
   answer.warnings = fidelity_warnings(result);
-  for (const std::string& warning : result.warnings) answer.warnings.push_back(warning_words(warning));
-  AnswerWork kept{"kept as recorded: nothing in the capture explains it", {}};
+  add_warnings(result, answer);
+  AnswerWork kept{std::string(kept_as_recorded), {}};
   for (const KeptIdle& row : result.kept_idle)
-    if (row.on_path > Picos(0)) kept.rows.push_back({.name = row.name, .count = row.count, .time = row.total});
+    if (row.on_path > Picos(0)) kept.rows.push_back({.name = row.name, .count = row.count, .time = row.on_path});
   if (!kept.rows.empty()) answer.work.push_back(std::move(kept));
   answer.command = std::move(command);
   answer.fingerprint = result.fingerprint;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "studies/answer/stage_memory.h"
@@ -80,13 +81,22 @@ struct AnswerShare {
 
 // Time of a recorded step by rows of one kind, most time first.
 struct AnswerWork {
-  std::string kind;  // "kernels", "host calls", ...
+  std::string kind;  // "kernels", "host calls", ..., or kept_as_recorded
   std::vector<DiagnosisRow> rows;
 };
+
+// Idle time of the critical path.
+constexpr std::string_view kept_as_recorded = "kept as recorded: nothing in the capture explains it";
 
 struct AnswerWhy {
   std::string kind;  // "states", "activations", "elsewhere", ...; empty: not known
   std::string sentence;
+  std::vector<PeakOwner> owners;  // of the memory at the peak, by names that people read, most first
+};
+
+// A figure of the step in words: "GPU", "38.2 % MFU; idle 0.5 %".
+struct AnswerFact {
+  std::string label, words;
 };
 
 struct Answer {
@@ -100,6 +110,8 @@ struct Answer {
   std::string when;
   AnswerWhy why;
   std::optional<AnswerFigures> now;
+  std::vector<AnswerFact> facts;
+  std::vector<RankResult> gpus;  // of a step on several
   bool is_search = false;
   std::vector<AnswerWay> ways;
   std::string ways_heading;
@@ -114,6 +126,7 @@ struct Answer {
   std::vector<StageMemory> stages;
   StepLanes lanes;
   std::vector<InputProvenance> inputs;
+  std::string times;  // where the kernel times come from, if not from a table of this GPU
   std::vector<std::string> assumed, warnings;
   std::string command;
   std::uint64_t fingerprint = 0;
@@ -137,8 +150,12 @@ std::vector<AnswerShare> binding_shares(const Result& result);
 AnswerWhy why_of(const Result& result);
 // The range of 80 % of like steps: "1.00 s to 1.17 s (published steps)", "not known: ...".
 std::string range_words(const Result& result);
-// A result's warning without the word by which programs know its kind: "kernel times come from ... (12 times)".
-std::string warning_words(const std::string& warning);
+// The warning that every modelled step has, Answer::times.
+bool is_of_modelled_times(const std::string& warning);
+// A result's warnings and times, without the words by which programs know their kinds.
+void add_warnings(const Result& result, Answer& answer);
+// The step's figures, in the order in which people read them.
+std::vector<AnswerFact> facts_of(const Result& result);
 // `given`: what tokens are compared with; null: nothing.
 AnswerFigures figures_of(const Result& result, const Result* given);
 

@@ -305,11 +305,22 @@ Json document_json(const Answer& answer, const Cut& cut) {
                      {"advice", visible_text(answer.advice)},
                      {"hangs_on", texts_json(answer.hangs_on)}};
   json["when"] = visible_text(answer.when);
-  json["why"] = {{"kind", answer.why.kind}, {"sentence", visible_text(answer.why.sentence)}};
+  json["why"] = {{"kind", answer.why.kind}, {"sentence", visible_text(answer.why.sentence)}, {"owners", Json::array()}};
+  for (const PeakOwner& owner : answer.why.owners)
+    json["why"]["owners"].push_back({{"owner", visible_name(owner.name)}, {"bytes", owner.bytes.count()}});
   json["head"] = Json::array();
   for (const HeadFigure& one : head_figures(answer))
     json["head"].push_back({{"name", one.name}, {"value", one.value}, {"detail", one.detail}});
   json["now"] = answer.now ? figures_json(*answer.now) : Json();
+  json["facts"] = Json::array();
+  for (const AnswerFact& fact : answer.facts)
+    json["facts"].push_back({{"label", fact.label}, {"words", visible_text(fact.words)}});
+  json["gpus"] = Json::array();
+  for (const RankResult& gpu : answer.gpus)
+    json["gpus"].push_back({{"name", visible_name(gpu.name)},
+                            {"verdict", to_string(gpu.verdict)},
+                            {"peak_reserved_bytes", gpu.peak_reserved.count()},
+                            {"idle_fraction", gpu.bubble ? Json(*gpu.bubble) : Json()}});
   json["ways_heading"] = answer.ways_heading;
   json["ways"] = Json::array();
   for (const AnswerWay& way : answer.ways) json["ways"].push_back(way_json(way, cut.fold, cut.with_outlines));
@@ -336,8 +347,10 @@ Json document_json(const Answer& answer, const Cut& cut) {
     warnings.emplace_back("the set-ups' memory is left out: it would make the document too large");
   if (!cut.with_passes)
     warnings.emplace_back("the stages' passes are left out: they would make the document too large");
-  json["rests_on"] = {
-      {"inputs", std::move(inputs)}, {"assumed", texts_json(answer.assumed)}, {"warnings", texts_json(warnings)}};
+  json["rests_on"] = {{"inputs", std::move(inputs)},
+                      {"times", visible_text(answer.times)},
+                      {"assumed", texts_json(answer.assumed)},
+                      {"warnings", texts_json(warnings)}};
   json["reproduce"] = {{"command", visible_text(answer.command)},
                        {"version", program_version()},
                        {"commit", program_commit()},

@@ -306,7 +306,7 @@ class FitAnswerMaker {
     const Result& best = outcome_.ways.front().row.result;
     answer_.fingerprint = best.fingerprint;
     answer_.inputs = best.provenance;
-    for (const std::string& warning : best.warnings) answer_.warnings.push_back(warning_words(warning));
+    add_warnings(best, answer_);
   }
 
   [[nodiscard]] std::string told_proof() const {

@@ -93,8 +93,10 @@ class AnswerTest(folder_case.FolderCase):
                 self.assertEqual(answer["verdict"]["heading"][3:], told["verdict_words"][1:])
                 for figure in FIGURES:
                     self.assertEqual(answer["now"][figure], told[figure], figure)
-                self.assertEqual(answer["rests_on"]["warnings"],
-                                 [re.sub(r"^\w+ \(1\): ", "", warning) for warning in told["warnings"]])
+                words = [re.sub(r"^\w+ \(1\): ", "", warning) for warning in told["warnings"]]
+                rests = answer["rests_on"]
+                self.assertCountEqual(rests["warnings"] + [rests["times"]] if rests["times"] else rests["warnings"],
+                                      words)
                 self.short_form(told, answer)
                 if told["ranks"]:
                     for figure in ("name", "peak_allocated_bytes", "peak_reserved_bytes", "verdict"):
@@ -103,6 +105,44 @@ class AnswerTest(folder_case.FolderCase):
                 self.ask("run", scenario, "--output", data)
                 with open(data, encoding="utf-8") as file:
                     self.assertEqual(json.load(file), answer)
+
+    def test_the_terminal_lays_out_what_the_document_holds(self):
+        """Verdict, sentence, names and figures of many steps: in the terminal, in --format json, in the page."""
+        small = {"name": "gpt2-small", "layers": 2, "sequence": 512, "micro_batch": 4}
+        steps = dict(RUNS)
+        steps["tight"] = {"model": small, "hardware": {"profile": "h100-80gb-1gpu"},
+                          "memory": {"capacity_bytes": 2_250_000_000, "reserve": "300MiB"}}
+        steps["host memory too small"] = {"model": {"name": "llama-3-8b", "layers": 12, "sequence": 256,
+                                                    "micro_batch": 1, "optimizer_device": "cpu"},
+                                          "hardware": {"profile": "cloud-1xl4"}}
+        steps["drives that wear out"] = {**RUNS["offloading"], "offload": {**RUNS["offloading"]["offload"],
+                                                                          "least_life_years": 1000}}
+        steps["on the CPU"] = {"trace": os.path.join(os.path.abspath(ROOT), "traces/data/gpt2-tiny-cpu/steps.json.gz")}
+        for profile in ("rtx-4090", "dgx-a100", "dgx-h100"):
+            for key, value in (("recompute", "full"), ("optimizer", "sgd"), ("precision", "fp32")):
+                steps[f"{profile}, {key}"] = {"model": {**small, key: value}, "hardware": {"profile": profile}}
+        words_seen = set()
+        for name, parts in steps.items():
+            with self.subTest(name):
+                scenario, page = self.scenario("face.json", parts, name), self.path("face.html")
+                answer = json.loads(self.ask("run", scenario, "--format", "json", "--output", page))["answer"]
+                whole, told = embedded(page), " ".join(self.ask("run", scenario).split())
+                words_seen.add(answer["verdict"]["word"])
+                for key in ("verdict", "facts", "gpus", "now", "rests_on"):
+                    self.assertEqual(whole[key], answer[key], key)
+                self.assertIn(answer["verdict"]["heading"], told)
+                for fact in answer["facts"]:
+                    self.assertIn(f"{fact['label']} {fact['words']}".replace("  ", " "), told)
+                if answer["verdict"]["fits"] is False:
+                    self.assertIn(answer["why"]["sentence"], told)
+                held = sum(owner["bytes"] for owner in answer["why"]["owners"])
+                for owner in answer["why"]["owners"]:
+                    if owner["bytes"] > held / 100:
+                        self.assertRegex(told, re.escape(owner["owner"]) + r" [\d.]+ █")
+                self.assertEqual([gpu["peak_reserved_bytes"] for gpu in answer["gpus"]],
+                                 [stage["peak_reserved_bytes"] for stage in whole["stages"]] if answer["gpus"] else [])
+                self.assertIn(answer["rests_on"]["times"], told)
+        self.assertEqual(words_seen, {"fits", "tight", "does not fit", "unknown"})
 
     def short_form(self, told, whole):
         """The document in --format json is the page's without its pictures."""
