@@ -47,10 +47,10 @@ struct MemoryCall {
   std::int64_t capacity_bytes = 0;      // 0: unlimited
   int device = -1;                      // -1: the first with memory events
   bool explain = false;
-  bool is_page = false;               // the answer first, the rest behind --verbose
-  std::vector<std::string> settings;  // of a page
-  const Result* judged = nullptr;     // of a page: on the machine that the settings name
-  PictureFiles pictures;              // of the first allocator
+  bool is_page = false;            // the answer first, the rest behind --verbose
+  std::string command;             // of a page
+  const Result* judged = nullptr;  // of a page: on the machine that is named
+  PictureFiles pictures;           // of the first allocator
   [[nodiscard]] bool diagnoses() const { return explain || !stacks.empty() || !treemap.empty(); }
 };
 
@@ -177,9 +177,8 @@ Answer replay(const Context& context, const MemoryCall& request) {
       if (request.explain) answer.explanation = explain_memory(trace, options);
       if (request.explain) answer.owners = owners_of(trace, options);
       if (request.is_page)
-        answer.page =
-            snapshot_answer(trace, device, *answer.diagnosis, answer.explanation->knobs, file_name(request.file),
-                            told_command({"explain", request.file}, request.settings), request.judged);
+        answer.page = snapshot_answer(trace, device, *answer.diagnosis, answer.explanation->knobs,
+                                      file_name(request.file), request.command, request.judged);
       if (!request.output.empty()) write_answer(*answer.page, request.output);
     }
     Replayed& replayed = answer.results.emplace_back();
@@ -417,13 +416,17 @@ void print_text(const Context& context, const Answer& answer) {
   const bool is_page = answer.page && !context.rows_only();
   if (is_page) print(snapshot_page(*answer.page, *answer.diagnosis, agreement_words(answer.results.front().result)));
   if (is_page && answer.page->answer == Verdict::unknown) print(which_gpu());
-  if (is_page && !is_verbose()) return print("next: --verbose for all figures and what each setting would save\n");
+  const bool ran_out = is_page && answer.diagnosis->ran_out;  // the page says which settings would have served it
+  if (is_page && !is_verbose())
+    return print(ran_out ? "next: --verbose for all figures\n"
+                         : "next: --verbose for all figures and what each setting would save\n");
   print(context, table_of(context, answer.results));
   if (answer.explanation && !context.rows_only())
     print(owners_text("at the peak, by what it is", answer.owners.owners, 12) +
           owners_text("by phase", answer.owners.owners_by_phase, 8) +
           owners_text("by layer", answer.owners.owners_by_layer, 8) +
-          (is_page ? "" : diagnosis_text(*answer.diagnosis)) + explanation_text(*answer.explanation));
+          (is_page ? "" : diagnosis_text(*answer.diagnosis)) +
+          (ran_out ? reserved_parts_text(*answer.explanation) : explanation_text(*answer.explanation)));
 }
 
 void run_memory(Context& context, const MemoryCall& request) {
@@ -444,12 +447,12 @@ void run_memory(Context& context, const MemoryCall& request) {
 
 }  // namespace
 
-void explain_snapshot(const std::string& file, const std::string& output, const std::vector<std::string>& settings,
-                      const Result* judged, Context& context) {
+void explain_snapshot(const std::string& file, std::string command, const std::string& output, const Result* judged,
+                      Context& context) {
   MemoryCall request;
   request.file = file;
   request.output = output;
-  request.settings = settings;
+  request.command = std::move(command);
   request.judged = judged;
   request.explain = request.is_page = true;
   run_memory(context, request);

@@ -334,13 +334,15 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
     throw InputError(arguments.output, "--output", "without --technique there is no map",
                      "name a technique, or a page (answer.html)");
   if (!arguments.output.empty()) check_answer_path(arguments.output);
-  if (is_snapshot(arguments.first)) {
-    std::optional<Result> judged;
-    if (!arguments.settings.empty()) judged = scenario::run_memory(load_with(arguments.first, arguments)).result;
-    return explain_snapshot(arguments.first, arguments.output, arguments.settings, judged ? &*judged : nullptr,
-                            context);
-  }
+  const auto explain_memory_alone = [&](const std::string& trace, const Result* judged) {
+    explain_snapshot(trace, step_command("explain", arguments), arguments.output, judged, context);
+  };
+  if (is_snapshot(arguments.first) && arguments.settings.empty()) return explain_memory_alone(arguments.first, nullptr);
   const LoadedScenario loaded = load_with(arguments.first, arguments);
+  if (!loaded.scenario.trace.empty() && !loaded.trace.has(Capability::times)) {
+    const Result judged = scenario::run_memory(loaded).result;
+    return explain_memory_alone(loaded.scenario.trace, judged.memory.capacity > Bytes(0) ? &judged : nullptr);
+  }
   const ScenarioRun ran = run_traced(loaded);
   const Result& result = ran.result;
   if (!context.json() && !context.rows_only()) print_warnings(context, result);

@@ -57,7 +57,7 @@ MemoryExplanation explain_memory(const Trace& trace, const AllocationStreamOptio
   return {parts_at_reserved_peak(trace, options), try_memory_knobs(trace, options)};
 }
 
-std::string explanation_text(const MemoryExplanation& explanation) {
+std::string reserved_parts_text(const MemoryExplanation& explanation) {
   const ReservedParts& parts = explanation.parts;
   constexpr double least = 0.0005;  // of what is reserved: not worth a row
   std::string text = fmt::format("\n  when most is reserved, {}\n", bytes_text(parts.reserved()));
@@ -66,7 +66,11 @@ std::string explanation_text(const MemoryExplanation& explanation) {
       text += paragraph(fmt::format("    {:>12} {:>7}  {}", bytes_text(part.bytes),
                                     share_text(part.bytes, parts.reserved()), part.words),
                         page_width(), 26);
-  text += "\n  what would have reserved less then\n";
+  return text;
+}
+
+std::string explanation_text(const MemoryExplanation& explanation) {
+  std::string text = reserved_parts_text(explanation) + "\n  what would have reserved less then\n";
   std::size_t saving = 0, tried = 0;  // bounds are no settings
   for (const MemoryKnob& knob : explanation.knobs) {
     tried += knob.is_bound ? 0 : 1;
@@ -75,7 +79,7 @@ std::string explanation_text(const MemoryExplanation& explanation) {
       text += fmt::format("    {:>12}  {}{}\n", bytes_text(knob.gain), knob.name,
                           knob.is_bound ? ": a bound, no setting" : "");
   }
-  return text + fmt::format("    {} of the {} settings and allocators that were tried does\n",
+  return text + fmt::format("    {} of the {} settings and allocators that were tried would\n",
                             saving == 0 ? "none" : "no other", tried);
 }
 

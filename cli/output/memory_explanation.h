@@ -20,6 +20,8 @@ struct MemoryExplanation {
 };
 MemoryExplanation explain_memory(const Trace& trace, const AllocationStreamOptions& options);
 
+// What reserved memory is made of; with what would have reserved less.
+std::string reserved_parts_text(const MemoryExplanation& explanation);
 std::string explanation_text(const MemoryExplanation& explanation);
 nlohmann::ordered_json explanation_json(const MemoryExplanation& explanation);
 std::string owners_text(const std::string& heading, const std::vector<PeakOwner>& owners, std::size_t most);

@@ -249,6 +249,21 @@ class AnswerTest(folder_case.FolderCase):
             self.assertNotIn("next: --set", words)
             self.assertIn("memory.capacity_bytes", answer["reproduce"]["command"])
 
+    def test_a_scenario_with_a_snapshot_is_explained_by_its_memory(self):
+        scenario = self.scenario("snapshot.json", {"trace": os.path.abspath(SNAPSHOT)})
+        alone, told = self.ask("explain", SNAPSHOT), self.ask("explain", scenario)
+        self.assertEqual(told, alone)
+        page = self.path("snapshot.html")
+        self.ask("explain", scenario, "--output", page)
+        self.assertIn("explain " + scenario, embedded(page)["reproduce"]["command"])
+
+    def test_an_allocation_that_failed_is_not_told_that_nothing_helps(self):
+        """It would have been served with settings, though none reserves less of what was served."""
+        told = " ".join(self.ask("explain", SNAPSHOT, "--verbose").split())
+        self.assertIn("would have fitted", told)
+        self.assertNotIn("would have reserved less", told)
+        self.assertNotIn("none of the", told)
+
     def test_hostile_names_are_data(self):
         scenario, page = self.scenario("hostile.json", RUNS["one GPU"], hostile.NAME), self.path("hostile.html")
         self.ask("run", scenario, "--output", page)
