@@ -350,6 +350,7 @@ void MainWindow::make_docks() {
   filtered_->setFilterKeyColumn(-1);
   filtered_->setFilterCaseSensitivity(Qt::CaseInsensitive);
   table_ = figure_table(tr("Selection"), filtered_);
+  table_->setTextElideMode(Qt::ElideMiddle);  // of a path, its file; of a kernel, its name
   QObject::connect(table_, &QTableView::activated, this, [this](const QModelIndex& index) { row_chosen(index); });
   QObject::connect(table_, &QTableView::clicked, this, [this](const QModelIndex& index) { row_chosen(index); });
   auto* const content = new QWidget;

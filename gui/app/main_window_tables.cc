@@ -22,6 +22,7 @@
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
+#include "studies/answer/stage_memory.h"
 #include "studies/diagnosis/memory_diagnosis.h"
 
 namespace spillway::gui {
@@ -142,7 +143,7 @@ TableRows MainWindow::allocation_table() const {
     const bool has_layer = anchor != OpId::none && trace.ops.layer[index_of(anchor)] != no_index16;
     rows.rows.push_back(
         {{words(block_name(*drawn_, block)), {}},
-         {words(picture.kinds[block.kind]).replace('_', ' '), {}},
+         {words(studies::owner_words(picture.kinds[block.kind])), {}},
          bytes_cell(block.size.count()),
          time_cell(block.begin, picture.timed),
          time_cell(block.end, picture.timed),
@@ -225,18 +226,20 @@ void MainWindow::show_selection() {
     what = time_.selection() ? tr("work in the selection") : tr("work of the whole step");
   }
   const qsizetype left_out = rows.left_out;
-  const auto fit = [this] {  // what grew is not cut
+  const auto fit = [this] {  // what grew is not cut; no name, a path say, leaves the others no room
     const QAbstractItemView* const rows_of = table_;
+    const int widest = std::max(160, table_->viewport()->width() / 4);
     for (int column = 1; column < selection_->columnCount(); ++column)
-      table_->setColumnWidth(column, std::max(table_->columnWidth(column), rows_of->sizeHintForColumn(column)));
+      table_->setColumnWidth(
+          column, std::min(widest, std::max(table_->columnWidth(column), rows_of->sizeHintForColumn(column))));
   };
   const bool same_shape = rows.headings == selection_->shown().headings && selection_->rowCount() > 0;
   selection_->show(std::move(rows));
-  if (same_shape) fit();
   if (!same_shape) {
     filtered_->sort(-1);
     table_->resizeColumnsToContents();
   }
+  fit();
   if (selection_->columnCount() > 0) {  // the first takes what the others leave
     constexpr int least_first = 180, slack = 8;
     const int bar = table_->verticalScrollBar()->isVisible() ? 0 : table_->verticalScrollBar()->sizeHint().width();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/number_text.h"
+#include "studies/diagnosis/memory_diagnosis.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::gui {
@@ -61,25 +62,32 @@ constexpr const char* no_times = "the file has no times";
 
 bool has_times(const Outcome& outcome) { return outcome.trace().has(Capability::times); }
 
-// Without a limit there is no verdict on the replay; that the record has one is said beside it.
-bool ran_out_when_recorded(const Outcome& outcome) {
+// Without a limit there is no verdict on the replay, but the record may have one: the failed allocation. Null: none.
+const MemoryEvent* ran_out_when_recorded(const Outcome& outcome) {
+  if (outcome.result().verdict() != Verdict::unknown) return nullptr;
   const auto& events = outcome.trace().memory_events;
-  return std::any_of(events.begin(), events.end(),
-                     [](const MemoryEvent& event) { return event.action == MemoryAction::out_of_memory; });
+  const auto failed = std::find_if(events.begin(), events.end(), [](const MemoryEvent& event) {
+    return event.action == MemoryAction::out_of_memory;
+  });
+  return failed == events.end() ? nullptr : &*failed;
 }
 
-// One sentence that a cell holds; the whole is its tip.
-std::string short_verdict(const Outcome& outcome) {
-  const Result& result = outcome.result();
-  if (result.verdict() == Verdict::unknown && ran_out_when_recorded(outcome)) return "Ran out as recorded";
-  return verdict_cell(result);
+ShownFigure recorded_verdict(const Outcome& outcome, const MemoryEvent& failed) {
+  ShownFigure figure{.id = "verdict", .title = ran_out_mark(), .is_alarm = true};
+  const Bytes free = failed.address == Addr(0) ? Bytes(-1) : Bytes(static_cast<std::int64_t>(failed.address.count()));
+  figure.value = ran_out_heading(studies::own_place(outcome.trace(), failed.stack), failed.bytes, free);
+  figure.short_value = "Ran out as recorded";
+  figure.detail = bytes_text(failed.bytes) + " asked for" + (free < Bytes(0) ? "" : ", " + bytes_text(free) + " free");
+  figure.provenance = "recorded: the allocation that failed";
+  return figure;
 }
 
 ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
+  if (const MemoryEvent* failed = ran_out_when_recorded(outcome)) return recorded_verdict(outcome, *failed);
   ShownFigure figure{.id = "verdict", .title = verdict_mark(result)};
   figure.value = verdict_sentence(result);
-  figure.short_value = short_verdict(outcome);
+  figure.short_value = verdict_cell(result);  // one sentence that a cell holds; the whole is its tip
   figure.is_alarm = result.answer() == Verdict::does_not_fit;
   if (result.fits() && !result.drives_refuse.empty() && result.memory.capacity > Bytes(0))
     figure.detail = "memory fits, " + to_spare(result);

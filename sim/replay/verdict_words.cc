@@ -112,6 +112,8 @@ std::string verdict_mark(const Result& result) {
   return verdict_shape(result.answer()) + " " + (refuses ? "drives refuse" : std::string(to_string(result.verdict())));
 }
 
+std::string ran_out_mark() { return "✖ ran out"; }
+
 std::string ran_out_heading(const std::string& place, Bytes asked, Bytes free) {
   return "✖ Ran out: " + place + " asked for " + bytes_text(asked) +
          (free < Bytes(0) ? "" : ", " + bytes_text(free) + " were free");

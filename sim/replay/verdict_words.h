@@ -28,6 +28,7 @@ std::string short_words(const Result& result);
 // refuse; empty: they don't.
 std::string lacking(const Result& result);
 
+std::string ran_out_mark();  // "✖ ran out"
 // Headings of a memory snapshot, with shape. After a failed allocation: "✖ Ran out: loss.py:9 cross_entropy asked for
 // 1.00 GiB, 900.0 MiB were free". Else: "▲ Nothing ran out while it was recorded: at most 5.96 GiB". free: -1 unknown.
 std::string ran_out_heading(const std::string& place, Bytes asked, Bytes free);
