@@ -10,6 +10,7 @@
 #include "models/spec/activation_volume.h"
 #include "reports/grounds.h"
 #include "reports/judged_tests.h"
+#include "studies/answer/answer.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::reports {
@@ -413,7 +414,7 @@ class SsdReport {
                              : "Every byte goes through a pinned buffer in host memory.");
     part.items.emplace_back(
         "Training runs without pause; a year is 365 days. Files are written whole and freed whole.");
-    for (const std::string& warning : loaded_.warnings) part.items.push_back(warning);
+    for (const std::string& warning : loaded_.warnings) part.items.push_back(studies::warning_words(warning));
   }
 
   const LoadedScenario& loaded_;

@@ -13,6 +13,7 @@
 #include "cli/options/reserve_option.h"
 #include "cli/options/setting_options.h"
 #include "cli/options/store_option.h"
+#include "cli/options/text_page.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
@@ -181,13 +182,17 @@ void print_largest(const CapacityRequest& request, const CapacityOutcome& outcom
   if (answer.beyond) {
     text += fmt::format("one step further, {}: {}\n", axis_text(answer.beyond->value, request.axis),
                         answer.beyond->why_not);
-    std::string holds, fails;
+    std::string holds, fails, same;  // same: for the same reason
     for (const FurtherChange& change : answer.changes)
-      (change.holds ? holds : fails) += fmt::format("  {}: {}\n", change.name, change.note);
+      if (!change.holds && change.note == answer.beyond->why_not)
+        same += (same.empty() ? "" : ", ") + change.name;
+      else
+        (change.holds ? holds : fails) += fmt::format("  {}: {}\n", change.name, change.note);
     if (!holds.empty()) text += "it holds with\n" + holds;
     if (!fails.empty()) text += "not with\n" + fails;
+    if (!same.empty()) text += "the same with " + same + "\n";
   }
-  print(text);
+  print(paragraphs(text, page_width(), 4));
 }
 
 void list_techniques(const Context& context) {

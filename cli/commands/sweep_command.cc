@@ -22,6 +22,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/mpi_launch.h"
 #include "cli/options/store_option.h"
+#include "cli/options/text_page.h"
 #include "cli/output/progress.h"
 #include "cli/output/sweep_plot.h"
 #include "cli/output/table.h"
@@ -85,6 +86,8 @@ std::vector<std::string> merged_options(const SweepOutcome& outcome, const Sweep
         if (seen[axis].insert(other.options[axis]).second) options[axis] += " = " + other.options[axis];
   return options;
 }
+
+void print_lines(const std::string& text) { print(paragraphs(text, page_width(), 2)); }
 
 // Proven, or what isn't.
 std::string proof_text(const SweepFile& file, const SweepOutcome& outcome) {
@@ -202,7 +205,7 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
     for (const auto& [reason, count] : reasons) sum += count.points;
     return sum;
   };
-  print(fmt::format(
+  print_lines(fmt::format(
       "\n{} configurations: {} left out by rules, {} invalid, {} estimated; {} can't meet the requirements, {} beaten "
       "by estimates, {} by simulations; {} simulated{}\n",
       outcome.points, left_out(outcome.left_out), left_out(outcome.invalid), outcome.screened, outcome.unable,
@@ -210,10 +213,10 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
       static_cast<std::int64_t>(outcome.rows.size()) > outcome.replays
           ? fmt::format(" by {} simulations: the others are the same steps", outcome.replays)
           : ""));
-  print(invalid_text(file, outcome));
-  print(proof_text(file, outcome));
+  print_lines(invalid_text(file, outcome));
+  print_lines(proof_text(file, outcome));
   if (outcome.time_error.compared > 0)
-    print(
+    print_lines(
         fmt::format("estimate against simulation, {} configurations: step time median {}, 90th percentile {}, worst {} "
                     "(margin {}); "
                     "peak median {}, 90th percentile {}, worst {} (margin {})\n",
@@ -223,7 +226,7 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
                     percent_text(outcome.memory_error.p90, 2), percent_text(outcome.memory_error.worst, 2),
                     percent_text(file.memory_margin, 2)));
   if (outcome.time_above_bound.compared > 0)
-    print(fmt::format(
+    print_lines(fmt::format(
         "estimated by a lower bound of the step time, {} configurations: simulations lie above it by {} in the "
         "median, {} at the 90th percentile; {} below\n",
         outcome.time_above_bound.compared, percent_text(outcome.time_above_bound.median, 2),
@@ -262,7 +265,7 @@ void print_check(Context& context, const SweepFile& file, const SweepCheck& resu
   }
   print(context, table);
   if (context.rows_only()) return;
-  print(fmt::format(
+  print_lines(fmt::format(
       "\n{} configurations drawn ({} more invalid), {} pruned with margins of {} and {}; {} on the front of "
       "all simulations, {} of these pruned\n",
       result.sampled, result.invalid, result.pruned, percent_text(file.margin, 2), percent_text(file.memory_margin, 2),

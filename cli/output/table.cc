@@ -86,11 +86,12 @@ class TextTable {
       Column& column = columns_.emplace_back();
       column.right = right;
       for (const std::string& cell : cells) {
-        const std::size_t widest = words_width(i + 1 == headings.size());
+        const bool is_last = i + 1 == headings.size();  // often prose, with addresses
+        const std::size_t widest = words_width(is_last);
         const bool wraps = page > 0 && !right && shown_width(cell) > widest;
-        column.cells.push_back(!wraps                  ? std::vector<std::string>{cell}
-                               : words_ < widest_words ? cut(cell, widest)
-                                                       : wrapped(cell, widest, 2));
+        column.cells.push_back(!wraps                             ? std::vector<std::string>{cell}
+                               : words_ < widest_words || is_last ? cut(cell, widest)
+                                                                  : wrapped(cell, widest, 2));
         for (const std::string& each : column.cells.back()) column.width = std::max(column.width, shown_width(each));
       }
     }

@@ -52,16 +52,6 @@ std::string peak_detail(const AnswerFigures& figures) {
          (kept > Bytes(0) && figures.limit > Bytes(0) ? ", " + gib_number(kept) + " kept free" : "");
 }
 
-// "kernel times come from ... (12 times)" of "kind (12): kernel times come from ...".
-std::string warning_words(const std::string& warning) {
-  const std::size_t end = warning.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_");
-  if (end == std::string::npos || warning.compare(end, 2, " (") != 0) return warning;
-  const std::size_t close = warning.find_first_not_of("0123456789", end + 2);
-  if (close == std::string::npos || close == end + 2 || warning.compare(close, 3, "): ") != 0) return warning;
-  const std::string count = warning.substr(end + 2, close - end - 2), words = warning.substr(close + 3);
-  return count == "1" ? words : words + " (" + count + " times)";
-}
-
 std::vector<PeakOwner> shown_owners(const Result& result) {
   constexpr std::size_t most = 8;
   if (!result.memory.known) return {};
@@ -119,6 +109,15 @@ std::string range_words(const Result& result) {
   if (!range.known) return "not known: " + range.basis;
   return fmt::format("{} to {} ({})", short_duration(seconds * range.low), short_duration(seconds * range.high),
                      range.basis);
+}
+
+std::string warning_words(const std::string& warning) {
+  const std::size_t end = warning.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_");
+  if (end == std::string::npos || warning.compare(end, 2, " (") != 0) return warning;
+  const std::size_t close = warning.find_first_not_of("0123456789", end + 2);
+  if (close == std::string::npos || close == end + 2 || warning.compare(close, 3, "): ") != 0) return warning;
+  const std::string count = warning.substr(end + 2, close - end - 2), words = warning.substr(close + 3);
+  return count == "1" ? words : words + " (" + count + " times)";
 }
 
 bool is_of_modelled_times(const std::string& warning) { return warning.starts_with("modelled_durations"); }

@@ -150,6 +150,8 @@ std::vector<AnswerShare> binding_shares(const Result& result);
 AnswerWhy why_of(const Result& result);
 // The range of 80 % of like steps: "1.00 s to 1.17 s (published steps)", "not known: ...".
 std::string range_words(const Result& result);
+// A result's warning without the word by which programs know its kind: "kernel times come from ... (12 times)".
+std::string warning_words(const std::string& warning);
 // The warning that every modelled step has, Answer::times.
 bool is_of_modelled_times(const std::string& warning);
 // A result's warnings and times, without the words by which programs know their kinds.
