@@ -134,7 +134,7 @@ const wayRow = (way, index) => {
   second.append(el("span", {class: /^-./.test(fig.shown.left) ? "bad" : ""}, fig.shown.room));
   if (way.runs_in) second.append(el("span", {class: "chip" + (/own code|simulation|[*]/.test(way.runs_in) ? " own" : "")}, way.runs_in));
   const button = el("button", {type: "button", class: "way", "aria-expanded": "false"},
-    el("span", {class: "rank"}, way.number === null ? "" : String(way.number)), el("span", {class: "name"}, way.name),
+    el("span", {class: "rank"}, way.number === null ? "" : String(way.number)), el("span", {class: "name", title: way.name}, way.name),
     el("span", {class: "step"}, fig.shown.step === "-" ? "" : fig.shown.step),
     el("span", {class: "change " + (change.startsWith("-") ? "bad" : change.startsWith("+") ? "good" : "muted")},
       change === "-" ? "" : change.replace("-", "−")), second);
@@ -693,7 +693,7 @@ const toldElsewhere = ["machine", "step", "limited by"];
 const factsCard = () => {
   const facts = answer.facts.filter(fact => !toldElsewhere.includes(fact.label));
   if (!facts.length) return null;
-  return card("Figures of the step", el("table", {}, ...facts.map(fact => el("tr", {}, el("td", {class: "muted"}, fact.label), el("td", {}, fact.words)))));
+  return card("Figures of the step", el("table", {}, ...facts.map(fact => el("tr", {}, el("td", {class: "label"}, fact.label), el("td", {}, fact.words)))));
 };
 const marks = {measured: "●", datasheet: "◐", fitted: "◐", assumed: "◌"};
 const restsCard = () => {
@@ -775,10 +775,17 @@ const makeTensors = () => {
   const map = el("div", {class: "treemap", "aria-hidden": "true"});
   tensorsBox.replaceChildren(el("h2", {}, snapshot ? "Who holds the memory " + answer.held : "The largest tensors " + answer.held +
     (answer.stages.length > 1 ? ", " + s.name : "")), map);
-  const table = el("table", {}, el("tr", {}, el("th", {}, snapshot ? "asked for by" : "tensor"), el("th", {}, snapshot ? "blocks" : "owner"),
+  const table = el("table", {}, el("tr", {}, el("th", {}, snapshot ? "asked for by" : "tensor"), el("th", {class: snapshot ? "n" : ""}, snapshot ? "blocks" : "owner"),
     el("th", {}, snapshot ? "called from" : "layer"), el("th", {class: "n"}, "size")));
-  for (const tensor of s.tensors)
-    table.append(el("tr", {class: "tensor"}, el("td", {class: "mono"}, tensor.name), el("td", {}, snapshot ? String(tensor.blocks) : tensor.owner),
+  // Tensors that differ in nothing that is told are one row.
+  const alike = new Map();
+  for (const tensor of s.tensors) {
+    const key = snapshot ? alike.size : [tensor.name, tensor.owner, tensor.layer, tensor.bytes].join("\n");
+    alike.set(key, [...(alike.get(key) || []), tensor]);
+  }
+  for (const [tensor, ...others] of alike.values())
+    table.append(el("tr", {class: "tensor"}, el("td", {class: snapshot ? "mono holder" : "mono"}, tensor.name,
+      others.length ? " (" + (others.length + 1) + " alike, each)" : ""), el("td", {class: snapshot ? "n" : ""}, snapshot ? String(tensor.blocks) : tensor.owner),
       el("td", {class: snapshot ? "mono" : ""}, snapshot ? tensor.frames.slice(0, 6).join(" ← ") : tensor.layer), el("td", {class: "n"}, size(tensor.bytes))));
   tensorsBox.append(table);
   const shownBytes = new Map();
@@ -792,9 +799,9 @@ const makeTensors = () => {
   const w = map.clientWidth || 800, h = 228;
   squarify(items, 0, 0, w, h, (item, x, y, iw, ih) => {
     const tile = el("div", {class: "f-" + colorOf(item.owner), title: item.name + ": " + size(item.value)}, iw > 46 && ih > 16 ? item.name + " " + size(item.value) : "");
-    tile.style.left = x + "px";
+    tile.style.left = x / w * 100 + "%";  // of whatever width it is printed at
     tile.style.top = y + "px";
-    tile.style.width = Math.max(1, iw) + "px";
+    tile.style.width = iw / w * 100 + "%";
     tile.style.height = Math.max(1, ih) + "px";
     map.append(tile);
   });

@@ -262,6 +262,37 @@ class PageTest(unittest.TestCase):
         self.assertIn("spillway fit", text)
         self.assertIn("GiB left", text)
 
+    def test_nothing_is_cut_on_paper(self):
+        """At the width of A4 less its margins: no word of a table in pieces, no tile beyond the map, no row too wide."""
+        cut = """
+          const wide = document.documentElement.scrollWidth > innerWidth ? ["the page"] : [];
+          const map = document.querySelector(".treemap");
+          for (const tile of map ? map.children : [])
+            if (tile.getBoundingClientRect().right > map.getBoundingClientRect().right + 1) wide.push("tile " + tile.title);
+          for (const cell of document.querySelectorAll("th, td.label, td.holder, td.n")) {
+            const range = document.createRange(), line = parseFloat(getComputedStyle(cell).lineHeight) || 20;
+            range.selectNodeContents(cell);
+            const words = cell.textContent.trim().split(/\\s+/).length;
+            if (range.getBoundingClientRect().height > line * words + 2) wide.push(cell.textContent.slice(0, 40));
+          }
+          for (const button of document.querySelectorAll("button:not(.way)"))
+            if (button.getBoundingClientRect().height > 0) wide.push("button " + button.textContent);
+          return wide;"""
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        try:
+            for name in self.pages:
+                with self.subTest(name):
+                    self.open(name, size=(703, 1030))
+                    self.assertEqual(self.script(cut), [])
+        finally:
+            self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+    def test_a_long_name_leaves_six_set_ups_in_sight(self):
+        self.open("fit")
+        self.script("for (const n of document.querySelectorAll('.way .name')) n.textContent = 'recompute layers, keep inputs '.repeat(6)")
+        ways = self.script("return [...document.querySelectorAll('.way')].map(w => w.getBoundingClientRect().height)")
+        self.assertTrue(all(height <= 76 for height in ways), ways)
+
     def test_it_prints(self):
         self.open("fit", "#way=1&theme=dark")
         self.script("addEventListener('beforeprint', () => { window.still = document.getElementById('still'); })")
