@@ -165,6 +165,7 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] TableRows kinds_table() const;
   [[nodiscard]] TableRows ranks_table() const;
   [[nodiscard]] TableRows provenance_table() const;
+  void fit_columns();
   void row_chosen(const QModelIndex& index);
   // Who holds memory, at the peak or where the selection begins.
   void show_holders();

@@ -368,6 +368,7 @@ void MainWindow::make_docks() {
   });
   count_ = new QLabel;
   table_choice_ = new QComboBox;
+  table_choice_->setObjectName("table choice");
   table_choice_->setAccessibleName(tr("What the table shows"));
   table_choice_->addItems({tr("Kernels"), tr("Blocks"), tr("Stages"), tr("Kinds")});
   QObject::connect(table_choice_, &QComboBox::currentIndexChanged, this, [this] { show_selection(); });

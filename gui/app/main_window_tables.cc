@@ -22,7 +22,7 @@
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
-#include "studies/answer/stage_memory.h"
+#include "studies/answer/answer.h"
 #include "studies/diagnosis/memory_diagnosis.h"
 
 namespace spillway::gui {
@@ -162,7 +162,7 @@ TableRows MainWindow::provenance_table() const {
     rows.rows.push_back(
         {{words(input.name), {}}, {words(input.value), {}}, {words(input.provenance), {}}, {words(input.source), {}}});
   for (const std::string& warning : drawn_->result().warnings)
-    rows.rows.push_back({{tr("warning"), {}}, {}, {}, {words(warning), {}}});
+    rows.rows.push_back({{tr("warning"), {}}, {}, {}, {words(studies::warning_words(warning)), {}}});
   return rows;
 }
 
@@ -195,7 +195,7 @@ TableRows MainWindow::ranks_table() const {
 void MainWindow::show_selection() {
   const QWidget* const view = tabs_->currentWidget();
   const bool on_canvas = tabs_->currentIndex() == canvas_tab;
-  table_choice_->setVisible(on_canvas);
+  table_choice_->setVisible(on_canvas && drawn_ != nullptr && !drawn_->timeline.empty());
   TableRows rows;
   QString what;
   if (view == sweep_) {
@@ -226,26 +226,13 @@ void MainWindow::show_selection() {
     what = time_.selection() ? tr("work in the selection") : tr("work of the whole step");
   }
   const qsizetype left_out = rows.left_out;
-  const auto fit = [this] {  // what grew is not cut; no name, a path say, leaves the others no room
-    const QAbstractItemView* const rows_of = table_;
-    const int widest = std::max(160, table_->viewport()->width() / 4);
-    for (int column = 1; column < selection_->columnCount(); ++column)
-      table_->setColumnWidth(
-          column, std::min(widest, std::max(table_->columnWidth(column), rows_of->sizeHintForColumn(column))));
-  };
   const bool same_shape = rows.headings == selection_->shown().headings && selection_->rowCount() > 0;
   selection_->show(std::move(rows));
   if (!same_shape) {
     filtered_->sort(-1);
     table_->resizeColumnsToContents();
   }
-  fit();
-  if (selection_->columnCount() > 0) {  // the first takes what the others leave
-    constexpr int least_first = 180, slack = 8;
-    const int bar = table_->verticalScrollBar()->isVisible() ? 0 : table_->verticalScrollBar()->sizeHint().width();
-    const int others = table_->horizontalHeader()->length() - table_->columnWidth(0);
-    table_->setColumnWidth(0, std::max(least_first, table_->viewport()->width() - bar - slack - others));
-  }
+  fit_columns();
   const int shown = filtered_->rowCount();
   count_->setText(what + (shown == 1 ? tr(": 1 row") : tr(": %1 rows").arg(shown)) +
                   (left_out > 0 ? tr(" (%1 smaller ones left out)").arg(left_out) : QString()));
@@ -263,6 +250,34 @@ void MainWindow::show_selection() {
   for (int row = 0; row < selection_->rowCount(); ++row)
     if (selection_->id_of(row) == static_cast<qint64>(*canvas_->chosen_block()))
       table_->selectRow(filtered_->mapFromSource(selection_->index(row, 0)).row());
+}
+
+// What grew is not cut; columns of long names, paths say, share what the first and the figures leave; the first takes
+// the rest.
+void MainWindow::fit_columns() {
+  if (selection_->columnCount() == 0) return;
+  constexpr int least_first = 180, least_name = 160, slack = 8;
+  const QAbstractItemView* const rows_of = table_;
+  const int bar = table_->verticalScrollBar()->isVisible() ? 0 : table_->verticalScrollBar()->sizeHint().width();
+  int room = table_->viewport()->width() - bar - slack;
+  room -= std::clamp(rows_of->sizeHintForColumn(0), least_first, std::max(least_first, room / 3));
+  std::vector<int> names;  // columns wider than a part of the page
+  for (int column = 1; column < selection_->columnCount(); ++column) {
+    table_->setColumnWidth(column, std::max(table_->columnWidth(column), rows_of->sizeHintForColumn(column)));
+    if (table_->columnWidth(column) > least_name)
+      names.push_back(column);
+    else
+      room -= table_->columnWidth(column);
+  }
+  std::sort(names.begin(), names.end(),
+            [this](int a, int b) { return table_->columnWidth(a) < table_->columnWidth(b); });
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const int share = std::max(least_name, room / static_cast<int>(names.size() - i));
+    table_->setColumnWidth(names[i], std::min(share, table_->columnWidth(names[i])));
+    room -= table_->columnWidth(names[i]);
+  }
+  const int others = table_->horizontalHeader()->length() - table_->columnWidth(0);
+  table_->setColumnWidth(0, std::max(least_first, table_->viewport()->width() - bar - slack - others));
 }
 
 // Of the block that is chosen, beside the table: what it is, and the stack that asked for it, innermost first.

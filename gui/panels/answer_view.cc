@@ -272,6 +272,7 @@ QWidget* AnswerView::make_picture() {
   const auto [binds, binds_rows] = card(tr("Bottleneck, and what would help"));
   const auto [rests, rests_rows] = card(tr("What the answer rests on"));
   binds_ = binds_rows;
+  binds_title_ = binds->findChild<QLabel*>();
   rests_ = rests_rows;
   auto* const cards = new QHBoxLayout;
   cards->setSpacing(10);
@@ -455,6 +456,9 @@ void AnswerView::show_cards() {
       binds_->addLayout(row);
     }
   };
+  binds_title_->setText(document_->held.empty() || document_->held == "at the peak"
+                            ? tr("Bottleneck, and what would help")
+                            : tr("What was alive"));
   clear(*binds_);
   if (!document_->shares.empty()) line(*binds_, answer_words(document_->binds), Token::muted);
   if (document_->helps.empty()) bars(document_->shares, 1, "");
@@ -465,6 +469,7 @@ void AnswerView::show_cards() {
     line(*binds_, tr("No gain: %1.").arg(names.join(", ")), Token::muted);
   }
   clear(*rests_);
+  if (!document_->times.empty()) line(*rests_, answer_words(document_->times), Token::muted);
   for (const std::string& warning : document_->warnings) line(*rests_, "▲ " + answer_words(warning), Token::text);
   for (const std::string& each : document_->assumed)
     line(*rests_, tr("assumed: %1").arg(answer_words(each)), Token::muted);

@@ -102,6 +102,7 @@ class AnswerView : public QWidget {
   QLabel *preview_ = nullptr, *readout_ = nullptr;
   AnswerPicture* picture_ = nullptr;
   QVBoxLayout *binds_ = nullptr, *rests_ = nullptr;
+  QLabel* binds_title_ = nullptr;
   QSplitter* halves_ = nullptr;
   QTimer pointed_for_;
   WaysSearch search_;  // last: ends before what it speaks to

@@ -20,15 +20,20 @@ void Legend::resizeEvent(QResizeEvent* event) {
 }
 
 void Legend::fit() {
+  constexpr int most_lines = 2;
   QString shown, all;
-  int used = 0;
-  bool is_full = false;
+  int used = 0, lines = 1;
   for (const auto& [color, words] : entries_) {
     const QString entry =
         QString("<span style='color:%1'>&#9632;</span> %2 &nbsp; ").arg(color.name(), words.toHtmlEscaped());
-    used += fontMetrics().horizontalAdvance("■ " + words + "   ");
-    is_full = is_full || used > width();
-    if (!is_full) shown += entry;
+    const int wide = fontMetrics().horizontalAdvance("■ " + words + "   ");
+    used += wide;
+    if (used > width() && lines <= most_lines) {
+      ++lines;
+      used = wide;
+      if (lines <= most_lines && !shown.isEmpty()) shown += "<br>";
+    }
+    if (lines <= most_lines) shown += entry;
     all += entry;
   }
   setText(shown);

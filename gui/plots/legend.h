@@ -9,7 +9,7 @@
 
 namespace spillway::gui {
 
-// As many entries as there is room for, from the first; its tip has all.
+// As many entries as two lines have room for, from the first; its tip has all.
 class Legend : public QLabel {
  public:
   Legend();

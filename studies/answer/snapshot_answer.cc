@@ -49,8 +49,9 @@ void add_ways(const MemoryDiagnosis& diagnosis, const std::vector<MemoryKnob>& k
         way.figures.answer = serves ? Verdict::fits : Verdict::does_not_fit;
         way.figures.peak_reserved = other.reserved;
         way.figures.limit = ran_out.limit;
-        way.figures.verdict = fmt::format("{}{} reserved of {}", serves ? "" : "runs out too, ",
-                                          short_size(other.reserved), short_size(ran_out.limit));
+        way.figures.verdict =
+            serves ? fmt::format("{} reserved of {}", short_size(other.reserved), short_size(ran_out.limit))
+                   : "runs out too, at " + short_size(other.reserved);
         way.figures.left = serves ? three_digits(in_gib(ran_out.limit - other.reserved)) : "-";
         answer.ways.push_back(std::move(way));
       }

@@ -4,8 +4,10 @@
 
 #include <QAbstractItemModelTester>
 #include <QApplication>
+#include <QComboBox>
 #include <QDragEnterEvent>
 #include <QHeaderView>
+#include <QLabel>
 #include <QMessageBox>
 #include <QMimeData>
 #include <QPushButton>
@@ -376,6 +378,16 @@ TEST_F(Window, ASnapshotThatRanOutSaysSo) {
       EXPECT_GT(table->model()->rowCount(), 0);
     }
   EXPECT_TRUE(window_.strip().shown().front().is_alarm);
+  EXPECT_FALSE(window_.findChild<QComboBox*>("table choice")->isVisible());  // kernels, stages: it has none
+  ASSERT_TRUE(window_.show_view("answer"));
+  ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_complete(); }, patience_ms));
+  QString legend;  // no colour without a name
+  for (const QLabel* const label : window_.answer().findChildren<QLabel*>())
+    if (label->text().contains("&#9632;")) legend = label->text();
+  const auto owners = window_.answer().picture().legend();
+  EXPECT_GT(owners.size(), 3U);
+  for (const auto& [color, owner] : owners)
+    EXPECT_TRUE(legend.contains(owner)) << owner.toStdString() << " in " << legend.toStdString();
 }
 
 // A file that is dropped is what its content says: a model and a machine change the scenario at hand, a scenario takes
