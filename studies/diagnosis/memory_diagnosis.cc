@@ -216,9 +216,10 @@ class MemoryDiagnosisMaker {
           "PyTorch's allocator as emulated here, in the memory it had, serves this request: other processes took some, "
           "or the history begins too late";
     }
+    // What PyTorch's own message advises first.
     constexpr std::array<std::array<std::string_view, 3>, 4> others = {
-        {{"no block of 128 MiB or more is split", torch_policy, "max_split_size_mb:128"},
-         {"expandable segments", expandable_policy, ""},
+        {{"expandable segments", expandable_policy, ""},
+         {"no block of 128 MiB or more is split", torch_policy, "max_split_size_mb:128"},
          {"GMLake's stitched blocks", gmlake_policy, ""},
          {"no fragmentation at all", ideal_policy, ""}}};
     for (const auto& [name, policy, settings] : others) {

@@ -232,6 +232,25 @@ class PageTest(unittest.TestCase):
         self.press(Keys.TAB, Keys.TAB, Keys.TAB)  # no trap
         self.assertNotEqual(self.script("return document.activeElement.id"), "plot")
 
+    def test_stages_and_the_command_are_reached_by_keys(self):
+        self.open("pipeline")
+        told = "return document.querySelector('#stages [aria-pressed=true]').getAttribute('aria-label')"
+        self.script("document.querySelector('#stages button').focus()")
+        self.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
+        self.assertIn("stage 1", self.script(told))
+        self.assertIn("stage=1", self.script("return location.hash"))
+        self.assertIn("stage 1", self.script("return document.activeElement.getAttribute('aria-label')"))
+        self.script("document.getElementById('plot').focus()")
+        self.press("[")
+        self.assertIn("stage 0", self.script(told))
+        whole = self.script("return document.getElementById('base').toDataURL()")
+        self.press("+", "+", "-", "-")
+        self.driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))")
+        self.assertEqual(self.script("return document.getElementById('base').toDataURL()"), whole)
+        self.script("[...document.querySelectorAll('button')].find(b => b.textContent === 'Copy command').focus()")
+        self.press(Keys.ENTER)
+        self.assertIn("spillway explain", self.script("return getSelection().toString()"))
+
     def test_find_hides_what_is_not_meant(self):
         self.open("fit")
         self.press("/")
