@@ -20,7 +20,7 @@ struct MemoryExplanation {
 };
 MemoryExplanation explain_memory(const Trace& trace, const AllocationStreamOptions& options);
 
-// What reserved memory is made of; with what would have reserved less.
+// The parts of reserved memory; explanation_text() adds settings that would have reserved less.
 std::string reserved_parts_text(const MemoryExplanation& explanation);
 std::string explanation_text(const MemoryExplanation& explanation);
 nlohmann::ordered_json explanation_json(const MemoryExplanation& explanation);
