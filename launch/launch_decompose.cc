@@ -55,10 +55,10 @@ class Decomposer {
   void settle(std::string_view key) { made_.settled.insert("model." + std::string(key)); }
   // Facts of a key that is said by others, or not at all.
   void drop(std::string_view key) { made_.facts.erase("model." + std::string(key)); }
-  void lack(std::string_view key, std::string reason) {
+  void lack(std::string_view key, std::string reason, std::optional<std::string> otherwise = std::nullopt) {
     const std::string path = "model." + std::string(key);
     const std::string value = key == "name" ? scenario_.model : field_text(setup_, key);
-    made_.unsaid.push_back({path, value, std::move(reason)});
+    made_.unsaid.push_back({path, value, std::move(reason), std::move(otherwise)});
     made_.settled.insert(path);
     made_.facts.erase(path);
   }
@@ -120,7 +120,7 @@ class Decomposer {
     if (setup_.autocast)
       settle("autocast");
     else
-      lack("autocast", "the Trainer's mixed precision casts fp32 weights where they are used");
+      lack("autocast", "the Trainer's mixed precision casts fp32 weights where they are used", "true");
   }
   // Megatron-LM wants a method and a count beside full.
   void recomputation() {
@@ -232,11 +232,12 @@ class Decomposer {
   void titan_sharding() {
     const std::int64_t ranks = setup_.data_parallel * setup_.context_parallel;
     const std::int64_t stage = setup_.zero_stage;
+    const std::string by_itself = setup_.pipeline_parallel > 1 ? "2" : "3";
     settle("zero_stage");
     if (ranks > 1 && stage == 0 && setup_.context_parallel > 1)
-      lack("zero_stage", "torchtitan splits weights over context-parallel ranks");
+      lack("zero_stage", "torchtitan splits weights over context-parallel ranks", by_itself);
     if (ranks == 1 && stage > 0) lack("zero_stage", "one rank splits nothing");
-    if (ranks > 1 && stage == 1) lack("zero_stage", "torchtitan splits weights as well, or nothing");
+    if (ranks > 1 && stage == 1) lack("zero_stage", "torchtitan splits weights as well, or nothing", by_itself);
     const bool splits = stage > 0 && setup_.data_parallel > 1;
     const std::int64_t copies = splits ? setup_.shard_groups : setup_.data_parallel;
     say(facts::replicas, copies);
@@ -248,7 +249,7 @@ class Decomposer {
       say(facts::reduce_type, "true");
       settle("fp32_reduction");
     } else if (reduces) {
-      lack("fp32_reduction", "torchtitan reduces gradients in fp32");
+      lack("fp32_reduction", "torchtitan reduces gradients in fp32", "true");
     }
     const bool offloads =
         setup_.optimizer_device == StateDevice::cpu && (stage < 3 || setup_.weight_device == StateDevice::cpu);
@@ -339,7 +340,9 @@ class Decomposer {
                                                         setup_.precision == TrainingPrecision::fp16_mixed);
     const bool is_known = keeps_stage() && (counts || !is(LaunchFormat::deepspeed));
     if (is_known && bytes == usual_bucket()) return settle("bucket_bytes");
-    if (bytes == whole_layers) return lack("bucket_bytes", "it has buckets where FSDP reduces a layer at a time");
+    if (scenario_.training.bucket_bytes == 0) settle("bucket_bytes");  // the framework's own are as good
+    if (bytes == whole_layers && scenario_.training.bucket_bytes != 0)
+      return lack("bucket_bytes", "it has buckets where FSDP reduces a layer at a time");
     if ((is(LaunchFormat::megatron) || counts) && bytes % wide == 0) {
       say(facts::bucket_elements, bytes / wide);
       settle("bucket_bytes");

@@ -218,7 +218,7 @@ class Exporter {
       if (is_fsdp || written("use-precision-aware-optimizer") != nullptr) {
         if (setup_.zero_stage == 0 && setup_.data_parallel * setup_.context_parallel > 1)
           made.unsaid.push_back(
-              {"model.zero_stage", "0", "Megatron-LM's precision-aware optimizer is a distributed one"});
+              {"model.zero_stage", "0", "Megatron-LM's precision-aware optimizer is a distributed one", "1"});
         put("use-distributed-optimizer", "true", made);
       }
       if (is_fsdp) put("ckpt-format", "fsdp_dtensor", made);
@@ -239,7 +239,7 @@ class Exporter {
     if (stage == nullptr || stage->value != "0" || setup_.optimizer_device == StateDevice::gpu) return;
     put("zero_optimization.stage", "1", made);
     if (setup_.data_parallel * setup_.context_parallel > 1)
-      made.unsaid.push_back({"model.zero_stage", "0", "DeepSpeed moves the optimizer under stages 1 to 3 alone"});
+      made.unsaid.push_back({"model.zero_stage", "0", "DeepSpeed moves the optimizer under stages 1 to 3 alone", "1"});
   }
 
   // What the framework does by itself, for a key that no flag says.
@@ -256,8 +256,7 @@ class Exporter {
     for (const std::string& key : training_setup_keys()) {
       const std::string path = "model." + key, value = field_text(setup_, key);
       if (said_.settled.contains(path) || value == by_itself(key, usual)) continue;
-      made.unsaid.push_back(
-          {path, value, fmt::format("{} has no flag for it", launch_format_words()[target_.program].name)});
+      made.unsaid.push_back({path, value, fmt::format("{} has no flag for it", target_.name)});
     }
     if (scenario_.offload.moves())
       made.unsaid.push_back(
@@ -270,7 +269,8 @@ class Exporter {
     const std::vector<std::string>& keys = training_setup_keys();
     for (UnsaidKey& each : made.unsaid) {
       const std::string key = each.key.starts_with(model) ? each.key.substr(model.size()) : "";
-      if (std::find(keys.begin(), keys.end(), key) != keys.end()) each.otherwise = by_itself(key, usual);
+      if (!each.otherwise && std::find(keys.begin(), keys.end(), key) != keys.end())
+        each.otherwise = by_itself(key, usual);
     }
   }
 

@@ -22,9 +22,12 @@ namespace spillway::launch {
 namespace {
 
 // torchtitan/models/*/__init__.py; older releases call Llama 3.1's models llama3 as well.
-constexpr std::array<TitanModel, 15> titan_models = {{{"llama3", "8B", "llama-3.1-8b"},
+// Llama 3 has the same layers: its rows, behind, are for export.
+constexpr std::array<TitanModel, 17> titan_models = {{{"llama3", "8B", "llama-3.1-8b"},
                                                       {"llama3", "70B", "llama-3.1-70b"},
                                                       {"llama3", "405B", "llama-3.1-405b"},
+                                                      {"llama3", "8B", "llama-3-8b"},
+                                                      {"llama3", "70B", "llama-3-70b"},
                                                       {"llama2", "7B", "llama-2-7b"},
                                                       {"llama2", "13B", "llama-2-13b"},
                                                       {"llama2", "70B", "llama-2-70b"},
@@ -67,7 +70,8 @@ LaunchModel by_titan_flavor(LaunchLedger& ledger) {
   for (const TitanModel& each : titan_models) {
     if (each.name == lower_name(name) && lower_name(each.flavor) == lower_name(flavor))
       return bundled(std::string(each.bundled));
-    known.push_back(fmt::format("{} {}", each.name, each.flavor));
+    std::string one = fmt::format("{} {}", each.name, each.flavor);
+    if (std::find(known.begin(), known.end(), one) == known.end()) known.push_back(std::move(one));
   }
   const LaunchSetting& setting = ledger.setting_of(ledger.says(facts::flavor) ? facts::flavor : facts::model);
   throw InputError(setting.file, setting.place, fmt::format("torchtitan's {} {} is not bundled", name, flavor),

@@ -31,8 +31,9 @@ struct ExportCall {
 };
 
 Table unsaid_table(const LaunchExport& made) {
-  Table table({"not exported", "value", "reason"});
-  for (const UnsaidKey& each : made.unsaid) table.add({each.key, each.value, each.reason});
+  Table table({"not exported", "value", "runs as", "reason"});
+  for (const UnsaidKey& each : made.unsaid)
+    table.add({each.key, each.value, each.otherwise.value_or("-"), each.reason});
   return table;
 }
 
@@ -55,6 +56,7 @@ void print_export(const LaunchExport& made, const std::string& target) {
   document["warnings"] = Json::array();
   for (const UnsaidKey& each : made.unsaid) {
     document["unsaid"].push_back({{"key", each.key}, {"value", each.value}, {"reason", each.reason}});
+    if (each.otherwise) document["unsaid"].back()["runs_as"] = *each.otherwise;
     document["warnings"].push_back(each.key + " " + each.value + " is not exported: " + each.reason);
   }
   print_json(document);
@@ -82,10 +84,13 @@ void tell_loss(Context& context, const Scenario& scenario, const studies::Export
     context.exit_code = exit_answer_is_no;
     return;
   }
-  const Result asked = run_briefly(scenario, Detail::times).run.result;
+  const Result asked = run_briefly(scenario, Detail::figures).run.result;
   const bool changes_verdict = is_yes(asked.answer()) && !is_yes(one.alone->answer());
-  const double step = to_seconds(asked.step_time);
-  if (!changes_verdict && std::abs(to_seconds(one.alone->step_time) - step) <= alike * step) return;
+  const auto is_alike = [](double is, double was) { return std::abs(is - was) <= alike * was; };
+  const bool same_time = is_alike(to_seconds(one.alone->step_time), to_seconds(asked.step_time));
+  const bool same_memory = is_alike(static_cast<double>(one.alone->memory.peak_reserved.count()),
+                                    static_cast<double>(asked.memory.peak_reserved.count()));
+  if (!changes_verdict && same_time && same_memory) return;
   note(context, fmt::format("with what is exported alone: {}; as asked: {}", told(*one.alone), told(asked)));
   if (changes_verdict) context.exit_code = exit_answer_is_no;
 }

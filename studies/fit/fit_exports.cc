@@ -44,6 +44,12 @@ const Recipe* recipe_of(const launch::UnsaidKey& unsaid) {
   return found == recipes.end() ? nullptr : &*found;
 }
 
+// Parts of the question that the framework answers by itself.
+constexpr std::string_view autocast_key = "model.autocast";
+bool is_frameworks_own(std::string_view field) {
+  return field == "framework" || field == "compile" || field == "autocast";
+}
+
 // What the framework does by itself where its file can't say what the scenario has, nor, `with_code`, a program by a
 // recipe; what the question itself is, the program says.
 std::vector<std::string> done_otherwise(const launch::LaunchExport& made, bool with_code) {
@@ -56,7 +62,7 @@ std::vector<std::string> done_otherwise(const launch::LaunchExport& made, bool w
     constexpr std::string_view model = "model.";
     if (!each.otherwise || !key.starts_with(model)) continue;
     const std::string_view field = key.substr(model.size());
-    if (field == "framework" || role_of(field) != KeyRole::question) edits.push_back(setting(key, *each.otherwise));
+    if (is_frameworks_own(field) || role_of(field) != KeyRole::question) edits.push_back(setting(key, *each.otherwise));
   }
   return edits;
 }
@@ -209,7 +215,7 @@ std::vector<Exported> exported(const Scenario& scenario) {
 
 FitQuestion asked_by(FitQuestion question, const FitSubject& subject, std::string_view target) {
   for (std::string& edit : done_otherwise(launch::export_launch(subject.parsed, target), true))
-    question.settings.push_back(std::move(edit));
+    if (!edit.starts_with(autocast_key)) question.settings.push_back(std::move(edit));  // of some layouts alone
   return question;
 }
 
