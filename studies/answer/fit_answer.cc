@@ -15,6 +15,7 @@
 #include "base/number_text.h"
 #include "base/short_text.h"
 #include "base/stop.h"
+#include "hwprofiles/price_list.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/scenario_memory.h"
@@ -34,6 +35,10 @@ std::string lowered(std::string name) {
   if (std::none_of(names.begin(), names.end(), [&](std::string_view one) { return name.starts_with(one); }))
     name.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(name.front())));
   return name;
+}
+
+bool is_of(const std::string& launcher, const std::string& framework) {
+  return launcher == framework || launcher == framework + "*";
 }
 
 // "torchtitan +1": who launches it as it is; "deepspeed*": with a line in the program; "own code": neither.
@@ -140,10 +145,25 @@ class FitAnswerMaker {
     answer_.verdict = to_string(answer_.answer);
     const std::string& best = outcome_.ways.front().row.candidate.name;
     answer_.heading = search_heading(found);
+    if (const std::size_t with_code = needing_code(); with_code > 0)
+      answer_.heading += fmt::format(", {} with code of your own (*)", with_code);
     answer_.best = (outcome_.any() ? "best for " + std::string(fit_goal_words()[findings_.question.goal].name) + ": "
                                    : "nearest: ") +
                    best;
     lacks_host_memory();
+  }
+
+  // Of the ways that the framework launches and train the same.
+  [[nodiscard]] std::size_t needing_code() const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < findings_.shown.size() && !findings_.framework.empty(); ++i) {
+      const FitWay& way = findings_.numbered(i);
+      const Launchers& launchers = findings_.launched_by[i];
+      if (does_work(way.row) && group_of(way) <= FitGroup::planner && launchers && !launchers->empty() &&
+          launchers->front() == findings_.framework + "*")
+        ++count;
+    }
+    return count;
   }
 
   // Where nothing that trains alike fits, and some lack memory of a host that nobody spoke of.
@@ -258,12 +278,20 @@ class FitAnswerMaker {
     return "";
   }
 
+  // How the machines are paid for, as scenario::gpu_usd_per_hour() counts.
+  [[nodiscard]] static std::string_view told_payment(const Row& row) {
+    static const hwprofiles::PriceList prices = hwprofiles::PriceList::bundled();
+    const bool is_bought =
+        row.hardware && !row.hardware->gpu.price_usd_per_hour && prices.machine(*row.hardware).price_usd;
+    return is_bought ? "machines bought and always busy for 36 months" : "machines rented";
+  }
+
   [[nodiscard]] static std::vector<std::string> sentences(const Row& row) {
     const Result& result = row.result;
     std::vector<std::string> lines = {
         fmt::format("limited by {}; 80 % of steps like it: {}", describe_shortly(result.binding), range_words(result))};
     if (const auto cost = row.cost_per_million_tokens())
-      lines.push_back(fmt::format("{} USD per million tokens", three_digits(*cost)));
+      lines.push_back(fmt::format("{} USD per million tokens, {}", three_digits(*cost), told_payment(row)));
     if (result.host_memory.known && result.host_memory.peak > Bytes(0))
       lines.push_back(fmt::format("host memory: {} of {} GiB", three_digits(in_gib(result.host_memory.peak)),
                                   three_digits(in_gib(result.host_memory.capacity))));
@@ -350,6 +378,10 @@ void find_launchers(FitFindings& findings) {
     findings.launched_by[i] = i == findings.chosen && !findings.exports.empty()
                                   ? launched_by(findings.exports, edits)
                                   : launched_by(scenario_of(findings.subject.scenario, edits), edits);
+    // The framework that was asked for is told first.
+    std::vector<std::string>& targets = *findings.launched_by[i];
+    std::stable_partition(targets.begin(), targets.end(),
+                          [&](const std::string& one) { return is_of(one, findings.framework); });
   }
 }
 
@@ -378,13 +410,13 @@ FitFindings find_ways(FitQuestion question, FitSubject subject, std::string fram
   FitOutcome& outcome = found.outcome;
   outcome = find_fit(found.question, found.subject, options);
   if (!outcome.stopped && !(outcome.any() && found.subject.gpus > most_gpus_for_adapters))
-    found.others = other_trainings(found.question, found.subject, options);
+    found.others = other_trainings(found.question, found.subject, options, found.framework);
   const auto trains_alike = [](const FitWay& way) { return group_of(way) <= FitGroup::planner && does_fit(way.row); };
   if (!outcome.stopped && std::none_of(outcome.ways.begin(), outcome.ways.end(), trains_alike))
     found.machines = on_other_machines(found.question, found.subject, options);
   if (!found.framework.empty() && outcome.any())
     outcome = as_launched(found.question, found.subject, outcome, found.framework, {.store = options.store});
-  found.shown = shown_ways(outcome);
+  found.shown = shown_ways(outcome, !found.framework.empty());
   found.launched_by.resize(found.count());
   return found;
 }

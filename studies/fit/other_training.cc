@@ -9,6 +9,7 @@
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
 #include "planners/technique.h"
+#include "studies/fit/fit_exports.h"
 #include "studies/fit/fit_rank.h"
 
 namespace spillway::studies {
@@ -18,7 +19,7 @@ constexpr std::int64_t most_replays = 24;  // of each training
 constexpr std::int64_t share_of_work = 8;  // of the question's, as much for each
 
 OtherTraining with(FitQuestion question, std::string name, Trainable trainable, const FitOptions& options,
-                   bool& stopped) {
+                   std::string_view framework, bool& stopped) {
   const std::string said = setting("model.trainable", to_string(trainable));
   question.settings.push_back(said);
   question.same_maths = true;
@@ -28,7 +29,10 @@ OtherTraining with(FitQuestion question, std::string name, Trainable trainable, 
   OtherTraining found{.name = std::move(name), .best = {}, .refusal = {}, .ended_early = false};
   FitOutcome outcome;
   try {
-    outcome = find_fit(question, fit_subject(question), options);
+    const FitSubject subject = fit_subject(question);
+    outcome = find_fit(question, subject, options);
+    if (!framework.empty() && outcome.any())
+      outcome = as_launched(question, subject, outcome, framework, {.store = options.store});
   } catch (const InputError& error) {
     found.refusal = error.cause();
     return found;
@@ -154,12 +158,12 @@ class MachineSearch {
 }  // namespace
 
 std::vector<OtherTraining> other_trainings(const FitQuestion& question, const FitSubject& subject,
-                                           const FitOptions& options) {
+                                           const FitOptions& options, std::string_view framework) {
   if (!subject.model || question.same_maths || subject.parsed.training.has_adapters()) return {};
   std::vector<OtherTraining> found;
   bool stopped = false;
   for (const auto& [name, trainable] : {std::pair("LoRA", Trainable::lora), std::pair("QLoRA", Trainable::qlora)}) {
-    OtherTraining one = with(question, name, trainable, options, stopped);
+    OtherTraining one = with(question, name, trainable, options, framework, stopped);
     if (stopped) break;
     found.push_back(std::move(one));
   }

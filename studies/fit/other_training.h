@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "studies/fit/fit_search.h"
@@ -24,9 +25,10 @@ struct OtherTraining {
 inline constexpr std::int64_t most_gpus_for_adapters = 64;
 
 // The best that few replays find of each. None of a capture, of a question that has adapters itself or keeps its maths;
-// those for which the thread's StopScope leaves no time are left out. Preconditions as of find_fit().
+// those for which the thread's StopScope leaves no time are left out. Of a framework (launch::export_target_words()) as
+// that launches it, as_launched(). Preconditions as of find_fit().
 std::vector<OtherTraining> other_trainings(const FitQuestion& question, const FitSubject& subject,
-                                           const FitOptions& options = {});
+                                           const FitOptions& options = {}, std::string_view framework = {});
 
 // The same training on other machines, where none that train alike fit on those there are.
 struct OtherMachine {

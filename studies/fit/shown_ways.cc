@@ -20,11 +20,11 @@ class Folding {
  public:
   explicit Folding(const FitOutcome& outcome) : ways_(outcome.ways), count_(outcome.fitting), under_(count_) {}
 
-  std::vector<ShownWay> run() {
+  std::vector<ShownWay> run(bool every_class) {
     keep_whatever_happens();
     fold_idle_parts();
     fold_alike();
-    fold_dominated();
+    if (!every_class) fold_dominated();
     unfold_layouts();
     fold_the_rest();
     return shown();
@@ -176,8 +176,8 @@ class Folding {
 
 FitGroup group_of(const FitWay& way) { return group_of(way.carrier, way.changes_maths); }
 
-std::vector<ShownWay> shown_ways(const FitOutcome& outcome) {
-  if (outcome.any()) return Folding(outcome).run();
+std::vector<ShownWay> shown_ways(const FitOutcome& outcome, bool every_class) {
+  if (outcome.any()) return Folding(outcome).run(every_class);
   std::vector<ShownWay> all;
   for (std::size_t i = 0; i < std::min(nearest, outcome.ways.size()); ++i) all.push_back({i, {}});
   return all;

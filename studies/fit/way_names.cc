@@ -145,6 +145,7 @@ std::vector<std::string> untold_words(const std::vector<std::string>& settings) 
                                                   "precision",
                                                   "loss",
                                                   "optimizer_form",
+                                                  "fp32_reduction",  // of a framework, not of a choice
                                                   "sequence_parallel",
                                                   "prefetch",
                                                   "global_batch",

@@ -1,8 +1,10 @@
 // The search for ways that fit: never worse than what other commands find, and every figure a replay's.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <oneapi/tbb/global_control.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <span>
@@ -11,6 +13,7 @@
 #include "planners/offload/hybrid_search.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluator.h"
+#include "studies/fit/fit_exports.h"
 #include "studies/fit/fit_knobs.h"
 #include "studies/fit/fit_search.h"
 #include "studies/fit/other_training.h"
@@ -393,6 +396,20 @@ TEST(OtherTrainings, AreToldByTheirName) {
     const Scenario scenario = scenario_of(subject.scenario, other.best->row.candidate.edits);
     EXPECT_TRUE(scenario.training.has_adapters());
     EXPECT_EQ(run(load(scenario)).fingerprint, other.best->row.result.fingerprint);
+  }
+  // As a framework launches them; torchtitan trains all weights.
+  for (const OtherTraining& other : other_trainings(question, subject, {}, "torchtitan"))
+    EXPECT_FALSE(other.best) << other.name;
+  question = asked_by(question, subject, "torch");
+  const FitSubject asked = fit_subject(question);
+  for (const OtherTraining& other : other_trainings(question, asked, {}, "torch")) {
+    ASSERT_TRUE(other.best) << other.name;
+    const std::vector<std::string>& edits = other.best->row.candidate.edits;
+    const std::vector<std::string> by = launched_by(scenario_of(asked.scenario, edits), edits);
+    EXPECT_TRUE(
+        std::any_of(by.begin(), by.end(),
+                    [](const std::string& one) { return one.starts_with("torch") && !one.starts_with("torchtitan"); }))
+        << other.name << ": " << fmt::format("{}", fmt::join(edits, " "));
   }
   question.same_maths = true;
   EXPECT_TRUE(other_trainings(question, subject).empty());

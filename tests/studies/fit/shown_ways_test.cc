@@ -73,6 +73,10 @@ TEST(ShownWays, DominatedOnesAreFolded) {
   const std::vector<ShownWay> shown = shown_ways(outcome);
   EXPECT_EQ(numbers(shown), (std::vector<std::size_t>{0, 2, 3}));
   expect_each_once(outcome, shown);
+  // As a framework launches them, each class stays in sight.
+  const std::vector<ShownWay> every = shown_ways(outcome, true);
+  EXPECT_EQ(numbers(every), (std::vector<std::size_t>{0, 1, 2, 3}));
+  expect_each_once(outcome, every);
 }
 
 TEST(ShownWays, OtherNumericsComeLast) {
