@@ -29,7 +29,7 @@ constexpr std::size_t most_keys = 10'000;    // of an object that the full parse
 
 // What the field is, as a remedy.
 std::string told(const FieldInfo& info, std::string_view otherwise = "correct it") {
-  return info.about.empty() ? std::string(otherwise) : fmt::format("{}: {}", info.key, info.about);
+  return info.about.empty() ? std::string(otherwise) : fmt::format("{}. {}: {}", otherwise, info.key, info.about);
 }
 
 std::string bound_text(double bound) {

@@ -58,7 +58,10 @@ std::vector<std::string_view> nearest_names(std::string_view word, std::span<con
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::string_view> names;
-  for (std::size_t i = 0; i < std::min(limit, ranked.size()); ++i) names.push_back(known[ranked[i].second]);
+  for (std::size_t i = 0; i < ranked.size() && names.size() < limit; ++i)
+    if (const std::string_view name = known[ranked[i].second];
+        std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
   return names;
 }
 

@@ -67,10 +67,17 @@ bool colors_wanted() {
          isatty(STDERR_FILENO) != 0;
 }
 
+// With a newline; of people in a terminal no wider than it.
+std::string for_terminal(std::string_view text, std::size_t indent) {
+  const std::string shown = terminal_text(text);
+  return isatty(STDERR_FILENO) != 0 ? paragraphs(shown, page_width(), indent) : shown + "\n";
+}
+
 void report_error(std::string_view text) {
   const bool color = colors_wanted();
-  std::fprintf(stderr, "%serror:%s %s\n", color ? "\033[1;31m" : "", color ? "\033[0m" : "",
-               terminal_text(text).c_str());
+  constexpr std::string_view head = "error:";
+  std::fprintf(stderr, "%serror:%s%s", color ? "\033[1;31m" : "", color ? "\033[0m" : "",
+               for_terminal(std::string(head) + " " + std::string(text), 4).substr(head.size()).c_str());
 }
 
 void report_note(const std::string& text) { std::fprintf(stderr, "note: %s\n", text.c_str()); }
@@ -211,6 +218,15 @@ std::vector<std::string> words_of_line(int argc, const char* const* argv) {
   return words;
 }
 
+// Whether there are none; then an error says so.
+bool tell_missing_data() {
+  if (has_bundled_data()) return false;
+  report_error(
+      "its bundled data are not beside the program: keep bin and share together, or name the folder "
+      "share/spillway in SPILLWAY_DATA");
+  return true;
+}
+
 // Exit codes of what a command may throw.
 int run_guarded(Command& app, int argc, const char* const* argv, Context& context) {
   try {
@@ -230,10 +246,7 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
     const bool is_overwritten = dynamic_cast<const WouldOverwrite*>(&error) != nullptr;
     const auto wrong = is_overwritten ? std::nullopt : wrong_file(app);
     report_error(wrong ? wrong->what() : error.what());
-    if (!has_bundled_data())
-      report_error(
-          "its bundled data are not beside the program: keep bin and share together, or name the folder "
-          "share/spillway in SPILLWAY_DATA");
+    tell_missing_data();
     return exit_bad_input;
   } catch (const std::filesystem::filesystem_error& error) {
     report_error(
@@ -245,6 +258,7 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
   } catch (const std::exception& error) {
     const bool is_refused = dynamic_cast<const std::system_error*>(&error) != nullptr ||
                             std::string_view(error.what()).starts_with("pthread_");  // oneTBB's, of a thread
+    if (!is_refused && tell_missing_data()) return exit_bad_input;
     if (!is_refused) {
       report_error(std::string("internal: ") + error.what());
       return exit_internal;
@@ -260,12 +274,11 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
 
 void warn(const Context& context, std::string_view text) {
   if (context.quiet) return;
-  const std::string line = "warning: " + terminal_text(shortened(text));
-  std::fputs((isatty(STDERR_FILENO) != 0 ? paragraph(line, page_width(), 2) : line + "\n").c_str(), stderr);
+  std::fputs(for_terminal("warning: " + std::string(shortened(text)), 2).c_str(), stderr);
 }
 
 void note(const Context& context, std::string_view text) {
-  if (!context.quiet) std::fprintf(stderr, "%s\n", terminal_text(text).c_str());
+  if (!context.quiet) std::fputs(for_terminal(text, 2).c_str(), stderr);
 }
 
 int run_command_line(int argc, const char* const* argv, SweepJob* job) {

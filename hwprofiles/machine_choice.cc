@@ -315,7 +315,8 @@ class Chooser {
     for (const CloudInstance& instance : cloud_instances()) names.emplace_back(instance.short_name);
     library_.check_readable(asked);
     refuse("no machine and no GPU of the profile library is called '" + std::string(asked) + "'",
-           suggest(asked, names, "see `spillway profile list`; for example 16xh100, 8xa100-40gb or dgx-h100x2"));
+           suggest(asked, names,
+                   "see `spillway list machines` and `list gpus`; for example 16xh100, 8xa100-40gb or dgx-h100x2"));
   }
 
   void refuse_apple(std::string_view asked) const {

@@ -358,8 +358,10 @@ ProfileEntry ProfileLibrary::find(std::string_view name) const {
   std::vector<std::string> names;
   for (const ProfileEntry& entry : list()) names.push_back(entry.name);
   check_readable(name);
-  throw InputError("", "", "no hardware profile '" + std::string(name) + "'",
-                   suggest(name, names, "list them with `spillway profile list`, or give the path of a file"));
+  throw InputError(
+      "", "", "no hardware profile '" + std::string(name) + "'",
+      suggest(name, names,
+              "see `spillway list` machines, gpus, drives, hosts or networks, or give the path of a file"));
 }
 
 void ProfileLibrary::check_readable(std::string_view name) const {

@@ -9,6 +9,7 @@
 #include "launch/launch_facts.h"
 #include "launch/launch_model.h"
 #include "models/pipeline/named_schedules.h"
+#include "models/spec/model_alias.h"
 #include "models/spec/pipeline_setup.h"
 #include "models/spec/training_setup_fields.h"
 #include "sim/devices/memory/memory_policies.h"
@@ -379,7 +380,7 @@ class Decomposer {
     if (scenario_.layers > 0)
       made_.unsaid.push_back(
           {"model.layers", std::to_string(scenario_.layers), "the model has its own number of layers"});
-    if (is(LaunchFormat::hf)) return say(facts::model, scenario_.model);
+    if (is(LaunchFormat::hf)) return say(facts::model, published_name());
     const auto titan = is(LaunchFormat::torchtitan) ? titan_model(scenario_.model) : std::nullopt;
     if (titan) {
       say(facts::model, std::string(titan->name));
@@ -387,6 +388,15 @@ class Decomposer {
     } else {
       lack("name", is(LaunchFormat::torchtitan) ? "torchtitan has no flavor of it" : "the model is the program's");
     }
+  }
+
+  // What a program loads it by: its id on the Hugging Face Hub, where it is read as the same model again.
+  [[nodiscard]] std::string published_name() const {
+    for (const std::string& id : published_ids(scenario_.model))
+      if (const auto alias = find_alias(id);
+          alias && alias->shape == scenario_.model && alias->overrides.empty() && !alias->is_nf4)
+        return id;
+    return scenario_.model;
   }
 
   void dropout() {

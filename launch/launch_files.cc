@@ -56,12 +56,21 @@ bool is_yaml_key(std::string_view line) {
   });
 }
 
+// "key = value", which no shell assigns so.
+bool is_toml_key(std::string_view line) {
+  const std::size_t equals = line.find(" = ");
+  return equals != std::string_view::npos && equals > 0 &&
+         std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(equals), [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+         });
+}
+
 Syntax syntax_of(std::string_view text) {
   if (is_python(text) || is_notebook(text)) return Syntax::python;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{') return Syntax::json;
   if (text.starts_with("#!")) return Syntax::shell;
-  bool flags = false, sections = false, keys = false, assigns = false;
+  bool flags = false, sections = false, keys = false, assigns = false, is_toml = false;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line = text.substr(at, end - at);
@@ -72,12 +81,13 @@ Syntax syntax_of(std::string_view text) {
     line.remove_prefix(begin);
     sections = sections || is_section(line);
     keys = keys || is_yaml_key(line);
+    is_toml = is_toml || is_toml_key(line);
     flags = flags || has_flag(line);
     assigns = assigns || line.find(" = ") != std::string_view::npos;
   }
   if (sections && assigns && !flags) return Syntax::toml;
   if (keys && !flags) return Syntax::yaml;
-  return flags ? Syntax::shell : sections ? Syntax::toml : keys ? Syntax::yaml : Syntax::shell;
+  return !flags && (sections || is_toml) ? Syntax::toml : Syntax::shell;
 }
 
 const LaunchFlag* row_of(const LaunchSetting& setting) { return find_flag(setting.format, setting.name); }

@@ -55,8 +55,10 @@ void print_export(const LaunchExport& made, const std::string& target) {
   document["unsaid"] = Json::array();
   document["warnings"] = Json::array();
   for (const UnsaidKey& each : made.unsaid) {
-    document["unsaid"].push_back({{"key", each.key}, {"value", each.value}, {"reason", each.reason}});
-    if (each.otherwise) document["unsaid"].back()["runs_as"] = *each.otherwise;
+    document["unsaid"].push_back({{"key", each.key},
+                                  {"value", each.value},
+                                  {"runs_as", each.otherwise ? Json(*each.otherwise) : Json()},
+                                  {"reason", each.reason}});
     document["warnings"].push_back(each.key + " " + each.value + " is not exported: " + each.reason);
   }
   print_json(document);

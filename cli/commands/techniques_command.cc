@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -227,7 +228,10 @@ void run_techniques(Context& context, const TechniquesCall& call) {
           warn(context, each.row.candidate.name + ": " + warning);
     }
   }
-  if (!comparison.is_whole) throw Cancelled();
+  if (comparison.is_whole) return;
+  std::fflush(stdout);
+  note(context, fmt::format("stopped: {} of {} techniques were compared", comparison.rows.size(), candidates.size()));
+  throw Cancelled();
 }
 
 }  // namespace

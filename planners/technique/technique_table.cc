@@ -241,7 +241,7 @@ const std::vector<ComparedWay>& compared_ways() {
 
 std::vector<std::string> without_techniques() {
   std::vector<std::string> settings = {"plan=null", "model.pipeline_chunks=null", "model.recomputed_chunks=null",
-                                       "model.offloaded_states=null"};
+                                       "model.offloaded_states=null", "model.weight_device=null"};
   for (const std::string_view key :
        {schedule_key, recompute_key, offload_key, order_key, allocator_key, optimizer_device_key})
     settings.push_back(setting(key, "null"));
@@ -258,7 +258,12 @@ const TechniqueWay* find_way(std::string_view name) {
 
 const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place) {
   if (const TechniqueWay* way = find_way(name)) return *way;
-  throw InputError(file, place, "no technique '" + std::string(name) + "'", suggest(std::string(name), way_names()));
+  // Activation or gradient checkpointing, activation recomputation: what others call it.
+  const bool is_recomputation = name.find("checkpointing") != std::string_view::npos || name.starts_with("recomput");
+  throw InputError(file, place, "no technique '" + std::string(name) + "'",
+                   is_recomputation ? "use " + std::string(recompute_way(Recompute::full)) + " for whole layers, " +
+                                          std::string(recompute_way(Recompute::selective)) + " for attention alone"
+                                    : suggest(std::string(name), way_names()));
 }
 
 ComposedStep make_plan(std::span<const std::string_view> names, const TechniqueRequest& request) {

@@ -25,6 +25,10 @@ TEST(NearestName, RanksByDistance) {
   EXPECT_EQ(suggest("gpu3", Names{"gpu1", "gpu2", "gpu4"}), "did you mean gpu1, gpu2 or gpu4?");
 }
 
+TEST(NearestName, OffersANameOnce) {
+  EXPECT_EQ(suggest("a1", Names{"a10", "a100", "a10"}), "did you mean a10 or a100?");
+}
+
 TEST(NearestName, OffersAFamilyBeforeALikeness) {
   const std::vector<std::string> names = {"a10", "a100-80gb-1gpu", "h100-80gb-1gpu", "h1000", "h200"};
   EXPECT_EQ(suggest("h100", names), "did you mean h100-80gb-1gpu, h1000 or h200?");

@@ -174,11 +174,16 @@ TEST(LaunchFiles, BadDocumentsNameTheirPlace) {
                                                     {"b.yaml", "a: [1\nb: 2\n"},
                                                     {"c.yaml", "bf16: true\nbf16: false\n"},
                                                     {"d.toml", "[training]\nseq_len = \n"},
+                                                    {"d2.toml", "[training\nseq_len = 2048\n"},
                                                     {"e.txt", "nothing of the kind"},
                                                     {"f.json", R"({"colour": "red"})"}};
   for (const auto& [name, text] : wrong) {
     const std::string path = folder.write(name, text);
-    EXPECT_THAT(complaint([&] { return read({path}); }), HasSubstr(name)) << name;
+    const std::string words = complaint([&] { return read({path}); });
+    EXPECT_THAT(words, HasSubstr(name)) << name;
+    if (name.ends_with(".toml")) {
+      EXPECT_THAT(words, HasSubstr("not valid TOML")) << name;
+    }
   }
 }
 

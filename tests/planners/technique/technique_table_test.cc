@@ -70,6 +70,12 @@ TEST(TechniqueTable, NamesAreUniqueAndSaid) {
     EXPECT_EQ(find_way(way->name), way);
   }
   try {
+    static_cast<void>(way_named("gradient-checkpointing", "", ""));
+    FAIL() << "no way is called so";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.remedy(), "use full for whole layers, selective for attention alone");
+  }
+  try {
     static_cast<void>(technique_named("ssdtrian"));
     FAIL() << "an unknown technique was found";
   } catch (const InputError& error) {

@@ -48,6 +48,20 @@ TEST(CompareTechniques, RowsAreRuns) {
   EXPECT_EQ(comparison.rows.front().row.result.memory.allocator, "torch");
 }
 
+// Weights on the host hold only beside the optimizer there: the plain step takes both back.
+TEST(CompareTechniques, StatesOnTheHostAreTakenBack) {
+  const BaseScenario step{R"({"schema": "spillway-scenario", "version": 1,
+    "model": {"name": "gpt2-small", "layers": 2, "sequence": 128, "data_parallel": 2, "zero_stage": 3,
+              "optimizer_device": "cpu", "weight_device": "cpu"},
+    "hardware": {"profile": "dgx-a100-40gb"}})",
+                          "step.json", ""};
+  const std::vector<std::string> names = {"full"};
+  const TechniqueComparison comparison = compare_techniques(step, technique_candidates(step, names));
+  ASSERT_EQ(comparison.rows.size(), 2U);
+  for (const TechniqueRow& each : comparison.rows) EXPECT_EQ(each.row.error, "") << each.row.candidate.name;
+  EXPECT_NE(taken_out(step).find("model.weight_device=cpu"), std::string::npos);
+}
+
 // Every technique on every kind of step: it runs, and then as `run` does, or it is refused with a reason. A plan that
 // can't run, or one told unsound, is neither.
 struct Kind {
