@@ -33,7 +33,11 @@ std::size_t readers_of(const EagerRecorder& rec, const TrainedParameter& weight)
   return (weight.trains ? 1U : 0U) + (weight.adapter_a != nullptr && adapter_reads_input(rec, weight) ? 1U : 0U);
 }
 
-// `operand`: x, or its cast to fp8.
+// `operand`: x, or its cast to fp8. Without adapters.
+Tensor frozen_linear_of(EagerRecorder& rec, const Linear& layer, const Tensor& x, const Tensor& operand,
+                        std::shared_ptr<SavedInput> saved);
+
+// With them, if there are any.
 Tensor linear_of(EagerRecorder& rec, const Linear& layer, const Tensor& x, const Tensor& operand,
                  std::shared_ptr<SavedInput> saved);
 
@@ -82,8 +86,8 @@ void linear_backward(EagerRecorder& rec, const Linear& layer, const std::shared_
   });
 }
 
-Tensor linear_of(EagerRecorder& rec, const Linear& layer, const Tensor& x, const Tensor& operand,
-                 std::shared_ptr<SavedInput> saved) {
+Tensor frozen_linear_of(EagerRecorder& rec, const Linear& layer, const Tensor& x, const Tensor& operand,
+                        std::shared_ptr<SavedInput> saved) {
   TrainedParameter& weight = *layer.weight;
   const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
   const std::int64_t rows = x.elements() / inputs;
@@ -109,12 +113,30 @@ Tensor linear_of(EagerRecorder& rec, const Linear& layer, const Tensor& x, const
     rec.session.kernel({.name = "add_bias", .reads = {unbiased, layer.bias->value}, .writes = {out}});
   }
   const bool trains = weight.trains || (layer.bias != nullptr && layer.bias->trains);
-  out = rec.autograd.record(std::move(out), {x}, trains, [&rec, layer, saved](const Tensor& gradient) {
+  return rec.autograd.record(std::move(out), {x}, trains, [&rec, layer, saved](const Tensor& gradient) {
     std::vector<Tensor> gradients(1);
     linear_backward(rec, layer, saved, gradient, saved->wants_gradient ? &gradients[0] : nullptr);
     return gradients;
   });
-  return adapted(rec, layer.name, x, std::move(out), weight, saved);
+}
+
+Tensor linear_of(EagerRecorder& rec, const Linear& layer, const Tensor& x, const Tensor& operand,
+                 std::shared_ptr<SavedInput> saved) {
+  Tensor out = frozen_linear_of(rec, layer, x, operand, saved);
+  return adapted(rec, layer.name, x, std::move(out), *layer.weight, saved);
+}
+
+// A packed product in 16 bits between tensors in fp32; its adapters read x as it is.
+Tensor narrowed_linear(EagerRecorder& rec, const Linear& layer, const Tensor& x) {
+  const auto saved_input = [&](const Tensor& kept, std::size_t users) {
+    return std::make_shared<SavedInput>(SavedInput{
+        .kept = kept, .width = layer.weight->shape.columns, .users = users, .wants_gradient = x.node() != 0});
+  };
+  const Tensor in = recorded_cast(rec, layer.name + ".in", x, rec.options.type);
+  Tensor out = frozen_linear_of(rec, layer, in, in, saved_input(rec.setup.keeps_packed_inputs ? in : Tensor(), 0));
+  out = recorded_cast(rec, layer.name + ".out.wide", out, x.type());
+  const std::size_t readers = readers_of(rec, *layer.weight);
+  return adapted(rec, layer.name, x, std::move(out), *layer.weight, saved_input(readers > 0 ? x : Tensor(), readers));
 }
 
 Picos product_time(const EagerRecorder& rec, const GemmShape& shape) {
@@ -210,11 +232,12 @@ void part_product(EagerRecorder& rec, std::string_view kernel, const GemmShape& 
 Tensor linear(EagerRecorder& rec, const Linear& layer, const Tensor& x) {
   if (rec.setup.autocast && x.type() != rec.options.type)
     return linear(rec, layer, recorded_cast(rec, layer.name + ".in", x, rec.options.type));
+  const bool is_packed = layer.weight->storage != BaseWeights::same;
+  if (rec.setup.fp32_unpacked && is_packed && x.type() != rec.options.type) return narrowed_linear(rec, layer, x);
   const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x,
                                                              .width = layer.weight->shape.columns,
                                                              .users = readers_of(rec, *layer.weight),
                                                              .wants_gradient = x.node() != 0});
-  const bool is_packed = layer.weight->storage != BaseWeights::same;
   const bool stays = rec.setup.keeps_packed_inputs && is_packed && saved->wants_gradient;
   if (saved->users == 0 && !stays) saved->kept = {};
   Tensor operand = x;

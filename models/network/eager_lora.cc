@@ -62,6 +62,7 @@ bool adapter_reads_input(const EagerRecorder& rec, const TrainedParameter& weigh
 }
 
 Tensor recorded_cast(EagerRecorder& rec, const std::string& name, const Tensor& x, DataType type) {
+  if (x.type() == type) return x;
   Tensor out = rec.session.empty(name, type, x.elements(), TensorRole::activation);
   rec.session.kernel({.name = "cast", .reads = {x}, .writes = {out}});
   return rec.autograd.record(std::move(out), {x}, false, [&rec, name, from = x.type()](const Tensor& gradient) {

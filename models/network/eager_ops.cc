@@ -34,7 +34,7 @@ Tensor cast(EagerRecorder& rec, const std::string& name, const Tensor& x, DataTy
 }
 
 Tensor gradient_of(EagerRecorder& rec, const TrainedParameter& parameter) {
-  const DataType type = rec.setup.autocast ? parameter.type() : rec.options.type;
+  const DataType type = rec.setup.has_wide_stream() ? parameter.type() : rec.options.type;
   return rec.session.empty(parameter.shape.name + ".grad", type, parameter.shape.elements(), TensorRole::gradient);
 }
 
@@ -54,7 +54,7 @@ void gemm(EagerRecorder& rec, std::string_view kernel, const GemmShape& shape, s
 }
 
 Tensor embedding(EagerRecorder& rec, const std::string& name, const Tensor& ids, TrainedParameter& table) {
-  const DataType type = rec.setup.autocast ? table.type() : rec.options.type;
+  const DataType type = rec.setup.has_wide_stream() ? table.type() : rec.options.type;
   Tensor out = rec.session.empty(name + ".out", type, ids.elements() * table.shape.columns, TensorRole::activation);
   rec.session.kernel({.name = "embedding",
                       .reads = {ids, table.value},

@@ -151,7 +151,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
 
 void Transformer::allocate_weight(TrainedParameter& parameter, bool is_adapter) {
   const std::string& name = parameter.shape.name;
-  DataType type = (is_adapter && setup_.has_wide_adapters()) || setup_.autocast ? DataType::fp32 : type_;
+  DataType type = (is_adapter && setup_.has_wide_adapters()) || setup_.has_wide_stream() ? DataType::fp32 : type_;
   if (setup_.fp8_weights && parameter.in_fp8) type = DataType::fp8;
   parameter.stored = parameter.shape.elements();
   if (parameter.storage != BaseWeights::same) {
@@ -200,7 +200,8 @@ Tensor Transformer::norm(const std::string& name, const Tensor& x) {
 
 Tensor Transformer::rotary(const std::string& name, const Tensor& x, std::int64_t head_dim) {
   const Tensor& angles = head_dim == model_.head_dim ? angles_[slice_] : other_angles_.at(head_dim);
-  return setup_.fused_kernels ? eager::rotary(rec_, name, x, angles) : eager::unfused_rotary(rec_, name, x, angles);
+  const bool is_fused = setup_.fused_kernels || setup_.fused_rotary;
+  return is_fused ? eager::rotary(rec_, name, x, angles) : eager::unfused_rotary(rec_, name, x, angles);
 }
 
 Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Tensor& memory) {
@@ -556,6 +557,11 @@ Tensor Transformer::attend(const std::string& name, const CoreInput& input) {
 }
 
 Tensor Transformer::core(const std::string& name, const CoreInput& input) {
+  if (setup_.fp32_unpacked && input.qkv[0].type() != type_) {  // flash attention's kernels take 16 bits
+    CoreInput narrow = input;
+    for (Tensor& part : narrow.qkv) part = eager::recorded_cast(rec_, name + ".in", part, type_);
+    return core(name, narrow);
+  }
   const auto slice = static_cast<std::int64_t>(slice_);
   const Block& block = input.block;
   const AttentionShape shape{.batch = setup_.micro_batch * setup_.documents(),

@@ -540,21 +540,28 @@ void check_preference(const TrainingSetup& setup, const ModelSpec& model) {
            "set weight_device to gpu and framework to huggingface");
 }
 
-void check_autocast(const TrainingSetup& setup, const ModelSpec& model) {
-  if (!setup.autocast) return;
-  const auto refuse = [](const char* cause, const char* remedy) { throw InputError("", "autocast", cause, remedy); };
+void check_wide_stream(const TrainingSetup& setup, const ModelSpec& model) {
+  if (!setup.has_wide_stream()) return;
+  const std::string key = setup.autocast ? "autocast" : "fp32_unpacked", off = ", or set " + key + " to false";
+  const auto refuse = [&](const char* cause, const char* remedy) { throw InputError("", key, cause, remedy + off); };
+  const bool is_packed = setup.base_weights != BaseWeights::same;
   if (!setup.traits().pytorch || setup.traits().deepspeed)
-    refuse("torch.autocast is for PyTorch modules", "set framework to eager or huggingface, or autocast to false");
-  if (setup.precision != TrainingPrecision::bf16_mixed && setup.precision != TrainingPrecision::fp16_mixed)
-    refuse("torch.autocast casts to 16 bits", "set precision to bf16_mixed or fp16_mixed, or autocast to false");
-  if (setup.has_adapters() && (setup.base_weights != BaseWeights::same || !setup.has_wide_adapters()))
+    refuse("it is of PyTorch modules", "set framework to eager or huggingface");
+  if (setup.autocast && setup.precision != TrainingPrecision::bf16_mixed &&
+      setup.precision != TrainingPrecision::fp16_mixed)
+    refuse("torch.autocast casts to 16 bits", "set precision to bf16_mixed or fp16_mixed");
+  if (setup.autocast && setup.has_adapters() && (is_packed || !setup.has_wide_adapters()))
     refuse("it is modelled for adapters in fp32 beside frozen weights in fp32",
-           "set lora_weights to fp32 and base_weights to same, or autocast to false");
+           "set lora_weights to fp32 and base_weights to same");
+  if (setup.fp32_unpacked && (!is_packed || !setup.has_wide_adapters() || setup.autocast ||
+                              setup.precision != TrainingPrecision::bf16 || !setup.flash_attention))
+    refuse("it is modelled for adapters in fp32 beside a packed base in bf16, with flash attention",
+           "set trainable to qlora, precision to bf16 and flash_attention to true");
   if (setup.gpus() > setup.data_parallel || setup.zero_stage > 1)
-    refuse("it is modelled for replicas of a whole model", "set data_parallel alone, or autocast to false");
+    refuse("it is modelled for replicas of a whole model", "set data_parallel alone");
   const bool is_plain = !model.has_experts() && !model.has_latent() && !model.has_encoder() && !model.reads_images() &&
                         !model.has_linear() && !model.has_mamba() && !model.has_convolutions();
-  if (!is_plain) refuse("it is modelled for dense decoders and encoders with attention alone", "set autocast to false");
+  if (!is_plain) refuse("it is modelled for dense decoders and encoders with attention alone", "name another model");
 }
 
 void check_loss(const TrainingSetup& setup, const ModelSpec& model) {
@@ -709,7 +716,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
                                  result.expert_imbalance, result.expert_parallel),
                      "set it to 1, or set expert_parallel");
   check_trainable(result, model);
-  check_autocast(result, model);
+  check_wide_stream(result, model);
   check_layout(result, model);
   check_state_devices(result);
   check_deepspeed(result);

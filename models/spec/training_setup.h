@@ -158,6 +158,10 @@ struct TrainingSetup {
   // Each product of such a base keeps its input until the backward, though a frozen weight has no use for it, as
   // bitsandbytes did until 2024 (bitsandbytes/autograd/_functions.py, MatMul4Bit).
   bool keeps_packed_inputs = false;
+  // All that such a base doesn't pack is in fp32 though the precision is bf16: embeddings, norms, head and the residual
+  // stream. Packed layers cast their input to 16 bits and their result back (PEFT's prepare_model_for_kbit_training,
+  // peft/utils/other.py, and bitsandbytes' Linear4bit).
+  bool fp32_unpacked = false;
   // The first so many layers, and what lies before them, have neither gradients nor adapters; an encoder's count first.
   std::int64_t frozen_layers = 0;
   // So many layers behind the frozen ones are trained and nothing else, neither embeddings nor head; 0: all that isn't
@@ -188,6 +192,8 @@ struct TrainingSetup {
   // kernels of Hugging Face's code run eagerly, with its fp32 copies, heads moved before the sequence and shared keys
   // and values repeated, scores scaled, masked and normed kernel by kernel; slower and larger.
   bool fused_kernels = true;
+  // The rotary embedding is one kernel where the others aren't: flash-attn's, which modules of their own call (Qwen).
+  bool fused_rotary = false;
   // PyTorch modules under torch.compile: fused_kernels; gate, activation and product of a feed-forward block are one
   // kernel, whose backward has gate and up alone; an fp32 loss reads logits as they are and writes no copy of them
   // (Inductor's fusion of elementwise chains and reductions).
@@ -385,7 +391,9 @@ struct TrainingSetup {
   [[nodiscard]] bool has_wide_adapters() const {
     return has_adapters() && lora_weights == LoraWeights::fp32 && !traits().deepspeed;
   }
-  [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() || autocast ? 4 : 2; }
+  // Weights, norms and the residual stream are in fp32 while products are in 16 bits.
+  [[nodiscard]] bool has_wide_stream() const { return autocast || fp32_unpacked; }
+  [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() || has_wide_stream() ? 4 : 2; }
   // Of parameters that are trained: an fp32 copy beside the weight; the weight; its gradient; one moment.
   [[nodiscard]] bool has_master_weights() const { return is_mixed(precision) && !has_wide_adapters() && !autocast; }
   // FSDP: the shards are the fp32 weights themselves, gradients' shards are in fp32 too, and weights in 16 bits are

@@ -251,6 +251,11 @@ void describe_trained(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "With base_weights in fewer bits: their products keep their inputs for the backward, as "
                          "bitsandbytes did until 2024."},
                setup.keeps_packed_inputs);
+  fields::flag(visitor,
+               {.key = "fp32_unpacked",
+                .about = "With base_weights in fewer bits and precision bf16: all else is in fp32, as PEFT's "
+                         "prepare_model_for_kbit_training makes it."},
+               setup.fp32_unpacked);
   fields::integer(visitor,
                   {.key = "frozen_layers",
                    .max = 100'000,
@@ -336,6 +341,11 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "RMSNorm, rotary embedding and gelu_new as one kernel each; false: elementwise kernel by "
                          "kernel, with the copies around attention that Hugging Face's code makes."},
                setup.fused_kernels);
+  fields::flag(visitor,
+               {.key = "fused_rotary",
+                .about = "The rotary embedding is one kernel though fused_kernels is false, as with Qwen's modules and "
+                         "flash-attn."},
+               setup.fused_rotary);
   fields::flag(
       visitor,
       {.key = "compile",

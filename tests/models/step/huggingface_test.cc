@@ -1,10 +1,12 @@
 // Steps of transformers' Trainer: FSDP's shards, adapters with dropout, copies of logits, losses in chunks, what
 // checkpoints hold; and the peaks of published runs.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -190,6 +192,50 @@ TEST(Autocast, CastsForEachProduct) {
   EXPECT_EQ(setup.model_state_bytes_per_parameter(), TrainingSetup{}.model_state_bytes_per_parameter());
   EXPECT_FALSE(setup.has_master_weights());
   EXPECT_LT(memory_of(generate(one, setup)).kept, memory_of(trace).kept);
+}
+
+// PEFT's kbit preparation: embeddings, norms, head and the stream are in fp32, and packed products alone in 16 bits:
+// forwards seven inputs and results of a layer are cast but the output projection's, whose input is attention's result
+// in 16 bits; queries, keys and values are cast for attention.
+TEST(HuggingFace, AllThatIsNotPackedMayBeInFp32) {
+  TrainingSetup setup{.precision = TrainingPrecision::bf16, .trainable = Trainable::qlora, .fused_kernels = true};
+  const Trace narrow = generate(llama(2), setup);
+  setup.fp32_unpacked = true;
+  const Trace wide = generate(llama(2), setup);
+  for (const char* const name : {"embedding.out", "layers.1.mlp.norm.out", "layers.1.mlp.up.out.wide"})
+    EXPECT_EQ(largest(wide, name), 4 * t * (std::string_view(name).ends_with("wide") ? 512 : h)) << name;
+  EXPECT_EQ(largest(wide, "layers.1.mlp.up.in"), 2 * t * h);
+  EXPECT_EQ(largest(wide, "layers.1.mlp.up.out"), 2 * t * 512);
+  EXPECT_EQ(largest(wide, "embedding.weight"), 4 * v * h);
+  EXPECT_EQ(largest(wide, "layers.1.attention.context"), largest(narrow, "layers.1.attention.context"));
+  EXPECT_GT(count_of(wide, "cast"), count_of(narrow, "cast"));
+  EXPECT_EQ(memory_of(wide).left, 0);
+  const auto refused = [&](auto change) {
+    TrainingSetup other = setup;
+    change(other);
+    EXPECT_THROW(generate(llama(2), other), InputError);
+  };
+  refused([](TrainingSetup& other) { other.trainable = Trainable::lora; });
+  refused([](TrainingSetup& other) { other.precision = TrainingPrecision::bf16_mixed; });
+  refused([](TrainingSetup& other) { other.data_parallel = 2, other.zero_stage = 3; });
+  refused([](TrainingSetup& other) { other.lora_weights = LoraWeights::same; });
+  refused([](TrainingSetup& other) { other.framework = Framework::megatron; });
+}
+
+// flash-attn's rotary kernel in modules that norm operator by operator.
+TEST(HuggingFace, TheRotaryEmbeddingMayBeFusedAlone) {
+  const auto counts = [](TrainingSetup setup) {
+    const Trace trace = generate(llama(2), setup);
+    return std::array<std::int64_t, 3>{count_of(trace, "rotary"), count_of(trace, "negate"), count_of(trace, "pow")};
+  };
+  const auto fused = counts({}), plain = counts({.fused_kernels = false}),
+             alone = counts({.fused_kernels = false, .fused_rotary = true});
+  EXPECT_EQ(plain[0], 0);
+  EXPECT_GT(plain[1], 0);
+  EXPECT_EQ(alone[0], fused[0]);
+  EXPECT_EQ(alone[1], 0);
+  EXPECT_EQ(alone[2], plain[2]);
+  EXPECT_EQ(fused[2], 0);
 }
 
 TEST(Autocast, RefusesWhatItDoesNotModel) {
