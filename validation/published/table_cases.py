@@ -325,6 +325,9 @@ def fms_fields(row):
     if not is_full:
         fields.update(model__trainable="lora" if row["method"].startswith("LoRA") else "qlora",
                       model__lora_dropout=0.1)
+    # PEFT's own preparation, which the accelerated one leaves out (framework_plugin_bnb.py); FSDP keeps 16 bits.
+    if config == "baseline-peft-bnb" and not is_mixed and row["sharding"] == "none":
+        fields["model__fp32_unpacked"] = True
     return fields
 
 
