@@ -205,7 +205,7 @@ void read_experts_by_keys(const HfObject& config, ModelSpec& spec, std::vector<s
                   .selection_bias = config.text("topk_method", "") == "noaux_tc"};
   const std::int64_t groups = config.integer("n_group", 0, 0);
   if (groups > 1) spec.experts.groups = groups, spec.experts.chosen_groups = config.integer("topk_group", 1);
-  if (config.size("moe_layer_freq") > 0 || config.integer("moe_layer_freq", 1) != 1)
+  if (config.is_list("moe_layer_freq") || config.integer("moe_layer_freq", 1) != 1)
     config.unsupported("moe_layer_freq", "experts in some layers only");
   if (const std::vector<std::int64_t> dense = config.integers("mlp_only_layers"); !dense.empty())
     list_dense_layers(spec, dense);

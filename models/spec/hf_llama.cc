@@ -26,7 +26,8 @@ void read_plain_activation(const HfObject& config, ModelSpec& spec, const char* 
 Activation gated_activation(const HfObject& config, const char* key, const std::string& fallback) {
   const std::string name = config.text(key, fallback);
   if (is_gelu(name)) return Activation::gelu_gated;
-  if (name == "silu" || name == "swish") return Activation::silu_gated;
+  // The latter two bound what the gate and the other half give: as many bytes, and no time to speak of.
+  if (name == "silu" || name == "swish" || name == "situ" || name == "swigluoai") return Activation::silu_gated;
   config.unsupported(key, fmt::format("gated activation \"{}\"", name));
 }
 
@@ -290,7 +291,7 @@ void read_olmoe(const HfObject& config, ModelSpec& spec) {
 }
 
 void read_deepseek_experts(const HfObject& config, ModelSpec& spec, std::int64_t dense_layers, bool selection_bias) {
-  const bool is_listed = config.size("moe_layer_freq") > 0;
+  const bool is_listed = config.is_list("moe_layer_freq");
   if (!is_listed && config.integer("moe_layer_freq", 1) != 1)
     config.unsupported("moe_layer_freq", "experts in some layers only");
   const std::int64_t width = config.required("moe_intermediate_size");

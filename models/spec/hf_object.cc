@@ -43,6 +43,7 @@ const Json* HfObject::find(const char* key) const {
 bool HfObject::has(const char* key) const { return find(key) != nullptr; }
 bool HfObject::mentions(const char* key) const { return json_.contains(key); }
 bool HfObject::is_text(const char* key) const { return find(key) != nullptr && find(key)->is_string(); }
+bool HfObject::is_list(const char* key) const { return find(key) != nullptr && find(key)->is_array(); }
 
 std::int64_t HfObject::integer(const char* key, std::int64_t fallback, std::int64_t low) const {
   const Json* value = find(key);

@@ -25,6 +25,7 @@ class HfObject {
   [[nodiscard]] bool has(const char* key) const;       // there and not null
   [[nodiscard]] bool mentions(const char* key) const;  // there, perhaps null
   [[nodiscard]] bool is_text(const char* key) const;
+  [[nodiscard]] bool is_list(const char* key) const;
   [[nodiscard]] std::int64_t integer(const char* key, std::int64_t fallback, std::int64_t low = 1) const;
   // Of a shape: fails when it is missing or null, so that no size is assumed.
   [[nodiscard]] std::int64_t required(const char* key, std::int64_t low = 1) const;
