@@ -222,10 +222,12 @@ namespace {
 class ModelWriter final : public FieldWriter {
  public:
   void integer(const FieldInfo& info, std::optional<std::int64_t>& value) override {
-    if (value && (*value != 0 || info.required)) FieldWriter::integer(info, value);
+    const std::int64_t usual = info.key == "streams" ? 1 : 0;
+    if (value && (*value != usual || info.required)) FieldWriter::integer(info, value);
   }
   void flag(const FieldInfo& info, std::optional<bool>& value) override {
-    const bool usual = info.key == "norm_bias" || info.key == "norm" || info.key == "convolution_bias";
+    const bool usual =
+        info.key == "norm_bias" || info.key == "norm_weights" || info.key == "norm" || info.key == "convolution_bias";
     if (value && *value != usual) FieldWriter::flag(info, value);
   }
   void number(const FieldInfo& info, std::optional<double>& value) override {
@@ -246,6 +248,7 @@ std::string model_text(const ModelSpec& spec) {
   ModelWriter writer;
   if (spec.has_latent()) writer.want("latent_attention");
   if (spec.has_indexer()) writer.want("indexer");
+  if (spec.has_compressed()) writer.want("compressed_attention");
   if (spec.has_linear()) writer.want("linear_attention");
   if (spec.has_mamba()) writer.want("mamba");
   if (spec.has_convolutions()) writer.want("short_convolution");

@@ -260,6 +260,8 @@ void say_kinds(const ModelSpec& spec, ShapeFacts& said) {
   lacks(spec.attention_window > 0 || spec.global_every > 0, "its attention windows");
   lacks(spec.attention_sinks, "its attention sinks");
   lacks(spec.has_indexer(), "its indexer");
+  lacks(spec.streams > 1 || spec.residual_group > 0, "its residual streams");
+  lacks(!spec.norm_weights || spec.embedding_norm, "its norms without weights, or of the embedding");
   lacks(spec.has_linear() || spec.attention_gate, "its linear attention and gates");
   lacks(spec.experts.bias, "its experts' biases");
   lacks(spec.attention_softcap > 0 || spec.logit_softcap > 0, "its soft caps");

@@ -12,10 +12,9 @@ namespace spillway::models::hf {
 
 namespace {
 
-bool is_same(const Block& a, const Block& b) {
-  return a.mixer == b.mixer && a.feed_forward == b.feed_forward && a.window == b.window && a.heads == b.heads &&
-         a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.value_dim == b.value_dim && a.width == b.width &&
-         a.keys_as_values == b.keys_as_values && a.shares_keys == b.shares_keys && a.sinks == b.sinks;
+bool is_same(Block a, const Block& b) {
+  a.count = b.count;
+  return a == b;
 }
 
 // "auto", or missing: the rest of the width.
@@ -453,7 +452,7 @@ void read_mimo_v2(const HfObject& config, ModelSpec& spec) {
 }
 
 // Layers, counted from one, of a delta rule with a gate for each channel, and of latent attention, whose rotary part is
-// there without positions.
+// there without positions. Of K3, experts in a latent width and residuals from earlier groups of layers.
 void read_kimi_linear(const HfObject& config, ModelSpec& spec) {
   read_llama_shape(config, spec, {0, 0, 1 << 20, false});
   spec.max_positions = config.integer_of({"model_max_length", "max_position_embeddings"}, spec.max_positions);
@@ -465,7 +464,10 @@ void read_kimi_linear(const HfObject& config, ModelSpec& spec) {
                  .key_dim = wide,
                  .value_dim = wide,
                  .convolution = linear.integer("short_conv_kernel_size", 4),
-                 .gate_rank = wide};
+                 .gate_rank = wide,
+                 .whole_gate = linear.flag("use_full_rank_gate", false)};
+  spec.attention_gate = config.flag("mla_use_output_gate", false);
+  spec.residual_group = config.integer("attn_res_block_size", 0);
   const std::int64_t dense = config.integer("first_k_dense_replace", 0, 0), every = config.integer("moe_layer_freq", 1);
   const bool has_experts = config.has("num_experts");
   if (has_experts) {
@@ -474,7 +476,9 @@ void read_kimi_linear(const HfObject& config, ModelSpec& spec) {
                     .active = config.integer_of({"num_experts_per_token", "num_experts_per_tok"}, 0),
                     .width = width,
                     .shared_width = config.integer("num_shared_experts", 0, 0) * width,
-                    .selection_bias = true};
+                    .selection_bias = true,
+                    .latent_width = config.integer("routed_expert_hidden_size", 0)};
+    spec.experts.latent_norm = spec.experts.latent_width > 0 && config.flag("latent_moe_use_norm", false);
     if (spec.experts.active == 0) config.fail("num_experts_per_token", "missing: no number is assumed", "add it");
     const std::int64_t groups = config.integer_of({"num_expert_group", "n_group"}, 1);
     if (groups > 1) spec.experts.groups = groups, spec.experts.chosen_groups = config.integer("topk_group", 1);
@@ -520,11 +524,13 @@ void read_step3p5(const HfObject& config, ModelSpec& spec) {
   spec.kv_heads = config.integer_of({"num_attention_groups", "num_key_value_heads"}, spec.heads);
   spec.query_key_norm = true;
   spec.head_gate = config.flag("use_head_wise_attn_gate", false);
-  const auto either = [&config](const char* key, const char* other) {
-    return config.required(config.has(other) ? other : key);
+  const auto either = [&config](std::initializer_list<const char*> keys) {
+    for (const char* key : keys)
+      if (config.has(key)) return config.required(key);
+    return config.required(*keys.begin());
   };
-  spec.experts = {.count = either("moe_num_experts", "n_routed_experts"),
-                  .active = either("moe_top_k", "num_experts_per_tok"),
+  spec.experts = {.count = either({"moe_num_experts", "n_routed_experts", "num_experts"}),
+                  .active = either({"moe_top_k", "num_experts_per_tok"}),
                   .width = config.required("moe_intermediate_size"),
                   .shared_width = config.integer_of({"share_expert_dim", "share_expert_dims"}, 0),
                   .selection_bias = config.flag("use_moe_router_bias", false)};
@@ -539,13 +545,13 @@ void read_step3p5(const HfObject& config, ModelSpec& spec) {
   if (!words.empty() && static_cast<std::int64_t>(words.size()) < spec.layers)
     config.fail("layer_types", "not one for each layer", "correct it");
   const std::vector<std::string> kinds = config.texts("mlp_layer_types");
-  constexpr std::int64_t usual_dense = 3;
+  const std::int64_t first_sparse = config.integer("first_k_dense_replace", 3, 0);
   std::vector<Block> layers;
   for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
     const auto at = static_cast<std::size_t>(layer);
     const bool is_local = !words.empty() && words[at] == "sliding_attention";
     const bool is_sparse = at < kinds.size() ? kinds[at] == "sparse"
-                           : sparse.empty()  ? layer >= usual_dense
+                           : sparse.empty()  ? layer >= first_sparse
                                              : std::find(sparse.begin(), sparse.end(), layer) != sparse.end();
     layers.push_back(is_local ? local : Block{});
     layers.back().feed_forward = is_sparse ? FeedForward::experts : FeedForward::dense;

@@ -1,5 +1,8 @@
-// GPT-2, OPT, MPT, GPT-NeoX, GPT-J, Falcon, Phi, BERT, RoBERTa, ViT and T5.
+// GPT-2, OPT, MPT, BLOOM, GPT-Neo, GPT-NeoX, GPT-J, OLMo, Falcon, Phi, BERT, RoBERTa, ModernBERT, ViT and T5.
 #include "models/spec/hf_readers.h"
+
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -140,6 +143,51 @@ void read_gptj(const HfObject& config, ModelSpec& spec) {
   spec.head_bias = true;
 }
 
+// Layers without a window, and with one, in turns.
+void read_gpt_neo(const HfObject& config, ModelSpec& spec) {
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required("hidden_size");
+  spec.layers = config.required("num_layers");
+  spec.heads = config.required("num_heads");
+  spec.feed_forward = config.integer("intermediate_size", 4 * spec.hidden);
+  spec.max_positions = config.integer("max_position_embeddings", 2048);
+  read_plain_activation(config, spec, "activation_function", "gelu_new");
+  spec.tied_embeddings = config.flag("tie_word_embeddings", true);
+  read_dropouts(config, spec, "embed_dropout", "resid_dropout", "attention_dropout", 0, 0);
+  spec.output_bias = spec.feed_forward_bias = true;
+  finish_gpt_shape(spec);
+  const std::vector<std::string> kinds = config.texts("attention_layers");
+  if (static_cast<std::int64_t>(kinds.size()) != spec.layers)
+    config.fail("attention_layers", "not one for each layer", "add it, as the model's published config.json has it");
+  spec.attention_window = config.integer("window_size", 256);
+  list_windows(spec, [&kinds](std::int64_t layer) { return kinds[static_cast<std::size_t>(layer)] == "global"; });
+}
+
+void read_bloom(const HfObject& config, ModelSpec& spec) {
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required(config.has("n_embed") ? "n_embed" : "hidden_size");
+  spec.layers = config.required(config.has("n_layer") ? "n_layer" : "num_hidden_layers");
+  spec.heads = config.required(config.has("n_head") ? "n_head" : "num_attention_heads");
+  spec.feed_forward = 4 * spec.hidden;
+  constexpr std::int64_t usual = 2048;  // its positions have no end
+  spec.max_positions = config.integer("seq_length", usual);
+  spec.positions = Positions::alibi;
+  spec.tied_embeddings = config.flag("tie_word_embeddings", true);
+  spec.dropout = config.number("hidden_dropout", 0, 0, 1);
+  spec.attention_dropout = config.number("attention_dropout", 0, 0, 1);
+  spec.embedding_norm = spec.fused_qkv = true;
+  set_all_biases(spec, true);
+  finish_gpt_shape(spec);
+}
+
+// Llama with LayerNorms that have no weights.
+void read_olmo(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {0, 0, 2048, false});
+  set_attention_bias(config, spec);
+  spec.norm = NormKind::layer_norm;
+  spec.norm_weights = spec.norm_bias = false;
+}
+
 namespace {
 
 void read_encoder(const HfObject& config, ModelSpec& spec) {
@@ -181,6 +229,27 @@ void read_roberta(const HfObject& config, ModelSpec& spec) {
     config.fail("max_position_embeddings", "nothing left after two reserved rows", "correct it");
   spec.pretraining_heads = false;
   spec.masked_lm_head = true;
+}
+
+// Gated, with rotary positions, windows to both sides in two layers of three, and no biases but the head's.
+void read_modernbert(const HfObject& config, ModelSpec& spec) {
+  read_llama_sizes(config, spec, {0, 0, 8192, true});
+  spec.activation = gated_activation(config, "hidden_activation", "gelu");
+  spec.mask = AttentionMask::bidirectional;
+  spec.norm = NormKind::layer_norm;
+  spec.norm_bias = config.flag("norm_bias", false);
+  set_attention_bias(config, spec);
+  spec.feed_forward_bias = config.flag("mlp_bias", false);
+  spec.embedding_norm = spec.masked_lm_head = true;
+  spec.fused_qkv = false;
+  read_dropouts(config, spec, "embedding_dropout", "mlp_dropout", "attention_dropout", 0, 0);
+  if (!config.flag("decoder_bias", true)) config.unsupported("decoder_bias", "a masked-LM head without a bias");
+  if (config.flag("classifier_bias", false) != spec.norm_bias)
+    config.unsupported("classifier_bias", "a masked-LM head with other biases than the norms");
+  const std::int64_t to_both_sides = config.integer("local_attention", 128, 0),
+                     every = config.integer("global_attn_every_n_layers", 3);
+  spec.attention_window = to_both_sides / 2;
+  if (spec.attention_window > 0) list_windows(spec, [every](std::int64_t layer) { return layer % every == 0; });
 }
 
 void read_vit(const HfObject& config, ModelSpec& spec) {

@@ -43,6 +43,7 @@ constexpr Architecture architectures[] = {
     {"bailing_moe_v2", {"BailingMoeV2ForCausalLM"}, hf::read_bailing_moe},
     {"bamba", {"BambaForCausalLM"}, hf::read_bamba},
     {"bert", {"BertForPreTraining", "BertForMaskedLM"}, hf::read_bert},
+    {"bloom", {"BloomForCausalLM"}, hf::read_bloom},
     {"chatglm", {"ChatGLMModel", "ChatGLMForConditionalGeneration", "ChatGLMForCausalLM"}, hf::read_chatglm},
     {"cohere", {"CohereForCausalLM"}, hf::read_cohere},
     {"cohere2", {"Cohere2ForCausalLM"}, hf::read_cohere2},
@@ -52,6 +53,7 @@ constexpr Architecture architectures[] = {
     {"deepseek_v2", {"DeepseekV2ForCausalLM"}, hf::read_deepseek_v2},
     {"deepseek_v3", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
     {"deepseek_v32", {"DeepseekV32ForCausalLM"}, hf::read_deepseek_v32},
+    {"deepseek_v4", {"DeepseekV4ForCausalLM"}, hf::read_deepseek_v4},
     {"dots1", {"Dots1ForCausalLM"}, hf::read_dots1},
     {"ernie4_5", {"Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"}, hf::read_ernie},
     {"ernie4_5_moe", {"Ernie4_5_MoeForCausalLM"}, hf::read_ernie_moe},
@@ -73,6 +75,7 @@ constexpr Architecture architectures[] = {
     {"glm4v_text", {}, hf::read_glm4},
     {"glm_moe_dsa", {"GlmMoeDsaForCausalLM"}, hf::read_deepseek_v32},
     {"gpt2", {"GPT2LMHeadModel"}, hf::read_gpt2},
+    {"gpt_neo", {"GPTNeoForCausalLM"}, hf::read_gpt_neo},
     {"gpt_neox", {"GPTNeoXForCausalLM"}, hf::read_gpt_neox},
     {"gpt_oss", {"GptOssForCausalLM"}, hf::read_gpt_oss},
     {"gptj", {"GPTJForCausalLM"}, hf::read_gptj},
@@ -88,11 +91,13 @@ constexpr Architecture architectures[] = {
     {"kimi_k2", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
     {"kimi_k25_text", {}, hf::read_deepseek_v3},
     {"kimi_k2_text", {}, hf::read_deepseek_v3},
+    {"kimi_k3", {"KimiLinearForCausalLM"}, hf::read_kimi_linear},
     {"kimi_linear", {"KimiLinearForCausalLM"}, hf::read_kimi_linear},
     {"lfm2", {"Lfm2ForCausalLM"}, hf::read_lfm2},
     {"lfm2_moe", {"Lfm2MoeForCausalLM"}, hf::read_lfm2_moe},
     {"llama", {"LlamaForCausalLM", "LLaMAForCausalLM"}, hf::read_llama},
     {"llama4_text", {"Llama4ForCausalLM"}, hf::read_llama4},
+    {"longcat_flash", {"LongcatFlashForCausalLM"}, hf::read_longcat_flash},
     {"mamba2", {"Mamba2ForCausalLM"}, hf::read_mamba2},
     {"mimo", {"MiMoForCausalLM"}, hf::read_qwen2},
     {"mimo_v2", {"MiMoV2ForCausalLM"}, hf::read_mimo_v2},
@@ -100,15 +105,19 @@ constexpr Architecture architectures[] = {
     {"minicpm", {"MiniCPMForCausalLM"}, hf::read_llama},
     {"minicpm3", {"MiniCPM3ForCausalLM"}, hf::read_minicpm3},
     {"minimax_m2", {"MiniMaxM2ForCausalLM"}, hf::read_minimax_m2},
+    {"minimax_m3", {"MiniMaxM3ForCausalLM", "MiniMaxM3SparseForCausalLM"}, hf::read_minimax_m3},
+    {"minimax_m3_text", {}, hf::read_minimax_m3},
     {"ministral", {"MinistralForCausalLM"}, hf::read_mistral},
     {"ministral3", {"Ministral3ForCausalLM"}, hf::read_ministral3},
     {"mistral", {"MistralForCausalLM"}, hf::read_mistral},
     {"mixtral", {"MixtralForCausalLM"}, hf::read_mixtral},
+    {"modernbert", {"ModernBertForMaskedLM"}, hf::read_modernbert},
     {"mpt", {"MPTForCausalLM", "MptForCausalLM"}, hf::read_mpt},
     {"mt5", {"MT5ForConditionalGeneration"}, hf::read_mt5},
     {"nemotron", {"NemotronForCausalLM"}, hf::read_nemotron},
     {"nemotron-nas", {"DeciLMForCausalLM"}, hf::read_nemotron_nas},
     {"nemotron_h", {"NemotronHForCausalLM"}, hf::read_nemotron_h},
+    {"olmo", {"OlmoForCausalLM"}, hf::read_olmo},
     {"olmo2", {"Olmo2ForCausalLM"}, hf::read_olmo2},
     {"olmo3", {"Olmo3ForCausalLM"}, hf::read_olmo3},
     {"olmoe", {"OlmoeForCausalLM"}, hf::read_olmoe},
@@ -139,6 +148,7 @@ constexpr Architecture architectures[] = {
     {"starcoder2", {"Starcoder2ForCausalLM"}, hf::read_starcoder2},
     {"step3p5", {"Step3p5ForCausalLM", "Step3p5ForConditionalGeneration"}, hf::read_step3p5},
     {"step3p5_text", {}, hf::read_step3p5},
+    {"step3p7", {"Step3p7FlashForCausalLM", "Step3p7ForCausalLM"}, hf::read_step3p5},
     {"step3p7_text", {}, hf::read_step3p5},
     {"t5", {"T5ForConditionalGeneration", "T5WithLMHeadModel"}, hf::read_t5},
     {"vaultgemma", {"VaultGemmaForCausalLM"}, hf::read_vaultgemma},
@@ -149,19 +159,11 @@ constexpr Architecture architectures[] = {
 struct Unmodelled {
   std::string_view model_type, needs, nearest;
 };
-constexpr std::array<Unmodelled, 14> unmodelled = {{
-    {"bloom", "a norm behind the embedding", "mpt"},
-    {"deepseek_v4", "attention over compressed keys, and a residual stream several times as wide", "deepseek_v32"},
+constexpr std::array<Unmodelled, 6> unmodelled = {{
     {"falcon_mamba", "layers of the first Mamba", "mamba2"},
     {"gemma3n", "separate inputs for each layer", "gemma3_text"},
-    {"gpt_neo", "windows that begin with the second layer", "gpt2"},
     {"jamba", "Mamba layers", "nemotron_h"},
-    {"kimi_k3", "residuals from earlier layers beside its gates by channel", "kimi_linear"},
-    {"longcat_flash", "two attentions a layer, and experts that do nothing", "deepseek_v3"},
-    {"minimax_m3", "attention to chosen blocks", "minimax_m2"},
     {"mllama", "cross-attention to images", "llama"},
-    {"modernbert", "gated encoders with windows", "bert"},
-    {"olmo", "norms without weights", "olmo2"},
     {"t5gemma", "an encoder of Gemma's layers", "t5"},
     {"zamba2", "Mamba-2 layers before attention blocks that layers share", "nemotron_h"},
 }};
@@ -297,6 +299,10 @@ void check_ranges(const HfObject& config, const ModelSpec& spec) {
   at_most("the width of the indexer's heads", std::max<std::int64_t>(spec.indexer.head_dim, 1), 65'536);
   at_most("the number of linear attention's heads",
           std::max<std::int64_t>({spec.linear.key_heads, spec.linear.value_heads, 1}), 4096);
+  at_most("a bottleneck of compressed attention",
+          std::max<std::int64_t>({spec.compressed.query_rank, spec.compressed.output_rank, 1}), 65'536);
+  at_most("the number of residual streams", spec.streams, 64);
+  at_most("the number of idle experts", std::max<std::int64_t>(spec.experts.idle, 1), 65'536);
   at_most("the width of linear attention's heads",
           std::max<std::int64_t>({spec.linear.key_dim, spec.linear.value_dim, 1}), 65'536);
   at_most("the width of Mamba-2's projection", std::max<std::int64_t>(spec.mamba.projected(), 1), widest);

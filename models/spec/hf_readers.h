@@ -118,6 +118,11 @@ void read_mimo_v2(const HfObject& config, ModelSpec& spec);
 void read_kimi_linear(const HfObject& config, ModelSpec& spec);
 void read_step3p5(const HfObject& config, ModelSpec& spec);
 
+// Attention to chosen or compressed keys, and layers that are two of others: hf_chosen_keys.cc.
+void read_deepseek_v4(const HfObject& config, ModelSpec& spec);
+void read_minimax_m3(const HfObject& config, ModelSpec& spec);
+void read_longcat_flash(const HfObject& config, ModelSpec& spec);
+
 // Of a type without a reader, by the keys of Llama's kin, with a note of what was taken; a key that isn't one of these
 // is refused (hf_by_keys.cc).
 void read_by_keys(const HfObject& config, ModelSpec& spec);
@@ -126,6 +131,10 @@ void read_by_keys(const HfObject& config, ModelSpec& spec);
 void read_falcon(const HfObject& config, ModelSpec& spec);
 void read_phi(const HfObject& config, ModelSpec& spec);
 void read_gptj(const HfObject& config, ModelSpec& spec);
+void read_gpt_neo(const HfObject& config, ModelSpec& spec);
+void read_bloom(const HfObject& config, ModelSpec& spec);
+void read_olmo(const HfObject& config, ModelSpec& spec);
+void read_modernbert(const HfObject& config, ModelSpec& spec);
 void read_gpt2(const HfObject& config, ModelSpec& spec);
 void read_opt(const HfObject& config, ModelSpec& spec);
 void read_mpt(const HfObject& config, ModelSpec& spec);

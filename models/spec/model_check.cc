@@ -26,12 +26,18 @@ Fault attention_fault(const ModelSpec& spec) {
                       "set it to false"};
   if (spec.global_every > 0 && spec.attention_window == 0)
     return ShapeFault{"global_every", "no window to make an exception from", "add attention_window"};
-  if (spec.attention_gate && (spec.fused_qkv || spec.has_latent() || spec.has_encoder()))
-    return ShapeFault{"attention_gate", "given along with fused_qkv, latent_attention or an encoder",
-                      "set it to false"};
-  if (spec.has_indexer() && spec.latent.query_rank == 0)
+  if (spec.attention_gate && (spec.fused_qkv || spec.has_encoder()))
+    return ShapeFault{"attention_gate", "given along with fused_qkv or an encoder", "set it to false"};
+  const bool is_chosen = spec.any_block([](const Block& block) { return block.chooses; });
+  if (spec.has_indexer() && spec.latent.query_rank == 0 && !is_chosen)
     return ShapeFault{"indexer", "its queries come from the bottleneck of latent attention's",
-                      "add latent_attention with a query_rank, or remove it"};
+                      "add latent_attention with a query_rank, blocks that choose, or remove it"};
+  if (is_chosen && (!spec.has_indexer() || spec.has_latent()))
+    return ShapeFault{"blocks", spec.has_latent() ? "with latent attention every layer chooses" : "no indexer chooses",
+                      "add an indexer, or leave `chooses` out"};
+  if (spec.has_indexer() && (spec.has_latent() || spec.has_compressed()) == (spec.indexer.block > 0))
+    return ShapeFault{"indexer/block", "is of keys that have heads, and of these alone",
+                      spec.indexer.block > 0 ? "remove it" : "add it"};
   if (!spec.has_latent()) return {};
   if (spec.fused_qkv || spec.kv_heads != spec.heads || spec.query_key_norm || spec.wide_query_key_norm)
     return ShapeFault{"latent_attention", "does not go with fused_qkv, kv_heads or norms of queries and keys",
@@ -50,6 +56,8 @@ bool is_plain_decoder(const ModelSpec& spec) {
 Fault linear_fault(const ModelSpec& spec) {
   const LinearAttention& linear = spec.linear;
   if (!spec.has_linear()) return {};
+  if (linear.whole_gate && linear.gate_rank == 0)
+    return ShapeFault{"linear_attention/whole_gate", "given without gate_rank", "add that, or remove it"};
   if (linear.value_heads % linear.key_heads != 0)
     return ShapeFault{"linear_attention/value_heads",
                       fmt::format("no multiple of the {} heads of keys", linear.key_heads), "correct one of the two"};
@@ -59,6 +67,37 @@ Fault linear_fault(const ModelSpec& spec) {
   if (!is_plain_decoder(spec))
     return ShapeFault{"linear_attention", "is modelled in causal decoders with norm_placement \"pre\" alone",
                       "see docs/internals/models.md for what that is"};
+  return {};
+}
+
+// Of compressed attention, and of residual streams and groups.
+Fault mixture_fault(const ModelSpec& spec) {
+  const CompressedAttention& sizes = spec.compressed;
+  if (spec.streams > 1 && spec.residual_group > 0)
+    return ShapeFault{"residual_group", "given along with streams", "keep one of the two"};
+  if ((spec.streams > 1 || spec.residual_group > 0 || spec.has_compressed()) && !is_plain_decoder(spec))
+    return ShapeFault{spec.has_compressed() ? "compressed_attention"
+                      : spec.streams > 1    ? "streams"
+                                            : "residual_group",
+                      "is modelled in causal decoders with norm_placement \"pre\" alone",
+                      "see docs/internals/models.md for what that is"};
+  if (!spec.norm_weights && (spec.norm != NormKind::layer_norm || spec.norm_placement != NormPlacement::pre ||
+                             spec.streams > 1 || spec.residual_group > 0))
+    return ShapeFault{"norm_weights", "false in LayerNorms before a branch alone", "set it to true"};
+  const bool compresses = spec.any_block([](const Block& block) { return block.compression > 0; });
+  if (!spec.has_compressed())
+    return compresses ? Fault(ShapeFault{"compressed_attention", "missing, but blocks compress keys", "add it"})
+                      : std::nullopt;
+  if (spec.has_latent() || spec.has_linear() || spec.has_mamba() || spec.has_convolutions() || spec.fused_qkv ||
+      spec.query_key_norm || spec.wide_query_key_norm || spec.attention_gate || spec.head_gate || spec.shares_keys() ||
+      spec.qkv_bias || spec.positions != Positions::rotary || spec.kv_heads != 1)
+    return ShapeFault{"compressed_attention", "goes with rotary positions and one key head, and no other attention",
+                      "correct the rest"};
+  if (spec.heads % sizes.output_groups != 0)
+    return ShapeFault{"compressed_attention/output_groups", fmt::format("does not divide {} heads", spec.heads),
+                      "give a divisor"};
+  if (spec.any_block([](const Block& b) { return b.chooses && b.compression == 0; }))
+    return ShapeFault{"blocks", "one chooses among compressed keys and has none", "add its compression"};
   return {};
 }
 
@@ -82,8 +121,9 @@ Fault block_fault(const ModelSpec& spec) {
     return ShapeFault{"experts", spec.has_experts() ? "no block has them" : "missing, but blocks have them",
                       "correct it"};
   if (any([](const Block& b) { return b.feed_forward == FeedForward::both; }) &&
-      spec.norm_placement != NormPlacement::sandwich)
-    return ShapeFault{"blocks", "a dense block beside experts needs norm_placement \"sandwich\"", "correct it"};
+      spec.norm_placement != NormPlacement::sandwich && !is_plain_decoder(spec))
+    return ShapeFault{"blocks", "a dense block beside experts needs norm_placement \"sandwich\" or \"pre\"",
+                      "correct it"};
   if (any([](const Block& b) { return b.mixer != Mixer::attention || b.feed_forward == FeedForward::none; }) &&
       !is_plain_decoder(spec))
     return ShapeFault{"blocks",
@@ -197,8 +237,8 @@ Fault size_fault(const ModelSpec& spec) {
 }  // namespace
 
 std::optional<ShapeFault> shape_fault(const ModelSpec& spec) {
-  for (const auto& rule :
-       {attention_fault, linear_fault, block_fault, position_fault, expert_fault, stack_fault, head_fault, size_fault})
+  for (const auto& rule : {attention_fault, linear_fault, mixture_fault, block_fault, position_fault, expert_fault,
+                           stack_fault, head_fault, size_fault})
     if (Fault fault = rule(spec)) return fault;
   return {};
 }

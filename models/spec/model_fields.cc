@@ -99,6 +99,18 @@ void describe_shape(ModelSpec& spec, FieldVisitor& visitor) {
                    .about = "Layer i has no window if (i + 1) is a multiple; 0: all layers have it."},
                   spec.global_every);
   fields::integer(visitor,
+                  {.key = "streams",
+                   .min = 1,
+                   .max = 64,
+                   .about = "Residual streams that every sub-layer reads and writes a mixture of (DeepSeek-V4)."},
+                  spec.streams);
+  fields::integer(visitor,
+                  {.key = "residual_group",
+                   .max = 4096,
+                   .about = "Every sub-layer reads a mixture of what earlier groups of so many layers gave (Kimi K3); "
+                            "0: the sum."},
+                  spec.residual_group);
+  fields::integer(visitor,
                   {.key = "held_parameters",
                    .max = 0x1p50,
                    .about = "Of other parts, as a vision tower: held frozen in 16 bits and not run."},
@@ -127,8 +139,33 @@ void describe(Indexer& indexer, FieldVisitor& visitor) {
   fields::integer(visitor, {.key = "heads", .min = 1, .max = 4096, .required = true}, indexer.heads);
   fields::integer(visitor, {.key = "head_dim", .min = 1, .max = 65536, .required = true}, indexer.head_dim);
   fields::integer(visitor,
-                  {.key = "keys", .min = 1, .max = longest, .about = "Tokens attended to at most.", .required = true},
+                  {.key = "keys",
+                   .min = 1,
+                   .max = longest,
+                   .about = "Tokens attended to at most; of compressed keys so many of these.",
+                   .required = true},
                   indexer.keys);
+  fields::integer(visitor,
+                  {.key = "block",
+                   .max = longest,
+                   .about = "Keys are chosen in blocks of so many neighbours (MiniMax-M3); 0: one by one."},
+                  indexer.block);
+}
+
+void describe(CompressedAttention& compressed, FieldVisitor& visitor) {
+  fields::integer(visitor,
+                  {.key = "query_rank", .min = 1, .max = 65536, .about = "Of queries' bottleneck.", .required = true},
+                  compressed.query_rank);
+  fields::integer(visitor,
+                  {.key = "rope_dim", .min = 1, .max = 32768, .about = "Rotated part of a head.", .required = true},
+                  compressed.rope_dim);
+  fields::integer(visitor,
+                  {.key = "output_groups", .min = 1, .max = 4096, .about = "Of heads, a divisor.", .required = true},
+                  compressed.output_groups);
+  fields::integer(
+      visitor,
+      {.key = "output_rank", .min = 1, .max = 65536, .about = "That each group's results become.", .required = true},
+      compressed.output_rank);
 }
 
 void describe(LinearAttention& linear, FieldVisitor& visitor) {
@@ -158,6 +195,9 @@ void describe(LinearAttention& linear, FieldVisitor& visitor) {
        .max = 65536,
        .about = "Each channel has a decay, made through so narrow a bottleneck (Kimi Linear); 0: each head."},
       linear.gate_rank);
+  fields::flag(visitor,
+               {.key = "whole_gate", .about = "With gate_rank: the result's gate has no bottleneck (Kimi K3)."},
+               linear.whole_gate);
 }
 
 void describe(Mamba& mamba, FieldVisitor& visitor) {
@@ -205,6 +245,11 @@ void describe(Block& block, FieldVisitor& visitor) {
        .about = "Keys and values are those of the last layer before of the same kind, with or without a window."},
       block.shares_keys);
   fields::flag(visitor, {.key = "sinks", .about = "A learned number per head in each softmax."}, block.sinks);
+  fields::integer(
+      visitor,
+      {.key = "compression", .max = longest, .about = "Tokens that a compressed key stands for; 0: there are none."},
+      block.compression);
+  fields::flag(visitor, {.key = "chooses", .about = "It sees what the indexer chooses."}, block.chooses);
 }
 
 void describe(LayerInputs& inputs, FieldVisitor& visitor) {
@@ -249,6 +294,14 @@ void describe(Experts& experts, FieldVisitor& visitor) {
                    .max = widest,
                    .about = "Routed experts work in so wide a space; 0: in the model's own (Nemotron 3 Ultra)."},
                   experts.latent_width);
+  fields::flag(visitor, {.key = "latent_norm", .about = "A norm of what they read there (Kimi K3)."},
+               experts.latent_norm);
+  fields::integer(
+      visitor,
+      {.key = "idle",
+       .max = 65536,
+       .about = "Beside the counted ones, that give a token back as it came; active counts none (LongCat-Flash)."},
+      experts.idle);
 }
 
 void describe(Patches& patches, FieldVisitor& visitor) {
@@ -275,6 +328,10 @@ void describe_kinds(ModelSpec& spec, FieldVisitor& visitor) {
   fields::flag(visitor, {.key = "output_bias"}, spec.output_bias);
   fields::flag(visitor, {.key = "feed_forward_bias"}, spec.feed_forward_bias);
   fields::flag(visitor, {.key = "norm_bias", .about = "Of LayerNorms."}, spec.norm_bias);
+  fields::flag(visitor, {.key = "norm_weights", .about = "Of norms outside attention (OLMo: false)."},
+               spec.norm_weights);
+  fields::flag(visitor, {.key = "embedding_norm", .about = "A norm behind the embedding (BLOOM, ModernBERT)."},
+               spec.embedding_norm);
   fields::flag(visitor, {.key = "head_bias", .about = "Of the LM head."}, spec.head_bias);
   fields::flag(visitor, {.key = "query_key_norm", .about = "A norm over each head of queries and keys (Qwen3)."},
                spec.query_key_norm);
@@ -331,9 +388,12 @@ void describe(ModelSpec& spec, FieldVisitor& visitor) {
   fields::group(visitor,
                 {.key = "latent_attention", .about = "Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434)."},
                 [&] { describe(spec.latent, visitor); });
-  fields::group(visitor,
-                {.key = "indexer", .about = "Chooses the tokens that latent attention sees (DeepSeek-V3.2-Exp)."},
+  fields::group(visitor, {.key = "indexer", .about = "Chooses the tokens that attention sees (DeepSeek-V3.2-Exp)."},
                 [&] { describe(spec.indexer, visitor); });
+  fields::group(
+      visitor,
+      {.key = "compressed_attention", .about = "A window, and keys that stand for several tokens each (DeepSeek-V4)."},
+      [&] { describe(spec.compressed, visitor); });
   fields::group(visitor,
                 {.key = "linear_attention",
                  .about = "A gated delta rule (arXiv:2412.06464) in place of softmax attention (Qwen3-Next)."},

@@ -193,8 +193,8 @@ namespace {
 bool has_alike_parts(const ModelSpec& model) {
   return !model.any_block([](const Block& block) {
     return (block.mixer != Mixer::attention && block.mixer != Mixer::delta_rule) || block.keys_as_values ||
-           block.shares_keys || block.feed_forward == FeedForward::none || block.feed_forward == FeedForward::both ||
-           block.value_dim != block.head_dim;
+           block.shares_keys || block.chooses || block.compression > 0 || block.feed_forward == FeedForward::none ||
+           block.feed_forward == FeedForward::both || block.value_dim != block.head_dim;
   });
 }
 
@@ -206,7 +206,8 @@ bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup) {
          !model.has_encoder() && !model.reads_images() && model.norm_placement == NormPlacement::pre &&
          model.block_layout == BlockLayout::sequential && !model.wide_query_key_norm && !model.attention_gate &&
          !model.head_gate && model.linear.gate_rank == 0 && model.experts.latent_width == 0 &&
-         model.activation != Activation::xielu && has_alike_parts(model) &&
+         model.activation != Activation::xielu && has_alike_parts(model) && model.norm_weights && model.streams == 1 &&
+         model.residual_group == 0 && !model.has_compressed() && model.norms_attention(0) &&
          !(model.query_key_norm && (goes_round || model.positions != Positions::rotary)) &&
          setup.sequence_slices == 1 && setup.zero_stage < 3;
 }
@@ -247,10 +248,11 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
     const bool of_heads = is_query_key_norm(stem) || stem == "attention.result_norm";
     const bool of_slopes = stem.ends_with(".slopes");  // of split features
     const bool is_norm = stem.find("norm") != std::string::npos && !of_heads && stem != "mamba.result_norm";
-    const bool sees_part = contains({"attention.q_down", "attention.kv_down", "attention.index_q", "attention.index_k",
-                                     "attention.index_weights", "attention.decay_down", "attention.gate_down",
-                                     "mlp.router", "mlp.shared_gate", "mlp.enter_latent", "mlp.leave_latent"},
-                                    stem);
+    const bool sees_part = contains(
+        {"attention.q_down", "attention.kv_down", "attention.index_q", "attention.index_k", "attention.index_weights",
+         "attention.decay_down", "attention.gate_down", "mlp.router", "mlp.shared_gate", "mlp.enter_latent",
+         "mlp.leave_latent", "attention.mixture", "mlp.mixture", "output.mixture"},
+        stem);
     local.is_partial_sum = sequence && (is_norm || sees_part || (is_bias && split_of(stem) == Split::columns));
     if (of_heads) local.is_partial_sum = setup.tensor_parallel > 1 && !model.wide_query_key_norm;
     if (of_slopes) local.is_partial_sum = setup.tensor_parallel > 1;

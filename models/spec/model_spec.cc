@@ -18,10 +18,15 @@ class ParameterList {
     if (bias) vector(name + ".bias", outputs);
   }
   void norm(const std::string& name, std::int64_t width, const ModelSpec& spec) {
+    if (!spec.norm_weights) return;
     add(name + ".weight", width, 1, Component::norm, 0);
     if (spec.norm == NormKind::layer_norm && spec.norm_bias) add(name + ".bias", width, 1, Component::norm, 0);
   }
   void rms_norm(const std::string& name, std::int64_t width) { add(name + ".weight", width, 1, Component::norm, 0); }
+  // What mixes residual streams: no matrix of a branch.
+  void mixture(const std::string& name, std::int64_t rows, std::int64_t columns) {
+    add(name + ".weight", rows, columns, Component::norm, 0);
+  }
   void layer_norm(const std::string& name, std::int64_t width) {
     rms_norm(name, width);
     add(name + ".bias", width, 1, Component::norm, 0);
@@ -52,9 +57,56 @@ void add_gates_by_channel(ParameterList& list, const LinearAttention& linear, st
   list.matrix("attention.mixed", linear.convolved(), hidden);
   list.matrix("attention.decay", linear.value_heads, hidden);
   list.matrix("attention.decay_down", linear.gate_rank, hidden);
-  list.matrix("attention.gate_down", linear.gate_rank, hidden);
+  if (!linear.whole_gate) list.matrix("attention.gate_down", linear.gate_rank, hidden);
   list.matrix("attention.decay_up", linear.key_width(), linear.gate_rank);
-  list.linear("attention.gate_up", linear.value_width(), linear.gate_rank, true);
+  if (linear.whole_gate)
+    list.matrix("attention.gate", linear.value_width(), hidden);
+  else
+    list.linear("attention.gate_up", linear.value_width(), linear.gate_rank, true);
+}
+
+// Two products of `width`, or twice that where keys overlap, which a number per token of a key and channel moves.
+void add_compressor(ParameterList& list, const std::string& name, std::int64_t hidden, std::int64_t width,
+                    const Block& block) {
+  const std::int64_t made = (block.chooses ? 2 : 1) * width;
+  list.matrix(name + "_kv", made, hidden);
+  list.matrix(name + "_gate", made, hidden);
+  list.matrix(name + "_positions", block.compression * made, 1);
+  list.rms_norm(name + "_norm", width);
+}
+
+void add_index(ParameterList& list, const ModelSpec& spec, const Block& block) {
+  const Indexer& indexer = spec.indexer;
+  const std::int64_t inputs = spec.has_compressed() ? spec.compressed.query_rank
+                              : spec.has_latent()   ? spec.latent.query_rank
+                                                    : spec.hidden;
+  list.matrix("attention.index_q", indexer.heads * indexer.head_dim, inputs);
+  if (spec.has_compressed())
+    add_compressor(list, "attention.index", spec.hidden, indexer.head_dim, block);
+  else
+    list.matrix("attention.index_k", indexer.head_dim, spec.hidden);
+  if (spec.has_latent()) list.layer_norm("attention.index_norm", indexer.head_dim);
+  if (indexer.block == 0) {
+    list.matrix("attention.index_weights", indexer.heads, spec.hidden);
+    return;
+  }
+  list.rms_norm("attention.index_q_norm", indexer.head_dim);
+  list.rms_norm("attention.index_norm", indexer.head_dim);
+}
+
+void add_compressed_attention(ParameterList& list, const ModelSpec& spec, const Block& block) {
+  const CompressedAttention& sizes = spec.compressed;
+  list.matrix("attention.q_down", sizes.query_rank, spec.hidden);
+  list.rms_norm("attention.q_latent_norm", sizes.query_rank);
+  list.matrix("attention.q_up", block.query_width(), sizes.query_rank);
+  list.matrix("attention.kv", block.head_dim, spec.hidden);
+  list.rms_norm("attention.kv_latent_norm", block.head_dim);
+  if (block.compression > 0) add_compressor(list, "attention.compress", spec.hidden, block.head_dim, block);
+  if (block.chooses) add_index(list, spec, block);
+  if (block.sinks) list.matrix("attention.sinks", block.heads, 1);
+  list.matrix("attention.out_groups", sizes.output_groups * sizes.output_rank,
+              block.query_width() / sizes.output_groups);
+  list.linear("attention.out", spec.hidden, sizes.output_groups * sizes.output_rank, spec.output_bias);
 }
 
 void add_latent_attention(ParameterList& list, const ModelSpec& spec) {
@@ -69,12 +121,8 @@ void add_latent_attention(ParameterList& list, const ModelSpec& spec) {
   list.linear("attention.kv_down", latent.kv_rank + latent.rope_dim, spec.hidden, spec.qkv_bias);
   list.rms_norm("attention.kv_latent_norm", latent.kv_rank);
   list.matrix("attention.kv_up", spec.heads * (latent.nope_dim + latent.value_dim), latent.kv_rank);
-  const Indexer& indexer = spec.indexer;
-  if (!spec.has_indexer()) return;
-  list.matrix("attention.index_q", indexer.heads * indexer.head_dim, latent.query_rank);
-  list.matrix("attention.index_k", indexer.head_dim, spec.hidden);
-  list.layer_norm("attention.index_norm", indexer.head_dim);
-  list.matrix("attention.index_weights", indexer.heads, spec.hidden);
+  if (spec.has_indexer()) add_index(list, spec, {});
+  if (spec.attention_gate) list.matrix("attention.gate", spec.context_width(), spec.hidden);
 }
 
 // Queries, keys, values and gates are one projection; what moves the state two numbers per head of values.
@@ -134,6 +182,7 @@ void add_projections(ParameterList& list, const ModelSpec& spec, const Block& bl
 
 void add_attention(ParameterList& list, const ModelSpec& spec, const Block& block) {
   list.belongs_to(Component::attention);
+  if (spec.has_compressed()) return add_compressed_attention(list, spec, block);
   if (spec.has_latent()) {
     add_latent_attention(list, spec);
   } else if (spec.fused_qkv) {
@@ -144,6 +193,7 @@ void add_attention(ParameterList& list, const ModelSpec& spec, const Block& bloc
     if (spec.head_gate) list.linear("attention.gate", block.heads, spec.hidden, spec.qkv_bias);
   }
   add_query_key_norms(list, spec, block);
+  if (block.chooses) add_index(list, spec, block);
   if (block.sinks) list.matrix("attention.sinks", block.heads, 1);
   list.linear("attention.out", spec.hidden, spec.has_latent() ? spec.context_width() : block.context_width(),
               spec.output_bias);
@@ -167,11 +217,12 @@ void add_feed_forward(ParameterList& list, const ModelSpec& spec, const std::str
 void add_experts(ParameterList& list, const ModelSpec& spec) {
   const Experts& experts = spec.experts;
   list.belongs_to(Component::router);
-  list.linear("mlp.router", experts.count, spec.hidden, experts.bias);
-  if (experts.selection_bias) list.vector("mlp.router.selection_bias", experts.count);
+  list.linear("mlp.router", experts.scored(), spec.hidden, experts.bias);
+  if (experts.selection_bias) list.vector("mlp.router.selection_bias", experts.scored());
   const std::int64_t width = experts.latent_width > 0 ? experts.latent_width : spec.hidden;
   list.belongs_to(Component::mlp);
   if (experts.latent_width > 0) list.matrix("mlp.enter_latent", width, spec.hidden);
+  if (experts.latent_norm) list.rms_norm("mlp.latent_norm", width);
   if (spec.gated()) list.experts("mlp.experts.gate", experts.width, width, experts);
   list.experts("mlp.experts.up", experts.width, width, experts);
   list.experts("mlp.experts.down", width, experts.width, experts);
@@ -188,10 +239,11 @@ void add_mixer(ParameterList& list, const ModelSpec& spec, const Block& block) {
   if (block.attends()) add_attention(list, spec, block);
 }
 
-// Where both are, the dense block's result has a norm, and so has what the experts read and what they give; the router
-// scales what it reads and each expert's share.
+// Where both are and results are normed, the dense block's result has a norm of its own, and so has what the experts
+// read and what they give; the router scales what it reads and each expert's share.
 void add_dense_beside_experts(ParameterList& list, const ModelSpec& spec, const Block& block) {
   add_feed_forward(list, spec, "mlp", block.width);
+  if (!spec.norms_results()) return add_experts(list, spec);
   list.norm("mlp.dense_norm", spec.hidden, spec);
   list.norm("mlp.experts_norm", spec.hidden, spec);
   add_experts(list, spec);
@@ -201,17 +253,34 @@ void add_dense_beside_experts(ParameterList& list, const ModelSpec& spec, const 
   list.norm("mlp.experts.post_norm", spec.hidden, spec);
 }
 
-void add_layer(ParameterList& list, const ModelSpec& spec, const Block& block, bool cross) {
-  const bool before = spec.norm_placement == NormPlacement::pre || spec.norm_placement == NormPlacement::sandwich;
+// What makes the mixture that a sub-layer reads, and with streams what writes its result: a matrix over all streams, an
+// offset for each share, a scale for each kind of them. `shares`: of the streams.
+void add_mixture(ParameterList& list, const ModelSpec& spec, const std::string& name, std::int64_t shares,
+                 std::int64_t scales) {
+  if (spec.streams > 1) {
+    list.mixture(name + ".mixture", shares, spec.streams * spec.hidden);
+    list.mixture(name + ".mixture.base", shares, 1);
+    list.mixture(name + ".mixture.scale", scales, 1);
+  }
+  if (spec.residual_group == 0) return;
+  list.rms_norm(name + ".mixture_norm", spec.hidden);
+  list.mixture(name + ".mixture", 1, spec.hidden);
+}
+
+void add_layer(ParameterList& list, const ModelSpec& spec, const Block& block, bool cross, bool first_norm = true) {
+  const bool before = spec.norms_inputs();
+  const std::int64_t shares = (2 + spec.streams) * spec.streams;
   const bool after = spec.norm_placement != NormPlacement::pre;
   const std::string after_name = before ? ".post_norm" : ".norm";
   if (block.mixer != Mixer::none) {
-    if (before) list.norm("attention.norm", spec.hidden, spec);
+    add_mixture(list, spec, "attention", shares, 3);
+    if (before && first_norm) list.norm("attention.norm", spec.hidden, spec);
     add_mixer(list, spec, block);
     if (after) list.norm("attention" + after_name, spec.hidden, spec);
   }
   if (cross) add_cross_attention(list, spec, block);
   if (block.feed_forward == FeedForward::none) return;
+  add_mixture(list, spec, "mlp", shares, 3);
   if (before && spec.block_layout != BlockLayout::parallel_one_norm) list.norm("mlp.norm", spec.hidden, spec);
   if (block.feed_forward == FeedForward::both) {
     add_dense_beside_experts(list, spec, block);
@@ -246,7 +315,7 @@ void add_stacks(ParameterList& list, const ModelSpec& spec) {
   for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
     list.enter(spec.encoder_layers + layer, spec.layer_prefix(spec.encoder_layers + layer));
     if (layer == 0) add_relative_bias(list, spec);
-    add_layer(list, spec, spec.block(layer), spec.has_encoder());
+    add_layer(list, spec, spec.block(layer), spec.has_encoder(), spec.norms_attention(layer));
   }
   list.enter(-1, "");
 }
@@ -267,13 +336,13 @@ void add_embeddings(ParameterList& list, const ModelSpec& spec) {
   if (spec.positions == Positions::learned)
     list.matrix("positions", spec.max_positions + spec.position_offset, spec.hidden);
   if (spec.token_types > 0) list.matrix("token_types", spec.token_types, spec.hidden);
-  if (spec.norm_placement == NormPlacement::post) list.norm("embedding_norm", spec.hidden, spec);
+  if (spec.norms_embedding()) list.norm("embedding_norm", spec.hidden, spec);
 }
 
 void add_heads(ParameterList& list, const ModelSpec& spec) {
   list.belongs_to(Component::head);
   if (spec.pretraining_heads || spec.masked_lm_head) {
-    list.linear("mlm.transform", spec.hidden, spec.hidden, true);
+    list.linear("mlm.transform", spec.hidden, spec.hidden, spec.norm_bias);
     list.norm("mlm.norm", spec.hidden, spec);
     list.vector("mlm.bias", spec.vocabulary);
   }
@@ -352,6 +421,8 @@ std::vector<Parameter> parameters(const ModelSpec& spec) {
   ParameterList list(result);
   add_embeddings(list, spec);
   add_stacks(list, spec);
+  list.belongs_to(Component::norm);
+  add_mixture(list, spec, "output", spec.streams, 1);
   if (spec.norm_placement != NormPlacement::post) list.norm("final_norm", spec.hidden, spec);
   add_heads(list, spec);
   return result;

@@ -13,10 +13,12 @@
 //
 //   of several kinds   Nemotron-H, Granite 4, Falcon-H1, Bamba, Mamba-2 (state space layers), LFM2 (short
 //   convolutions),
-//                      Kimi Linear (a gate for each channel), Gemma 4, MiMo-V2, Step-3.5 (layers whose heads differ):
-//                      a list of blocks says what each layer has
+//                      Kimi Linear and K3 (a gate for each channel; residuals from earlier layers), Gemma 4, MiMo-V2,
+//                      Step-3.5 (layers whose heads differ), DeepSeek-V4 (compressed keys, several residual streams),
+//                      MiniMax-M3 (attention to chosen blocks), LongCat-Flash (experts beside dense blocks, some of
+//                      which do nothing): a list of blocks says what each layer has
 //
-//   encoders           BERT, RoBERTa; ViT (patches, class token, classifier)
+//   encoders           BERT, RoBERTa, ModernBERT (gated, with windows); ViT (patches, class token, classifier)
 //
 //   encoder-decoders   T5 1.0 and 1.1, mT5 (relative position bias, cross attention), the same with learned positions
 //
@@ -71,7 +73,20 @@ struct LatentAttention {
 struct Indexer {
   std::int64_t heads = 0;     // 0: the model has none; with latent attention and its query_rank alone
   std::int64_t head_dim = 0;  // of their queries, and of the one key that they share
-  std::int64_t keys = 0;
+  std::int64_t keys = 0;      // tokens; of compressed keys so many of these
+  // Keys are chosen in blocks of so many neighbours, by the best score in a block, queries and the key normed and no
+  // head weighed (MiniMax-M3); 0: one by one.
+  std::int64_t block = 0;
+};
+
+// Attention over a window, and over keys that stand for several tokens each (DeepSeek-V4). Queries go through a
+// bottleneck. One key for all heads is the value too. Results go through a product in each group of heads, then through
+// a common one. Block::compression says how many tokens a key stands for. The indexer chooses among keys that overlap:
+// each reads the tokens of the key before it as well.
+struct CompressedAttention {
+  std::int64_t query_rank = 0;  // 0: the model has none of this
+  std::int64_t rope_dim = 0;    // of a head
+  std::int64_t output_groups = 1, output_rank = 0;
 };
 
 // Linear attention by the gated delta rule (Yang et al., arXiv:2412.06464), with a short convolution over queries, keys
@@ -85,6 +100,7 @@ struct LinearAttention {
   // Kimi Delta Attention (arXiv:2510.26692): each channel has a decay, and the result a gate, made through so narrow a
   // bottleneck; 0: a head has one decay.
   std::int64_t gate_rank = 0;
+  bool whole_gate = false;  // the result's gate is one product, without the bottleneck (Kimi K3)
 
   [[nodiscard]] std::int64_t key_width() const { return key_heads * key_dim; }
   [[nodiscard]] std::int64_t value_width() const { return value_heads * value_dim; }
@@ -129,10 +145,18 @@ struct Experts {
   // Routed experts work in so wide a space, into which one matrix leads and out of which another (Nemotron 3 Ultra); 0:
   // in the model's own.
   std::int64_t latent_width = 0;
+  bool latent_norm = false;  // a norm of what they read there (Kimi K3)
+  // So many more give a token back as it came (LongCat-Flash). The router scores them too. `active` is a mean that
+  // counts none of them.
+  std::int64_t idle = 0;
+
+  [[nodiscard]] std::int64_t scored() const { return count + idle; }
 };
 
 // What a layer is made of, and where it differs from the model; sizes that are 0 are the model's.
 struct Block {
+  bool operator==(const Block&) const = default;
+
   std::int64_t count = 1;  // so many layers, one behind the other
   Mixer mixer = Mixer::attention;
   FeedForward feed_forward = FeedForward::dense;
@@ -142,6 +166,8 @@ struct Block {
   bool keys_as_values = false;  // one projection is both
   bool shares_keys = false;     // keys and values are those of the last layer before with a window, or without, as well
   bool sinks = false;           // a learned number per head beside the scores of a row
+  std::int64_t compression = 0;  // tokens that a compressed key stands for; 0: there are none
+  bool chooses = false;          // it sees what the indexer chooses; with latent attention every layer does
 
   // Of the concatenated heads.
   [[nodiscard]] std::int64_t query_width() const { return heads * head_dim; }
@@ -197,8 +223,15 @@ struct ModelSpec {
   std::int64_t attention_window = 0;  // a token attends to this many at most; 0: to all
   std::int64_t global_every =
       0;  // layer i attends to all if (i + 1) % global_every == 0; 0: the window holds everywhere
+  // Residual streams beside each other, each `hidden` wide, which every sub-layer reads and writes as a learned mixture
+  // of them (hyper-connections, arXiv:2409.19606; DeepSeek-V4); 1: the plain one.
+  std::int64_t streams = 1;
+  // Every sub-layer reads a learned mixture of what all earlier groups of so many layers gave and of the sum within its
+  // own (Kimi K3); 0: the plain sum.
+  std::int64_t residual_group = 0;
 
   LatentAttention latent;
+  CompressedAttention compressed;
   Indexer indexer;
   LinearAttention linear;
   Mamba mamba;
@@ -222,16 +255,18 @@ struct ModelSpec {
   bool qkv_bias = false;
   bool output_bias = false;  // of the attention output projection
   bool feed_forward_bias = false;
-  bool norm_bias = true;  // of LayerNorms (MPT: false)
+  bool norm_bias = true;        // of LayerNorms (MPT: false)
+  bool norm_weights = true;     // of norms outside attention (OLMo: false, and no bias)
+  bool embedding_norm = false;  // behind the embedding (BLOOM, ModernBERT); with norm_placement post there always is
   bool head_bias = false;
   bool query_key_norm = false;       // a norm over each head of queries and keys (Qwen3), or
   bool wide_query_key_norm = false;  // over their whole width (OLMoE); at most one of the two
   bool attention_sinks = false;      // a learned number per head beside the scores of a row (GPT-OSS)
-  bool attention_gate = false;       // a sigmoid of the token weighs each value of attention's result (Qwen3-Next)
+  bool attention_gate = false;       // a sigmoid of the token weighs each value of softmax attention's result
   bool head_gate = false;            // or each head's (Step-3.5)
   bool tied_embeddings = false;      // the LM head shares the embedding matrix
   bool pretraining_heads = false;    // BERT: pooler, masked-LM transform, next-sentence classifier
-  bool masked_lm_head = false;       // the masked-LM transform alone
+  bool masked_lm_head = false;       // the masked-LM transform alone; without norm_bias the transform has none either
   double dropout = 0;                // one probability for embeddings and residuals, [0, 1)
   double attention_dropout = 0;      // of attention weights; `dropout` unless the file says otherwise
   double attention_softcap = 0;      // scores are c tanh(score / c) (Gemma 2); 0: none
@@ -260,6 +295,11 @@ struct ModelSpec {
     return norm_placement == NormPlacement::sandwich || norm_placement == NormPlacement::branch;
   }
   [[nodiscard]] bool has_encoder() const { return encoder_layers > 0; }
+  // Whether a layer's branches are normed; the first behind a norm of the embedding in an encoder reads that.
+  [[nodiscard]] bool norms_attention(std::int64_t layer) const {
+    return norms_inputs() && !(layer == 0 && embedding_norm && mask == AttentionMask::bidirectional);
+  }
+  [[nodiscard]] bool norms_embedding() const { return embedding_norm || norm_placement == NormPlacement::post; }
   [[nodiscard]] bool has_layer_inputs() const { return layer_inputs.width > 0; }
   [[nodiscard]] bool shares_keys() const {
     return any_block([](const Block& block) { return block.shares_keys; });
@@ -272,6 +312,7 @@ struct ModelSpec {
                                    : "layers." + std::to_string(index - encoder_layers) + ".";
   }
   [[nodiscard]] bool has_latent() const { return latent.kv_rank > 0; }
+  [[nodiscard]] bool has_compressed() const { return compressed.query_rank > 0; }
   [[nodiscard]] bool has_indexer() const { return indexer.heads > 0; }
   [[nodiscard]] bool has_linear() const { return linear.key_heads > 0; }
   [[nodiscard]] bool has_mamba() const { return mamba.heads > 0; }

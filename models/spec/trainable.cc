@@ -16,7 +16,8 @@ bool is_layer_matrix(const Parameter& parameter) {
   const std::string_view name = parameter.name;
   return parameter.layer >= 0 && parameter.columns > 1 && name.ends_with(".weight") &&
          !name.ends_with("relative_bias.weight") && !name.ends_with("convolution.weight") &&
-         !name.ends_with("convolution.filter.weight") && parameter.component != Component::norm;
+         !name.ends_with("convolution.filter.weight") && !name.ends_with("out_groups.weight") &&
+         parameter.component != Component::norm;
 }
 
 bool is_output_projection(std::string_view name) {

@@ -50,6 +50,8 @@ TEST(ModelSchema, TheLoaderKnowsEveryKey) {
       if (key == "linear_attention") part[key] = read("models/data/qwen3-next-80b-a3b.json")[key];
       if (key == "mamba") part[key] = {{"heads", 8}, {"head_dim", 64}, {"state", 16}};
       if (key == "layer_inputs") part[key] = {{"width", 64}, {"vocabulary", 512}};
+      if (key == "compressed_attention")
+        part[key] = {{"query_rank", 64}, {"rope_dim", 16}, {"output_groups", 2}, {"output_rank", 32}};
       if (key == "short_convolution") part[key] = {{"tokens", 3}};
       part[key][inner] = Json::array();
       const std::string inner_error = schema_error(part);

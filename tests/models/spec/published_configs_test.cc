@@ -1,7 +1,7 @@
 // Configurations under tests/models/configs: only the keys that decide shapes, as published, of types of each kind that
-// is read. Counts are those of the checkpoints (DeepSeek, GLM, GPT-OSS, Granite 4, Kimi, LFM2, Llama 4,
-// Mamba-Codestral, MiniMax, Nemotron, Qwen, Seed, SmolLM3, Falcon-H1, Apertus, Gemma) or, where the cards print rounded
-// totals alone, arithmetic that agrees with them.
+// is read. Counts are those of the checkpoints (BLOOM, GPT-Neo, ModernBERT, OLMo, DeepSeek, GLM, GPT-OSS, Granite 4,
+// Kimi, LFM2, Llama 4, Mamba-Codestral, MiniMax, Nemotron, Qwen, Seed, SmolLM3, Falcon-H1, Apertus, Gemma) or, where
+// the cards print rounded totals alone, arithmetic that agrees with them.
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -28,9 +28,12 @@ const std::map<std::string, std::int64_t>& counts() {
   static const std::map<std::string, std::int64_t> all = {
       {"afm-4.5b", 4'619'184'640},
       {"apertus-8b", 8'053'338'176},
+      {"bloom-7b1", 7'069'016'064},
       {"bamba-9b", 9'780'235'392},
       {"command-a-111b", 111'057'580'032},
       {"cwm-32b", 32'581'097'472},
+      {"deepseek-r1", 671'026'419'200},
+      {"deepseek-v4-flash", 284'332'241'239},
       {"deepseek-v3.2", 671'877'944'064},
       {"dots.llm1", 142'774'381'696},
       {"ernie-4.5-21b-a3b", 21'825'437'888},
@@ -45,6 +48,7 @@ const std::map<std::string, std::int64_t>& counts() {
       {"glm-4.7-flash", 29'943'393'920},
       {"glm-5", 743'911'218'432},
       {"glm-4-9b-chat", 9'399'951'360},
+      {"gpt-neo-1.3b", 1'315'575'808},
       {"gpt-oss-120b", 116'829'156'672},
       {"granite-4.0-h-small", 32'207'337'984},
       {"granite-4.0-h-tiny", 6'939'037'248},
@@ -53,6 +57,7 @@ const std::map<std::string, std::int64_t>& counts() {
       {"internvl3-8b", 7'615'616'512},
       {"k-exaone-236b", 236'571'156'352},
       {"kimi-k2.5", 1'026'408'232'448},
+      {"kimi-k3", 2'779'484'476'000},
       {"kimi-linear-48b-a3b", 49'122'763'648},
       {"kimi-vl-a3b", 15'960'110'208},
       {"lfm2-1.2b", 1'170'340'608},
@@ -61,16 +66,20 @@ const std::map<std::string, std::int64_t>& counts() {
       {"ling-mini-2.0", 16'255'643'392},
       {"llama-4-scout", 107'769'861'120},
       {"llava-1.5-7b", 6'738'939'904},
+      {"longcat-flash", 560'664'980'480},
       {"mamba-codestral-7b", 7'285'403'648},
       {"mimo-v2-flash", 308'778'780'864},
       {"minimax-m2", 228'689'764'864},
+      {"minimax-m3", 426'174'572'928},
       {"minicpm3-4b", 4'073'875'968},
       {"ministral-3-8b", 8'489'553'920},
       {"mistral-small-3.1-24b", 23'572'403'200},
+      {"modernbert-base", 149'655'232},
       {"nemotron-3-nano-30b-a3b", 31'577'940'288},
       {"nemotron-h-56b", 56'324'350'464},
       {"nemotron-mini-4b", 4'190'509'056},
       {"nemotron-nano-9b-v2", 8'888'227'328},
+      {"olmo-7b", 6'888'095'744},
       {"olmo-3-32b", 32'233'522'176},
       {"qwen2.5-vl-7b", 7'615'616'512},
       {"qwen3-next-80b-a3b", 79'674'391'296},
@@ -136,6 +145,21 @@ TEST(PublishedConfigs, PatternsSayWhatEachLayerHas) {
   EXPECT_EQ(mimo.block(1).kv_heads, 8);
   EXPECT_TRUE(mimo.block(1).sinks);
   EXPECT_EQ(mimo.block(0).value_dim, 128);
+  const ModelSpec v4 = spec_of("deepseek-v4-flash");
+  EXPECT_EQ(layers_with(v4, [](const Block& b) { return b.chooses; }), 21);
+  EXPECT_EQ(layers_with(v4, [](const Block& b) { return b.compression == 128; }), 20);
+  EXPECT_EQ(v4.block(0).compression, 0);
+  EXPECT_EQ(v4.streams, 4);
+  const ModelSpec m3 = spec_of("minimax-m3");
+  EXPECT_EQ(layers_with(m3, [](const Block& b) { return b.chooses; }), 57);
+  EXPECT_EQ(m3.indexer.keys, 16 * 128);
+  EXPECT_FALSE(m3.has_experts(2));
+  const ModelSpec k3 = spec_of("kimi-k3");
+  EXPECT_EQ(layers_with(k3, [](const Block& b) { return b.mixer == Mixer::delta_rule; }), 69);
+  EXPECT_EQ(k3.residual_group, 12);
+  EXPECT_EQ(spec_of("gpt-neo-1.3b").window_of(1), 256);
+  EXPECT_EQ(spec_of("modernbert-base").window_of(2), 64);
+  EXPECT_EQ(spec_of("modernbert-base").window_of(3), 0);
 }
 
 // Towers are held, and what is not counted is said.
