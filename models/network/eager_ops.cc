@@ -99,6 +99,24 @@ Tensor norm(EagerRecorder& rec, const std::string& name, const Tensor& x, Traine
       });
 }
 
+Tensor bare_norm(EagerRecorder& rec, const std::string& name, const Tensor& x, std::int64_t width, bool centred) {
+  Tensor out = like(rec, name + ".out", x);
+  const Tensor statistics = rec.session.empty(name + ".statistics", DataType::fp32,
+                                              x.elements() / width * (centred ? 2 : 1), TensorRole::activation);
+  rec.session.kernel({.name = centred ? "layer_norm" : "rms_norm",
+                      .reads = {x},
+                      .writes = {out, statistics},
+                      .cost = {.memory = MemoryKind::norm_forward}});
+  return rec.autograd.record(std::move(out), {x}, false, [&rec, name, x, statistics, centred](const Tensor& gradient) {
+    Tensor back = like(rec, name + ".in.grad", x, TensorRole::temporary);
+    rec.session.kernel({.name = centred ? "layer_norm_backward" : "rms_norm_backward",
+                        .reads = {gradient, x, statistics},
+                        .writes = {back},
+                        .cost = {.memory = MemoryKind::norm_backward}});
+    return std::vector<Tensor>{std::move(back)};
+  });
+}
+
 Tensor norm_backward(EagerRecorder& rec, const std::string& name, const Tensor& x, const Tensor& statistics,
                      const NormWeights& weights, const Tensor& gradient, std::int64_t partial_rows) {
   const bool centred = weights.bias != nullptr;

@@ -18,6 +18,8 @@ Tensor embedding(EagerRecorder& rec, const std::string& name, const Tensor& ids,
 // Over the last `weight` elements of each row. Saves x and the row statistics in fp32. `bias`: LayerNorm.
 Tensor norm(EagerRecorder& rec, const std::string& name, const Tensor& x, TrainedParameter& weight,
             TrainedParameter* bias);
+// Without weights, over each `width` elements. `centred`: LayerNorm.
+Tensor bare_norm(EagerRecorder& rec, const std::string& name, const Tensor& x, std::int64_t width, bool centred);
 // Its forward kernel alone.
 void norm_forward(EagerRecorder& rec, const Tensor& x, const TrainedParameter& weight, const TrainedParameter* bias,
                   std::vector<Tensor> writes);

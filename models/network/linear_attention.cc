@@ -185,7 +185,8 @@ Tensor LinearAttentionBlock::run(const std::string& prefix, const Tensor& x) {
       return eager::column_linears(context_.rec, {last}, eager::linear(context_.rec, layer(name + down), x))[0];
     };
     saved->channels = through(".decay_down", ".decay_up");
-    saved->gate = through(".gate_down", ".gate_up");
+    saved->gate = linear.whole_gate ? eager::column_linears(context_.rec, {layer(name + ".gate")}, x)[0]
+                                    : through(".gate_down", ".gate_up");
     both.insert(both.end(), {saved->channels, saved->gate});
   }
   make_operands(name, *saved);

@@ -18,6 +18,7 @@
 // Kimi Delta Attention (arXiv:2510.26692, section 3): a decay for each channel of the keys, and the norm's gate from a
 // product of its own, both through a bottleneck r: 2 t (K + V) bytes of these and 4 t r of what lies before them more,
 // 4 t K of decays in place of 4 t a, 2 t V less of the first product, and one more product within chunks, 2 a t c k.
+// Kimi K3's gate is one product: 2 t r less.
 //
 // Times: kernels that multiply take their traffic's or their products', whichever is longer, at rates fitted to
 // published times of flash-linear-attention's kernels (docs/internals/operator-times.md); the others their traffic's.

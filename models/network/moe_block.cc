@@ -709,6 +709,10 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   const std::string into = prefix + "mlp.enter_latent", back = prefix + "mlp.leave_latent";
   const bool is_latent = model_.experts.latent_width > 0;
   Tensor entered = is_latent ? eager::linear(rec, {into, &context_.weight(into)}, x) : x;
+  if (model_.experts.latent_norm) {
+    const std::string norm = prefix + "mlp.latent_norm";
+    entered = eager::norm(rec, norm, entered, context_.weight(norm), nullptr);
+  }
   const std::int64_t of_tokens = entered.elements();
   if (!gathers() && !is_apart()) {
     entered = eager::enter_tensor_region(rec, name, entered, TensorRole::activation);

@@ -12,6 +12,9 @@
 // every rank scores all tokens, with sequence parallelism those of its part against gathered keys, and gathers the
 // choice.
 //
+// The indexer of compressed keys (DeepSeek-V4) compresses its keys too. The indexer of keys that have heads
+// (MiniMax-M3) makes its queries from x. It norms both, weighs no head, and chooses blocks by the best score in each.
+//
 // Deviations: whole scores are written, where a kernel may keep parts of them on chip; the time of a score's product is
 // that of one with the contraction n d; attention takes as long as under a window of as many keys, though each row has
 // keys of its own.
@@ -31,13 +34,16 @@ class SparseIndex {
       : model_(model), setup_(context.rec.setup), options_(context.rec.options), context_(context) {}
 
   // The chosen keys' scores; empty in a model without an indexer. `x` [t, h]; `low` [t, r], the queries' bottleneck,
-  // normed. With sequence parallelism both are this rank's part.
-  Tensor choose(const std::string& name, const Tensor& x, const Tensor& low);
+  // normed; empty where they have none. With sequence parallelism both are this rank's part. `block`: the layer's.
+  Tensor choose(const std::string& name, const Tensor& x, const Tensor& low, const Block& block = {});
   // Attention's result, whose backward gives `scores`, unless they are empty, their gradient.
   Tensor learn(const std::string& name, Tensor result, const Tensor& scores);
+  // Keys that a row sees at most of so many.
+  [[nodiscard]] std::int64_t chosen_of(std::int64_t keys) const;
 
  private:
-  [[nodiscard]] std::int64_t chosen() const;  // keys of a row
+  // Choices that a row makes among keys for `compression` tokens each.
+  [[nodiscard]] std::int64_t choices(std::int64_t compression) const;
   [[nodiscard]] bool is_split() const { return setup_.sequence_parallel && setup_.tensor_parallel > 1; }
   Tensor make(const std::string& name, DataType type, std::int64_t elements, TensorRole role = TensorRole::temporary);
   void product(std::string_view name, const GemmShape& shape, std::vector<Tensor> reads, std::vector<Tensor> writes);

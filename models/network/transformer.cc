@@ -56,7 +56,7 @@ bool is_in_fp8(const TrainingSetup& setup, const Parameter& shape) {
                          shape.component == Component::experts;
   const std::int64_t unit = setup.precision == TrainingPrecision::nvfp4_mixed ? 32 : 16;
   return is_linear && shape.rows % unit == 0 && shape.columns % unit == 0 &&
-         shape.name.find("relative_bias") == std::string::npos;
+         shape.name.find("out_groups") == std::string::npos && shape.name.find("relative_bias") == std::string::npos;
 }
 
 }  // namespace
@@ -73,6 +73,8 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       rec_(setup, options_of(model, setup), session, autograd, communication),
       experts_(model, BlockContext(rec_, by_name_)),
       latent_(model, BlockContext(rec_, by_name_)),
+      compressed_(model, BlockContext(rec_, by_name_)),
+      index_(model, BlockContext(rec_, by_name_)),
       linear_(model, BlockContext(rec_, by_name_)),
       mamba_(model, BlockContext(rec_, by_name_)),
       convolution_(model, BlockContext(rec_, by_name_)) {
@@ -128,7 +130,9 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
   for (std::int64_t slice = 0; slice < setup.sequence_slices; ++slice) {
     if (rotates) {
       const bool is_wide = setup.traits().core;  // a table of angles in fp32
-      const std::int64_t width = model.has_latent() ? model.latent.rope_dim : model.head_dim;
+      const std::int64_t width = model.has_latent()       ? model.latent.rope_dim
+                                 : model.has_compressed() ? model.compressed.rope_dim
+                                                          : model.head_dim;
       angles_.push_back(session.empty("rotary.angles", is_wide ? DataType::fp32 : type_,
                                       (is_wide ? 1 : 2) * setup.slice_tokens() * width, TensorRole::buffer));
     }
@@ -188,11 +192,12 @@ Tensor Transformer::empty_labels() {
 }
 
 std::int64_t Transformer::stream_elements() const {
-  const std::int64_t whole = setup_.micro_batch * setup_.slice_tokens() * model_.hidden;
+  const std::int64_t whole = setup_.micro_batch * setup_.slice_tokens() * model_.hidden * model_.streams;
   return setup_.sequence_parallel ? whole / setup_.tensor_parallel : whole;
 }
 
 Tensor Transformer::norm(const std::string& name, const Tensor& x) {
+  if (!model_.norm_weights) return eager::bare_norm(rec_, name, x, model_.hidden, true);
   if (model_.norm == NormKind::rms_norm && !setup_.fused_kernels)
     return eager::unfused_rms_norm(rec_, name, x, weight(name));
   return eager::norm(rec_, name, x, weight(name), bias(name));
@@ -208,6 +213,7 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
   if (units_.before) units_.before(-1);
   memory_ = memory;
   Tensor x = part_.has_embedding ? embed(input) : input;
+  if (part_.has_embedding && model_.streams > 1) x = spread_streams(x);
   if (scaling_)  // the last of the backward
     x = autograd_.record(x, {x}, true, [this](const Tensor& gradient) {
       scaling_->after_backward();
@@ -224,8 +230,11 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
   bias_ = memory_ = layer_inputs_ = {};
   shared_keys_[0] = shared_keys_[1] = {};
   if (scaling_) scaling_->after_forward();
+  const std::vector<Tensor> groups = std::exchange(groups_, {});
   if (!part_.has_head) return x;
   if (units_.before_head) units_.before_head();
+  if (model_.streams > 1) x = read_streams("output", x, model_.streams).read;
+  if (model_.residual_group > 0) x = read_groups("output", groups, x);
   if (model_.norm_placement != NormPlacement::post) x = norm("final_norm", x);
   if (is_t5()) x = eager::dropout(rec_, "final_dropout", x, setup_.dropout);
   if (model_.reads_images()) return classifier_loss(x, labels);
@@ -264,7 +273,7 @@ Tensor Transformer::embed(const Tensor& ids) {
     x = eager::add_broadcast(rec_, "positions.add", x, positions);
   }
   if (setup_.sequence_parallel && !scatter) x = eager::split_sequence(rec_, "embedding.split", x);
-  if (model_.norm_placement == NormPlacement::post) x = norm("embedding_norm", x);
+  if (model_.norms_embedding()) x = norm("embedding_norm", x);
   x = eager::dropout(rec_, "embedding.dropout", x, setup_.dropout);
   if (model_.has_layer_inputs()) layer_inputs_ = make_layer_inputs(ids, x);
   return x;
@@ -288,7 +297,8 @@ bool Transformer::is_recomputed(std::int64_t index) const {
 }
 
 Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
-  LayerInput input{x, bias_, memory_, layer_inputs_, {}, {}};
+  LayerInput input{x, bias_, memory_, layer_inputs_, {}, {}, groups_};
+  if (model_.residual_group > 0 && index % model_.residual_group == 0) groups_.push_back(x);
   if (const Block block = model_.block_of_all(index); block.shares_keys) {
     input.keys = shared_keys_[block.window > 0 ? 1 : 0].keys;
     input.values = shared_keys_[block.window > 0 ? 1 : 0].values;
@@ -302,6 +312,7 @@ Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
     inputs.push_back(input.*part);
     parts.push_back(part);
   }
+  inputs.insert(inputs.end(), input.groups.begin(), input.groups.end());
   const auto kept =
       setup_.recompute == Recompute::operators ? std::make_shared<KeptResults>() : std::shared_ptr<KeptResults>();
   const auto run = [this, index, parts, kept](const std::vector<Tensor>& again) {
@@ -309,6 +320,7 @@ Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
     KeptResults* outer = std::exchange(rec_.kept, kept.get());
     LayerInput now;
     for (std::size_t i = 0; i < parts.size(); ++i) now.*parts[i] = again[i];
+    now.groups.assign(again.begin() + static_cast<std::ptrdiff_t>(parts.size()), again.end());
     Tensor out = layer_result(index, now);
     std::exchange(rec_.kept, outer);
     return out;
@@ -318,12 +330,16 @@ Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
 
 Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   if (has_engine_layers(model_, setup_)) return engine_layer(index, input.x);
+  if (model_.streams > 1 || model_.residual_group > 0) return mixture_layer(index, input);
   const std::string prefix = model_.layer_prefix(index);
   const bool before = model_.norms_inputs(), post = model_.norm_placement == NormPlacement::post;
   const Block block = model_.block_of_all(index);
+  const bool reads_norm =
+      block.mixer != Mixer::none &&
+      (model_.is_encoder_layer(index) ? before : model_.norms_attention(index - model_.encoder_layers));
   given_keys_ = {input.keys, input.values};
   std::optional<CapturedScope> scope(std::in_place, session_, setup_.captures("attn"));
-  Tensor branch = before && block.mixer != Mixer::none ? norm(prefix + "attention.norm", input.x) : input.x;
+  Tensor branch = reads_norm ? norm(prefix + "attention.norm", input.x) : input.x;
   if (model_.block_layout != BlockLayout::sequential) return parallel_blocks(index, branch, input.x);
   Tensor middle;
   if (block.mixer == Mixer::none) {
@@ -349,12 +365,10 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   if (block.feed_forward == FeedForward::none) return middle;
   branch = before ? norm(prefix + "mlp.norm", middle) : middle;
   Tensor out;
-  if (block.feed_forward == FeedForward::both) {
-    out = add_result(prefix + "mlp.down", dense_beside_experts(prefix, branch, middle), middle);
-  } else if (block.has_experts()) {
-    const auto run = [this, prefix](const std::vector<Tensor>& again) { return experts_.run(prefix, again.front()); };
-    branch = setup_.recomputes_module("moe") ? autograd_.checkpoint({branch}, run, true) : run({branch});
-    out = add_result(prefix + "mlp.experts", branch, middle);
+  if (block.has_experts()) {
+    const char* name = block.feed_forward == FeedForward::both ? "mlp.down" : "mlp.experts";
+    branch = feed_forward_result(prefix, block, branch, middle);
+    out = add_result(prefix + name, branch, middle);
   } else {
     const auto run = [this, prefix](const std::vector<Tensor>& again) { return feed_forward(prefix, again.front()); };
     branch = setup_.recomputes_module("mlp") ? autograd_.checkpoint({branch}, run, true) : run({branch});
@@ -389,12 +403,28 @@ Tensor Transformer::mixed_again(std::int64_t index, const Tensor& x, const Tenso
   return autograd_.checkpoint(inputs, run, true);
 }
 
-// Gemma 4: experts read the residual stream through a norm of their own, and both results are normed before their sum.
-// The router's scales are in its kernels, but for their own gradients.
+Tensor Transformer::feed_forward_result(const std::string& prefix, const Block& block, const Tensor& normed,
+                                        const Tensor& middle) {
+  if (block.feed_forward == FeedForward::both) return dense_beside_experts(prefix, normed, middle);
+  const auto run = [this, prefix, block](const std::vector<Tensor>& again) {
+    return block.has_experts() ? experts_.run(prefix, again.front()) : feed_forward(prefix, again.front());
+  };
+  const Tensor inner = setup_.recomputes_module(block.has_experts() ? "moe" : "mlp")
+                           ? autograd_.checkpoint({normed}, run, true)
+                           : run({normed});
+  return block.has_experts() ? inner : eager::row_linear(rec_, layer_of(prefix + "mlp.down"), inner);
+}
+
+// LongCat-Flash: both read the same. Gemma 4: experts read the residual stream through a norm of their own, and both
+// results are normed before their sum. The router's scales are in its kernels, but for their own gradients.
 Tensor Transformer::dense_beside_experts(const std::string& prefix, const Tensor& normed, const Tensor& middle) {
-  const Tensor dense = norm(prefix + "mlp.dense_norm",
-                            eager::row_linear(rec_, layer_of(prefix + "mlp.down"), feed_forward(prefix, normed)));
+  const Tensor plain = eager::row_linear(rec_, layer_of(prefix + "mlp.down"), feed_forward(prefix, normed));
   const auto run = [this, prefix](const std::vector<Tensor>& again) { return experts_.run(prefix, again.front()); };
+  if (!model_.norms_results()) {
+    const Tensor given = setup_.recomputes_module("moe") ? autograd_.checkpoint({normed}, run, true) : run({normed});
+    return eager::add(rec_, prefix + "mlp.branches", plain, given);
+  }
+  const Tensor dense = norm(prefix + "mlp.dense_norm", plain);
   const Tensor read = norm(prefix + "mlp.experts_norm", middle);
   Tensor routed = setup_.recomputes_module("moe") ? autograd_.checkpoint({read}, run, true) : run({read});
   std::vector<TrainedParameter*> scales;
@@ -497,9 +527,17 @@ void Transformer::regroup(const std::string& name, std::vector<Tensor>& qkv) {
 
 Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor& bias) {
   const std::string prefix = model_.layer_prefix(index);
-  const Block block = model_.block_of_all(index);
+  Block block = model_.block_of_all(index);
   if (block.mixer == Mixer::delta_rule) return linear_.run(prefix, x);
-  if (model_.has_latent()) return latent_.run(prefix, x, angles_[slice_]);
+  if (model_.has_compressed()) return compressed_.run(prefix, block, x, angles_[slice_]);
+  if (model_.has_latent()) {
+    const Tensor attended = latent_.run(prefix, x, angles_[slice_]);
+    if (!model_.attention_gate) return attended;
+    return gated(prefix + "attention.gated", attended,
+                 eager::column_linears(rec_, {layer_of(prefix + "attention.gate")}, x)[0]);
+  }
+  const Tensor chosen = block.chooses ? index_.choose(prefix + "attention", x, {}) : Tensor();
+  if (block.chooses) block.window = model_.indexer.keys;
   std::vector<Tensor> qkv = projections(prefix, x, block);
   Tensor gate;
   if (model_.attention_gate || model_.head_gate) {
@@ -512,6 +550,7 @@ Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor&
                                  .bias = bias,
                                  .causal = model_.mask == AttentionMask::causal && !model_.is_encoder_layer(index),
                                  .block = block}));
+  result = index_.learn(prefix + "attention", std::move(result), chosen);
   return gate ? gated(prefix + "attention.gated", result, gate) : result;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/network/compressed_attention.h"
 #include "models/network/eager_attention.h"
 #include "models/network/eager_linear.h"
 #include "models/network/eager_ops.h"
@@ -120,6 +121,7 @@ class Transformer {
   // What a layer reads: the residual stream, its stack's bias, what the encoder gave (both empty where there is none).
   struct LayerInput {
     Tensor x, bias, memory, inputs, keys, values;
+    std::vector<Tensor> groups;  // results of earlier groups of layers (residual_group)
   };
   Tensor layer_result(std::int64_t index, const LayerInput& input);
   // Inputs of their own for all layers (layer_inputs.cc): what the layers read of it, and a layer's branch of it.
@@ -135,6 +137,17 @@ class Transformer {
   Tensor engine_feed_forward(const std::string& prefix, const Tensor& x);
   [[nodiscard]] eager::NormedLinear normed(const std::string& norm, const std::string& layer, bool with_bias);
   Tensor attention(std::int64_t index, const Tensor& x, const Tensor& bias);  // without the output projection
+  // Branches that read and write mixtures of residual streams, or of earlier groups' results (mixtures.cc).
+  struct Mixture {
+    Tensor read, shares;
+  };
+  Tensor spread_streams(const Tensor& x);
+  Mixture read_streams(const std::string& name, const Tensor& x, std::int64_t shares);
+  Tensor write_streams(const std::string& name, const Tensor& x, const Tensor& result, const Tensor& shares);
+  Tensor read_groups(const std::string& name, const std::vector<Tensor>& groups, const Tensor& x);
+  Tensor mixture_layer(std::int64_t index, const LayerInput& input);
+  // A dense block, experts or both, with the last projection and without the residual.
+  Tensor feed_forward_result(const std::string& prefix, const Block& block, const Tensor& normed, const Tensor& middle);
   // What the layer's mixer gives, with its output projection and without the residual.
   Tensor mixed(std::int64_t index, const Tensor& x, const Tensor& bias);
   Tensor dense_beside_experts(const std::string& prefix, const Tensor& normed, const Tensor& middle);
@@ -173,6 +186,8 @@ class Transformer {
   EagerRecorder rec_;
   MoeBlock experts_;
   LatentAttentionBlock latent_;
+  CompressedAttentionBlock compressed_;
+  SparseIndex index_;  // of keys that have heads
   LinearAttentionBlock linear_;
   MambaBlock mamba_;
   ShortConvolutionBlock convolution_;
@@ -184,8 +199,9 @@ class Transformer {
   std::map<std::string, eager::SlicedKeys> sliced_keys_;  // by the name of the attention
   std::size_t slice_ = 0;
   Tensor next_sentence_labels_;
-  Tensor bias_, memory_;  // of the micro-batch and the stack at hand
-  Tensor layer_inputs_;   // of all layers
+  Tensor bias_, memory_;        // of the micro-batch and the stack at hand
+  Tensor layer_inputs_;         // of all layers
+  std::vector<Tensor> groups_;  // results of groups of layers so far
   struct Keys {
     Tensor keys, values;
   };

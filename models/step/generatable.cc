@@ -27,8 +27,10 @@ void require_recomputable(const ModelSpec& model, const TrainingSetup& setup) {
     bool works;
     const char* needs;
   } modules[] = {
-      {"attention", model.block_layout == BlockLayout::sequential && !model.norms_results(),
-       "attention and feed-forward one behind the other, without norms of their results"},
+      {"attention",
+       model.block_layout == BlockLayout::sequential && !model.norms_results() && model.streams == 1 &&
+           model.residual_group == 0,
+       "attention and feed-forward one behind the other on one residual stream, without norms of their results"},
       {"layernorm", engine, "Transformer Engine's layers"},
       {"mla_up_proj", setup.flash_attention && setup.trains_all() && model.has_latent(),
        "latent attention, fused, and all weights trained"},
@@ -66,6 +68,9 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
       {ring && model.has_encoder(), "an encoder beside the decoder, split round a ring"},
       {ring && model.positions == Positions::relative_bias, "a relative position bias round a ring"},
       {ring && model.has_latent(), "latent attention round a ring"},
+      {ring && model.any_block([](const Block& b) { return b.chooses; }), "chosen keys round a ring"},
+      {(split || ring) && model.has_compressed(), "compressed attention split over tensors or round a ring"},
+      {(split || ring) && model.streams > 1, "several residual streams split over tensors or round a ring"},
       {ring && model.any_block([](const Block& b) { return b.attends() && b.window > 0; }),
        "an attention window round a ring"},
       {ring && model.has_linear(), "linear attention round a ring"},
@@ -77,6 +82,15 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
        "fewer heads of linear attention's keys than tensor ranks"},
   };
   for (const Gap& gap : splits) refuse(model, gap, "set tensor_parallel and context_parallel to 1");
+  const bool is_cut = setup.pipeline_parallel > 1 || setup.sequence_slices > 1;
+  refuse(model, {model.residual_group > 0 && is_cut, "residuals from layers of other stages or slices"},
+         "set pipeline_parallel and sequence_slices to 1");
+  const bool is_sliced = setup.sequence_slices > 1 || !setup.flash_attention;
+  refuse(model, {model.has_compressed() && is_sliced, "compressed attention in slices or without a fused kernel"},
+         "set sequence_slices to 1 and flash_attention to true");
+  for (const Block& each : model.blocks)
+    refuse(model, {each.compression > setup.document(), "keys that stand for more tokens than a sequence has"},
+           "give a longer sequence");
   const bool has_inputs = model.has_layer_inputs() || model.shares_keys();
   refuse(model,
          {has_inputs && (split || ring || setup.pipeline_parallel > 1 || setup.sequence_slices > 1),

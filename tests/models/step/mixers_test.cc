@@ -239,5 +239,145 @@ TEST(Activations, SlopesAreTrained) {
   EXPECT_EQ(flops_of(trace_of(model), Phase::forward), 2 * t * matmul_parameter_count(model) + 4 * b * s * s * h);
 }
 
+// Besides a plain layer's: in each sub-layer the streams, logits and shares in fp32, and the branch's result.
+TEST(Streams, BytesAndFlops) {
+  constexpr std::int64_t m = 4, shares = m * (m + 2);
+  ModelSpec model = small_llama();
+  const std::int64_t plain = layer_keeps(model), flops = layer_flops(model, Phase::forward);
+  const std::int64_t two = parameter_count(model);
+  model.streams = m;
+  EXPECT_EQ(layer_keeps(model), plain + 2 * (2 * t * m * h + 8 * t * shares + 2 * t * h));
+  EXPECT_EQ(layer_flops(model, Phase::forward), flops + 2 * 2 * t * m * h * shares);
+  EXPECT_EQ(parameter_count(model), two + 2 * 2 * (shares * m * h + shares + 3) + m * m * h + m + 1);
+  // Stages pass all streams on.
+  trace_of(model, {.pipeline_parallel = 2});
+  EXPECT_THROW(trace_of(model, {.tensor_parallel = 2}), InputError);
+  // Recomputed, a layer keeps what it reads.
+  EXPECT_EQ(layer_keeps(model, {.recompute = Recompute::full}), 2 * t * m * h);
+}
+
+// Layers of the first group have two sources, the embedding and the sum within the group: in each sub-layer the sum,
+// and a share and a statistic of each source in fp32.
+TEST(ResidualGroups, BytesAndParameters) {
+  ModelSpec model = small_llama();
+  const std::int64_t plain = layer_keeps(model), two = parameter_count(model);
+  model.residual_group = 8;
+  EXPECT_EQ(layer_keeps(model), plain + 2 * (2 * t * h + 8 * t * 2));
+  EXPECT_EQ(parameter_count(model), two + 2 * 2 * 2 * h + 2 * h);
+  // With a group for each layer the third reads three and four sources, and the output one more.
+  model.residual_group = 1;
+  EXPECT_EQ(layer_keeps(model), plain + 2 * 2 * t * h + 8 * t * (3 + 4) + 8 * t);
+  trace_of(model, {.recompute = Recompute::full});
+  EXPECT_THROW(trace_of(model, {.pipeline_parallel = 2}), InputError);
+}
+
+constexpr std::int64_t cr = 48, cm = 4, cw = 16, cg = 2, co = 24, cd = 32;
+
+ModelSpec small_compressed(const Block& block) {
+  ModelSpec model = small_llama();
+  model.kv_heads = 1;
+  model.compressed = {.query_rank = cr, .rope_dim = 16, .output_groups = cg, .output_rank = co};
+  model.blocks = {block};
+  return model;
+}
+
+constexpr std::int64_t compressed_block = 2 * t * (2 * cr + 4 * a * cd + 2 * cd + cg * co) + 4 * t * (2 + 2 * a);
+constexpr std::int64_t dense_block = 2 * t * 2 * h + 4 * t + 2 * t * 4 * f;
+constexpr std::int64_t compressed_products = 2 * t * (h * cr + cr * a * cd + h * cd + a * cd * co + cg * co * h);
+
+TEST(CompressedAttention, BytesAndFlops) {
+  const Block near{.window = cw, .keys_as_values = true};
+  const std::int64_t pairs = cw * (2 * s - cw) / 2, feed_forward = 2 * t * 3 * h * f;
+  EXPECT_EQ(layer_keeps(small_compressed(near)), mamba_input + compressed_block + dense_block);
+  EXPECT_EQ(layer_flops(small_compressed(near), Phase::forward),
+            compressed_products + 4 * b * a * cd * pairs + feed_forward);
+  Block far = near;
+  far.compression = cm;
+  EXPECT_EQ(layer_keeps(small_compressed(far)),
+            mamba_input + compressed_block + dense_block + 2 * t * 2 * cd + (4 * t * cd + 4 * t) / cm);
+  EXPECT_EQ(layer_flops(small_compressed(far), Phase::forward),
+            compressed_products + 2 * t * h * 2 * cd + 4 * b * a * cd * (pairs + s * s / (2 * cm)) + feed_forward);
+  EXPECT_EQ(
+      layer_flops(small_compressed(far), Phase::backward),
+      2 * (compressed_products + 2 * t * h * 2 * cd + feed_forward) + 10 * b * a * cd * (pairs + s * s / (2 * cm)));
+  EXPECT_THROW(trace_of(small_compressed(far), {.tensor_parallel = 2}), InputError);
+}
+
+// Keys overlap, and 8 of 16 are seen; the indexer has compressed keys of its own and scores them.
+TEST(CompressedAttention, ChosenKeys) {
+  constexpr std::int64_t heads = 2, wide = 16, keys = 8;
+  ModelSpec model = small_compressed({.window = cw, .keys_as_values = true, .compression = cm, .chooses = true});
+  model.indexer = {.heads = heads, .head_dim = wide, .keys = keys};
+  const std::int64_t pairs = cw * (2 * s - cw) / 2 + keys * s - keys * keys * cm / 2;
+  const std::int64_t index = cr * heads * wide + h * heads + h * 4 * wide;
+  EXPECT_EQ(layer_flops(model, Phase::forward), compressed_products + 2 * t * (h * 4 * cd + index) +
+                                                    2 * t * (s / cm / 2) * heads * wide + 4 * b * a * cd * pairs +
+                                                    2 * t * 3 * h * f);
+  const std::int64_t compressed = 2 * t * 4 * cd + (4 * t * cd + 4 * t) / cm,
+                     index_keys = 2 * t * 4 * wide + (4 * t * wide + 4 * t) / cm;
+  EXPECT_EQ(layer_keeps(model), mamba_input + compressed_block + dense_block + compressed + index_keys +
+                                    2 * t * (heads * wide + heads) + 8 * t * keys);
+  const std::int64_t two = parameter_count(model);
+  model.layers = 3;
+  EXPECT_EQ(parameter_count(model) - two, h * cr + cr + cr * a * cd + h * cd + cd + a * cd * co + cg * co * h +
+                                              4 * h * cd + cm * 2 * cd + cd + cr * heads * wide + h * heads +
+                                              4 * h * wide + cm * 2 * wide + wide + 2 * h + 3 * h * f);
+}
+
+// MiniMax-M3: a window of as many keys, and the indexer's products, norms and choices of blocks.
+TEST(ChosenBlocks, BytesAndFlops) {
+  constexpr std::int64_t heads = 2, wide = 16, keys = 32, block = 16;
+  ModelSpec window = small_llama(), model = small_llama();
+  window.blocks = {{.window = keys}};
+  model.blocks = {{.chooses = true}};
+  model.indexer = {.heads = heads, .head_dim = wide, .keys = keys, .block = block};
+  EXPECT_EQ(layer_flops(model, Phase::forward),
+            layer_flops(window, Phase::forward) + 2 * t * h * (heads + 1) * wide + 2 * t * (s / 2) * heads * wide);
+  EXPECT_EQ(layer_keeps(model),
+            layer_keeps(window) + 2 * t * 2 * (heads + 1) * wide + 4 * t * (heads + 1) + 8 * t * (keys / block));
+  trace_of(model, {.tensor_parallel = 2, .sequence_parallel = true});
+}
+
+// LongCat-Flash: both read one norm's result, and nothing is kept of their sum. Idle experts are scored.
+TEST(DenseBesideExperts, ReadTheSame) {
+  ModelSpec model = small_llama();
+  model.experts = {.count = 8, .active = 2, .width = 64};
+  const auto keeps = [&model](FeedForward kind) {
+    ModelSpec one = model;
+    if (kind == FeedForward::dense || kind == FeedForward::none) one.experts = {};
+    one.blocks = {{.feed_forward = kind}};
+    return layer_keeps(one);
+  };
+  EXPECT_EQ(keeps(FeedForward::both),
+            keeps(FeedForward::dense) + keeps(FeedForward::experts) - keeps(FeedForward::none) - mamba_input);
+  model.blocks = {{.feed_forward = FeedForward::both}};
+  const std::int64_t flops = layer_flops(model, Phase::forward);
+  model.experts.idle = 4;
+  EXPECT_EQ(layer_flops(model, Phase::forward), flops + 2 * t * h * 4);
+}
+
+// Kimi K3: the result's gate without a bottleneck, and no value of one to keep.
+TEST(DeltaRule, WholeGate) {
+  ModelSpec model = small_llama();
+  constexpr std::int64_t r = 16;
+  model.linear = {.key_heads = 4, .value_heads = 4, .key_dim = 32, .value_dim = 32, .convolution = 4, .gate_rank = r};
+  const std::int64_t through = layer_keeps(model);
+  model.linear.whole_gate = true;
+  EXPECT_EQ(layer_keeps(model), through - 2 * t * r);
+}
+
+// OLMo, BLOOM: norms keep what others do.
+TEST(Norms, WithoutWeightsAndOfTheEmbedding) {
+  ModelSpec model = small_llama();
+  model.norm = NormKind::layer_norm;
+  const std::int64_t keeps = layer_keeps(model), two = parameter_count(model);
+  model.norm_weights = false;
+  EXPECT_EQ(layer_keeps(model), keeps);
+  EXPECT_EQ(parameter_count(model), two - 5 * 2 * h);
+  model.norm_weights = true, model.embedding_norm = true;
+  EXPECT_EQ(parameter_count(model), two + 2 * h);
+  EXPECT_EQ(layer_keeps(model), keeps);
+}
+
 }  // namespace
 }  // namespace spillway::models::mixers
