@@ -224,10 +224,9 @@ void read_by_keys(const HfObject& config, ModelSpec& spec) {
   std::vector<std::string> taken = {"Llama's layers"};
   read_llama_sizes(config, spec, {0, 0, 2048, false});
   const char* act = config.has("hidden_activation") ? "hidden_activation" : "hidden_act";
-  if (config.text(act, "silu") == "relu2")
-    spec.activation = Activation::relu_squared;
-  else
-    spec.activation = gated_activation(config, act, "silu");
+  if (config.text(act, "silu") == "relu2")  // gated in BitNet, and not in Nemotron
+    config.unsupported(act, fmt::format("\"relu2\", with a gate or without, in \"{}\"", type));
+  spec.activation = gated_activation(config, act, "silu");
   set_attention_bias(config, spec);
   spec.qkv_bias = config.flag("qkv_bias", config.flag("use_qkv_bias", spec.qkv_bias));
   spec.feed_forward_bias = config.flag("mlp_bias", false);

@@ -1,4 +1,5 @@
-// GPT-2, OPT, MPT, BLOOM, GPT-Neo, GPT-NeoX, GPT-J, OLMo, Falcon, Phi, BERT, RoBERTa, ModernBERT, ViT and T5.
+// GPT-2, GPT-BigCode, Qwen 1, OPT, MPT, BLOOM, GPT-Neo, GPT-NeoX, GPT-J, OLMo, Falcon, Phi, BERT, RoBERTa, ModernBERT,
+// ViT and T5.
 #include "models/spec/hf_readers.h"
 
 #include <string>
@@ -35,6 +36,31 @@ void read_gpt2(const HfObject& config, ModelSpec& spec) {
   spec.fused_qkv = true;
   set_all_biases(spec, true);
   finish_gpt_shape(spec);
+}
+
+// StarCoder: one head of keys and values.
+void read_gpt_bigcode(const HfObject& config, ModelSpec& spec) {
+  read_gpt2(config, spec);
+  if (!config.flag("multi_query", true)) return;
+  spec.kv_heads = 1;
+  spec.fused_qkv = false;
+}
+
+// The first Qwen: its width is of both halves.
+void read_qwen(const HfObject& config, ModelSpec& spec) {
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required("hidden_size");
+  spec.layers = config.required("num_hidden_layers");
+  spec.heads = spec.kv_heads = config.required("num_attention_heads");
+  spec.head_dim = config.integer("kv_channels", spec.hidden / spec.heads);
+  spec.feed_forward = config.required("intermediate_size") / 2;
+  spec.max_positions = config.integer("seq_length", 8192);
+  spec.tied_embeddings = config.flag("tie_word_embeddings", false);
+  spec.norm = NormKind::rms_norm;
+  spec.positions = Positions::rotary;
+  spec.activation = Activation::silu_gated;
+  spec.qkv_bias = true;
+  if (!config.flag("no_bias", true)) config.unsupported("no_bias", "biases beside those of queries, keys and values");
 }
 
 void read_opt(const HfObject& config, ModelSpec& spec) {
@@ -126,7 +152,10 @@ void read_falcon(const HfObject& config, ModelSpec& spec) {
 void read_phi(const HfObject& config, ModelSpec& spec) {
   read_llama_shape(config, spec, {0, 0, 2048, false});
   read_plain_activation(config, spec, "hidden_act", "gelu_new");
-  read_dropouts(config, spec, "embd_pdrop", "resid_pdrop", "attention_dropout", 0, 0);
+  spec.dropout = config.number("resid_pdrop", 0, 0, 1);
+  spec.attention_dropout = config.number("attention_dropout", 0, 0, 1);
+  if (config.number("embd_pdrop", 0, 0, 1) != spec.dropout)
+    spec.notes.push_back("embd_pdrop: the embedding's dropout is taken as resid_pdrop, as much as that of a layer");
   spec.norm = NormKind::layer_norm;
   spec.block_layout = BlockLayout::parallel_one_norm;
   if (config.flag("qk_layernorm", false)) config.unsupported("qk_layernorm", "Phi with norms of queries and keys");

@@ -39,12 +39,14 @@ constexpr Architecture architectures[] = {
     {"afmoe", {"AfmoeForCausalLM"}, hf::read_afmoe},
     {"apertus", {"ApertusForCausalLM"}, hf::read_apertus},
     {"arcee", {"ArceeForCausalLM"}, hf::read_arcee},
+    {"baichuan", {"BaichuanForCausalLM", "BaiChuanForCausalLM"}, hf::read_llama},
     {"bailing_moe", {"BailingMoeForCausalLM"}, hf::read_bailing_moe},
     {"bailing_moe_v2", {"BailingMoeV2ForCausalLM"}, hf::read_bailing_moe},
     {"bamba", {"BambaForCausalLM"}, hf::read_bamba},
     {"bert", {"BertForPreTraining", "BertForMaskedLM"}, hf::read_bert},
     {"bloom", {"BloomForCausalLM"}, hf::read_bloom},
     {"chatglm", {"ChatGLMModel", "ChatGLMForConditionalGeneration", "ChatGLMForCausalLM"}, hf::read_chatglm},
+    {"codegen", {"CodeGenForCausalLM"}, hf::read_gptj},
     {"cohere", {"CohereForCausalLM"}, hf::read_cohere},
     {"cohere2", {"Cohere2ForCausalLM"}, hf::read_cohere2},
     {"cwm", {"CwmForCausalLM"}, hf::read_mistral},
@@ -75,6 +77,7 @@ constexpr Architecture architectures[] = {
     {"glm4v_text", {}, hf::read_glm4},
     {"glm_moe_dsa", {"GlmMoeDsaForCausalLM"}, hf::read_deepseek_v32},
     {"gpt2", {"GPT2LMHeadModel"}, hf::read_gpt2},
+    {"gpt_bigcode", {"GPTBigCodeForCausalLM"}, hf::read_gpt_bigcode},
     {"gpt_neo", {"GPTNeoForCausalLM"}, hf::read_gpt_neo},
     {"gpt_neox", {"GPTNeoXForCausalLM"}, hf::read_gpt_neox},
     {"gpt_oss", {"GptOssForCausalLM"}, hf::read_gpt_oss},
@@ -125,6 +128,7 @@ constexpr Architecture architectures[] = {
     {"phi", {"PhiForCausalLM"}, hf::read_phi},
     {"phi3", {"Phi3ForCausalLM"}, hf::read_phi3},
     {"phimoe", {"PhiMoEForCausalLM", "PhimoeForCausalLM"}, hf::read_phimoe},
+    {"qwen", {"QWenLMHeadModel"}, hf::read_qwen},
     {"qwen2", {"Qwen2ForCausalLM"}, hf::read_qwen2},
     {"qwen2_5_omni_text", {}, hf::read_qwen2},
     {"qwen2_5_vl", {"Qwen2_5_VLForConditionalGeneration"}, hf::read_qwen2},
@@ -153,6 +157,7 @@ constexpr Architecture architectures[] = {
     {"t5", {"T5ForConditionalGeneration", "T5WithLMHeadModel"}, hf::read_t5},
     {"vaultgemma", {"VaultGemmaForCausalLM"}, hf::read_vaultgemma},
     {"vit", {"ViTForImageClassification"}, hf::read_vit},
+    {"xlm-roberta", {"XLMRobertaForMaskedLM"}, hf::read_roberta},
 };
 
 // By what their names begin with; the first row that fits.
@@ -241,6 +246,8 @@ const Architecture& architecture_of(const Parts& parts) {
     if (type.starts_with(each.model_type))
       config.fail("model_type", fmt::format("\"{}\" needs {}: not modelled", type, each.needs),
                   fmt::format("the nearest type that is read: {}", each.nearest));
+  for (const Architecture& candidate : architectures)
+    if (parts.is_one && candidate.knows(wanted_class)) return candidate;
   const bool has_sizes = config.has("hidden_size") && config.has("num_hidden_layers") &&
                          config.has("num_attention_heads") && config.has("intermediate_size");
   const bool is_language_model = wanted_class.empty() || wanted_class.ends_with("ForCausalLM") ||
@@ -342,6 +349,10 @@ ModelSpec read_hf_config(const nlohmann::json& json, const std::string& file) {
   spec.title = parts.whole.text("_name_or_path", spec.name);
   spec.source = fmt::format("Hugging Face configuration of a {} model", architecture.model_type);
   architecture.read(config, spec);
+  if (parts.is_one && !parts.type.empty() && parts.type != architecture.model_type &&
+      architecture.knows(first_class(parts.whole)))
+    spec.notes.push_back(fmt::format("\"{}\" is not a type that is known: read as {}, by its class", parts.type,
+                                     architecture.model_type));
   if (!parts.is_one) spec.tied_embeddings = parts.whole.flag("tie_word_embeddings", spec.tied_embeddings);
   spec.held_parameters = tower_parameters(parts, spec);
   for (const char* part : {"vision_config", "audio_config"})

@@ -134,6 +134,8 @@ void read_gptj(const HfObject& config, ModelSpec& spec);
 void read_gpt_neo(const HfObject& config, ModelSpec& spec);
 void read_bloom(const HfObject& config, ModelSpec& spec);
 void read_olmo(const HfObject& config, ModelSpec& spec);
+void read_gpt_bigcode(const HfObject& config, ModelSpec& spec);
+void read_qwen(const HfObject& config, ModelSpec& spec);
 void read_modernbert(const HfObject& config, ModelSpec& spec);
 void read_gpt2(const HfObject& config, ModelSpec& spec);
 void read_opt(const HfObject& config, ModelSpec& spec);

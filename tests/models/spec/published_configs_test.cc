@@ -30,7 +30,9 @@ const std::map<std::string, std::int64_t>& counts() {
       {"apertus-8b", 8'053'338'176},
       {"bloom-7b1", 7'069'016'064},
       {"bamba-9b", 9'780'235'392},
+      {"codegen-350m", 356'712'448},
       {"command-a-111b", 111'057'580'032},
+      {"dbrx-132b", 131'596'523'520},
       {"cwm-32b", 32'581'097'472},
       {"deepseek-r1", 671'026'419'200},
       {"deepseek-v4-flash", 284'332'241'239},
@@ -39,6 +41,7 @@ const std::map<std::string, std::int64_t>& counts() {
       {"ernie-4.5-21b-a3b", 21'825'437'888},
       {"exaone-4.0-32b", 32'003'216'384},
       {"exaone-3.5-7.8b", 7'818'448'896},
+      {"falcon-7b", 6'921'720'704},
       {"falcon-h1-0.5b", 521'411'104},
       {"gemma-3-4b", 3'880'263'168},
       {"gemma-4-26b-a4b", 25'233'141'760},
@@ -48,6 +51,7 @@ const std::map<std::string, std::int64_t>& counts() {
       {"glm-4.7-flash", 29'943'393'920},
       {"glm-5", 743'911'218'432},
       {"glm-4-9b-chat", 9'399'951'360},
+      {"gpt-j-6b", 6'050'882'784},
       {"gpt-neo-1.3b", 1'315'575'808},
       {"gpt-oss-120b", 116'829'156'672},
       {"granite-4.0-h-small", 32'207'337'984},
@@ -81,6 +85,8 @@ const std::map<std::string, std::int64_t>& counts() {
       {"nemotron-nano-9b-v2", 8'888'227'328},
       {"olmo-7b", 6'888'095'744},
       {"olmo-3-32b", 32'233'522'176},
+      {"phi-2", 2'779'683'840},
+      {"qwen-7b", 7'721'324'544},
       {"qwen2.5-vl-7b", 7'615'616'512},
       {"qwen3-next-80b-a3b", 79'674'391'296},
       {"qwen3-omni-30b-a3b", 30'532'122'624},
@@ -92,8 +98,10 @@ const std::map<std::string, std::int64_t>& counts() {
       {"smollm3-3b", 3'075'098'624},
       {"solar-open-100b", 102'651'799'552},
       {"stablelm-2-1.6b", 1'644'515'328},
+      {"starcoder-15b", 15'517'456'384},
       {"step-3.5-flash", 196'956'130'368},
       {"trinity-mini", 26'123'974'400},
+      {"xlm-roberta-base", 278'295'186},
       {"youtu-llm-2b", 1'961'560'064},
   };
   return all;
@@ -114,6 +122,16 @@ std::int64_t layers_with(const ModelSpec& spec, bool (*is)(const Block&)) {
   std::int64_t count = 0;
   for (std::int64_t layer = 0; layer < spec.layers; ++layer) count += is(spec.block(layer)) ? 1 : 0;
   return count;
+}
+
+// A type of one's own whose class is known.
+TEST(PublishedConfigs, ClassesStandForTheirTypes) {
+  const ModelSpec spec = parse_model(R"({"model_type": "acme", "architectures": ["QWenLMHeadModel"], "vocab_size": 99,
+      "hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4})",
+                                     "x.json");
+  EXPECT_EQ(spec.feed_forward, 128);
+  ASSERT_EQ(spec.notes.size(), 1U);
+  EXPECT_NE(spec.notes[0].find("read as qwen, by its class"), std::string::npos);
 }
 
 TEST(PublishedConfigs, PatternsSayWhatEachLayerHas) {
