@@ -151,7 +151,7 @@ class Hinges {
       training.optimizer = OptimizerKind::sgd;
     } else {
       training.recompute = Recompute::full;
-      if (training.loss != LossForm::preference) training.loss = LossForm::chunked;
+      if (!training.compares_answers()) training.loss = LossForm::chunked;
     }
     could = fits(training);
     return *could;

@@ -704,7 +704,7 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   if (has_split_loss(setup_)) return eager::split_cross_entropy(rec_, "loss", logits, labels);
   if (setup_.loss_metrics > 0) judged_ = {logits, labels};
   hold(logits);
-  if (setup_.loss == LossForm::preference) return eager::preference_loss(rec_, "loss", logits, labels);
+  if (setup_.compares_answers()) return eager::preference_loss(rec_, "loss", logits, labels);
   Tensor loss = eager::cross_entropy(rec_, "loss", logits, labels);
   if (keeps_logits_)
     kept_logits_ = eager::widened(rec_, "logits", logits);

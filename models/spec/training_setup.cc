@@ -512,27 +512,56 @@ void check_vocabulary(const TrainingSetup& setup, const ModelSpec& model) {
                      "set whole_vocabulary to false");
 }
 
-// Pairs of sequences, whole on each GPU.
+void check_engine(const TrainingSetup& setup) {
+  const auto refuse = [](const char* place, const std::string& cause, const char* remedy) {
+    throw InputError("", place, cause, remedy);
+  };
+  if (!setup.has_engine()) return;
+  if (setup.loss != LossForm::group)
+    refuse("rollout_memory", "an inference engine gives the answers of a group loss", "set loss to group, or it to 0");
+  if (!(setup.rollout_memory < 1)) refuse("rollout_memory", "it is a share of the memory", "give less than 1");
+  check_range("rollout_sleep", setup.rollout_sleep + 1, 3);
+  check_range("rollout_group", setup.rollout_group, setup.step_sequences());
+  check_range("rollout_parallel", setup.rollout_parallel, setup.gpus());
+  if (setup.gpus() % setup.rollout_parallel != 0)
+    refuse("rollout_parallel",
+           fmt::format("{} GPUs don't divide into engines of {}", setup.gpus(), setup.rollout_parallel),
+           "give a divisor of the GPUs");
+  if (setup.step_sequences() % setup.rollout_group != 0)
+    refuse(
+        "rollout_group",
+        fmt::format("a step's {} answers don't divide into groups of {}", setup.step_sequences(), setup.rollout_group),
+        "give a divisor of the step's sequences");
+  if (setup.prompt_tokens < 1 || setup.prompt_tokens >= setup.sequence)
+    refuse("prompt_tokens", fmt::format("a sequence of {} tokens has a prompt and an answer", setup.sequence),
+           "give at least 1, and fewer than sequence");
+}
+
+// Sequences whole on each GPU.
 void check_preference(const TrainingSetup& setup, const ModelSpec& model) {
   const auto refuse = [](const char* place, const char* cause, const char* remedy) {
     throw InputError("", place, cause, remedy);
   };
-  if (setup.loss != LossForm::preference) {
+  check_engine(setup);
+  if (!setup.compares_answers()) {
     if (setup.reference != Reference::none)
-      refuse("reference", "a reference model is a preference loss's", "set loss to preference, or leave it out");
+      refuse("reference", "a reference model is for a loss that compares answers",
+             "set loss to preference, unpaired or group, or leave it out");
     return;
   }
-  if (!setup.traits().pytorch) refuse("loss", "preferences are trained by TRL", "set framework to huggingface");
-  if (setup.gpus() != setup.data_parallel || setup.sequence_slices > 1)
-    refuse("loss", "a preference loss needs whole sequences and the whole vocabulary on each GPU",
-           "set the parallel sizes but data_parallel to 1");
+  if (!setup.traits().pytorch) refuse("loss", "answers are compared by TRL", "set framework to huggingface");
+  if (setup.gpus() != setup.data_parallel * setup.tensor_parallel || setup.sequence_slices > 1)
+    refuse("loss", "a loss that compares answers needs whole sequences on each GPU",
+           "set the parallel sizes but data_parallel and tensor_parallel to 1");
+  if (setup.tensor_parallel > 1 && !setup.whole_vocabulary)
+    refuse("whole_vocabulary", "log-probabilities of answers are of the whole vocabulary's logits on each GPU",
+           "set whole_vocabulary to true, or tensor_parallel to 1");
   if (model.reads_images() || model.pretraining_heads || model.masked_lm_head || model.has_encoder())
     refuse("loss", "this model has no language-model head that gives answers", "set loss to fp32");
-  if (setup.micro_batch % 2 != 0)
+  if (setup.loss == LossForm::preference && setup.micro_batch % 2 != 0)
     refuse("micro_batch", "a chosen and a rejected answer are a pair", "give an even number of sequences");
   if (setup.loss_metrics > 0 || setup.evaluate_every > 0)
-    refuse("loss", "metrics and evaluations of preferences are not modelled",
-           "set loss_metrics and evaluate_every to 0");
+    refuse("loss", "metrics and evaluations of answers are not modelled", "set loss_metrics and evaluate_every to 0");
   if (setup.reference == Reference::base && !setup.has_adapters())
     refuse("reference", "without adapters the base is the trained model", "set it to model, or to none");
   if (setup.reference != Reference::none && (setup.weight_device != StateDevice::gpu || setup.traits().deepspeed))

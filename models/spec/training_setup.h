@@ -118,8 +118,11 @@ enum class ExpertDispatcher : std::uint8_t { nccl, deepep, hybridep };
 // whole logits never there (Liger's fused linear cross-entropy). sliced: as fp32, on a copy without each sequence's
 // last position (logits[:, :-1]), the way scripts shift logits by a token. preference: DPO's (Rafailov et al. 2023,
 // arXiv 2305.18290): log-probabilities of the labels, sequence by sequence (trl/trainer/utils.py,
-// selective_log_softmax), of which two, a chosen and a rejected answer, are a pair.
-enum class LossForm : std::uint8_t { fp32, native, fused, chunked, sliced, preference };
+// selective_log_softmax), of which two, a chosen and a rejected answer, are a pair. unpaired: KTO's (Ethayarajh et al.
+// 2024, arXiv 2402.01306): the same of single answers, and the trained and the reference model's of as many others that
+// estimate a divergence (trl/trainer/kto_trainer.py). group: GRPO's (Shao et al. 2024, arXiv 2402.03300) and PPO's kin:
+// the same of answers that the model gave itself, before which a phase of their own has the reference's.
+enum class LossForm : std::uint8_t { fp32, native, fused, chunked, sliced, preference, unpaired, group };
 
 // What an evaluation keeps of its batches besides their losses. loss: nothing. logits: those of every batch, in fp32,
 // gathered from all replicas and joined on the GPU, as transformers' Trainer does for compute_metrics.
@@ -202,8 +205,17 @@ struct TrainingSetup {
   // product is cast for it, weights once a forward (torch.autocast over a model loaded in fp32).
   bool autocast = false;
   LossForm loss = LossForm::fp32;
-  Reference reference = Reference::none;  // loss preference
-  bool holds_logits = false;              // the program has a name for the logits until the backward ends
+  Reference reference = Reference::none;  // losses that compare answers
+  // Loss group: an inference engine on the same GPUs gives the answers (models/step/inference_engine.h). Its share of a
+  // GPU's memory, [0, 0.99], 0: no engine here. Asleep while the model is trained, it keeps: 0 all; 1 nothing, its weights
+  // are in host memory; 2 nothing. The GPUs that split one engine. Answers to a prompt. The tokens of `sequence` that
+  // are the prompt's.
+  double rollout_memory = 0;
+  std::int64_t rollout_sleep = 0;
+  std::int64_t rollout_parallel = 1;  // a divisor of the GPUs
+  std::int64_t rollout_group = 8;
+  std::int64_t prompt_tokens = 512;
+  bool holds_logits = false;      // the program has a name for the logits until the backward ends
   std::int64_t loss_metrics = 0;  // metrics that compute the loss once more from each micro-batch's logits, 0 .. 8
   double dropout = -1;            // [0, 1) replaces the model's; -1: the model's own
 
@@ -341,6 +353,11 @@ struct TrainingSetup {
   [[nodiscard]] std::int64_t local_key_heads(std::int64_t key_heads) const {
     return shares_key_heads(key_heads) ? 1 : key_heads / tensor_parallel;
   }
+  // Log-probabilities of whole answers are the loss's input.
+  [[nodiscard]] bool compares_answers() const {
+    return loss == LossForm::preference || loss == LossForm::unpaired || loss == LossForm::group;
+  }
+  [[nodiscard]] bool has_engine() const { return rollout_memory > 0; }
   [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }
   // What attention sees as one, and how many of these a sequence has.
   [[nodiscard]] std::int64_t document() const { return document_tokens > 0 ? document_tokens : sequence; }

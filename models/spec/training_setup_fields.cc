@@ -120,7 +120,9 @@ const Words& loss_words() {
                               {"fused", "one kernel each way"},
                               {"chunked", "with the head's product, chunk by chunk of the tokens (Liger)"},
                               {"sliced", "as fp32, on a copy of logits[:, :-1]"},
-                              {"preference", "DPO's: log-probabilities sequence by sequence, of pairs"}};
+                              {"preference", "DPO's: log-probabilities sequence by sequence, of pairs"},
+                              {"unpaired", "KTO's: the same of single answers, and of others without gradients"},
+                              {"group", "GRPO's: the same of the model's own answers"}};
   return words;
 }
 
@@ -360,8 +362,34 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(visitor, {.key = "loss", .about = "Cross-entropy of the whole vocabulary."}, setup.loss, loss_words());
   fields::word(visitor,
                {.key = "reference",
-                .about = "With loss preference: whose log-probabilities it compares with, by a forward of its own."},
+                .about = "With losses preference, unpaired and group: whose log-probabilities it compares with, by a "
+                         "forward of its own."},
                setup.reference, reference_words());
+  fields::number(visitor,
+                 {.key = "rollout_memory",
+                  .max = 0.99,
+                  .about = "With loss group: share of a GPU's memory that an inference engine on the same GPUs takes "
+                           "for its weights and cache (vLLM's gpu_memory_utilization); 0: no engine."},
+                 setup.rollout_memory);
+  fields::integer(visitor,
+                  {.key = "rollout_sleep",
+                   .max = 2,
+                   .about = "What the engine keeps while the model is trained. 0: all; 1: nothing, its weights are in "
+                            "host memory; 2: nothing (vLLM's sleep levels)."},
+                  setup.rollout_sleep);
+  fields::integer(
+      visitor,
+      {.key = "rollout_parallel", .min = 1, .max = 1024, .about = "GPUs that split one engine.", .unit = "GPUs"},
+      setup.rollout_parallel);
+  fields::integer(visitor,
+                  {.key = "rollout_group", .min = 1, .max = 65536, .about = "With an engine: answers to a prompt."},
+                  setup.rollout_group);
+  fields::integer(visitor,
+                  {.key = "prompt_tokens",
+                   .max = 0x1p40,
+                   .about = "With an engine: the tokens of a sequence that are its prompt's.",
+                   .unit = "tokens"},
+                  setup.prompt_tokens);
   fields::flag(visitor,
                {.key = "holds_logits",
                 .about = "The program's loop keeps the logits until the backward ends, as in logits = model(x)."},

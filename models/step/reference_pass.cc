@@ -4,23 +4,22 @@
 #include <vector>
 
 namespace spillway::models {
-namespace {
 
 // Layers behind the last: none is trained.
-TrainingSetup untrained(const ModelSpec& model, TrainingSetup setup) {
-  setup.trainable = Trainable::full;
-  setup.base_weights = BaseWeights::same;
-  setup.frozen_layers = model.all_layers();
-  setup.trained_layers = 1;
-  setup.recompute = Recompute::none;
-  return setup;
+TrainingSetup reference_setup(const ModelSpec& model, const TrainingSetup& setup) {
+  TrainingSetup untrained = setup;
+  untrained.trainable = Trainable::full;
+  if (setup.reference != Reference::base) untrained.base_weights = BaseWeights::same;
+  untrained.reference = Reference::none;
+  untrained.frozen_layers = model.all_layers();
+  untrained.trained_layers = 1;
+  untrained.recompute = Recompute::none;
+  return untrained;
 }
-
-}  // namespace
 
 ReferencePass::ReferencePass(const ModelSpec& model, const TrainingSetup& setup, EagerSession& session,
                              Autograd& autograd, Communication* communication)
-    : setup_(untrained(model, setup)), autograd_(autograd) {
+    : setup_(reference_setup(model, setup)), reference_(setup.reference), autograd_(autograd) {
   if (setup.reference != Reference::model) return;
   own_ = std::make_unique<Transformer>(model, setup_, ModelPart{.layers = {0, model.all_layers()}}, session, autograd,
                                        communication);
@@ -33,6 +32,15 @@ ReferencePass::ReferencePass(const ModelSpec& model, const TrainingSetup& setup,
 }
 
 void ReferencePass::run(Transformer& trained, const Tensor& ids, const Tensor& labels) {
+  if (setup_.loss == LossForm::group) return;
+  autograd_.set_recording(false);
+  if (setup_.loss == LossForm::unpaired) static_cast<void>(trained.forward(ids, labels));
+  if (reference_ != Reference::none) run_reference(trained, ids, labels);
+  autograd_.set_recording(true);
+  if (gatherer_) gatherer_->end_backward();
+}
+
+void ReferencePass::run_reference(Transformer& trained, const Tensor& ids, const Tensor& labels) {
   std::vector<std::pair<TrainedParameter*, std::pair<TrainedParameter*, TrainedParameter*>>> adapted;
   if (!own_)
     for (TrainedParameter& parameter : trained.parameters()) {
@@ -40,14 +48,12 @@ void ReferencePass::run(Transformer& trained, const Tensor& ids, const Tensor& l
       adapted.push_back({&parameter, {parameter.adapter_a, parameter.adapter_b}});
       parameter.adapter_a = parameter.adapter_b = nullptr;
     }
-  autograd_.set_recording(false);
-  static_cast<void>((own_ ? *own_ : trained).forward(ids, labels));
-  autograd_.set_recording(true);
+  for (int batch = 0; batch < (setup_.loss == LossForm::unpaired ? 2 : 1); ++batch)
+    static_cast<void>((own_ ? *own_ : trained).forward(ids, labels));
   for (const auto& [parameter, adapters] : adapted) {
     parameter->adapter_a = adapters.first;
     parameter->adapter_b = adapters.second;
   }
-  if (gatherer_) gatherer_->end_backward();
 }
 
 }  // namespace spillway::models

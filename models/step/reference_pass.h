@@ -1,6 +1,12 @@
-// ReferencePass: the forward of the model that a preference loss compares with, behind the trained model's of each
-// micro-batch (trl/trainer/dpo_trainer.py). Nothing of it is kept but the log-probabilities of the labels, a number
-// each.
+// ReferencePass: the forwards without gradients that a loss of answers asks for, behind the trained model's of each
+// micro-batch. Nothing of them is kept but the log-probabilities of the labels, a number each.
+//
+//   preference  the reference's (trl/trainer/dpo_trainer.py)
+//   unpaired    the trained model's of as many other answers, and the reference's of both (trl/trainer/kto_trainer.py).
+//               Deviation: there the first is before the forward with gradients
+//   group       none: a phase of its own has them (reference_setup()); the reference's weights are held
+//
+// The reference is
 //
 //   model   weights in 16 bits of its own, never trained: whole, or with ZeRO stage 3 shares that are gathered layer by
 //           layer, as an evaluation's are
@@ -19,9 +25,12 @@
 
 namespace spillway::models {
 
+// The reference's own set-up: nothing is trained, and the base's weights are stored as they are beside adapters.
+TrainingSetup reference_setup(const ModelSpec& model, const TrainingSetup& setup);
+
 class ReferencePass {
  public:
-  // Allocates its weights. Preconditions: `setup` is resolved and has a reference; with zero_stage 3 and with more
+  // Allocates its weights. Preconditions: `setup` is resolved and compares_answers(); with zero_stage 3 and with more
   // ranks `communication` is not null. References must outlive the object.
   ReferencePass(const ModelSpec& model, const TrainingSetup& setup, EagerSession& session, Autograd& autograd,
                 Communication* communication);
@@ -30,7 +39,10 @@ class ReferencePass {
   void run(Transformer& trained, const Tensor& ids, const Tensor& labels);
 
  private:
+  void run_reference(Transformer& trained, const Tensor& ids, const Tensor& labels);
+
   TrainingSetup setup_;  // of a model that nothing is trained of
+  Reference reference_;
   Autograd& autograd_;
   std::unique_ptr<Transformer> own_;
   std::optional<WeightGatherer> gatherer_;

@@ -67,7 +67,7 @@ RecordedStep record(const ModelSpec& model, const TrainingSetup& setup, const Co
   std::optional<HostOptimizer> host_optimizer;
   std::optional<GradientReducer> reducer;
   std::optional<ReferencePass> reference;
-  if (setup.reference != Reference::none) reference.emplace(model, setup, session, autograd, nullptr);
+  if (setup.compares_answers()) reference.emplace(model, setup, session, autograd, nullptr);
   if (setup.optimizer_device == StateDevice::gpu) {
     optimizer.emplace(setup, session, parameters, nullptr);
     if (setup.updates_in_backward()) {

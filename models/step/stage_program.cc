@@ -186,7 +186,7 @@ class StageRecorder {
     if (setup_.traits().megatron && !setup_.traits().core) add_gather_buffer();
     if (keeps_logits()) chunks_.front().transformer->keep_logits();
     if (evaluates_) return;
-    if (setup_.reference != Reference::none) reference_.emplace(model_, setup_, session_, autograd_, &communication_);
+    if (setup_.compares_answers()) reference_.emplace(model_, setup_, session_, autograd_, &communication_);
     if (setup_.traits().buckets_hold_all) add_buckets();
     if (setup_.has_flat_states() && !parameters_.empty()) {
       zero_.emplace(setup_, session_, communication_, parameters_);

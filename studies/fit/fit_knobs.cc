@@ -27,7 +27,7 @@ bool updates_by_group(const Setup& s) { return gathers(s) && s.traits().deepspee
 bool splits_tensors(const Setup& s) { return s.tensor_parallel > 1; }
 bool spreads_experts(const Setup& s) { return s.expert_parallel > 1; }
 bool recomputes_layers(const Setup& s) { return s.recompute == Recompute::full; }
-bool has_token_loss(const Setup& s) { return s.loss != LossForm::preference; }
+bool has_token_loss(const Setup& s) { return !s.compares_answers(); }
 bool is_core(const Setup& s) { return s.traits().core; }
 
 const std::map<std::string_view, Key>& keys() {
@@ -42,6 +42,11 @@ const std::map<std::string_view, Key>& keys() {
       {"optimizer_form", {knob, {"fused"}}},
       {"optimizer_rank", {question}},
       {"reference", {question}},
+      {"rollout_memory", {question}},
+      {"rollout_sleep", {question}},
+      {"rollout_parallel", {question}},
+      {"rollout_group", {question}},
+      {"prompt_tokens", {question}},
       {"trainable", {question}},
       {"lora_rank", {question}},
       {"lora_targets", {question}},

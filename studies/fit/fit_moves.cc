@@ -234,8 +234,7 @@ std::vector<FitMove> FitMoves::packings(const FitPoint& point, PlanPart part) co
 
 FitPoint FitMoves::lean(const FitPoint& point) const {
   const TrainingSetup& setup = point.setup;
-  if (!subject_.model || setup.loss == LossForm::fused || setup.loss == LossForm::chunked ||
-      setup.loss == LossForm::preference)
+  if (!subject_.model || setup.loss == LossForm::fused || setup.loss == LossForm::chunked || setup.compares_answers())
     return point;
   const bool is_whole = setup.tensor_parallel == 1 && setup.traits().pytorch;
   return points_.with(point, {setting("model.loss", to_string(is_whole ? LossForm::chunked : LossForm::fused))});

@@ -405,7 +405,7 @@ std::vector<std::string_view> unseen_fields(const ModelSpec& model, const Traini
   // All that are no "chunked" one are one.
   TrainingSetup other = setup;
   other.loss = setup.loss == LossForm::fused ? LossForm::fp32 : LossForm::fused;
-  if (setup.loss != LossForm::chunked && setup.loss != LossForm::preference &&
+  if (setup.loss != LossForm::chunked && !setup.compares_answers() &&
       loss_in_effect(model, setup) == loss_in_effect(model, other))
     fields.emplace_back("loss");
   if (setup.zero_stage >= 2) fields.emplace_back("overlap_gradients");

@@ -91,6 +91,56 @@ TEST(Preference, BaseWithoutAdapters) {
   EXPECT_GT(count_of(trace_of(setup), "all_gather_weights"), 0);
 }
 
+// KTO: of each micro-batch the trained model's forward of other answers, and the reference's of both; any number of
+// sequences.
+TEST(Preference, UnpairedAnswersHaveOthersBeside) {
+  const auto unpaired = [](Reference reference) {
+    TrainingSetup setup = preferences(reference);
+    setup.loss = LossForm::unpaired, setup.micro_batch = 3;
+    return setup;
+  };
+  TrainingSetup pairs = preferences();
+  pairs.micro_batch = 4;
+  const Trace plain = trace_of(unpaired(Reference::none)), both = trace_of(unpaired(Reference::model));
+  const std::int64_t once = flops_of(trace_of(pairs), Phase::forward) / 4 * 3;
+  EXPECT_EQ(flops_of(plain, Phase::forward), 2 * once);
+  EXPECT_EQ(flops_of(both, Phase::forward), 4 * once);
+  EXPECT_EQ(flops_of(both, Phase::backward), flops_of(plain, Phase::backward));
+  EXPECT_EQ(held(both) - held(plain), 2 * parameter_count(small_llama()) + 2 * 2 * s * 32);
+  EXPECT_EQ(memory_of(both).kept, memory_of(plain).kept);
+  TrainingSetup shared = unpaired(Reference::model);
+  shared.data_parallel = 4, shared.zero_stage = 3;
+  trace_of(shared);
+}
+
+// GRPO: the reference's weights are there, and its forwards a phase of their own.
+TEST(Preference, GroupsHoldTheReferenceAlone) {
+  TrainingSetup setup = preferences();
+  setup.loss = LossForm::group, setup.micro_batch = 3;
+  const Trace alone = trace_of(setup);
+  setup.reference = Reference::model;
+  const Trace both = trace_of(setup);
+  EXPECT_EQ(held(both) - held(alone), 2 * parameter_count(small_llama()) + 2 * 2 * s * 32);
+  EXPECT_EQ(flops_of(both, Phase::forward), flops_of(alone, Phase::forward));
+}
+
+// Tensor ranks gather the vocabulary; what a rank holds of the reference is what it holds of the weights.
+TEST(Preference, TensorRanks) {
+  TrainingSetup setup = preferences();
+  setup.tensor_parallel = 2, setup.whole_vocabulary = true;
+  const Trace alone = trace_of(setup);
+  EXPECT_EQ(count_of(alone, "log_softmax"), b);
+  setup.reference = Reference::model;
+  const Trace both = trace_of(setup);
+  std::int64_t weights = 0;
+  for (const Parameter& parameter : parameters(small_llama())) {
+    const bool is_split = parameter.columns > 1 && parameter.component != Component::embedding;
+    weights += 2 * parameter.elements() / (is_split ? 2 : 1);
+  }
+  EXPECT_EQ(held(both) - held(alone), weights + 2 * 2 * s * 32);
+  EXPECT_EQ(flops_of(both, Phase::forward), 2 * flops_of(alone, Phase::forward));
+}
+
 TEST(Preference, WhatItRefuses) {
   const auto refused = [](TrainingSetup setup) { EXPECT_THROW(resolve(setup, small_llama()), InputError); };
   refused(preferences(Reference::base));
@@ -102,6 +152,17 @@ TEST(Preference, WhatItRefuses) {
   refused(setup);
   setup = preferences(Reference::model);
   setup.loss = LossForm::fused;
+  refused(setup);
+  setup = preferences();
+  setup.rollout_memory = 0.3;  // pairs are in the data
+  refused(setup);
+  setup.loss = LossForm::group, setup.rollout_group = 4, setup.prompt_tokens = s / 2;
+  EXPECT_NO_THROW(resolve(setup, small_llama()));
+  setup.rollout_group = 3;
+  refused(setup);
+  setup.rollout_group = 4, setup.prompt_tokens = s;
+  refused(setup);
+  setup.prompt_tokens = 1, setup.rollout_parallel = 2;
   refused(setup);
 }
 
