@@ -9,11 +9,11 @@
 namespace spillway::scenario {
 namespace {
 
-// Allocated at most beside what is there before the first forward, on the device with most.
-Bytes peak_of(const Trace& trace) {
+// On the device with most, of the events before the step or of those in it.
+Bytes most_allocated(const Trace& trace, bool before) {
   std::vector<std::pair<std::int64_t, std::int64_t>> devices;  // held now, at most
   for (const MemoryEvent& event : trace.memory_events) {
-    if (event.device < 0 || event.anchor == OpId::none) continue;
+    if (event.device < 0 || (event.anchor == OpId::none) != before) continue;
     const auto device = static_cast<std::size_t>(event.device);
     if (device >= devices.size()) devices.resize(device + 1);
     auto& [held, most] = devices[device];
@@ -27,6 +27,21 @@ Bytes peak_of(const Trace& trace) {
 }
 
 }  // namespace
+
+Bytes peak_of(const Trace& trace) { return most_allocated(trace, false); }
+Bytes held_before(const Trace& trace) { return most_allocated(trace, true); }
+
+Picos time_of(const EvaluationTraces& traces, std::int64_t batches, const LoadedScenario& loaded) {
+  ReplayOptions options = loaded.options;
+  options.memory = {.allocator = std::string(ideal_policy)};
+  const auto span = [&](const Trace& trace) { return replay(trace, loaded.hardware, options).replayed; };
+  const Picos time = span(traces.whole);
+  if (!traces.shorter) return time;
+  const Picos more = time - span(*traces.shorter);
+  const std::int64_t rest = batches - traces.batches, apart = traces.batches - traces.shorter_batches;
+  return time + Picos(static_cast<std::int64_t>(static_cast<double>(more.count()) / static_cast<double>(apart) *
+                                                static_cast<double>(rest)));
+}
 
 std::shared_ptr<const EvaluationTraces> evaluation_traces(const ModelSpec& model, const TrainingSetup& setup,
                                                           const ScenarioMachine& machine) {
@@ -42,20 +57,10 @@ std::shared_ptr<const EvaluationTraces> evaluation_traces(const ModelSpec& model
 void time_evaluation(const LoadedScenario& loaded, Result& result) {
   if (!loaded.evaluation) return;
   const EvaluationTraces& traces = *loaded.evaluation;
-  ReplayOptions options = loaded.options;
-  options.memory = {.allocator = std::string(ideal_policy)};
-  const auto span = [&](const Trace& trace) { return replay(trace, loaded.hardware, options).replayed; };
   const TrainingSetup& setup = loaded.setup;
   EvaluationResult evaluation{
       .every_steps = setup.evaluate_every, .batches = setup.evaluation_batches, .simulated_batches = traces.batches};
-  evaluation.time = span(traces.whole);
-  if (traces.shorter) {
-    const Picos more = evaluation.time - span(*traces.shorter);
-    const std::int64_t rest = setup.evaluation_batches - traces.batches,
-                       apart = traces.batches - traces.shorter_batches;
-    evaluation.time += Picos(static_cast<std::int64_t>(static_cast<double>(more.count()) / static_cast<double>(apart) *
-                                                       static_cast<double>(rest)));
-  }
+  evaluation.time = time_of(traces, setup.evaluation_batches, loaded);
   const std::int64_t batch = setup.evaluation_micro_batch > 0 ? setup.evaluation_micro_batch : setup.micro_batch;
   evaluation.tokens = batch * setup.sequence * setup.evaluation_batches * setup.data_parallel;
   evaluation.peak = peak_of(traces.whole);

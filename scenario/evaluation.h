@@ -10,8 +10,14 @@ namespace spillway::scenario {
 std::shared_ptr<const EvaluationTraces> evaluation_traces(const ModelSpec& model, const TrainingSetup& setup,
                                                           const ScenarioMachine& machine);
 
-// Fills in `result.evaluation`: replays the forwards on the scenario's hardware with its what-ifs, memory without a
-// limit. Batches beyond those generated take as long as one more of these. Nothing where the scenario doesn't evaluate.
+// The time of so many batches of each replica, on the scenario's hardware with its what-ifs, memory without a limit.
+// Batches beyond those generated take as long as one more of these.
+Picos time_of(const EvaluationTraces& traces, std::int64_t batches, const LoadedScenario& loaded);
+// The most bytes allocated beside what is there before the first forward, on the device with most; and those before.
+Bytes peak_of(const Trace& trace);
+Bytes held_before(const Trace& trace);
+
+// Fills in `result.evaluation`. Nothing where the scenario doesn't evaluate.
 void time_evaluation(const LoadedScenario& loaded, Result& result);
 
 }  // namespace spillway::scenario

@@ -23,6 +23,7 @@
 #include "scenario/hinges.h"
 #include "scenario/recompute_gain.h"
 #include "scenario/reserve.h"
+#include "scenario/step_phases.h"
 #include "sim/devices/memory/memory_policies.h"
 #include "sim/replay/fidelity.h"
 #include "sim/replay/unprofiled_step.h"
@@ -183,6 +184,7 @@ const ScenarioRun& Evaluator::run() const {
     result.peak_range = peak_range(loaded_.setup, result);
   }
   time_evaluation(loaded_, result);
+  add_phases(loaded_, result);
   if (loaded_.evaluation && (!run.plan.memory.empty() || loaded_.options.memory.plan != nullptr))
     result.warnings.emplace_back("places are planned for the step alone: what the evaluation allocates is not in them");
   result.warnings.insert(result.warnings.begin(), loaded_.warnings.begin(), loaded_.warnings.end());

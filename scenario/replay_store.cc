@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr int application_id = 0x5370726c;  // "Sprl", in the file's header
 constexpr int wait_ms = 20'000;             // for another program's write
-constexpr std::string_view format = "1";    // of records
+constexpr std::string_view format = "2";    // of records
 constexpr const char* remedy = "name a store that --store made, or for a new one a file that isn't there";
 
 struct Finish {

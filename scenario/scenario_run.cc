@@ -31,6 +31,7 @@
 #include "scenario/relaxed_hardware.h"
 #include "scenario/reserve.h"
 #include "scenario/slowest_rank.h"
+#include "scenario/step_phases.h"
 #include "sim/replay/captured_step.h"
 #include "sim/replay/late_frees.h"
 #include "sim/replay/unprofiled_step.h"
@@ -235,6 +236,7 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given, const Scenar
   warn_of_precision(loaded, setup.precision);
   loaded.trace = step ? std::move(*step) : generate_trace(model, setup, machine.cost, machine.cluster);
   if (setup.evaluate_every > 0) loaded.evaluation = evaluation_traces(model, setup, machine);
+  hold_engine(loaded, model, machine);
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
   loaded.layers = chunked_layers(model, setup);
   loaded.options.tokens_per_step = setup.step_tokens();
@@ -607,14 +609,17 @@ std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unre
     cases.push_back({endless_links, {}, with_faster_links(loaded.hardware, endless)});
   if (uses_drives && !loaded.hardware.drives.empty())
     cases.push_back({endless_drives, {}, with_endless_drives(loaded.hardware)});
+  // Other phases than the training stay as they are.
+  const Picos beside = unrelaxed.phases.empty() ? Picos(0) : unrelaxed.step_time - unrelaxed.phases.back().time;
   std::vector<Relaxation> relaxations(cases.size());
   in_parallel(cases.size(), [&](std::size_t i) {
     ReplayOptions options = loaded.options;
     options.memory.capacity = unrelaxed.memory.limit;
     options.speed = times(options.speed, cases[i].factor);
     const Result result = run_on(loaded, cases[i].hardware ? *cases[i].hardware : loaded.hardware, options);
+    const Picos now = beside + result.step_time;
     const double before = to_seconds(unrelaxed.step_time);
-    relaxations[i] = {cases[i].name, result.step_time, before > 0 ? 1 - to_seconds(result.step_time) / before : 0};
+    relaxations[i] = {cases[i].name, now, before > 0 ? 1 - to_seconds(now) / before : 0};
   });
   return relaxations;
 }

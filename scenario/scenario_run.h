@@ -12,6 +12,7 @@
 #include "hwprofiles/profile_library.h"
 #include "models/cost/cost_model.h"
 #include "models/spec/model_spec.h"
+#include "models/step/inference_engine.h"
 #include "models/step/parallel_trace.h"
 #include "planners/offload/pipeoffload.h"
 #include "planners/technique.h"
@@ -61,7 +62,10 @@ struct LoadedScenario {
   std::vector<InputProvenance> provenance;
   TrainingSetup setup;  // of a generated step: the scenario's, with its defaults filled in
   std::shared_ptr<const EvaluationTraces> evaluation;  // of a generated step with evaluate_every; else null
-  ChunkedLayers layers;                                // of a generated step with a schedule that moves activations
+  // The inference engine of a generated step, and the reference's forwards before the training.
+  std::optional<models::InferenceEngine> engine;
+  std::shared_ptr<const EvaluationTraces> reference;
+  ChunkedLayers layers;  // of a generated step with a schedule that moves activations
   // `fates`, order and places of the scenario's plan, as far as it has them; null: none. Techniques plan the others.
   std::shared_ptr<const Plan> plan;
   [[nodiscard]] bool offloads() const { return (plan && plan->fates) || scenario.offload.moves(); }

@@ -134,6 +134,19 @@ Json ssd_json(const Result& result) {
           {"verdict", result.drives_refuse}};
 }
 
+Json phases_json(const Result& result) {
+  Json phases = Json::array();
+  for (const auto& phase : result.phases)
+    phases.push_back({{"name", phase.name},
+                      {"time_ns", whole_nanoseconds(phase.time)},
+                      {"peak_bytes", phase.peak.count()},
+                      {"fits", fits_json(phase.verdict)},
+                      {"verdict", to_string(phase.verdict)},
+                      {"short_of_bytes", phase.short_of.count()},
+                      {"basis", phase.basis}});
+  return phases;
+}
+
 Json fidelity_json(const Result& result) {
   if (!result.fidelity) return {};
   const Fidelity& found = *result.fidelity;
@@ -243,6 +256,7 @@ Json result_json(const Result& result) {
                               {"time_share", result.evaluation->time_share},
                               {"tokens_per_second", result.evaluation->tokens_per_second},
                               {"peak_bytes", result.evaluation->peak.count()}};
+  if (!result.phases.empty()) document["phases"] = phases_json(result);
   if (result.power)
     document["power"] = {{"clock_share", result.power->clock_share},
                          {"gpu_watts", result.power->watts},

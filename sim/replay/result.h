@@ -216,6 +216,17 @@ struct EvaluationResult {
   Bytes peak{};                                  // allocated beside what the model keeps, on the rank with most
 };
 
+// A phase of a step of reinforcement: answers, the reference's log-probabilities, training. They follow each other, and
+// each must fit.
+struct PhaseResult {
+  std::string name;
+  Picos time{};
+  Bytes peak{};  // of one GPU, all that is there then
+  Verdict verdict = Verdict::unknown;
+  Bytes short_of{};   // 0: it fits, or is unknown
+  std::string basis;  // what time and peak rest on
+};
+
 // Expected range of a predicted figure's measured value, in 80 % of steps like it.
 struct FigureRange {
   bool known = false;
@@ -251,6 +262,8 @@ struct Result {
   double mfu = 0;                // model flops / (step time x peak); 0 unknown
   std::string mfu_basis;
   std::optional<EvaluationResult> evaluation;
+  // Empty without an inference engine. step_time is their sum; all else but the verdict is the training's.
+  std::vector<PhaseResult> phases;
   std::optional<PowerResult> power;  // absent: the trace does not say
   MemoryResult memory;               // of the rank that needs most
   Reserve reserve;                   // of each device

@@ -82,6 +82,11 @@ AnswerWhy why_of(const Result& result) {
             fmt::format("Host memory lacks: the step holds {} of {} GiB there for the GPUs of a machine.",
                         gib_number(result.host_memory.peak), gib_number(result.host_memory.capacity)),
             {}};
+  for (const auto& phase : result.phases)
+    if (phase.verdict == Verdict::does_not_fit && &phase != &result.phases.back())
+      return {"elsewhere",
+              fmt::format("The {} holds {} at once: {}.", phase.name, short_size(phase.peak), phase.basis),
+              {}};
   if (!memory.known || memory.owners.empty()) return {};
   const Bytes states = held_by(result, TensorRole::weight) + held_by(result, TensorRole::optimizer_state);
   if (memory.verdict() == Verdict::does_not_fit && memory.limit > Bytes(0) && states > memory.limit)

@@ -104,7 +104,9 @@ std::string offload_words(const OffloadResult& offload, bool by_all) {
 
 std::vector<AnswerFact> facts_of(const Result& result) {
   std::vector<AnswerFact> facts;
-  const auto add = [&facts](const char* label, std::string words) { facts.push_back({label, std::move(words)}); };
+  const auto add = [&facts](const std::string& label, std::string words) {
+    facts.push_back({label, std::move(words)});
+  };
   if (!result.machine.empty())
     add("machine", result.machine + (result.machine_assumed.empty() ? "" : "; assumed: ") +
                        fmt::format("{}", fmt::join(result.machine_assumed, ", ")));
@@ -120,6 +122,12 @@ std::vector<AnswerFact> facts_of(const Result& result) {
   }
   if (std::string words = utilisation_words(result); !words.empty()) add("GPU", std::move(words));
   add("limited by", binding_words_of(result));
+  const auto longest = std::max_element(result.phases.begin(), result.phases.end(),
+                                        [](const auto& a, const auto& b) { return a.time < b.time; });
+  for (auto phase = result.phases.begin(); phase != result.phases.end(); ++phase)
+    add(phase->name, fmt::format("{}{}, {} held: {}; {}", short_duration(to_seconds(phase->time)),
+                                 phase == longest ? ", the longest" : "", gib_text(phase->peak),
+                                 to_string(phase->verdict), phase->basis));
   if (result.memory.known) add("memory", memory_words(result));
   if (result.memory.known && result.host_memory.known && result.host_memory.peak > Bytes(0))
     add("host", fmt::format("{} of {} GiB held for the GPUs of a machine", gib_digits(result.host_memory.peak),

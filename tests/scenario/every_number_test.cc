@@ -91,6 +91,10 @@ const std::vector<std::string>& scenarios() {
       R"("model": {"name": "gpt2-small", "layers": 2, "micro_batch": 2, "sequence": 512, "precision": "fp16_mixed",
           "loss_metrics": 1},
          "hardware": {"profile": "v100-32gb-1gpu"}, "memory": {"capacity_bytes": 3000000000, "reserve": 0})",
+      R"("model": {"name": "gpt2-small", "layers": 4, "micro_batch": 4, "sequence": 512, "data_parallel": 2,
+          "loss": "group", "prompt_tokens": 128, "rollout_group": 4, "rollout_memory": 0.1, "rollout_sleep": 1,
+          "rollout_parallel": 2, "framework": "huggingface"},
+         "hardware": {"profile": "dgx-a100"})",
       R"("model": {"name": "gpt2-small", "layers": 2, "micro_batch": 8, "sequence": 1024},
          "hardware": {"profile": "h100-80gb-1gpu"},
          "offload": {"technique": "mix", "tier": "host", "budget_bytes": 2000000000})"};
