@@ -77,14 +77,31 @@ void huggingface_training(FlagRows& rows) {
       .read("use_liger", "model.loss", "true=chunked false=-", "trl, formerly")
       .read("cut_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
       .read("chunked_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
-      .read("loss_type", "model.loss", "chunked_nll=chunked nll=fp32 sigmoid=- hinge=- ipo=-", "trl")
-      .read("rl", "model.loss", facts::objective, "dpo=preference", "axolotl")
+      .read("loss_type", "model.loss",
+            "chunked_nll=chunked nll=fp32 sigmoid=- hinge=- ipo=- kto=- apo_zero_unpaired=- grpo=- "
+            "dapo=- bnpo=- dr_grpo=-",
+            "trl")
+      .read("rl", "model.loss", facts::objective, "dpo=preference kto=unpaired", "axolotl")
       .or_else(FlagRole::adds)
-      .read("stage", "model.loss", facts::objective, "dpo=preference sft=- pt=-", "LLaMA-Factory")
+      .read("stage", "model.loss", facts::objective, "dpo=preference kto=unpaired sft=- pt=-", "LLaMA-Factory")
       .or_else(FlagRole::adds)
       .as_modelled_if("pref_loss", "sigmoid", "DPO's loss")
       .or_else(FlagRole::adds)
       .read("precompute_ref_log_probs", "model.reference", facts::known_reference, "true=none false=-", "trl")
+      .read("beta", "model.reference", facts::divergence, "", "trl grpo: 0 has no reference")
+      .read("use_vllm", "model.rollout_memory", facts::vllm, on_off, "trl grpo")
+      .read("vllm_mode", "model.rollout_memory", facts::vllm_mode, "colocate=colocate server=server", "trl grpo")
+      .read("vllm_gpu_memory_utilization", "model.rollout_memory", facts::vllm_memory, "",
+            "trl grpo, 0.3 where it isn't given")
+      .read("vllm_enable_sleep_mode", "model.rollout_sleep", facts::vllm_sleep, "true=2 false=0", "trl grpo")
+      .read("vllm_tensor_parallel_size", "model.rollout_parallel", facts::vllm_parallel, whole, "trl grpo")
+      .read("num_generations", "model.rollout_group", facts::answers_each, whole, "trl grpo, 8 where it isn't given")
+      .read("max_prompt_length", "model.prompt_tokens", facts::prompt_tokens, whole,
+            "trl grpo, 512 where it isn't given; sequence is both")
+      .read("max_completion_length", "model.sequence", facts::answer_tokens, whole,
+            "trl grpo, 256 where it isn't given")
+      .as_modelled_if("num_iterations", "1", "each answer is trained on once")
+      .or_else(FlagRole::time)
       .read("plugins", "model.loss", facts::plugins, "", "axolotl: CutCrossEntropyPlugin is chunked")
       .say("ddp_bucket_cap_mb", "model.bucket_bytes", facts::bucket_mib, whole, "MiB")
       .read("fsdp", "model.zero_stage", facts::sharding, "",
@@ -185,9 +202,13 @@ void training_left_out(FlagRows& rows) {
           "fp16_full_eval_* float16_full_eval low_cpu_mem_usage",
           "of evaluation or of how it is written")
       .no_effect(
-          "beta max_prompt_length max_completion_length truncation_mode dpo_* pref_beta pref_ftx label_smoothing "
-          "f_divergence_type f_alpha_divergence_coef generate_during_eval reference_free",
-          "values of a preference loss")
+          "truncation_mode dpo_* pref_beta pref_ftx label_smoothing "
+          "f_divergence_type f_alpha_divergence_coef generate_during_eval reference_free desirable_weight "
+          "undesirable_weight temperature "
+          "top_p top_k min_p repetition_penalty epsilon epsilon_high delta scale_rewards reward_weights reward_funcs "
+          "reward_model_name_or_path importance_sampling_level mask_truncated_completions log_completions "
+          "num_completions_to_print",
+          "values of a loss that compares answers, or of how they are drawn")
       .no_effect(
           "adam_beta1 adam_beta2 adam_beta3 adam_epsilon adam_epsilon2 learning_rate lr_* embedding_lr* "
           "min_lr* cosine_* warmup_* weight_decay max_grad_norm label_smoothing_* loss_watchdog_* sft_alpha "

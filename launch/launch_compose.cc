@@ -639,23 +639,63 @@ void compose_layout(LaunchLedger& ledger, const MachineGpus& machines) {
   compose_loss(ledger);
 }
 
-// DPO (trl, LLaMA-Factory, axolotl): their batches count pairs, a scenario's sequences.
+// The loss of answers that is trained for; empty: another.
+std::string answers_loss(const LaunchLedger& ledger) {
+  constexpr std::array<std::array<std::string_view, 3>, 3> trl = {{{"trl dpo", "dpoconfig", "preference"},
+                                                                   {"trl kto", "ktoconfig", "unpaired"},
+                                                                   {"trl grpo", "grpoconfig", "group"}}};
+  for (const auto& [script, config, loss] : trl)
+    if (ledger.script() == script || ledger.says_any(config)) return std::string(loss);
+  return ledger.text(facts::objective).value_or("");
+}
+
+// GRPO (trl): batches count answers; an engine beside the training gives them, or another program.
+void compose_rollout(LaunchLedger& ledger) {
+  const std::int64_t prompt = ledger.number_or(facts::prompt_tokens, 512);
+  ledger.set("model.prompt_tokens", std::to_string(prompt), "trl's default");
+  const std::int64_t answer = ledger.number_or(facts::answer_tokens, 256);
+  ledger.set("model.sequence", std::to_string(prompt + answer), "a prompt and its answer");
+  ledger.set("model.rollout_group", std::to_string(ledger.number_or(facts::answers_each, 8)), "trl's default");
+  if (!ledger.is_on(facts::vllm))
+    return ledger.warn("transformers' own generation is not modelled: the step is the training alone");
+  if (ledger.text(facts::vllm_mode) != "colocate") {
+    ledger.doubt(
+        facts::vllm, IgnoreReason::time,
+        "a server on other GPUs gives the answers, which is trl's default before 1.0; give vllm_mode colocate for "
+        "an engine on these");
+    return;
+  }
+  ledger.set("model.rollout_memory", ledger.text(facts::vllm_memory).value_or("0.3"), "trl's default");
+  ledger.set("model.rollout_sleep", ledger.text(facts::vllm_sleep).value_or("0"), "trl's default");
+  ledger.set("model.rollout_parallel", std::to_string(ledger.number_or(facts::vllm_parallel, 1)), "trl's default");
+}
+
+// DPO, KTO and GRPO (trl, LLaMA-Factory, axolotl). Batches of DPO count pairs, a scenario's sequences.
 void compose_preference(LaunchLedger& ledger) {
-  const bool is_trl = ledger.script() == "trl dpo" || ledger.says_any("dpoconfig");
-  if (!is_trl && ledger.text(facts::objective) != "preference")
-    return ledger.leave_out(facts::known_reference, IgnoreReason::no_effect, "no preferences are trained");
+  const std::string loss = answers_loss(ledger);
+  if (loss.empty()) return ledger.leave_out(facts::known_reference, IgnoreReason::no_effect, "no answers are compared");
   if (ledger.says("model.loss"))
     ledger.doubt("model.loss", IgnoreReason::saves, "its kernel of a preference loss keeps no logits");
-  ledger.set("model.loss", "preference", "log-probabilities of pairs are compared");
-  ledger.set("model.micro_batch", std::to_string(times(2, chosen_number(ledger, "model.micro_batch", 1))), "");
-  ledger.warn("micro_batch counts sequences: a chosen and a rejected answer of each pair");
-  const bool is_known = ledger.text(facts::known_reference) == "none",
-             adapts = ledger.chosen("model.trainable").has_value();
+  ledger.set("model.loss", loss, "log-probabilities of answers are compared");
+  if (loss == "preference") {
+    ledger.set("model.micro_batch", std::to_string(times(2, chosen_number(ledger, "model.micro_batch", 1))), "");
+    ledger.warn("micro_batch counts sequences: a chosen and a rejected answer of each pair");
+  }
+  bool is_known = ledger.text(facts::known_reference) == "none";
+  if (loss == "group") {
+    compose_rollout(ledger);
+    const std::string weight = ledger.text(facts::divergence).value_or("0");
+    is_known = weight.find_first_of("123456789") == std::string::npos;
+    if (!ledger.says(facts::divergence)) ledger.warn("beta isn't given: 0 as in trl since 0.18, without a reference");
+  }
+  const bool adapts = ledger.chosen("model.trainable").has_value();
   ledger.set("model.reference",
              is_known ? "none"
              : adapts ? "base"
                       : "model",
-             adapts ? "the reference is the base without adapters" : "the reference is a second model");
+             is_known ? "no reference is asked"
+             : adapts ? "the reference is the base without adapters"
+                      : "the reference is a second model");
 }
 
 void compose_batches(LaunchLedger& ledger, std::int64_t layers) {

@@ -52,8 +52,16 @@ inline constexpr Name optimizer_args = "launch.optimizer_args", block = "launch.
 inline constexpr Name adapter = "launch.adapter", adapter_modules = "launch.adapter_modules",
                       base_bits = "launch.base_bits", base_fp8 = "launch.base_fp8",
                       double_quant = "launch.double_quant";
-// What is trained for: preference. Whether a reference model's log-probabilities are in the data: none.
-inline constexpr Name objective = "launch.objective", known_reference = "launch.known_reference";
+// The loss: preference, unpaired, group. Whether a reference model's log-probabilities are in the data: none. The
+// weight of the divergence from it.
+inline constexpr Name objective = "launch.objective", known_reference = "launch.known_reference",
+                      divergence = "launch.divergence";
+// A model that answers while it is trained: whether vLLM gives the answers, and where (colocate, server). Its share of
+// the memory, sleep level and GPUs. Answers to a prompt. The most tokens of a prompt and of an answer.
+inline constexpr Name vllm = "launch.vllm", vllm_mode = "launch.vllm_mode", vllm_memory = "launch.vllm_memory",
+                      vllm_sleep = "launch.vllm_sleep", vllm_parallel = "launch.vllm_parallel",
+                      answers_each = "launch.answers_each", prompt_tokens = "launch.prompt_tokens",
+                      answer_tokens = "launch.answer_tokens";
 // Of a model whose first layers are frozen: how many of the last are trained; below 0: of the first.
 inline constexpr Name trained_layers = "launch.trained_layers";
 // Of what there are adapters, each by itself.

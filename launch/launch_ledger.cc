@@ -169,13 +169,15 @@ bool LaunchLedger::says_any(std::string_view beginning) const {
 }
 
 Dialect LaunchLedger::dialect() const {
-  constexpr std::array<std::pair<std::string_view, Dialect>, 7> marks = {{{"base_model", Dialect::axolotl},
+  constexpr std::array<std::pair<std::string_view, Dialect>, 9> marks = {{{"base_model", Dialect::axolotl},
                                                                           {"sequence_len", Dialect::axolotl},
                                                                           {"finetuning_type", Dialect::factory},
                                                                           {"cutoff_len", Dialect::factory},
                                                                           {"pure_bf16", Dialect::factory},
                                                                           {"sftconfig", Dialect::trl},
-                                                                          {"dpoconfig", Dialect::trl}}};
+                                                                          {"dpoconfig", Dialect::trl},
+                                                                          {"ktoconfig", Dialect::trl},
+                                                                          {"grpoconfig", Dialect::trl}}};
   if (launch_.program != LaunchFormat::hf) return Dialect::any;
   for (const LaunchSetting& setting : launch_.settings)
     for (const auto& [name, whose] : marks)

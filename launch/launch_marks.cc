@@ -40,8 +40,8 @@ constexpr std::array<Refusal, 18> refusals = {{
     {"verl's reinforcement learning (actor_rollout_ref)", no_rl, by_model},
     {"OpenRLHF other than train_sft", "has a loss and models beside the trained one that are not modelled", by_model},
     {"TRL's online training", no_rl, by_model},
-    {"TRL other than trl sft and dpo", "has a loss, and models beside the trained one, that are not modelled",
-     by_model},
+    {"TRL other than trl sft, dpo, kto and grpo",
+     "has a loss, and models beside the trained one, that are not modelled", by_model},
     {"NeMo RL", no_rl, by_model},
     {"ms-swift's rlhf", "has a loss and models beside the trained one that are not modelled", by_model},
     {"LLaMA-Factory on another engine", "its settings are those of Megatron-core or KTransformers",
@@ -60,7 +60,7 @@ constexpr std::array<Refusal, 18> refusals = {{
 }};
 
 // Of a command: the first that matches decides.
-constexpr std::array<Mark, 27> command_marks = {{
+constexpr std::array<Mark, 28> command_marks = {{
     {"verl's reinforcement learning (actor_rollout_ref)", "@*verl.trainer.main_*"},
     {"verl's reinforcement learning (actor_rollout_ref)", "actor_rollout_ref.*"},
     {"verl", "@*verl.trainer.*sft*"},
@@ -72,11 +72,12 @@ constexpr std::array<Mark, 27> command_marks = {{
     {"ms-swift's rlhf", "@* swift rlhf *"},
     {"swift", "@* swift sft *"},
     {"swift", "@* swift pt *"},
-    {"TRL's online training", "@* trl grpo *"},
     {"TRL's online training", "@* trl rloo *"},
     {"hf", "@* trl sft *"},
     {"hf", "@* trl dpo *"},
-    {"TRL other than trl sft and dpo", "@* trl *"},
+    {"hf", "@* trl kto *"},
+    {"hf", "@* trl grpo *"},
+    {"TRL other than trl sft, dpo, kto and grpo", "@* trl *"},
     {"hf", "@* axolotl *"},
     {"hf", "@* llamafactory-cli *"},
     {"litgpt", "@* litgpt *"},

@@ -29,12 +29,16 @@ constexpr std::string_view adapter_keywords =
     "r=lora_r target_modules=lora_target_modules bias=lora_bias task_type=lora_task_type "
     "modules_to_save=lora_modules_to_save init_lora_weights=lora_init layers_to_transform=lora_layers_to_transform "
     "rank_pattern=lora_rank_pattern inference_mode=lora_inference_mode fan_in_fan_out=lora_fan_in_fan_out";
-constexpr std::array<PythonClass, 14> python_classes = {{
+constexpr std::array<PythonClass, 18> python_classes = {{
     {"TrainingArguments", LaunchFormat::python, "output_dir", "", "", ""},
     {"SFTConfig", LaunchFormat::python, "output_dir", "", "sftconfig", ""},
     {"SFTTrainer", LaunchFormat::python, "model", "model=model_name_or_path", "", "model max_seq_length packing"},
     {"DPOConfig", LaunchFormat::python, "output_dir", "", "dpoconfig", ""},
     {"DPOTrainer", LaunchFormat::python, "model", "model=model_name_or_path", "", "model"},
+    {"KTOConfig", LaunchFormat::python, "output_dir", "", "ktoconfig", ""},
+    {"KTOTrainer", LaunchFormat::python, "model", "model=model_name_or_path", "", "model"},
+    {"GRPOConfig", LaunchFormat::python, "output_dir", "", "grpoconfig", ""},
+    {"GRPOTrainer", LaunchFormat::python, "model", "model=model_name_or_path", "", "model"},
     {"AutoModelForCausalLM.from_pretrained", LaunchFormat::python, "model_name_or_path",
      "pretrained_model_name_or_path=model_name_or_path", "", ""},
     {"AutoLigerKernelForCausalLM.from_pretrained", LaunchFormat::python, "model_name_or_path",
@@ -54,17 +58,14 @@ struct OtherTraining {
 };
 constexpr std::string_view answers = "the model answers while it trains",
                            compares = "its loss has a second model's answers";
-constexpr std::array<OtherTraining, 11> other_trainings = {{{"FastVisionModel.from_pretrained", "it sees images"},
-                                                            {"GRPOConfig", answers},
-                                                            {"GRPOTrainer", answers},
-                                                            {"PPOConfig", answers},
-                                                            {"PPOTrainer", answers},
-                                                            {"RLOOConfig", answers},
-                                                            {"OnlineDPOConfig", answers},
-                                                            {"KTOConfig", compares},
-                                                            {"ORPOConfig", compares},
-                                                            {"CPOConfig", compares},
-                                                            {"RewardConfig", compares}}};
+constexpr std::array<OtherTraining, 8> other_trainings = {{{"FastVisionModel.from_pretrained", "it sees images"},
+                                                           {"PPOConfig", answers},
+                                                           {"PPOTrainer", answers},
+                                                           {"RLOOConfig", answers},
+                                                           {"OnlineDPOConfig", answers},
+                                                           {"ORPOConfig", compares},
+                                                           {"CPOConfig", compares},
+                                                           {"RewardConfig", compares}}};
 
 bool names_call(std::string_view name, std::string_view call) {
   if (!name.ends_with(call)) return false;
