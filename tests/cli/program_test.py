@@ -1546,7 +1546,7 @@ class SweepTest(ProgramTest):
                         "csv").stdout
         for column in ("USD per 1e6 tokens", "GPU hours per 1e6 tokens"):
             self.assertIn(column, rows.split("\n")[0])
-        self.assertRegex(result.stdout, r"invalid, \d+ of them: .*zero_stage.*\(first: .*7")
+        self.assertRegex(" ".join(result.stdout.split()), r"invalid, \d+ of them: .*zero_stage.*\(first: .*7")
 
     def test_a_store_is_of_one_sweep(self):
         store, other = self.path("one.store"), self.path("other.store")
