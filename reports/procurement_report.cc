@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -55,6 +56,9 @@ class Writer {
     prices();
     provenance();
     left_out();
+    constexpr std::array<std::string_view, 3> first = {"In short", "Options", "Rent or buy"};
+    for (ReportSection& part : document_.sections)
+      part.is_detail = std::find(first.begin(), first.end(), part.heading) == first.end();
     return std::move(document_);
   }
 
@@ -91,11 +95,21 @@ class Writer {
       return fmt::format("Yes: rent {}. {} for {} ({} USD per 10⁹ tokens) if it can be rented for these days alone.",
                          what, trains, dollars(option->programme_usd), figure(option->usd_per_billion));
     return fmt::format(
-        "Yes, with {}: {} to buy, {} more to run and maintain over {} months. {}: {} of that if the fleet is kept as "
+        "Yes, with {}{}: {} to buy, {} more to run and maintain over {} months. {}: {} of that if the fleet is kept as "
         "busy for the rest of the time ({} USD per 10⁹ tokens), all {} if it is not.{}",
-        what, dollars(value(*option, "capital")), dollars(value(*option, "running")), figure(in_.period_months), trains,
-        dollars(option->programme_usd), figure(option->usd_per_billion), dollars(value(*option, "total")),
-        rented_instead(*option));
+        what, rented_alone(*option), dollars(value(*option, "capital")), dollars(value(*option, "running")),
+        figure(in_.period_months), trains, dollars(option->programme_usd), figure(option->usd_per_billion),
+        dollars(value(*option, "total")), rented_instead(*option));
+  }
+
+  // Where nothing else is trained and the rent of these days is less than the purchase.
+  [[nodiscard]] std::string rented_alone(const PricedOption& option) const {
+    if (!option.price.usd_per_hour) return "";
+    const double rent = option.price.usd_per_hour->value / static_cast<double>(option.hardware.gpu_count);
+    const double gpu_hours = value(option, "total") / value(option, "usd_per_gpu_hour_alone");
+    if (rent * gpu_hours >= value(option, "total")) return "";
+    return fmt::format(". For this programme alone rent it: {} for {} days. Bought", dollars(rent * gpu_hours),
+                       figure(option.days));
   }
 
   // Of what is bought: the same machines rented for the programme's days, and the use at which both cost the same.
@@ -105,8 +119,11 @@ class Writer {
       return fmt::format(" Rented for these days alone it costs less below {} USD an hour of a GPU.", figure(alone));
     const double rent = option.price.usd_per_hour->value / static_cast<double>(option.hardware.gpu_count);
     const double gpu_hours = value(option, "total") / alone, even = alone / rent * option.days / in_.period_days();
-    std::string words = fmt::format(" Rented for these days alone, at {} USD an hour of a GPU, it costs {}; ",
-                                    figure(rent), dollars(rent * gpu_hours));
+    // Where that is less, the answer began with it.
+    std::string words = rented_alone(option).empty()
+                            ? fmt::format(" Rented for these days alone, at {} USD an hour of a GPU, it costs {}; ",
+                                          figure(rent), dollars(rent * gpu_hours))
+                            : fmt::format(" Against a rent of {} USD an hour of a GPU, ", figure(rent));
     return words + (even <= 1 ? fmt::format("bought it costs less from a use of {:.0f} % of the {} months on.",
                                             100 * even, figure(in_.period_months))
                               : fmt::format("rented it costs less however busy it is in {} months.",

@@ -75,6 +75,7 @@ class SsdReport {
     document_.answer = answer_.is_yes() ? Verdict::fits : Verdict::does_not_fit;
     document_.verdict = verdict();
     verdicts();
+    purchase();
     step_on_drives();
     traffic();
     if (!answer_.drives.empty() && load_.written() > Bytes(0)) {
@@ -158,6 +159,30 @@ class SsdReport {
       if (drive.cannot_tell.empty())
         add_tests(drive.tests(question_.life_years), {text_cell(drive_name(drive))}, judged);
     if (!judged.rows.empty()) part.tables.push_back(std::move(judged));
+  }
+
+  // How many drives do, whatever number was asked about.
+  void purchase() {
+    if (load_.written() == Bytes(0) || answer_.drives.empty()) return;
+    ReportTable table{
+        "", {"drives", fmt::format("for {:.3g} years", question_.life_years), "for the rate", "buy", "USD"}, {}};
+    if (question_.tokens > 0) table.columns.push_back(fmt::format("USD for {:.3g} tokens", question_.tokens));
+    for (const DriveAnswer& drive : answer_.drives) {
+      const bool is_enough = drive.count_for_life > 0 && drive.count_for_rate > 0;
+      const std::int64_t count = is_enough ? std::max(drive.count_for_life, drive.count_for_rate) : 0;
+      const auto& price = drive.drive.price_usd;
+      const std::string of = drive.sharers == 1 ? "a GPU" : fmt::format("{} GPUs", drive.sharers);
+      const std::string& name = drive.drive.title.empty() ? drive.drive.name : drive.drive.title;
+      table.rows.push_back({text_cell(fmt::format("{}, for {}", name, of)), life_count_cell(drive),
+                            count_cell(drive.count_for_rate), count_cell(count),
+                            price && count > 0 ? number_cell(price->value * static_cast<double>(count))
+                                               : text_cell(price ? "-" : "no price known")});
+      if (question_.tokens > 0)
+        table.rows.back().push_back(drive.usd_per_billion_tokens
+                                        ? number_cell(*drive.usd_per_billion_tokens * question_.tokens / 1e9)
+                                        : text_cell("-"));
+    }
+    section("To buy").tables.push_back(std::move(table));
   }
 
   void step_on_drives() {

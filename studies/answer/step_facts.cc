@@ -40,8 +40,8 @@ std::vector<std::string> drive_words(const Result& result) {
   for (const DriveTraffic& drive : result.drives) {
     std::string life;
     if (drive.life && std::isfinite(drive.life->years))
-      life = fmt::format("{:.3g} years of {} ({:.3g} to {:.3g}): {}", drive.life->years, drive.model,
-                         drive.life->low_years, drive.life->high_years, drive.life->basis);
+      life = fmt::format("{:.3g} years expected of {} ({:.3g} by its rating, to {:.3g}): {}", drive.life->years,
+                         drive.model, drive.life->low_years, drive.life->high_years, drive.life->basis);
     else if (!drive.life && drive.written > Bytes(0))
       life = fmt::format("unknown: {} is not rated", drive.model.empty() ? drive.set : drive.model);
     if (!life.empty() && std::find(lives.begin(), lives.end(), life) == lives.end()) lives.push_back(std::move(life));

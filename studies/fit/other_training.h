@@ -25,8 +25,8 @@ struct OtherTraining {
 inline constexpr std::int64_t most_gpus_for_adapters = 64;
 
 // The best that few replays find of each. None of a capture, of a question that has adapters itself or keeps its maths;
-// those for which the thread's StopScope leaves no time are left out. With a framework (launch::export_target_words())
-// each is as that launches it, as_launched(). Preconditions as of find_fit().
+// those for which the thread's StopScope leaves no time are left out. `framework`: a word of
+// launch::export_target_words(); each is ranked as that launches it, by as_launched(). Preconditions as of find_fit().
 std::vector<OtherTraining> other_trainings(const FitQuestion& question, const FitSubject& subject,
                                            const FitOptions& options = {}, std::string_view framework = {});
 

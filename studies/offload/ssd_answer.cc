@@ -339,7 +339,9 @@ std::vector<JudgedTest> DriveAnswer::tests(double asked_years) const {
   const double judged_by = years_by({years, low_years, high_years, {}, {}}, bound);
   std::string worn = fmt::format("worn out after {} {}", told(judged_by), planners::told(bound));
   if (years != judged_by) worn += fmt::format(" ({} expected)", told(years));
-  tests.push_back({"life", told(asked_years), std::isfinite(judged_by) ? told(judged_by) : "unlimited", lasts,
+  std::string given = std::isfinite(judged_by) ? told(judged_by) : "unlimited";
+  if (years != judged_by) given += fmt::format(" {}, {} expected", planners::told(bound), told(years));
+  tests.push_back({"life", told(asked_years), std::move(given), lasts,
                    endurance.bytes > 0 ? worn : "nothing is left of its rated life"});
   return tests;
 }

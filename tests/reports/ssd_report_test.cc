@@ -216,6 +216,21 @@ TEST(SsdReport, NumbersOfDrivesAreTheLeastThatDo) {
     more.drives_per_gpu = one.count_for_rate - less;
     EXPECT_EQ(ask(more).drives[0].holds_steady, less == 0) << more.drives_per_gpu;
   }
+  // The number to buy is told first, and the cost of a run beside it.
+  SsdQuestion of_run = question;
+  of_run.tokens = 1e9;
+  const SsdAnswer answer = ask(of_run);
+  const ReportDocument document = ssd_report(step().loaded, answer, of_run);
+  const auto part = std::find_if(document.sections.begin(), document.sections.end(),
+                                 [](const ReportSection& each) { return each.heading == "To buy"; });
+  ASSERT_NE(part, document.sections.end());
+  EXPECT_FALSE(part->is_detail);
+  const DriveAnswer& drive = answer.drives[0];
+  const std::vector<ReportCell>& row = part->tables.at(0).rows.at(0);
+  ASSERT_EQ(row.size(), 6U);
+  ASSERT_GT(drive.count_for_life, 0);
+  EXPECT_EQ(row[3].text, std::to_string(std::max(drive.count_for_life, drive.count_for_rate)));
+  EXPECT_EQ(row[5].text == "-", !drive.usd_per_billion_tokens.has_value());
   EXPECT_EQ(one.lanes, 4 * std::max(one.count_for_rate, one.count_for_life));
 }
 

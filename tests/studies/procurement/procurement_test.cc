@@ -505,6 +505,8 @@ TEST_F(ProcurementFile, SaysWhatIsSpent) {
   ASSERT_TRUE(found.chosen);
   const ReportDocument report = procurement_report(request, found);
   EXPECT_THAT(report.verdict, HasSubstr(" to buy, "));
+  // Days of work pay no purchase: rent is told first.
+  EXPECT_LT(report.verdict.find("For this programme alone rent it: "), report.verdict.find(" to buy, "));
   EXPECT_THAT(report.verdict, HasSubstr("if the fleet is kept as busy"));
   const auto options = std::find_if(report.sections.begin(), report.sections.end(),
                                     [](const ReportSection& section) { return section.heading == "Options"; });
