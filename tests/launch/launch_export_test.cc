@@ -350,6 +350,10 @@ TEST(LaunchExport, AChangedSettingIsWhatTheFileSays) {
     const std::map<std::string, std::string> wanted = {
         {"megatron", "1"}, {"torchtitan", "3"}, {"deepspeed", "1"}, {"torch", "0"}};
     EXPECT_EQ(stage, wanted.at(std::string(framework.target)));
+    // FSDP's buckets are layers, which no file has a number for.
+    draft.set("model.zero_stage", "3");
+    const LaunchExport shards = export_launch(parse_scenario(draft.text(), "drawn", ""), framework.target);
+    for (const SaidKey& each : shards.said) EXPECT_NE(each.key, "model.bucket_bytes") << each.as;
   }
 }
 
