@@ -90,6 +90,7 @@ void add_phases(const LoadedScenario& loaded, Result& result) {
   const double share = result.step_time > Picos(0) ? to_seconds(training) / to_seconds(result.step_time) : 1;
   result.tokens_per_second *= share;
   result.mfu *= share;
+  result.step_time_range = {.basis = "the rates of the inference engine are assumed"};
   if (engine.on_host > Bytes(0))
     result.warnings.push_back(
         fmt::format("asleep, the engine's weights take {} of host memory for each GPU; they are "

@@ -207,9 +207,9 @@ struct TrainingSetup {
   LossForm loss = LossForm::fp32;
   Reference reference = Reference::none;  // losses that compare answers
   // Loss group: an inference engine on the same GPUs gives the answers (models/step/inference_engine.h). Its share of a
-  // GPU's memory, [0, 0.99], 0: no engine here. Asleep while the model is trained, it keeps: 0 all; 1 nothing, its weights
-  // are in host memory; 2 nothing. The GPUs that split one engine. Answers to a prompt. The tokens of `sequence` that
-  // are the prompt's.
+  // GPU's memory, [0, 0.99], 0: no engine here. Asleep while the model is trained, it keeps: 0 all; 1 nothing, its
+  // weights are in host memory; 2 nothing. The GPUs that split one engine. Answers to a prompt. The tokens of
+  // `sequence` that are the prompt's.
   double rollout_memory = 0;
   std::int64_t rollout_sleep = 0;
   std::int64_t rollout_parallel = 1;  // a divisor of the GPUs

@@ -27,6 +27,7 @@ TEST(StepPhases, SumAndMemory) {
   Picos sum{};
   for (const auto& phase : result.phases) sum += phase.time;
   EXPECT_EQ(result.step_time, sum);
+  EXPECT_FALSE(result.step_time_range.known);  // the engine's rates are assumed
   EXPECT_NEAR(result.tokens_per_second, 2 * 4 * 512 / to_seconds(sum), 1e-6 * result.tokens_per_second);
   // Weights 2, master weights 4, moments 8 and the reference 2 bytes a parameter; the positions of both models, and the
   // first micro-batch's words.
