@@ -35,11 +35,11 @@ std::size_t readers_of(const EagerRecorder& rec, const TrainedParameter& weight)
 
 // `operand`: x, or its cast to fp8. Without adapters.
 Tensor frozen_linear_of(EagerRecorder& rec, const Linear& layer, const Tensor& x, const Tensor& operand,
-                        std::shared_ptr<SavedInput> saved);
+                        const std::shared_ptr<SavedInput>& saved);
 
 // With them, if there are any.
 Tensor linear_of(EagerRecorder& rec, const Linear& layer, const Tensor& x, const Tensor& operand,
-                 std::shared_ptr<SavedInput> saved);
+                 const std::shared_ptr<SavedInput>& saved);
 
 // Plus its adapters' result, if it has any. `saved`: of the layer.
 Tensor adapted(EagerRecorder& rec, const std::string& name, const Tensor& x, Tensor out, const TrainedParameter& weight,
@@ -87,7 +87,7 @@ void linear_backward(EagerRecorder& rec, const Linear& layer, const std::shared_
 }
 
 Tensor frozen_linear_of(EagerRecorder& rec, const Linear& layer, const Tensor& x, const Tensor& operand,
-                        std::shared_ptr<SavedInput> saved) {
+                        const std::shared_ptr<SavedInput>& saved) {
   TrainedParameter& weight = *layer.weight;
   const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
   const std::int64_t rows = x.elements() / inputs;
@@ -121,7 +121,7 @@ Tensor frozen_linear_of(EagerRecorder& rec, const Linear& layer, const Tensor& x
 }
 
 Tensor linear_of(EagerRecorder& rec, const Linear& layer, const Tensor& x, const Tensor& operand,
-                 std::shared_ptr<SavedInput> saved) {
+                 const std::shared_ptr<SavedInput>& saved) {
   Tensor out = frozen_linear_of(rec, layer, x, operand, saved);
   return adapted(rec, layer.name, x, std::move(out), *layer.weight, saved);
 }
