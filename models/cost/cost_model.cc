@@ -137,7 +137,9 @@ std::int64_t contiguous_in_b(const GemmShape& shape) { return shape.layout == Ge
 GemmSides sides_of(const KernelCost& kernel) {
   const auto whole = [](std::int64_t side) { return static_cast<double>(side); };
   const GemmShape& shape = kernel.gemm;
-  const double element = whole(bytes_of(kernel.type, 2)) / 2, result = is_narrow(kernel.type) ? 2.0 : element;
+  constexpr std::int64_t scaled_alike = 16;
+  const double element = whole(bytes_of(kernel.type, scaled_alike)) / scaled_alike,
+               result = is_narrow(kernel.type) ? 2.0 : element;
   return {.m = whole(shape.m),
           .n = whole(shape.n),
           .k = whole(shape.k),

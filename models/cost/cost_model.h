@@ -65,9 +65,9 @@ std::string_view to_string(DataType type);
 // A, n in B). `nt`: a weight's gradient (m in A, n in B). C is contiguous in n.
 enum class GemmLayout : std::uint8_t { tn, nn, nt };
 
-// Scales of narrow operands aren't counted.
+// NVFP4 has a scale of a byte for 16 elements. Scales of fp8 operands, a byte for 32 at most, aren't counted.
 constexpr std::int64_t bytes_of(DataType type, std::int64_t elements) {
-  return type == DataType::fp4 ? (elements + 1) / 2 : elements * size_of(type);
+  return type == DataType::fp4 ? (elements + 1) / 2 + (elements + 15) / 16 : elements * size_of(type);
 }
 
 // The extent of one scale in operands of an fp8 product: a tensor, a row along k, a block (1 x 128 and 128 x 128), or

@@ -5,8 +5,12 @@
 //   tensorwise, NVFP4   a pass over the operand finds its largest value first
 //   rowwise             rows are cast in one pass; columns in two, of which one finds their largest values
 //
-// Deviations: scales, a byte to four for 16 to 128 elements, are counted neither as bytes nor as traffic; the largest
-// value is not reduced over tensor ranks; NVFP4's Hadamard transform of a weight gradient's operands is free.
+// NVFP4's operands have a byte of scale for 16 elements (DataType::fp4). Transformer Engine rounds gradients
+// stochastically, and multiplies a weight gradient's operands by Hadamard matrices of 16: both are done while casting,
+// and take no time of their own.
+//
+// Deviations: scales of fp8, a byte to four for 32 to 128 elements, are counted neither as bytes nor as traffic; the
+// largest value is not reduced over tensor ranks.
 #include <utility>
 
 #include "models/network/eager_fp8.h"

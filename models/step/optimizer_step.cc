@@ -165,9 +165,9 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
     parameter.second_moment = state(".column_factors", wide, parameter.shape.columns);
   } else if (has_small_state(parameter)) {
     const std::int64_t blocks = (share - 1) / scaled_block(setup_.optimizer) + 1;
-    const DataType narrow = setup_.optimizer == OptimizerKind::torchao_4bit ? DataType::fp4 : DataType::byte;
-    parameter.first_moment = state(".exp_avg", narrow, share);
-    parameter.second_moment = state(".exp_avg_sq", narrow, share);
+    const std::int64_t bytes = setup_.optimizer == OptimizerKind::torchao_4bit ? (share + 1) / 2 : share;
+    parameter.first_moment = state(".exp_avg", DataType::byte, bytes);
+    parameter.second_moment = state(".exp_avg_sq", DataType::byte, bytes);
     parameter.first_scale = state(".exp_avg.scale", DataType::fp32, blocks);
     parameter.second_scale = state(".exp_avg_sq.scale", DataType::fp32, blocks);
   } else {
@@ -516,7 +516,9 @@ void OptimizerStep::foreach_kernel(std::string_view name, const Group& group, co
   const auto take = [&](const Lists& from, std::vector<Tensor>& into, std::size_t i, std::int64_t elements) {
     for (const List& list : from) {
       into.push_back(list[i]);
-      *kernel.bytes += Bytes(bytes_of(list[i].type(), std::min(elements, list[i].elements())));
+      const bool is_in_halves = list[i].type() == DataType::byte && list[i].elements() < group[i]->share;  // of a byte
+      const std::int64_t of_it = is_in_halves ? (elements + 1) / 2 : std::min(elements, list[i].elements());
+      *kernel.bytes += Bytes(bytes_of(list[i].type(), of_it));
     }
   };
   for (std::size_t i = 0; i < group.size(); ++i) {
