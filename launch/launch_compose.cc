@@ -71,6 +71,14 @@ void compose_precision(LaunchLedger& ledger) {
   else if (fp8 == "fp8_mixed" && ledger.program() == LaunchFormat::torchtitan)
     ledger.set("model.fp8_recipe", "tensorwise", "torchao's default");
   const std::string precision = ledger.chosen("model.precision").value_or("bf16_mixed");
+  const bool has_ends = ledger.is_on(facts::bf16_ends) && (precision == "fp8_mixed" || precision == "nvfp4_mixed");
+  if (has_ends) {
+    ledger.set("model.bf16_layers_first", std::to_string(ledger.number_or(facts::bf16_first, 1)), "");
+    ledger.set("model.bf16_layers_last", std::to_string(ledger.number_or(facts::bf16_last, 1)), "");
+  } else {
+    for (const std::string_view fact : {facts::bf16_ends, facts::bf16_first, facts::bf16_last})
+      ledger.leave_out(fact, IgnoreReason::no_effect, "no layer is taken out of fp8, or none is in it");
+  }
   const bool has_deepspeed = ledger.has_format(LaunchFormat::deepspeed);
   const bool trains_wide =
       has_deepspeed || ledger.program() == LaunchFormat::torchtitan ||

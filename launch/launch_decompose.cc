@@ -96,6 +96,7 @@ class Decomposer {
       say("model.precision", to_text(TrainingPrecision::bf16_mixed));
     }
     if (setup_.precision == TrainingPrecision::fp8_mixed) fp8_recipe();
+    if (setup_.bf16_layers_first + setup_.bf16_layers_last > 0) bf16_ends();
     if (setup_.precision == TrainingPrecision::nvfp4_mixed && is(LaunchFormat::torchtitan))
       lack("precision", "torchtitan has no products in NVFP4");
     const bool has_type = is(LaunchFormat::torchtitan) || (is(LaunchFormat::hf) && setup_.zero_stage < 2);
@@ -129,6 +130,13 @@ class Decomposer {
     say(facts::recompute_method, setup_.recompute_layers > 0 ? "block" : "uniform");
     say(facts::recompute_count, std::max<std::int64_t>(setup_.recompute_layers, 1));
     settle("recompute_layers");
+  }
+  void bf16_ends() {
+    for (const char* key : {"bf16_layers_first", "bf16_layers_last"}) settle(key);
+    if (!is(LaunchFormat::megatron)) return lack("bf16_layers_first", "all layers' products are in fp8 or none");
+    say(facts::bf16_ends, "true");
+    say(facts::bf16_first, setup_.bf16_layers_first);
+    say(facts::bf16_last, setup_.bf16_layers_last);
   }
   void fp8_recipe() {
     const bool is_known = is(LaunchFormat::torchtitan)

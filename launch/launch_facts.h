@@ -26,8 +26,9 @@ inline constexpr Name recompute_method = "launch.recompute_method", recompute_co
 inline constexpr Name layers_per_chunk = "launch.layers_per_chunk";
 inline constexpr Name leaf_classes = "launch.leaf_classes";
 inline constexpr Name bucket_elements = "launch.bucket_elements", bucket_mib = "launch.bucket_mib";
-inline constexpr Name fp8 = "launch.fp8", fp8_recipe = "launch.fp8_recipe", weights_type = "launch.weights_type",
-                      tf32 = "launch.tf32", half = "launch.half";
+inline constexpr Name fp8 = "launch.fp8", fp8_recipe = "launch.fp8_recipe", bf16_ends = "launch.bf16_ends",
+                      bf16_first = "launch.bf16_first", bf16_last = "launch.bf16_last",
+                      weights_type = "launch.weights_type", tf32 = "launch.tf32", half = "launch.half";
 inline constexpr Name hidden_dropout = "launch.hidden_dropout", attention_dropout = "launch.attention_dropout";
 inline constexpr Name attention_backend = "launch.attention_backend";
 inline constexpr Name offload_everything = "launch.offload_everything";

@@ -92,6 +92,11 @@ void batch_and_precision(FlagRows& rows) {
       .read("fp4", "model.precision", facts::fp8, "e2m1=nvfp4_mixed false=-", "of the YAML file")
       .say("fp8-recipe", "model.fp8_recipe", facts::fp8_recipe,
            "delayed=delayed tensorwise=tensorwise blockwise=blockwise mxfp8=mxfp8", "")
+      .say("first-last-layers-bf16", "model.bf16_layers_first", facts::bf16_ends, if_on, "one at each end unless said")
+      .say("num-layers-at-start-in-bf16", "model.bf16_layers_first", facts::bf16_first, whole,
+           "with --first-last-layers-bf16")
+      .say("num-layers-at-end-in-bf16", "model.bf16_layers_last", facts::bf16_last, whole,
+           "with --first-last-layers-bf16")
       .say("accumulate-allreduce-grads-in-fp32", "model.fp32_gradients", if_on)
       .say("optimizer", "model.optimizer", "adam=adamw sgd=sgd_momentum muon=muon dist_muon=muon",
            "adam decouples the decay, sgd has a momentum")
@@ -160,8 +165,6 @@ void batch_and_precision(FlagRows& rows) {
                 "recomputation has three settings: none, selective, full")
       .saves("fp4-param fp4-param-gather", "weights are in 16 bits too")
       .not_said("te-precision-config-file", "all layers are in fp8, or fp4")
-      .adds("first-last-layers-bf16 num-layers-at-start-in-bf16 num-layers-at-end-in-bf16",
-            "all layers are in fp8, or fp4")
       .no_effect(
           "fp8-amax-history-len fp8-amax-compute-algo fp8-margin fp8-interval fp8-wgrad no-fp8-wgrad "
           "fp8-quantizer-factory tp-only-amax-red fp4-recipe fp4-quantizer-factory",

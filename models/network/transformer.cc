@@ -50,8 +50,9 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
 
 // Transformer Engine's layers: what multiplies tokens inside the blocks, sides in sixteens. Routers, gates, heads and
 // embeddings are not.
-bool is_in_fp8(const TrainingSetup& setup, const Parameter& shape) {
+bool is_in_fp8(const ModelSpec& model, const TrainingSetup& setup, const Parameter& shape) {
   if (!has_narrow_products(setup.precision) || shape.layer < 0 || shape.columns == 1) return false;
+  if (shape.layer < setup.bf16_layers_first || shape.layer >= model.all_layers() - setup.bf16_layers_last) return false;
   const bool is_linear = shape.component == Component::attention || shape.component == Component::mlp ||
                          shape.component == Component::experts;
   const std::int64_t unit = setup.precision == TrainingPrecision::nvfp4_mixed ? 32 : 16;
@@ -104,7 +105,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
     TrainedParameter& parameter = parameters_.back();
     parameter.share = setup.optimizer_share(local.shape.elements(), parameter.is_expert);
     parameter.shape = std::move(local.shape);
-    parameter.in_fp8 = is_in_fp8(setup, parameter.shape);
+    parameter.in_fp8 = is_in_fp8(model, setup, parameter.shape);
     allocate_weight(parameter, !local.adapts.empty());
     if (!local.adapts.empty()) {
       TrainedParameter& base = *by_name_.at(local.adapts);

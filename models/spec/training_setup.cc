@@ -416,6 +416,10 @@ void check_state_types(const TrainingSetup& setup) {
                      "set precision to fp8_mixed, zero_stage below 3 and optimizer_device to gpu");
   if (setup.fp8_recipe != Fp8Recipe::delayed && setup.precision != TrainingPrecision::fp8_mixed)
     throw InputError("", "fp8_recipe", "no product is in fp8", "set precision to fp8_mixed, or leave it out");
+  const std::int64_t wide_layers = setup.bf16_layers_first + setup.bf16_layers_last;
+  if (wide_layers > 0 && !has_narrow_products(setup.precision))
+    throw InputError("", setup.bf16_layers_first > 0 ? "bf16_layers_first" : "bf16_layers_last",
+                     "no product is in fp8 or NVFP4", "set precision to fp8_mixed or nvfp4_mixed, or leave it out");
   if (setup.fp8_recipe == Fp8Recipe::rowwise && (setup.traits().megatron || setup.fp8_weights))
     throw InputError("", "fp8_recipe", "Transformer Engine has no scales per row, nor can weights be kept so",
                      "take tensorwise or blockwise, or leave out framework and fp8_weights");

@@ -176,6 +176,8 @@ struct TrainingSetup {
   // --fp8-param-gather); the copy that backward products read stays.
   bool fp8_weights = false;
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;  // fp8_mixed
+  // fp8_mixed, nvfp4_mixed: products of so many layers stay in 16 bits (Megatron-core's --first-last-layers-bf16).
+  std::int64_t bf16_layers_first = 0, bf16_layers_last = 0;
   // bf16_mixed: of a master weight only the 16 bits that the weight itself hasn't (Megatron-core's precision-aware
   // optimizer, store_param_remainders).
   bool master_remainders = false;

@@ -291,6 +291,21 @@ void describe_stored(TrainingSetup& setup, FieldVisitor& visitor) {
                {.key = "fp8_recipe",
                 .about = "With fp8_mixed: what a scale is taken from (Megatron's --fp8-recipe, torchao's recipe)."},
                setup.fp8_recipe, fp8_recipe_words());
+  fields::integer(visitor,
+                  {.key = "bf16_layers_first",
+                   .max = 4096,
+                   .about = "With fp8_mixed or nvfp4_mixed: products of so many first layers are in bf16 (Megatron's "
+                            "--first-last-layers-bf16).",
+                   .label = "first layers in bf16",
+                   .unit = "layers"},
+                  setup.bf16_layers_first);
+  fields::integer(visitor,
+                  {.key = "bf16_layers_last",
+                   .max = 4096,
+                   .about = "The same of the last layers. Recipes of NVFP4 leave a few of them in bf16.",
+                   .label = "last layers in bf16",
+                   .unit = "layers"},
+                  setup.bf16_layers_last);
   fields::flag(
       visitor,
       {.key = "master_remainders",

@@ -61,6 +61,8 @@ const std::map<std::string_view, Key>& keys() {
       {"moments", {numerics}},
       {"fp8_weights", {numerics}},
       {"fp8_recipe", {numerics}},
+      {"bf16_layers_first", {numerics}},
+      {"bf16_layers_last", {numerics}},
       {"master_remainders", {knob, {}, is_core}},
       {"recompute", {knob, {"none", "selective", "full", "operators"}}},
       {"recompute_modules", {question}},

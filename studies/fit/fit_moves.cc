@@ -38,10 +38,13 @@ bool is_to_drives(const TechniqueWay& way) {
          way.settings.end();
 }
 
-// Settings of fp8 alone go with it.
+// Settings of fp8 alone, or of narrow products, go with them.
 std::vector<std::string> precision_edits(const TrainingSetup& setup, TrainingPrecision precision) {
   std::vector<std::string> edits = {setting("model.precision", to_string(precision))};
   if (precision == TrainingPrecision::fp8_mixed) return edits;
+  for (const auto& [key, layers] : {std::pair("model.bf16_layers_first", setup.bf16_layers_first),
+                                    std::pair("model.bf16_layers_last", setup.bf16_layers_last)})
+    if (layers > 0 && !has_narrow_products(precision)) edits.push_back(setting(key, "0"));
   if (setup.fp8_recipe != Fp8Recipe::delayed) edits.push_back(setting("model.fp8_recipe", "delayed"));
   if (setup.fp8_weights) edits.push_back(setting("model.fp8_weights", "false"));
   if (setup.fused_experts) edits.push_back(setting("model.fused_experts", "false"));

@@ -84,7 +84,7 @@ const std::vector<std::string>& scenarios() {
           "framework": "megatron"},
          "hardware": {"profile": "h100-sxm5-80gb-measured"}, "memory": {"allocator": "gmlake"})",
       R"("model": {"name": "gpt2-small", "layers": 2, "micro_batch": 2, "sequence": 512, "precision": "nvfp4_mixed",
-          "framework": "megatron"},
+          "bf16_layers_first": 1, "bf16_layers_last": 1, "framework": "megatron"},
          "hardware": {"profile": "b200-180gb-1gpu"})",
       R"("model": {"name": "gpt2-small", "layers": 2, "micro_batch": 2, "sequence": 512, "precision": "tf32"},
          "hardware": {"profile": "l40s-1gpu"})",

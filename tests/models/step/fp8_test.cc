@@ -183,16 +183,32 @@ TEST(Fp8Recipes, HopperPaysForFineScales) {
   EXPECT_EQ(time(ProductScaling::row, DataType::bf16), time(ProductScaling::tensor, DataType::bf16));
 }
 
-// Half of what fp8 keeps of a product's inputs, two values a byte, and half of its copies of weights.
-TEST(Nvfp4, KeepsHalfABytePerValue) {
+// Two values a byte and a byte of scale for 16 of them, of a product's inputs and of copies of weights.
+TEST(Nvfp4, KeepsFourBitsAndAScale) {
   const TrainingSetup four{.precision = TrainingPrecision::nvfp4_mixed};
   const std::int64_t h = 256, f = 512, in_fp8 = 2 * (2 * 256 * 256 + 2 * 64 * 256 + 3 * 256 * 512);
   // Inputs of q, k and v, of the output projection, of gate and up, and of down.
-  EXPECT_EQ(kept_per_layer(llama(1), fp8()) - kept_per_layer(llama(1), four), t * (3 * h + f) / 2);
+  EXPECT_EQ(kept_per_layer(llama(1), fp8()) - kept_per_layer(llama(1), four), t * (3 * h + f) * 7 / 16);
   const std::int64_t scaling = 2 * 7 * 5 * 1026 * 4;
-  EXPECT_EQ(memory_of(generate(llama(2), fp8())).before - memory_of(generate(llama(2), four)).before, in_fp8 + scaling);
+  EXPECT_EQ(memory_of(generate(llama(2), fp8())).before - memory_of(generate(llama(2), four)).before,
+            2 * in_fp8 * 7 / 16 + scaling);
   const auto counts = kernels(generate(llama(2), four));
   EXPECT_EQ(counts.at("amax_fp4"), counts.at("cast_transpose_fp4"));
+}
+
+// A layer at an end has the products, the copies and the kept inputs of 16 bits.
+TEST(Nvfp4, LayersAtTheEndsStayInSixteenBits) {
+  const TrainingSetup four{.precision = TrainingPrecision::nvfp4_mixed};
+  TrainingSetup ends = four;
+  ends.bf16_layers_last = 1;
+  const std::int64_t last = kept_per_layer(llama(2), ends);
+  EXPECT_EQ(last, kept_per_layer(llama(2), four));  // the layer more is in the middle
+  ends.bf16_layers_first = 2;
+  EXPECT_EQ(kept_per_layer(llama(1), ends), kept_per_layer(llama(1), {.precision = TrainingPrecision::bf16_mixed}));
+  ends.bf16_layers_first = 1;
+  const std::int64_t copies = 2 * (2 * 256 * 256 + 2 * 64 * 256 + 3 * 256 * 512) * 9 / 16;
+  EXPECT_EQ(memory_of(generate(llama(3), four)).before - memory_of(generate(llama(3), ends)).before, 2 * copies);
+  EXPECT_THROW(generate(llama(2), {.bf16_layers_last = 1}), InputError);
 }
 
 // Biases' gradients come out of the cast of the gradient.
