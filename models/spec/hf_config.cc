@@ -166,7 +166,7 @@ struct Unmodelled {
 };
 constexpr std::array<Unmodelled, 6> unmodelled = {{
     {"falcon_mamba", "layers of the first Mamba", "mamba2"},
-    {"gemma3n", "separate inputs for each layer", "gemma3_text"},
+    {"gemma3n", "residual streams of another kind (AltUp)", "gemma4_text"},
     {"jamba", "Mamba layers", "nemotron_h"},
     {"mllama", "cross-attention to images", "llama"},
     {"t5gemma", "an encoder of Gemma's layers", "t5"},
