@@ -56,7 +56,7 @@ class Writer {
     prices();
     provenance();
     left_out();
-    constexpr std::array<std::string_view, 3> first = {"In short", "Options", "Rent or buy"};
+    constexpr std::array<std::string_view, 4> first = {"What was asked", "In short", "Options", "Rent or buy"};
     for (ReportSection& part : document_.sections)
       part.is_detail = std::find(first.begin(), first.end(), part.heading) == first.end();
     return std::move(document_);

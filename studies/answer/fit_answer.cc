@@ -50,13 +50,17 @@ std::string told_carrier(const FitWay& way, const Launchers& launched_by) {
                                   : fmt::format("{} +{}", launched_by->front(), launched_by->size() - 1);
 }
 
+// Whether `to` is `from` without the edit of the key. One that edits a key of its own turns off what was asked for.
 bool is_taken_back(const std::string& key, const std::vector<std::string>& from, const std::vector<std::string>& to) {
-  const auto has = [&](const std::vector<std::string>& settings) {
+  const auto edit_of = [](const std::vector<std::string>& settings, const std::string& name) {
     const auto found = std::find_if(settings.begin(), settings.end(),
-                                    [&](const std::string& one) { return one.starts_with(key + "="); });
+                                    [&](const std::string& one) { return one.starts_with(name + "="); });
     return found == settings.end() ? std::string() : *found;
   };
-  return has(from) != has(to);
+  const bool is_other = std::any_of(to.begin(), to.end(), [&](const std::string& setting) {
+    return edit_of(from, setting.substr(0, setting.find('='))).empty();
+  });
+  return !is_other && edit_of(from, key) != edit_of(to, key);
 }
 
 // What the file says of the edits, and what the program must; figures of both.
