@@ -115,18 +115,19 @@ TEST(LaunchFiles, APythonProgramHasTheSettings) {
   EXPECT_THAT(complaint([&] { return read({two}); }), HasSubstr("give train.py instead"));
 }
 
-// Of one that the script itself writes.
 TEST(LaunchFiles, AScriptIsReadWithTheArgumentsOfItsCall) {
   const Folder folder;
-  folder.write("train.sh",
-               "#!/bin/bash\nGPUS=$(python -c \"import torch; print(torch.cuda.device_count())\")\n"
-               "if [ $1 = 7B ]; then LAYERS=28; fi\n"
-               "torchrun --nproc_per_node $GPUS pretrain_gpt.py --num-layers $LAYERS --micro-batch-size ${10} "
-               "--seq-length ${LENGTH:-2048}\n");
+  const std::string called =
+      folder.write("train.sh",
+                   "#!/bin/bash\nGPUS=$(python -c \"import torch; print(torch.cuda.device_count())\")\n"
+                   "if [ $1 = 7B ]; then LAYERS=28; fi\n"
+                   "torchrun --nproc_per_node $GPUS pretrain_gpt.py --num-layers $LAYERS --micro-batch-size ${10} "
+                   "--seq-length ${LENGTH:-2048}\n");
   const std::string path =
       folder.write("go.sh", "#!/bin/bash\nexport LENGTH=4096\nbash train.sh 7B 2 3 4 5 6 7 8 9 16\n");
   std::map<std::string, std::string> values;
   for (const LaunchSetting& each : read({path}).settings) values[each.name] = each.value;
+  EXPECT_THAT(called, testing::EndsWith("train.sh"));
   EXPECT_EQ(values["num-layers"], "28");
   EXPECT_EQ(values["micro-batch-size"], "16");
   EXPECT_EQ(values["seq-length"], "4096");
@@ -135,6 +136,7 @@ TEST(LaunchFiles, AScriptIsReadWithTheArgumentsOfItsCall) {
   EXPECT_THAT(complaint([&] { return read({loop}); }), HasSubstr("too many files"));
 }
 
+// Of one that the script itself writes.
 TEST(LaunchFiles, AFileThatTheScriptWrites) {
   const Folder folder;
   const std::string path =
