@@ -243,6 +243,7 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
     report_error("interrupted");
     return exit_interrupted;
   } catch (const InputError& error) {
+    if (error.file() == "-" && has_no_reader()) return exit_no_reader;
     const bool is_overwritten = dynamic_cast<const WouldOverwrite*>(&error) != nullptr;
     const auto wrong = is_overwritten ? std::nullopt : wrong_file(app);
     report_error(wrong ? wrong->what() : error.what());

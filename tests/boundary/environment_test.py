@@ -181,10 +181,11 @@ class EnvironmentTest(unittest.TestCase):
         self.assertEqual(closed.returncode, 0)
         with open(out, encoding="utf-8") as picture:
             self.assertTrue(picture.read().rstrip().endswith("</svg>"))
-        for format_ in ("table", "json"):
+        for arguments in (("profile", "list"), ("profile", "list", "--format", "json"),
+                          ("new", "gpt2-small", "h100-80gb-1gpu")):
             reading, writing = os.pipe()
             os.close(reading)
-            result = self.spillway("profile", "list", "--format", format_, stdout=writing)
+            result = self.spillway(*arguments, stdout=writing)
             os.close(writing)
             self.assertEqual((result.returncode, result.stderr), (141, ""))
 
