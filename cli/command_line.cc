@@ -55,6 +55,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/options/text_page.h"
 #include "cli/options/wrong_file.h"
+#include "cli/output/progress.h"
 #include "studies/procurement/procurement_fields.h"
 
 namespace spillway::cli {
@@ -76,6 +77,7 @@ std::string for_terminal(std::string_view text, std::size_t indent) {
 void report_error(std::string_view text) {
   const bool color = colors_wanted();
   constexpr std::string_view head = "error:";
+  clear_progress();
   std::fprintf(stderr, "%serror:%s%s", color ? "\033[1;31m" : "", color ? "\033[0m" : "",
                for_terminal(std::string(head) + " " + std::string(text), 4).substr(head.size()).c_str());
 }
@@ -275,11 +277,14 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
 
 void warn(const Context& context, std::string_view text) {
   if (context.quiet) return;
+  clear_progress();
   std::fputs(for_terminal("warning: " + std::string(shortened(text)), 2).c_str(), stderr);
 }
 
 void note(const Context& context, std::string_view text) {
-  if (!context.quiet) std::fputs(for_terminal(text, 2).c_str(), stderr);
+  if (context.quiet) return;
+  clear_progress();
+  std::fputs(for_terminal(text, 2).c_str(), stderr);
 }
 
 int run_command_line(int argc, const char* const* argv, SweepJob* job) {

@@ -32,4 +32,7 @@ class Progress {
   bool visible_;
 };
 
+// Clears the line that is shown, if any. Whatever prints to a terminal calls this first.
+void clear_progress();
+
 }  // namespace spillway::cli

@@ -16,6 +16,7 @@
 #include "base/shortened.h"
 #include "base/terminal_text.h"
 #include "cli/options/text_page.h"
+#include "cli/output/progress.h"
 #include "traces/trace.h"
 
 namespace spillway::cli {
@@ -206,6 +207,7 @@ void print(const std::string& text) {
   static const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   const std::string shown = is_terminal ? terminal_text(text) : "";
   const std::string& written = is_terminal ? shown : text;
+  clear_progress();
   std::fwrite(written.data(), 1, written.size(), stdout);
 }
 

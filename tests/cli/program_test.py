@@ -964,11 +964,11 @@ class TerminalTest(ProgramTest):
         ("compare", "gpt2-xl-1k-h100.json", "--set", "model.recompute=full"),
     )
 
-    def shown(self, columns, *arguments):
+    def shown(self, columns, *arguments, with_errors=False):
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         with subprocess.Popen([PROGRAM, *arguments], cwd=self.SCENARIOS, stdin=subprocess.DEVNULL, stdout=theirs,
-                              stderr=subprocess.DEVNULL) as running:
+                              stderr=theirs if with_errors else subprocess.DEVNULL) as running:
             os.close(theirs)
             text = b""
             while True:
@@ -990,6 +990,13 @@ class TerminalTest(ProgramTest):
                 self.assertTrue(text, case)
                 for line in text.splitlines():
                     self.assertLessEqual(len(line), most, (case, line))
+
+    def test_progress_is_cleared_before_the_answer(self):
+        raw = self.shown(80, "capacity", "gpt2-xl-1k-h100.json", "--technique", "keep", with_errors=True)
+        self.assertIn("values tried", raw)
+        seen = [line.rsplit("\x1b[K", 1)[-1] for line in raw.splitlines()]
+        self.assertTrue(any("micro_batch" in line for line in seen), seen)
+        self.assertFalse([line for line in seen if "values tried" in line], seen)
 
     def test_the_answer_stands_first(self):
         for case, says in (("llama3-8b-8k-h100.json", "✖ Does not fit"), ("gpt3-175b-128xa100.json", "✔ Fits with")):
