@@ -26,6 +26,7 @@ namespace spillway::studies {
 namespace {
 
 constexpr std::size_t outline_bins = 300;
+constexpr std::string_view accumulation = "model.gradient_accumulation";
 constexpr std::string_view other_training = "Changes the training", more_gpus = "On more of the same GPUs",
                            larger_gpus = "On larger GPUs, cheapest token first";
 
@@ -245,6 +246,10 @@ class FitAnswerMaker {
       const std::size_t equals = setting.find('=');
       AnswerChange change{setting.substr(0, equals), value_now(setting.substr(0, equals)), setting.substr(equals + 1),
                           ""};
+      if (change.key == accumulation) {  // derived from the sequences of a step
+        change.from = accumulated({});
+        change.to = accumulated(row.candidate.edits);
+      }
       if (change.from == change.to) continue;  // keeps the sequences of a step
       if (change.to == "null") change.to = "not set";
       if (is_best) change.worth = worth_of(change.key, told);
@@ -259,6 +264,19 @@ class FitAnswerMaker {
     if (subject.model && key.starts_with(model))
       return field_text(subject.parsed.training, std::string_view(key).substr(model.size()));
     return setting_of(subject.scenario.text, key).value_or("not set");
+  }
+
+  // Micro-batches of a replica in a step, with these edits.
+  [[nodiscard]] std::string accumulated(const std::vector<std::string>& edits) const {
+    TrainingSetup setup = findings_.subject.parsed.training;
+    const std::int64_t sequences = setup.step_sequences();
+    for (const std::string& setting : edits) {
+      const std::size_t equals = setting.find('=');
+      const std::string key = setting.substr(0, equals);
+      if (key == "model.micro_batch" || key == "model.data_parallel")
+        set_field(setup, key.substr(key.find('.') + 1), setting.substr(equals + 1));
+    }
+    return std::to_string(sequences / (setup.micro_batch * setup.data_parallel));
   }
 
   // What the step would be without the edit, of those that take this key back; each is told once.

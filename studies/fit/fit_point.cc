@@ -23,6 +23,7 @@ std::pair<std::string, std::string> parts_of(const std::string& setting) {
   return {setting.substr(0, equals), setting.substr(equals + 1)};
 }
 
+constexpr std::string_view evaluation_edit = "model.evaluation_batches=";
 constexpr std::string_view offload_prefix = "offload.", tier_key = "offload.tier";
 
 // What a scenario means that doesn't say.
@@ -39,7 +40,18 @@ bool shares_out_anew(const std::vector<std::string>& settings) {
   });
 }
 
+// Sequences of all replicas in one batch of an evaluation.
+std::int64_t evaluated_at_once(const TrainingSetup& setup) {
+  return setup.data_parallel * (setup.evaluation_micro_batch > 0 ? setup.evaluation_micro_batch : setup.micro_batch);
+}
+
 }  // namespace
+
+bool keeps_sequences(std::string_view setting) {
+  constexpr std::array<std::string_view, 3> edits = {
+      "model.global_batch=", "model.gradient_accumulation=", evaluation_edit};
+  return std::any_of(edits.begin(), edits.end(), [&](std::string_view edit) { return setting.starts_with(edit); });
+}
 
 FitPoints::FitPoints(const FitSubject& subject) : subject_(subject) { given_.setup = subject.parsed.training; }
 
@@ -121,8 +133,13 @@ std::string FitPoints::name(const FitPoint& point) const {
 
 Candidate FitPoints::candidate(const FitPoint& point) const {
   Candidate made{name(point), settings(point)};
-  if (shares_out_anew(made.edits))
-    made.edits.insert(made.edits.begin(), subject_.batch_edits.begin(), subject_.batch_edits.end());
+  if (!shares_out_anew(made.edits)) return made;
+  made.edits.insert(made.edits.begin(), subject_.batch_edits.begin(), subject_.batch_edits.end());
+  const std::int64_t given = evaluated_at_once(given_.setup), now = evaluated_at_once(point.setup);
+  if (given_.setup.evaluate_every > 0 && now != given)  // as many sequences, rounded up
+    made.edits.push_back(
+        fmt::format("{}{}", evaluation_edit,
+                    std::min(most_micro_batches, (given_.setup.evaluation_batches * given + now - 1) / now)));
   return made;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planners/technique.h"
@@ -17,6 +18,9 @@ struct FitPoint {
   TrainingSetup setup;                        // as the scenario would have it, not resolved; of a capture unused
   std::map<std::string, std::string> others;  // by key outside "model.": what differs from the scenario as given
 };
+
+// Of a candidate's edits, those that follow from others: as many sequences in a step and in an evaluation as before.
+bool keeps_sequences(std::string_view setting);
 
 class FitPoints {
  public:
@@ -39,7 +43,8 @@ class FitPoints {
   [[nodiscard]] std::string name(const FitPoint& point) const;
   // Differences from the scenario as given, by key.
   [[nodiscard]] std::vector<std::string> settings(const FitPoint& point) const;
-  // Its settings, and FitSubject::batch_edits where they share the sequences of a step out in another way.
+  // Its settings. Where they share the sequences of a step out in another way, also FitSubject::batch_edits, and the
+  // batches of an evaluation.
   [[nodiscard]] Candidate candidate(const FitPoint& point) const;
   // Whether another arithmetic than the scenario's trains the model: optimizer, precision, updates a step late.
   [[nodiscard]] bool changes_maths(const FitPoint& point) const;

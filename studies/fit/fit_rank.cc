@@ -6,6 +6,7 @@
 
 #include "planners/offload/drive_life.h"
 #include "studies/candidates/objective.h"
+#include "studies/fit/fit_point.h"
 
 namespace spillway::studies {
 namespace {
@@ -54,10 +55,8 @@ FitClass class_of(const Row& row) {
 }
 
 std::size_t changes_of(const Row& row) {
-  return static_cast<std::size_t>(
-      std::count_if(row.candidate.edits.begin(), row.candidate.edits.end(), [](const std::string& setting) {
-        return !setting.starts_with("model.global_batch=") && !setting.starts_with("model.gradient_accumulation=");
-      }));
+  return static_cast<std::size_t>(std::count_if(row.candidate.edits.begin(), row.candidate.edits.end(),
+                                                [](const std::string& setting) { return !keeps_sequences(setting); }));
 }
 
 int tier_of(const Result& result) { return written_to_drives(result) > 0 ? 2 : result.host_memory.known ? 1 : 0; }

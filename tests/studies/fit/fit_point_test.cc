@@ -57,6 +57,25 @@ TEST(FitPoint, NamesTellWaysApart) {
   EXPECT_GT(names.size(), 15U);
 }
 
+// An evaluation sees as many sequences on other replicas, rounded up.
+TEST(FitPoint, AnEvaluationKeepsItsSequences) {
+  FitQuestion question{.what = "gpt2-small", .machine = "8xh100", .sequence = 512, .global_batch = 32};
+  question.settings = {"model.evaluate_every=100", "model.evaluation_batches=15"};
+  const FitSubject on = fit_subject(question);
+  const FitPoints points(on);
+  const auto edits = [&points](const std::vector<std::string>& settings) {
+    return points.candidate(points.with(points.as_given(), settings)).edits;
+  };
+  const auto wanted = [](const std::vector<std::string>& edits) {
+    return std::count(edits.begin(), edits.end(), "model.evaluation_batches=60") == 1;
+  };
+  ASSERT_EQ(on.parsed.training.data_parallel, 8);
+  EXPECT_TRUE(wanted(edits({"model.data_parallel=2", "model.tensor_parallel=4"})));
+  EXPECT_FALSE(wanted(edits({"model.recompute=full"})));
+  EXPECT_TRUE(keeps_sequences("model.evaluation_batches=60"));
+  EXPECT_FALSE(keeps_sequences("model.data_parallel=2"));
+}
+
 // One rank shares nothing out: no way over one is named after a stage or edits one, whatever the scenario says; weights
 // may live elsewhere all the same.
 TEST(FitPoint, OneRankIsCalledNoStage) {
