@@ -15,7 +15,6 @@ namespace spillway::reports {
 namespace {
 
 double bytes_of(Bytes bytes) { return static_cast<double>(bytes.count()); }
-double to_milliseconds(Picos time) { return to_seconds(time) * 1e3; }
 
 // Lanes of each PCIe generation that carry the rate.
 ReportTable lane_table(const HostProfile& host, double rate) {
@@ -120,9 +119,8 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
             : why_not(answer);
     if (answer.waits_for_drives() && !answer.waits_for_links())
       document.verdict += fmt::format(
-          " Its drives hold the step up, {:.4g} ms where {:.4g} would do: the report on drives (report ssd) judges "
-          "them.",
-          to_milliseconds(answer.traffic.replayed), to_milliseconds(answer.on_endless_drives));
+          " Its drives hold the step up, {} where {} would do: the report on drives (report ssd) judges them.",
+          duration_text(answer.traffic.replayed), duration_text(answer.on_endless_drives));
   }
   ReportSection traffic{"What a step moves", {answer.traffic.basis}, {}, {}, {}};
   if (!answer.is_on_host())

@@ -27,7 +27,8 @@ std::string named(const Sides& sides) {
   if (static_cast<KernelClass>(kind) == KernelClass::gemm)
     return fmt::format("{} x {} x {} {}{}", a, b, c, word, d > 1 ? fmt::format(", {} at once", d) : "");
   const bool backward = static_cast<KernelClass>(kind) == KernelClass::attention_backward;
-  return fmt::format("attention{} of {} tokens, {} heads of {}", backward ? " backwards" : "", c, a * b, d);
+  return fmt::format("attention{} of {}{} tokens, {} heads of {}", backward ? " backwards" : "",
+                     a > 1 ? fmt::format("{} x ", a) : "", c, b, d);
 }
 
 }  // namespace

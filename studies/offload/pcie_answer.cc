@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
 #include "studies/offload/machine_load.h"
@@ -66,10 +67,9 @@ std::vector<JudgedTest> PcieAnswer::tests() const {
                      fmt::format("the tightest link, {}, has {} times what it needs", tightest.name, given)});
   }
   if (on_endless_drives > Picos(0)) {
-    const auto ms = [](Picos time) { return fmt::format("{:.4g} ms", to_seconds(time) * 1e3); };
-    tests.push_back({"step time, endless drives", ms(traffic.load.step), ms(on_endless_drives), !waits_for_links(),
-                     fmt::format("the step waits for its links, {} where {:.4g} would do", ms(on_endless_drives),
-                                 to_seconds(traffic.load.step) * 1e3)});
+    const std::string step = duration_text(traffic.load.step), took = duration_text(on_endless_drives);
+    tests.push_back({"step time, endless drives", step, took, !waits_for_links(),
+                     fmt::format("the step waits for its links, {} where {} would do", took, step)});
   }
   return tests;
 }

@@ -319,8 +319,7 @@ std::string why_failing(std::span<const JudgedTest> tests) { return joined_failu
 std::vector<JudgedTest> DriveAnswer::tests(double asked_years) const {
   std::vector<JudgedTest> tests;
   if (step) tests = step->tests();
-  const auto rate = [](double bytes_per_second) { return fmt::format("{:.4g} GB/s", bytes_per_second / 1e9); };
-  const auto ms = [](Picos time) { return fmt::format("{:.4g} ms", to_seconds(time) * 1e3); };
+  const auto rate = [](double bytes_per_second) { return number_text(bytes_per_second / 1e9) + " GB/s"; };
   const std::string too_narrow = link_rate < required_rate ? "the links carry " + rate(link_rate) : "";
   tests.push_back({"bandwidth, caches empty", rate(required_rate), rate(first_rate), holds_first,
                    too_narrow.empty() ? "not even with empty caches" : too_narrow});
@@ -330,9 +329,9 @@ std::vector<JudgedTest> DriveAnswer::tests(double asked_years) const {
                    : load.throttled      ? "too hot to keep its rate up"
                                          : "not once its cache is full"});
   if (step && step->without_waits > Picos(0))
-    tests.push_back({"step time", ms(step->without_waits), ms(step->step_time), !waits(),
-                     fmt::format("the step waits for them, {} where {:.4g} would do", ms(step->step_time),
-                                 to_seconds(step->without_waits) * 1e3)});
+    tests.push_back({"step time", duration_text(step->without_waits), duration_text(step->step_time), !waits(),
+                     fmt::format("the step waits for them, {} where {} would do", duration_text(step->step_time),
+                                 duration_text(step->without_waits))});
   const auto told = [](double life) {
     return life < 1 ? fmt::format("{:.3g} days", life * 365) : fmt::format("{:.3g} years", life);
   };
@@ -361,7 +360,7 @@ bool is_held_up(Picos step, Picos unhindered) {
 bool DriveAnswer::waits() const { return step && is_held_up(step->step_time, step->without_waits); }
 
 std::vector<JudgedTest> StepOnDrives::tests() const {
-  const auto gigabytes = [](Bytes bytes) { return fmt::format("{:.4g} GB", static_cast<double>(bytes.count()) / 1e9); };
+  const auto gigabytes = [](Bytes bytes) { return number_text(static_cast<double>(bytes.count()) / 1e9) + " GB"; };
   const std::string missing = short_of > Bytes(0) ? ", short " + gib_text(short_of) : "";
   std::vector<JudgedTest> tests = {
       {"memory", "the step fits", std::string(to_string(verdict)), sim::is_yes(verdict),

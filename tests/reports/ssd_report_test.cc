@@ -145,7 +145,7 @@ TEST(SsdAnswer, ASetThatTheStepWaitsForIsANo) {
   EXPECT_TRUE(answer.is_yes()) << "within a hundredth";
   answer.step->step_time = microseconds(1'020);
   EXPECT_FALSE(answer.is_yes());
-  EXPECT_THAT(answer.verdict(5), HasSubstr("the step waits for them, 1.02 ms where 1 would do"));
+  EXPECT_THAT(answer.verdict(5), HasSubstr("the step waits for them, 1.02 ms where 1.00 ms would do"));
 }
 
 // What drives cost by the token is their price over what they take: a host that waits for its stores writes no less,

@@ -29,7 +29,7 @@ TEST(UntabledShapes, CountsShapesAndNamesTheLongest) {
   shapes.count({.kind = KernelClass::memory_bound}, lasting(1000, CostSource::assumed));
   EXPECT_EQ(shapes.text(),
             "3 of 4 shapes of products and attention are near no table, 40 % of their time: "
-            "attention backwards of 1024 tokens, 24 heads of 64; 64 x 64 x 128 bfloat16, 96 at once");
+            "attention backwards of 2 x 1024 tokens, 12 heads of 64; 64 x 64 x 128 bfloat16, 96 at once");
 }
 
 // By the tables of an H100; a GPU that follows its kin has none of its own to be near to.
