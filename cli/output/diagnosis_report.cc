@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/number_text.h"
+#include "base/short_text.h"
 #include "cli/options/text_page.h"
 #include "cli/output/table.h"
 #include "reports/pictures/treemap_svg.h"
@@ -17,7 +18,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t shown_rows = 8;  // rows of a table for people
 
-std::string bare_milliseconds(Picos time) { return fmt::format("{:.3f}", to_seconds(time) * 1e3); }
+std::string time_text(Picos time) { return time > Picos(0) ? short_duration(to_seconds(time)) : "-"; }
+// Rounds to 0.0 % otherwise.
+bool is_told(double share) { return share >= 0.0005; }
 double share_of_time(Picos part, Picos whole) { return whole > Picos(0) ? to_seconds(part) / to_seconds(whole) : 0; }
 // In what is left of a line behind `used` characters: of a line of Python its end, of a kernel its beginning.
 std::string short_name(const std::string& name, std::size_t used) {
@@ -28,9 +31,11 @@ std::string short_name(const std::string& name, std::size_t used) {
 
 std::string recorded_text(const StepDiagnosis& d) {
   const std::string steps = d.steps == 0 ? "" : fmt::format(" of {} step{}", d.steps, d.steps == 1 ? "" : "s");
-  std::string text = fmt::format("  recorded    {} ms{}: host calls or GPU work in {}, GPU work in {} ({})",
-                                 bare_milliseconds(d.recorded), steps, bare_milliseconds(d.active),
-                                 bare_milliseconds(d.gpu_busy), percent_text(share_of_time(d.gpu_busy, d.recorded)));
+  const std::string busy = d.gpu_busy > Picos(0) ? fmt::format("GPU work in {} ({})", time_text(d.gpu_busy),
+                                                               percent_text(share_of_time(d.gpu_busy, d.recorded)))
+                                                 : "no GPU work";
+  std::string text = fmt::format("  in all      {}{}: host calls or GPU work in {}, {}", time_text(d.recorded), steps,
+                                 time_text(d.active), busy);
   if (d.recorded_reserved > Bytes(0))
     text += fmt::format("; {} reserved at most, replayed {}: what was cached before is not in the capture",
                         gib_text(d.recorded_reserved), gib_text(d.replayed_reserved));
@@ -41,9 +46,8 @@ std::string recorded_text(const StepDiagnosis& d) {
 std::string short_text(const StepDiagnosis& d) {
   std::string text = recorded_text(d);
   const auto add = [&](const char* heading, Picos time, const std::string& name, Picos gpu_idle) {
-    const std::string idle =
-        gpu_idle > Picos(0) ? fmt::format(", GPU idle {}", bare_milliseconds(gpu_idle)) : std::string();
-    const std::string first = fmt::format("    {:<12} {:>12} ms {:>7}  ", heading, bare_milliseconds(time),
+    const std::string idle = gpu_idle > Picos(0) ? fmt::format(", GPU idle {}", time_text(gpu_idle)) : std::string();
+    const std::string first = fmt::format("    {:<12} {:>8} {:>7}  ", heading, time_text(time),
                                           percent_text(share_of_time(time, d.recorded)));
     text += first + short_name(name, first.size() + idle.size()) + idle + "\n";
   };
@@ -60,12 +64,13 @@ std::string short_text(const StepDiagnosis& d) {
 
 std::string rows_text(const char* heading, const std::vector<DiagnosisRow>& rows, Picos whole, bool on_host) {
   if (rows.empty()) return "";
-  std::string text = fmt::format("\n  {}\n    {:>12} {:>7} {}{:>7}\n", heading, "ms", "share",
-                                 on_host ? fmt::format("{:>12} ", "GPU idle ms") : "", "times");
+  std::string text = fmt::format("\n  {}\n    {:>8} {:>7} {}{:>7}\n", heading, "time", "share",
+                                 on_host ? fmt::format("{:>8} ", "GPU idle") : "", "times");
   for (std::size_t i = 0; i < std::min(rows.size(), shown_rows); ++i) {
+    if (i > 0 && !is_told(share_of_time(rows[i].time, whole))) break;  // the longest stand first
     const std::string first = fmt::format(
-        "    {:>12} {:>7} {}{:>7}  ", bare_milliseconds(rows[i].time), percent_text(share_of_time(rows[i].time, whole)),
-        on_host ? fmt::format("{:>12} ", bare_milliseconds(rows[i].gpu_idle)) : "", rows[i].count);
+        "    {:>8} {:>7} {}{:>7}  ", time_text(rows[i].time), percent_text(share_of_time(rows[i].time, whole)),
+        on_host ? fmt::format("{:>8} ", time_text(rows[i].gpu_idle)) : "", rows[i].count);
     text += first + short_name(rows[i].name, first.size()) + "\n";
   }
   return text;
@@ -148,22 +153,23 @@ std::string diagnosis_text(const StepDiagnosis& d) {
   text += rows_text("modules, by the GPU time they launched", d.modules, d.recorded, false);
   if (!d.collectives.empty()) text += "\n  collectives: waits are estimated, beyond the shortest of their kind\n";
   for (std::size_t i = 0; i < std::min(d.collectives.size(), shown_rows); ++i)
-    text += fmt::format("    {:>12} ms, {:>10} of it waiting  {} ({} times)\n",
-                        bare_milliseconds(d.collectives[i].time), bare_milliseconds(d.collectives[i].wait),
-                        short_name(d.collectives[i].name, 60), d.collectives[i].count);
+    text +=
+        fmt::format("    {:>8}, {:>8} of it waiting  {} ({} times)\n", time_text(d.collectives[i].time),
+                    time_text(d.collectives[i].wait), short_name(d.collectives[i].name, 60), d.collectives[i].count);
   if (d.launch_bound > Picos(0))
-    text += fmt::format("\n  launch-bound {} ms ({}): works that begin as soon as the host launches them\n",
-                        bare_milliseconds(d.launch_bound), percent_text(share_of_time(d.launch_bound, d.recorded)));
+    text += fmt::format("\n  launch-bound {} ({}): works that begin as soon as the host launches them\n",
+                        time_text(d.launch_bound), percent_text(share_of_time(d.launch_bound, d.recorded)));
   for (std::size_t i = 0; i < std::min<std::size_t>(d.stretches.size(), 3); ++i)
-    text += paragraph(
-        fmt::format("    {:>12} ms at {} ms, {} works, GPU work in {}, from {}",
-                    bare_milliseconds(d.stretches[i].length), bare_milliseconds(d.stretches[i].begin),
-                    d.stretches[i].works, bare_milliseconds(d.stretches[i].busy), short_name(d.stretches[i].where, 30)),
-        page_width(), 20);
-  if (!d.reliefs.empty()) text += fmt::format("\n  what each would give\n    {:>12} {:>7}\n", "step ms", "gain");
+    text +=
+        paragraph(fmt::format("    {:>8} at {}, {} works, GPU work in {}, from {}", time_text(d.stretches[i].length),
+                              precise_duration_text(d.stretches[i].begin), d.stretches[i].works,
+                              time_text(d.stretches[i].busy), short_name(d.stretches[i].where, 30)),
+                  page_width(), 20);
+  if (!d.reliefs.empty()) text += fmt::format("\n  what each would give\n    {:>8} {:>7}\n", "step", "gain");
   for (std::size_t i = 0; i < std::min(d.reliefs.size(), shown_rows); ++i)
-    text += fmt::format("    {:>12} {:>7}  {}\n", bare_milliseconds(d.reliefs[i].step_time),
-                        percent_text(d.reliefs[i].gain), short_name(d.reliefs[i].what, 26));
+    if (i == 0 || is_told(d.reliefs[i].gain))
+      text += fmt::format("    {:>8} {:>7}  {}\n", time_text(d.reliefs[i].step_time), percent_text(d.reliefs[i].gain),
+                          short_name(d.reliefs[i].what, 22));
   return text;
 }
 
