@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "planners/technique/technique_table.h"
 #include "reports/procurement_figures.h"
 #include "reports/step_report.h"
 #include "studies/offload/result_figures.h"
@@ -154,7 +155,7 @@ ReportSection step_picture_section(const Result& step, const std::string& run) {
 
 ReportSection today_section(const ProcurementRequest& request, const ProcurementAnswer& answer) {
   const TodaysFleet& today = *answer.today;
-  const std::string name = fmt::format("{} GPUs of {}, {}", today.gpus, today.machine, today.technique);
+  const std::string name = fmt::format("{} GPUs of {}, {}", today.gpus, today.machine, words_of_ways(today.technique));
   ReportSection part;
   part.heading = "Compared with what is there today";
   if (!today.failure.empty()) {

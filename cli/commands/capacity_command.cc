@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "base/number_text.h"
+#include "base/short_text.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
@@ -124,15 +128,20 @@ std::string beyond_of(const CapacityAnswer& answer, const CapacityAxis& axis) {
   return axis_text(trial.value, axis) + ": " + trial.why_not;
 }
 
+std::string parameters_cell(const CapacityTrial& trial, const char* format) {
+  return trial.parameters > 0 ? fmt::format(fmt::runtime(format), static_cast<double>(trial.parameters) / 1e9) : "-";
+}
+
 std::vector<std::string> trial_cells(const CapacityRequest& request, const CapacityTrial& best) {
+  const Result& result = best.row.result;
   std::vector<std::string> cells = {
       axis_text(best.value, request.axis) + (best.only_tight ? " (tight)" : ""),
-      best.parameters > 0 ? fmt::format("{:.3f}", static_cast<double>(best.parameters) / 1e9) : "-",
+      parameters_cell(best, "{:.3f}"),
       std::to_string(best.row.gpus),
-      fmt::format("{:.4f}", to_seconds(best.row.result.step_time)),
-      range_cell(best.row.result.step_time_range, to_seconds(best.row.result.step_time)),
-      best.row.result.tokens_per_second > 0 ? fmt::format("{:.1f}", best.row.result.tokens_per_second) : "-",
-      best.row.result.mfu > 0 ? fmt::format("{:.3f}", best.row.result.mfu) : "-",
+      fmt::format("{:.4f}", to_seconds(result.step_time)),
+      range_cell(result.step_time_range, to_seconds(result.step_time)),
+      result.tokens_per_second > 0 ? fmt::format("{:.1f}", result.tokens_per_second) : "-",
+      result.mfu > 0 ? fmt::format("{:.3f}", result.mfu) : "-",
       gib(best.needed()),
       best.capacity() > Bytes(0) ? gib(best.free()) : "-"};
   if (request.layouts.searched) cells.push_back(best.layout);
@@ -142,13 +151,43 @@ std::vector<std::string> trial_cells(const CapacityRequest& request, const Capac
                                         : "-");
   return cells;
 }
+// As people read it.
+std::vector<std::string> short_trial_cells(const CapacityRequest& request, const CapacityTrial& best) {
+  const Result& result = best.row.result;
+  std::vector<std::string> cells = {
+      axis_text(best.value, request.axis) + (best.only_tight ? " ▲" : ""),
+      parameters_cell(best, "{:.3g} B"),
+      std::to_string(best.row.gpus),
+      short_duration(to_seconds(result.step_time)),
+      result.tokens_per_second > 0 ? grouped_text(std::llround(result.tokens_per_second)) : "-",
+      result.mfu > 0 ? short_percent(result.mfu) : "-",
+      three_digits(in_gib(best.needed())),
+      best.capacity() > Bytes(0) ? three_digits(in_gib(best.free())) : "-"};
+  if (request.layouts.searched) cells.push_back(best.layout);
+  if (request.is_priced)
+    cells.push_back(best.usd            ? three_digits(*best.usd / 1000)
+                    : best.usd_per_hour ? three_digits(*best.usd_per_hour / 1000) + " an hour"
+                                        : "-");
+  return cells;
+}
 
-void print_table(const Context& context, const CapacityRequest& request, const CapacityOutcome& outcome) {
+// What stops the next value, and what binds where that says more.
+std::string limit_of(const CapacityAnswer& answer, const CapacityAxis& axis) {
+  if (!answer.refused.empty()) return "refused: " + answer.refused;
+  const std::string beyond = beyond_of(answer, axis), binds = answer.binding();
+  return binds.empty() || beyond.ends_with(binds) ? beyond : beyond + "; " + binds;
+}
+
+void add_extra_headings(const CapacityRequest& request, std::vector<std::string>& headings) {
+  if (request.layouts.searched) headings.emplace_back("layout");
+  if (request.is_priced) headings.emplace_back("1000 USD");
+}
+
+Table programs_table(const CapacityRequest& request, const CapacityOutcome& outcome) {
   std::vector<std::string> headings = {"technique",  request.axis.name, "parameters (B)", "GPUs",
                                        "step (s)",   "80 % within",     "tokens/s",       "MFU",
                                        "peak (GiB)", "free (GiB)"};
-  if (request.layouts.searched) headings.emplace_back("layout");
-  if (request.is_priced) headings.emplace_back("1000 USD");
+  add_extra_headings(request, headings);
   const std::size_t figures = headings.size() - 1;
   headings.insert(headings.end(), {"binds", "beyond"});
   Table table(headings);
@@ -166,7 +205,36 @@ void print_table(const Context& context, const CapacityRequest& request, const C
     }
     table.add(std::move(row));
   }
+  return table;
+}
+
+// The figures, then why no technique goes farther: once, where it is the same for all.
+void print_for_people(const Context& context, const CapacityRequest& request, const CapacityOutcome& outcome) {
+  std::vector<std::string> headings = {"technique", request.axis.name, "weights",   "GPUs", "step", "tokens/s",
+                                       "MFU",       "peak (GiB)",      "free (GiB)"};
+  add_extra_headings(request, headings);
+  Table table(headings), limits({"technique", "next"});
+  std::set<std::string> different;
+  for (const CapacityAnswer& answer : outcome.answers) {
+    std::vector<std::string> row = {answer.technique.words};
+    if (answer.best)
+      for (std::string& cell : short_trial_cells(request, *answer.best)) row.push_back(std::move(cell));
+    else
+      row.emplace_back("none");
+    row.resize(headings.size(), "-");
+    table.add(std::move(row));
+    limits.add({answer.technique.words, limit_of(answer, request.axis)});
+    different.insert(limit_of(answer, request.axis));
+  }
   print(context, table);
+  const bool is_said = different.size() == 1 && outcome.best;  // one step further, below
+  if (!is_said) print("\n");
+  if (!is_said) print(context, limits);
+}
+
+void print_table(const Context& context, const CapacityRequest& request, const CapacityOutcome& outcome) {
+  if (context.rows_only()) return print(context, programs_table(request, outcome));
+  print_for_people(context, request, outcome);
 }
 
 // The best answer's plan and margin, and what would let it go one step further.
@@ -175,7 +243,7 @@ void print_largest(const CapacityRequest& request, const CapacityOutcome& outcom
   const CapacityAnswer& answer = outcome.answers[*outcome.best];
   const CapacityTrial& best = *answer.best;
   std::string text = fmt::format("\nbest: {} {} under {}{}\n", axis_text(best.value, request.axis), request.axis.name,
-                                 answer.technique.name, best.layout.empty() ? "" : ", layout " + best.layout);
+                                 answer.technique.words, best.layout.empty() ? "" : ", layout " + best.layout);
   std::string margins;
   for (const std::string& margin : best.margins(request.constraints)) margins += (margins.empty() ? "" : "; ") + margin;
   if (!margins.empty()) text += "margin: " + margins + "\n";
@@ -227,10 +295,10 @@ void run_capacity(Context& context, const CapacityCall& call) {
   });
   for (const CapacityAnswer& answer : outcome.answers)
     if (answer.best && answer.best->only_tight)
-      warn(context, answer.technique.name + ": tight: it runs, but not with the reserve's margin kept free");
+      warn(context, answer.technique.words + ": tight: it runs, but not with the reserve's margin kept free");
   for (const CapacityAnswer& answer : outcome.answers)
     if (!answer.is_monotone)
-      warn(context, answer.technique.name +
+      warn(context, answer.technique.words +
                         ": some larger values hold again behind ones that don't; the answer is the "
                         "last edge found");
   if (context.json())

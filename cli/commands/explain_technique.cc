@@ -14,6 +14,7 @@
 #include "cli/output/progress.h"
 #include "cli/output/row_report.h"
 #include "cli/output/table.h"
+#include "planners/technique/technique_table.h"
 #include "reports/pictures/cells_svg.h"
 #include "studies/candidates/compare_techniques.h"
 
@@ -142,8 +143,8 @@ std::string payoff_map(const PayoffOutcome& outcome, const studies::PayoffQuesti
     rows.push_back(std::move(row));
   }
   if (rows.empty()) rows.push_back({"as it is", "pays", {own("")}});
-  return reports::cells_svg(fmt::format("Where {} saves {:g} % of memory for at most {:g} % of time",
-                                        question.technique, 100 * question.saves, 100 * question.slower),
+  return reports::cells_svg(fmt::format("Where it pays to {}: saves {:g} % of memory for at most {:g} % of time",
+                                        words_of_ways(question.technique), 100 * question.saves, 100 * question.slower),
                             rows,
                             {"pays", "saves enough, too slow", "saves too little", "doesn't fit, or can't be run"});
 }
@@ -152,11 +153,12 @@ void print_payoff(const Context& context, const PayoffOutcome& outcome, const st
                   const std::string& taken_out) {
   const PayoffTrial& here = outcome.here;
   if (!context.rows_only()) {
-    std::string text = here.with.ran() ? fmt::format("{} here: {} GiB reserved instead of {} (saves {}), time {}: {}\n",
-                                                     question.technique, gib(here.with.result.memory.peak_reserved),
-                                                     gib(here.plain.result.memory.peak_reserved), share(here.saving()),
-                                                     share(here.slower(), true), here.pays ? "pays" : "doesn't pay")
-                                       : fmt::format("{} here can't be run: {}\n", question.technique, here.with.error);
+    std::string text =
+        here.with.ran() ? fmt::format("{} here: {} GiB reserved instead of {} (saves {}), time {}: {}\n",
+                                      words_of_ways(question.technique), gib(here.with.result.memory.peak_reserved),
+                                      gib(here.plain.result.memory.peak_reserved), share(here.saving()),
+                                      share(here.slower(), true), here.pays ? "pays" : "doesn't pay")
+                        : fmt::format("{} here can't be run: {}\n", words_of_ways(question.technique), here.with.error);
     if (!taken_out.empty()) text += taken_out + "\n";
     if (here.plain.ran() && here.plain.result.answer() == Verdict::does_not_fit)
       text += "the plain step doesn't fit here; whether others do isn't asked (spillway fit)\n";
@@ -192,7 +194,8 @@ void explain_technique(Context& context, const std::string& scenario, const std:
   const PayoffOutcome outcome = studies::find_payoff(
       base, question,
       {.detail = Detail::times, .store = store.get(), .progress = [&](const studies::Row& row, std::size_t done, auto) {
-         return progress.show(fmt::format("replay {}: {}", done, row.candidate.name)) && !is_interrupted();
+         return progress.show(fmt::format("replay {}: {}", done, words_of_ways(row.candidate.name))) &&
+                !is_interrupted();
        }});
   const std::string too_much = fmt::format(
       "not known: the plain step and this technique alone take {:.1f} times the search's work; --effort {:.0f}",

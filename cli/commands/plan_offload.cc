@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/number_text.h"
 #include "base/output_file.h"
+#include "base/short_text.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
@@ -25,7 +27,9 @@
 #include "cli/output/table.h"
 #include "planners/offload/drive_life.h"
 #include "planners/offload/hybrid_search.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/reserve.h"
+#include "studies/answer/answer.h"
 #include "studies/offload/best_offload.h"
 #include "studies/offload/result_figures.h"
 #include "studies/offload/rok.h"
@@ -69,10 +73,31 @@ std::string why_not(const Result& result) {
   return "what comes nearest takes " + gib(result.memory.excess()) + " GiB more than the budget";
 }
 
-void add_case(Table& table, const HybridCase& one) {
-  table.add({one.name, std::string(yes_or_no(one.result.answer())),
-             fmt::format("{:.3f}", to_seconds(one.result.step_time) * 1e3), gib(one.result.memory.peak_allocated),
-             gib(one.result.memory.peak_reserved), gib(studies::drives_written(one.result)), life_cell(one.result)});
+// As people read it.
+std::string case_words(const HybridCase& one) {
+  if (one.name == hybrid_word) return words_of_ways(one.name);
+  if (one.technique == no_offload) return "nothing moved";
+  if (one.technique.empty()) return one.name;
+  const std::vector<TechniqueWay>& ways = technique_named(one.technique).ways;
+  return (one.tier == Tier::host ? ways.back() : ways.front()).about;
+}
+
+void add_case(const Context& context, Table& table, std::string name, const HybridCase& one) {
+  const MemoryResult& memory = one.result.memory;
+  const Bytes written = studies::drives_written(one.result);
+  const double seconds = to_seconds(one.result.step_time);
+  std::vector<std::string> cells = {std::move(name), std::string(yes_or_no(one.result.answer()))};
+  if (context.rows_only())
+    for (std::string cell :
+         {fmt::format("{:.3f}", seconds * 1e3), gib(memory.peak_allocated), gib(memory.peak_reserved), gib(written)})
+      cells.push_back(std::move(cell));
+  else
+    for (std::string cell :
+         {short_duration(seconds), three_digits(in_gib(memory.peak_allocated)),
+          three_digits(in_gib(memory.peak_reserved)), written > Bytes(0) ? three_digits(in_gib(written)) : "-"})
+      cells.push_back(std::move(cell));
+  cells.push_back(life_cell(one.result));
+  table.add(std::move(cells));
 }
 
 Json variant_json(const VariantCase& one) {
@@ -122,19 +147,22 @@ void print_offload_json(const OffloadAnswer& answer) {
 void print_offload(Context& context, const OffloadAnswer& answer) {
   if (context.json()) return print_offload_json(answer);
   const HybridOutcome& outcome = answer.best.outcome;
-  Table table({"plan", "fits", "step time (ms)", "allocated (GiB)", "reserved (GiB)", "written (GiB)", "life (years)"});
-  for (const HybridCase& one : outcome.baselines) add_case(table, one);
+  const bool for_programs = context.rows_only();
+  Table table({"plan", "fits", for_programs ? "step time (ms)" : "step", "allocated (GiB)", "reserved (GiB)",
+               "written (GiB)", "life (years)"});
+  for (const HybridCase& one : outcome.baselines)
+    add_case(context, table, for_programs ? one.name : case_words(one), one);
   for (const VariantCase& one : answer.best.variants)
     if (one.loaded != nullptr && !one.is_same)
-      add_case(table, {.name = one.candidate.name,
-                       .plan = {},
-                       .result = one.result,
-                       .life_years = std::numeric_limits<double>::infinity()});
-  HybridCase best = outcome.best;
+      add_case(context, table, for_programs ? one.candidate.name : words_of_ways(one.candidate.name),
+               {.name = one.candidate.name,
+                .plan = {},
+                .result = one.result,
+                .life_years = std::numeric_limits<double>::infinity()});
   const std::string on = answer.best.settings.empty() ? "" : joined(answer.best.settings);
-  best.name = best.name == hybrid_word ? "mix (best)" : "best: " + best.name;
-  if (!on.empty()) best.name = outcome.best.plan.empty() ? "best: " + on : best.name + ", " + on;
-  add_case(table, best);
+  std::string best = "best: " + (for_programs ? outcome.best.name : case_words(outcome.best));
+  if (!on.empty()) best = outcome.best.plan.empty() ? "best: " + on : best + ", " + on;
+  add_case(context, table, std::move(best), outcome.best);
   print(context, table);
   if (context.rows_only()) return;
   if (!outcome.best.may_fit()) print("\nno: " + why_not(outcome.best.result) + "\n");
@@ -176,7 +204,8 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   answer.with = answer.best.settings;
   for (std::string& setting : settings_of(answer.best.outcome.best)) answer.with.push_back(std::move(setting));
   if (settings.budget > Bytes(0)) answer.with.push_back("memory.capacity_bytes=" + std::to_string(request.budget));
-  for (const std::string& warning : loaded.warnings) warn(context, warning);
+  for (const std::string& warning : loaded.warnings)
+    if (context.rows_only() || !studies::is_of_modelled_times(warning)) warn(context, studies::warning_words(warning));
   const HybridCase& best = answer.best.outcome.best;
   const LoadedScenario& planned = answer.best.loaded ? *answer.best.loaded : loaded;
   write_offload_plan(planned.trace, best.plan, request.output);
@@ -218,11 +247,12 @@ void run_plan_rok(Context& context, const RokRequest& request) {
     document["warnings"] = Json::array();
     return print_json(document);
   }
-  Table table({"family", "micro_batch", "activations (GiB)", "reserved (GiB)", "step time (ms)", "TFLOP/s", "tokens/s",
-               "fits", "frontier"});
+  Table table({"activations are", "micro_batch", "activations (GiB)", "reserved (GiB)", "step time (ms)", "TFLOP/s",
+               "tokens/s", "fits", "frontier"});
   for (const RokPoint& point : points)
-    table.add({point.candidate.name, std::to_string(point.micro_batch), gib(point.activations),
-               gib(point.result.memory.peak_reserved), fmt::format("{:.3f}", to_seconds(point.result.step_time) * 1e3),
+    table.add({context.rows_only() ? point.candidate.name : family_words(point.candidate.name),
+               std::to_string(point.micro_batch), gib(point.activations), gib(point.result.memory.peak_reserved),
+               fmt::format("{:.3f}", to_seconds(point.result.step_time) * 1e3),
                fmt::format("{:.2f}", point.model_flops_per_second / 1e12),
                fmt::format("{:.0f}", point.result.tokens_per_second), std::string(yes_or_no(point.result.verdict())),
                point.on_frontier ? "yes" : "no"});

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "base/output_file.h"
+#include "base/short_text.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/setting_options.h"
 #include "cli/options/store_option.h"
@@ -81,67 +82,91 @@ std::string gigabytes(Bytes bytes) {
   return bytes == Bytes(0) ? "-" : fmt::format("{:.1f}", static_cast<double>(bytes.count()) / 1e9);
 }
 
-// Of people in a terminal the figures that decide; else all.
+// The figures that decide, of people in a terminal; what is the same nothing in every row is left out.
 struct Column {
   const char* name;
-  const char* shortly;                            // null: a detail
   std::string (*cell)(const TechniqueRow& each);  // of one that ran
 };
+std::string ratio_cell(const TechniqueRow& each) {
+  return each.against_plain > 0 ? fmt::format("{:.2f}", each.against_plain) : "-";
+}
 std::string gib_cell(const Row& row, Bytes MemoryResult::*figure) {
   return row.result.memory.known ? gib(row.result.memory.*figure) : "-";
 }
-const std::vector<Column>& columns() {
+std::string short_gib_cell(Bytes bytes) { return in_gib(bytes) >= 0.001 ? three_digits(in_gib(bytes)) : "-"; }
+const std::vector<Column>& shown_columns() {
   static const std::vector<Column> all = {
-      {"short of", "short of",
+      {"GiB left", [](const TechniqueRow& each) { return studies::room_left(each.row.result); }},
+      {"step", [](const TechniqueRow& each) { return short_duration(to_seconds(each.row.result.step_time)); }},
+      {"ratio", ratio_cell},
+      {"reserved (GiB)",
+       [](const TechniqueRow& each) {
+         return each.row.result.memory.known ? short_gib_cell(each.row.result.memory.peak_reserved) : "-";
+       }},
+      {"host (GiB)",
+       [](const TechniqueRow& each) { return short_gib_cell(each.row.moved.to_host + each.row.moved.from_host); }},
+      {"SSDs (GiB)",
+       [](const TechniqueRow& each) { return short_gib_cell(each.row.moved.to_drives + each.row.moved.from_drives); }},
+      {"SSDs last", [](const TechniqueRow& each) {
+         const std::string years = life_cell(each.row.result);
+         return years == "-" ? years : years + " years";
+       }}};
+  return all;
+}
+const std::vector<Column>& all_columns() {
+  static const std::vector<Column> all = {
+      {"short of",
        [](const TechniqueRow& each) { return each.row.shortage().empty() ? std::string("-") : each.row.shortage(); }},
-      {"step (ms)", "step (ms)",
+      {"step (ms)",
        [](const TechniqueRow& each) { return fmt::format("{:.1f}", to_seconds(each.row.result.step_time) * 1e3); }},
-      {"80 % within", nullptr,
+      {"80 % within",
        [](const TechniqueRow& each) {
          return range_cell(each.row.result.step_time_range, to_seconds(each.row.result.step_time) * 1e3);
        }},
-      {"/ plain", "/ plain",
-       [](const TechniqueRow& each) {
-         return each.against_plain > 0 ? fmt::format("{:.2f}", each.against_plain) : std::string("-");
-       }},
-      {"tokens/s", nullptr,
+      {"/ plain", ratio_cell},
+      {"tokens/s",
        [](const TechniqueRow& each) {
          const double rate = each.row.result.tokens_per_second;
          return rate > 0 ? fmt::format("{:.0f}", rate) : std::string("-");
        }},
-      {"MFU (%)", nullptr,
+      {"MFU (%)",
        [](const TechniqueRow& each) {
          return each.row.result.mfu > 0 ? fmt::format("{:.1f}", each.row.result.mfu * 100) : std::string("-");
        }},
-      {"allocated (GiB)", nullptr,
-       [](const TechniqueRow& each) { return gib_cell(each.row, &MemoryResult::peak_allocated); }},
-      {"reserved (GiB)", "reserved",
-       [](const TechniqueRow& each) { return gib_cell(each.row, &MemoryResult::peak_reserved); }},
-      {"efficiency (%)", nullptr,
+      {"allocated (GiB)", [](const TechniqueRow& each) { return gib_cell(each.row, &MemoryResult::peak_allocated); }},
+      {"reserved (GiB)", [](const TechniqueRow& each) { return gib_cell(each.row, &MemoryResult::peak_reserved); }},
+      {"efficiency (%)",
        [](const TechniqueRow& each) {
          return each.row.result.memory.known ? fmt::format("{:.1f}", each.row.allocator_efficiency() * 100)
                                              : std::string("-");
        }},
-      {"host (GB/GPU)", "host GB",
+      {"host (GB/GPU)",
        [](const TechniqueRow& each) { return gigabytes(each.row.moved.to_host + each.row.moved.from_host); }},
-      {"drives (GB/GPU)", "drives GB",
+      {"drives (GB/GPU)",
        [](const TechniqueRow& each) { return gigabytes(each.row.moved.to_drives + each.row.moved.from_drives); }},
-      {"life (years)", "life (y)", [](const TechniqueRow& each) { return life_cell(each.row.result); }},
-      {"binds", nullptr, [](const TechniqueRow& each) { return std::string(to_string(each.row.result.binding)); }},
-      {"planning (s)", nullptr,
-       [](const TechniqueRow& each) { return fmt::format("{:.1f}", each.row.planning_seconds); }}};
+      {"life (years)", [](const TechniqueRow& each) { return life_cell(each.row.result); }},
+      {"binds", [](const TechniqueRow& each) { return std::string(to_string(each.row.result.binding)); }},
+      {"planning (s)", [](const TechniqueRow& each) { return fmt::format("{:.1f}", each.row.planning_seconds); }}};
   return all;
 }
 
-Table technique_table(const TechniqueComparison& comparison, bool whole) {
+// By the names that options take where programs read it.
+Table technique_table(const TechniqueComparison& comparison, bool for_programs, bool whole) {
+  const auto cell = [](const Column& column, const TechniqueRow& each) {
+    return each.row.ran() ? column.cell(each) : "-";
+  };
+  std::vector<const Column*> columns;
+  for (const Column& column : whole ? all_columns() : shown_columns())
+    if (whole || std::any_of(comparison.rows.begin(), comparison.rows.end(),
+                             [&](const TechniqueRow& each) { return cell(column, each) != "-"; }))
+      columns.push_back(&column);
   std::vector<std::string> headings = {"technique", "fits"};
-  for (const Column& column : columns())
-    if (whole || column.shortly != nullptr) headings.emplace_back(whole ? column.name : column.shortly);
+  for (const Column* column : columns) headings.emplace_back(column->name);
   Table table(headings);
   for (const TechniqueRow& each : comparison.rows) {
-    std::vector<std::string> cells = {each.row.candidate.name, row_verdict(each.row)};
-    for (const Column& column : columns())
-      if (whole || column.shortly != nullptr) cells.push_back(each.row.ran() ? column.cell(each) : "-");
+    const std::string& name = each.row.candidate.name;
+    std::vector<std::string> cells = {for_programs ? name : words_of_ways(name), row_verdict(each.row)};
+    for (const Column* column : columns) cells.push_back(cell(*column, each));
     table.add(std::move(cells));
   }
   return table;
@@ -154,7 +179,7 @@ std::string picture(const TechniqueComparison& comparison, const std::string& ti
   for (const TechniqueRow& each : comparison.rows) {
     const Row& row = each.row;
     const bool ran = row.ran(), known = ran && row.result.memory.known;
-    rows.push_back({row.candidate.name, row_verdict(row), !row.works()});
+    rows.push_back({words_of_ways(row.candidate.name), row_verdict(row), !row.works()});
     time.values.push_back(ran ? std::optional(to_seconds(row.result.step_time) * 1e3) : std::nullopt);
     held.values.push_back(
         known ? std::optional(static_cast<double>(row.result.memory.peak_reserved.count()) / (1 << 30)) : std::nullopt);
@@ -187,7 +212,8 @@ void run_techniques(Context& context, const TechniquesCall& call) {
       {.detail = Detail::figures,
        .store = store.get(),
        .progress = [&](const Row& row, std::size_t done, std::size_t all) {
-         return progress.show(fmt::format("{} of {}: {}", done, all, row.candidate.name)) && !is_interrupted();
+         return progress.show(fmt::format("{} of {}: {}", done, all, words_of_ways(row.candidate.name))) &&
+                !is_interrupted();
        }});
   if (comparison.rows.empty()) throw Cancelled();
   const bool none_ran = std::none_of(comparison.rows.begin(), comparison.rows.end(),
@@ -215,17 +241,18 @@ void run_techniques(Context& context, const TechniquesCall& call) {
   if (context.json()) {
     print_rows_json(comparison, call.scenario, answer, taken_out);
   } else {
-    print(context, technique_table(comparison, context.rows_only() || is_verbose()));
+    print(context, technique_table(comparison, context.rows_only(), context.rows_only() || is_verbose()));
     if (!taken_out.empty()) note(context, taken_out);
     if (const Result& plain = comparison.rows.front().row.result;
         comparison.rows.front().row.ran() && plain.verdict() == Verdict::unknown)
       warn_of_verdict(context, plain);
     for (const TechniqueRow& each : comparison.rows) {
-      if (!each.row.error.empty()) warn(context, each.row.candidate.name + ": " + each.row.error);
+      const std::string name = words_of_ways(each.row.candidate.name);
+      if (!each.row.error.empty()) warn(context, name + ": " + each.row.error);
       for (const std::string& warning : each.row.result.warnings)
         if ((context.rows_only() || !studies::is_of_modelled_times(warning)) &&
             (&each == &comparison.rows.front() || !is_of_plain(comparison, warning)))
-          warn(context, each.row.candidate.name + ": " + warning);
+          warn(context, name + ": " + warning);
     }
   }
   if (comparison.is_whole) return;

@@ -106,10 +106,6 @@ class TextTable {
     for (const Column& column : columns_) all += column.width + 2;
     return page_ == 0 || all <= page_ + 2;
   }
-  [[nodiscard]] bool has_numbers() const {
-    return std::any_of(columns_.begin(), columns_.end(), [](const Column& column) { return column.right; });
-  }
-
   std::string text() {
     const bool has_headings = std::any_of(columns_.begin(), columns_.end(),
                                           [](const Column& column) { return !column.cells.front().front().empty(); });
@@ -177,7 +173,7 @@ class TextTable {
 
 std::string Table::text(std::size_t width) const {
   TextTable table(headings_, rows_, width, widest_words);
-  if (table.fits() || table.has_numbers()) return table.text();
+  if (table.fits()) return table.text();
   for (const std::size_t words : narrower_words)
     if (TextTable narrow(headings_, rows_, width, words); narrow.fits()) return narrow.text();
   return table.text();

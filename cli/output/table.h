@@ -24,8 +24,8 @@ class Table {
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
   // Columns two spaces apart; those with numbers only are flush right. Control characters are shown as '?'. Columns
-  // that don't fit into `width` characters stand below, each time behind the first one; of a table without numbers they
-  // are made narrower where that is enough. 0: as wide as they are.
+  // that don't fit into `width` characters are made narrower where that is enough; else they stand below, each time
+  // behind the first one. 0: as wide as they are.
   [[nodiscard]] std::string text(std::size_t width = 0) const;
   [[nodiscard]] std::string csv() const;
   [[nodiscard]] std::string markdown() const;

@@ -9,16 +9,16 @@
 namespace spillway::planners {
 namespace {
 
-Technique of_generator(Recompute recompute, const std::string& way, std::string title, const std::string& about,
-                       std::string source, Offered offered) {
+Technique of_generator(Recompute recompute, const std::string& way, std::string title, std::string words,
+                       std::string about, std::string source, Offered offered) {
   const std::string word(to_string(recompute));
   return {.name = way,
           .title = std::move(title),
-          .about = about,
+          .about = std::move(about),
           .source = std::move(source),
           .key = std::string(recompute_key),
           .word = word,
-          .ways = {{way, about, {setting(recompute_key, word)}, offered}}};
+          .ways = {{way, std::move(words), {setting(recompute_key, word)}, offered}}};
 }
 
 TechniquePart make_recompute(const TechniqueRequest& request) {
@@ -37,11 +37,12 @@ TechniquePart make_recompute(const TechniqueRequest& request) {
 
 const std::vector<Technique>& recompute_techniques() {
   static const std::vector<Technique> rows = {
-      of_generator(Recompute::none, "keep", "nothing recomputed", "keep every activation", "", Offered::always),
-      of_generator(Recompute::selective, "selective", "selective recomputation", "recompute attention cores",
-                   "Korthikanti et al. 2022, section 5", Offered::of_models),
-      of_generator(Recompute::full, "full", "full recomputation", "recompute all but each layer's input",
-                   "Chen et al. 2016", Offered::of_models),
+      of_generator(Recompute::none, "keep", "nothing recomputed", "keep everything on the GPU", "keep every activation",
+                   "", Offered::always),
+      of_generator(Recompute::selective, "selective", "selective recomputation", "recompute attention",
+                   "recompute attention cores", "Korthikanti et al. 2022, section 5", Offered::of_models),
+      of_generator(Recompute::full, "full", "full recomputation", "recompute whole layers",
+                   "recompute all but each layer's input", "Chen et al. 2016", Offered::of_models),
       {.name = std::string(recompute_word),
        .title = "recomputation of any step",
        .about = "what lies inside every layer, or every K-th, is recomputed: `spillway plan recompute`",

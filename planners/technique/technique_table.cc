@@ -47,14 +47,22 @@ void add_schedules(std::vector<Technique>& rows) {
     const std::string name(named.name), about(named.about);
     Technique& row = rows.emplace_back();
     row = {.name = name, .title = name, .about = about, .part = PlanPart::schedule, .key = std::string(schedule_key)};
-    row.ways.push_back(way_of(named, name, about, 0));
+    const std::string words = about + " (" + name + ")";
+    row.ways.push_back(way_of(named, name, words, 0));
     if (!named.recomputes || named.moves != ScheduleMoves::nothing) continue;
-    row.ways.push_back(way_of(named, name + recomputing, about + ", half the chunks run forward twice", 1));
+    row.ways.push_back(way_of(named, name + recomputing, words + ", half the chunks run forward twice", 1));
     row.ways.push_back(
-        with_offload(way_of(named, name + offloading, about + ", optimizer state of half the chunks on the host", 0)));
+        with_offload(way_of(named, name + offloading, words + ", optimizer state of half the chunks on the host", 0)));
     row.ways.push_back(
-        with_offload(way_of(named, name + recomputing + offloading, about + ", both of half the chunks", 1)));
+        with_offload(way_of(named, name + recomputing + offloading, words + ", both of half the chunks", 1)));
   }
+}
+
+// As people read it.
+std::string words_of_policy(const MemoryPolicy& policy) {
+  return policy.name == gmlake_policy       ? "stitched blocks (GMLake)"
+         : policy.name == expandable_policy ? "expandable segments"
+                                            : std::string(policy.about);
 }
 
 std::string way_of_policy(std::string_view name) {
@@ -70,14 +78,20 @@ void add_allocators(std::vector<Technique>& rows) {
     Technique& row = rows.emplace_back();
     row = {.name = name, .title = name, .about = about, .part = PlanPart::memory, .key = std::string(allocator_key)};
     if (!policy.follows_plan)
-      row.ways.push_back({way_of_policy(policy.name), about, {setting(allocator_key, name)}, Offered::when_named});
+      row.ways.push_back(
+          {way_of_policy(policy.name), words_of_policy(policy), {setting(allocator_key, name)}, Offered::when_named});
   }
 }
 
 // How state is laid out over replicas: of the set-up, no part of a plan.
 void add_zero(std::vector<Technique>& rows) {
-  for (const auto& [stage, about] : {std::pair("1", "optimizer state shared by the replicas"),
-                                     std::pair("2", "gradients too"), std::pair("3", "weights too")}) {
+  struct Stage {
+    const char *stage, *about, *words;
+  };
+  for (const auto& [stage, about, words] :
+       {Stage{"1", "optimizer state shared by the replicas", "shard optimizer states (ZeRO-1)"},
+        Stage{"2", "gradients too", "shard optimizer states and gradients (ZeRO-2)"},
+        Stage{"3", "weights too", "shard optimizer states, gradients and weights (ZeRO-3, FSDP)"}}) {
     const std::string name = std::string("zero") + stage;
     Technique& row = rows.emplace_back();
     row = {.name = name,
@@ -87,7 +101,7 @@ void add_zero(std::vector<Technique>& rows) {
            .part = PlanPart::none,
            .key = std::string(zero_key),
            .word = stage};
-    row.ways.push_back({name, about, {setting(zero_key, stage)}, Offered::with_replicas});
+    row.ways.push_back({name, words, {setting(zero_key, stage)}, Offered::with_replicas});
   }
 }
 
@@ -156,6 +170,21 @@ const Words& order_words() {
 
 const Words& allocator_words() {
   static const Words words = words_of(allocator_key, {});
+  return words;
+}
+
+std::string words_of_ways(std::string_view names) {
+  std::string words;
+  for (std::size_t at = 0; at <= names.size();) {
+    const std::size_t end = std::min(names.find('+', at), names.size());
+    const std::string_view name = names.substr(at, end - at);
+    const TechniqueWay* const way = find_way(name);
+    at = end + 1;
+    if (name != names && name == recompute_way(Recompute::none)) continue;  // others move what it would keep
+    words += (words.empty() ? "" : ", ") + (way != nullptr            ? way->about
+                                            : name == plain_technique ? "no technique"
+                                                                      : std::string(name));
+  }
   return words;
 }
 

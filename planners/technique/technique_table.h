@@ -32,6 +32,9 @@ const Words& order_words();      // order.technique
 const TechniqueWay* find_way(std::string_view name);
 // The way of that name. Throws InputError (file, place) for an unknown one.
 const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place);
+// Names joined by +, or plain_technique, as people read them: "recompute whole layers, offload activations to host
+// memory". A name that no way has stays as it is.
+std::string words_of_ways(std::string_view names);
 // In the table's order.
 std::vector<const TechniqueWay*> technique_ways();
 // Throws InputError (file, place) if two of the ways put together give one key different values, as "full" and

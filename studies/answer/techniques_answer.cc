@@ -4,7 +4,9 @@
 
 #include <utility>
 
+#include "planners/technique/technique_table.h"
 #include "scenario/scenario_memory.h"
+#include "studies/fit/way_names.h"
 
 namespace spillway::studies {
 
@@ -18,11 +20,11 @@ Answer techniques_answer(const BaseScenario& scenario, const TechniqueComparison
     take_replayed_order(loaded, run);
     add_pictures(loaded, run, answer);
   }
-  answer.drawn = plain.candidate.name;
+  answer.drawn = words_of_ways(plain.candidate.name);
   for (std::size_t i = 1; i < comparison.rows.size(); ++i) {
     const Row& row = comparison.rows[i].row;
     AnswerWay& way = answer.ways.emplace_back();
-    way.name = row.ran() ? row.candidate.name : row.candidate.name + ": " + row.error;
+    way.name = capitalized(words_of_ways(row.candidate.name)) + (row.ran() ? "" : ": " + row.error);
     way.group = "Each alone, and composed";
     way.edits = row.candidate.edits;
     for (const std::string& setting : way.edits) {

@@ -147,7 +147,7 @@ bool is_of_plans(const std::vector<std::string>& settings) {
 
 // By which a run does what a planned trial did: the technique's settings, and those found for it.
 CapacityTechnique way_of(const CapacityRequest& request, const CapacityTechnique& planned, const CapacityTrial& trial) {
-  CapacityTechnique way{{planned.name, planned.edits}};
+  CapacityTechnique way{{planned.name, planned.edits}, planned.words};
   const std::vector<std::string>& edits = trial.row.candidate.edits;
   const std::size_t before = request.settings.size() + planned.edits.size() + 1;  // and the axis
   way.edits.insert(way.edits.end(), edits.begin() + static_cast<std::ptrdiff_t>(before), edits.end());
@@ -202,17 +202,21 @@ void add_planned(const CapacityRequest& request, CapacityOutcome& outcome, Share
                  const CapacityProgress& progress) {
   const std::string word(planned_technique);
   outcome.best = farthest(request, outcome.answers);
-  std::vector<CapacityTechnique> all = {{{word, {}}, true}};
+  const std::string words = "the best plan of all";
+  std::vector<CapacityTechnique> all = {{{word, {}}, words, true}};
   if (outcome.best) {
     const CapacityTechnique& now = outcome.answers[*outcome.best].technique;
-    if (!is_of_plans(now.edits)) all.push_back({{now.name + "+" + word, now.edits}, true});
+    if (!is_of_plans(now.edits)) all.push_back({{now.name + "+" + word, now.edits}, now.words + ", " + words, true});
   }
   for (CapacityTechnique& planned : all)
     for (int round = 0; round < most_planned; ++round) {
       std::optional<CapacityAnswer> now;
       if (outcome.best) now = outcome.answers[*outcome.best];
-      if (round > 0) planned.name = word + " " + std::to_string(round + 1);
-      const auto ask = [&](std::int64_t value) { return !progress || progress(planned.name, value); };
+      if (round > 0) {
+        planned.name = word + " " + std::to_string(round + 1);
+        planned.words = words + ", round " + std::to_string(round + 1);
+      }
+      const auto ask = [&](std::int64_t value) { return !progress || progress(planned.words, value); };
       try {
         auto better = beyond_the_named(request, planned, now, machines, ask);
         if (!better) break;
@@ -248,7 +252,7 @@ CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProg
     outcome.answers[i].technique = technique;
     const auto ask = [&](std::int64_t value) {
       const std::lock_guard lock(one_at_a_time);
-      if (!stopped && progress && !progress(technique.name, value)) stopped = true;
+      if (!stopped && progress && !progress(technique.words, value)) stopped = true;
       return !stopped;
     };
     try {

@@ -134,7 +134,7 @@ class Reader {
 
   void add(const CapacitySection::Technique& entry, const std::string& place) {
     if (!entry.set) return add_named(entry.name, place);
-    CapacityTechnique technique{{entry.name, {}}};
+    CapacityTechnique technique{{entry.name, {}}, entry.name};
     flatten(Json::parse(*entry.set), "", place + "/set", technique.edits);
     std::vector<std::string> settings = request_.settings;
     settings.insert(settings.end(), technique.edits.begin(), technique.edits.end());
@@ -165,7 +165,7 @@ class Reader {
   void add_flag(const std::string& flag) {
     const auto colon = flag.find(':');
     if (colon == std::string::npos) return add_named(flag, "--technique");
-    CapacityTechnique technique{{flag.substr(0, colon), {}}};
+    CapacityTechnique technique{{flag.substr(0, colon), {}}, flag.substr(0, colon)};
     for (std::size_t at = colon + 1; at <= flag.size();) {
       const std::size_t end = std::min(flag.find(',', at), flag.size());
       technique.edits.push_back(flag.substr(at, end - at));
@@ -179,7 +179,7 @@ class Reader {
   }
 
   void add_named(const std::string& name, const std::string& place) {
-    CapacityTechnique technique{{name, {}}};
+    CapacityTechnique technique{{name, {}}, words_of_ways(name)};
     std::vector<const TechniqueWay*> bundled;  // one's own may go over them
     for (std::size_t at = 0; at <= name.size();) {
       const std::size_t end = std::min(name.find('+', at), name.size());
@@ -301,6 +301,7 @@ class Reader {
       for (const CapacityTechnique& technique : request_.techniques) {
         all.push_back(technique);
         all.back().name += between + given;
+        all.back().words += between + given;
         all.back().edits.push_back(setting + name);
       }
     }

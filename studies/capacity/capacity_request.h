@@ -54,6 +54,7 @@ struct CapacityAxis {
 };
 
 struct CapacityTechnique : Candidate {
+  std::string words;         // its name as people read it
   bool is_planned = false;   // under its edits the best plan of all (studies/offload/best_offload.h)
   bool is_thorough = false;  // with the replays of a plan on its own, not the few of a look along the axis
 };

@@ -33,6 +33,17 @@ Candidate under(std::string_view family, std::int64_t micro_batch) {
                                                         : no_offload)}};
 }
 
+}  // namespace
+
+std::string family_words(std::string_view family) {
+  return family == "keep"        ? "kept"
+         : family == "recompute" ? "recomputed"
+         : family == "offload"   ? "offloaded"
+                                 : "as planned, per tensor";
+}
+
+namespace {
+
 void mark_frontier(std::vector<RokPoint>& points) {
   for (RokPoint& point : points)
     point.on_frontier =
@@ -82,7 +93,7 @@ class Picture : private SvgCanvas {
     if (own.empty()) return;
     const double legend = left + 130 * static_cast<double>(legends_++);
     put("<circle cx=\"{:.1f}\" cy=\"58\" r=\"5\" fill=\"{}\"/>\n", legend, colours[f]);
-    label(legend + 12, 62, "start", std::string(families[f]), svg_ink);
+    label(legend + 12, 62, "start", family_words(families[f]), svg_ink);
     std::string path;
     for (const RokPoint& point : own)
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", x_.at(gib(point)), y_.at(tera(point)));

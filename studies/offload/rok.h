@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "studies/offload/best_offload.h"
@@ -30,6 +31,9 @@ Bytes most_activations(const LoadedScenario& loaded, ScenarioRun run);
 // progress: before each replay (done, all); false stops with the points so far.
 std::vector<RokPoint> rok_curve(const ScenarioWith& with, std::span<const std::int64_t> micro_batches, bool with_mix,
                                 const std::function<bool(std::size_t, std::size_t)>& progress = {});
+
+// A family as people read it, behind "activations are": "kept", "as planned, per tensor".
+std::string family_words(std::string_view family);
 
 std::string rok_svg(const std::string& title, const std::vector<RokPoint>& points);
 

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "planners/technique/technique_table.h"
 #include "studies/procurement/procurement.h"
 
 namespace spillway::studies {
 
 std::string PricedOption::name() const {
   const std::int64_t machines = (fleet.gpus + hardware.gpu_count - 1) / hardware.gpu_count;
-  return fmt::format("{} x {} ({} GPUs), {}{}", machines, fleet.machine, fleet.gpus, fleet.technique,
+  return fmt::format("{} x {} ({} GPUs), {}{}", machines, fleet.machine, fleet.gpus, words_of_ways(fleet.technique),
                      writes_nothing           ? " (which writes nothing)"
                      : !saves_nothing.empty() ? " (which saves no memory)"
                                               : "");

@@ -54,6 +54,18 @@ TEST(TechniqueTable, ATechniqueOfOneWayGoesByItsNameToo) {
   EXPECT_EQ(find_way("no such"), nullptr);
 }
 
+// People read what a way does; its name is for files and options.
+TEST(TechniqueTable, WaysHaveWordsForPeople) {
+  EXPECT_EQ(words_of_ways("full+ssdtrain-host"), "recompute whole layers, offload activations to host memory");
+  EXPECT_EQ(words_of_ways("keep"), "keep everything on the GPU");
+  EXPECT_EQ(words_of_ways("ssdtrain+keep"), "offload activations to SSD (SSDTrain)");
+  EXPECT_EQ(words_of_ways("half the memory"), "half the memory");
+  EXPECT_EQ(words_of_ways(plain_technique), "no technique");
+  for (const TechniqueWay* way : technique_ways()) {
+    EXPECT_NE(way->about.find(' '), std::string::npos) << way->name;
+  }
+}
+
 TEST(TechniqueTable, NamesAreUniqueAndSaid) {
   std::set<std::string> names, ways;
   for (const Technique& row : techniques()) {
