@@ -93,6 +93,9 @@ class Page {
       under(way.group, is_ranked);
       row(way.number > 0 ? std::to_string(way.number) : "", way.name, way.figures, way.runs_in);
     }
+    const bool any_tight = std::any_of(answer_.ways.begin(), answer_.ways.end(),
+                                       [](const studies::AnswerWay& way) { return way.figures.left.ends_with("▲"); });
+    if (any_tight) line("  ▲ tight: little is left, or what is kept free is needed", 4);
     text_ += "\n";
   }
 

@@ -150,12 +150,15 @@ class FitAnswerMaker {
     answer_.verdict = to_string(answer_.answer);
     const std::string& best = outcome_.ways.front().row.candidate.name;
     answer_.heading = search_heading(found);
+    if (std::string assumed = lacks_host_memory(); !assumed.empty()) {
+      answer_.heading += "; hangs on " + assumed;
+      answer_.hangs_on.push_back(std::move(assumed));
+    }
     if (const std::size_t with_code = needing_code(); with_code > 0)
       answer_.heading += fmt::format(", {} with code of your own (*)", with_code);
     answer_.best = (outcome_.any() ? "best for " + std::string(fit_goal_words()[findings_.question.goal].name) + ": "
                                    : "nearest: ") +
                    best;
-    lacks_host_memory();
   }
 
   // Of the ways that the framework launches and train the same.
@@ -171,25 +174,27 @@ class FitAnswerMaker {
     return count;
   }
 
-  // Where nothing that trains alike fits, and some lack memory of a host that nobody spoke of.
-  void lacks_host_memory() {
+  // Where nothing that trains alike fits, and some lack host memory alone: what would do. What the verdict hangs on, if
+  // nobody spoke of the host; else empty.
+  std::string lacks_host_memory() {
     const FitWay* least = nullptr;
     for (const FitWay& way : outcome_.ways) {
       if (group_of(way) > FitGroup::planner || !way.row.ran()) continue;
-      if (does_fit(way.row)) return;
+      if (does_fit(way.row)) return "";
       const Result& result = way.row.result;
       if (!result.host_memory.known || result.host_memory.verdict() != Verdict::does_not_fit ||
           !is_yes(result.memory.verdict()))
         continue;
       if (least == nullptr || result.host_memory.peak < least->row.result.host_memory.peak) least = &way;
     }
-    if (least == nullptr) return;
+    if (least == nullptr) return "";
     const HostMemoryResult& host = least->row.result.host_memory;
     const bool is_assumed = findings_.subject.hardware.host.dram.origin.provenance == hwprofiles::OriginKind::assumed;
     answer_.advice =
         fmt::format("With {} GiB of host memory ({} are {}) it fits: {}", std::ceil(in_gib(host.peak)),
                     three_digits(in_gib(host.capacity)),
                     is_assumed ? "assumed; +ram=256GiB behind the machine" : "there", least->row.candidate.name);
+    return is_assumed ? short_size(host.capacity) + " of host memory, which are assumed" : "";
   }
 
   [[nodiscard]] AnswerFigures figures(const Row& row) const { return way_figures(findings_, row); }

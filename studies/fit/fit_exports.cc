@@ -23,7 +23,8 @@ namespace {
 struct Recipe {
   std::string_view key, value, line;
 };
-constexpr std::array<Recipe, 11> recipes = {{
+constexpr std::string_view fused_kernels_key = "model.fused_kernels";
+constexpr std::array<Recipe, 12> recipes = {{
     {recompute_key, "full", "model.gradient_checkpointing_enable(), or checkpoint_wrapper on each layer"},
     {recompute_key, "selective", "torch.utils.checkpoint around the attention core"},
     {recompute_key, "operators", "create_selective_checkpoint_contexts, saving matrix products and attention"},
@@ -31,6 +32,7 @@ constexpr std::array<Recipe, 11> recipes = {{
     {"model.recompute_every", "", "checkpoint_wrapper on every so many-th layer"},
     {"model.loss", "fused", "liger_kernel's LigerCrossEntropyLoss"},
     {"model.loss", "chunked", "liger_kernel's LigerFusedLinearCrossEntropyLoss"},
+    {fused_kernels_key, "true", "fused norms, rotary embedding and activations, as liger_kernel's"},
     {"model.optimizer", "adamw_8bit", "bitsandbytes.optim.AdamW8bit"},
     {"model.optimizer", "adafactor", "transformers.optimization.Adafactor"},
     {"model.optimizer_form", "fused", "torch.optim.AdamW(..., fused=True)"},
@@ -214,9 +216,27 @@ std::vector<Exported> exported(const Scenario& scenario) {
 }
 
 FitQuestion asked_by(FitQuestion question, const FitSubject& subject, std::string_view target) {
-  for (std::string& edit : done_otherwise(launch::export_launch(subject.parsed, target), true))
+  question.launcher = target;
+  const launch::LaunchExport made = launch::export_launch(subject.parsed, target);
+  for (std::string& edit : done_otherwise(made, true))
     if (!edit.starts_with(autocast_key)) question.settings.push_back(std::move(edit));  // of some layouts alone
+  // Its modules as they stand: fused ones are a way, told with the line that they take.
+  for (const launch::UnsaidKey& each : made.unsaid)
+    if (each.key == fused_kernels_key && each.otherwise)
+      question.settings.push_back(setting(fused_kernels_key, *each.otherwise));
   return question;
+}
+
+std::optional<FitPoint> launched_point(const FitSubject& subject, const FitPoints& points, const FitPoint& point,
+                                       std::string_view target) {
+  try {
+    const launch::LaunchExport made =
+        launch::export_launch(scenario_of(subject.scenario, points.candidate(point).edits), target);
+    if (!other_weights(made).empty() || !unsaid_splits(made).empty()) return std::nullopt;
+    return points.with(point, done_otherwise(made, true));
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
 }
 
 FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, const FitOutcome& outcome,
@@ -256,11 +276,12 @@ FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, c
     launched.fitting += does_fit(way.row) ? 1 : 0;
     if (way.row.ran()) way.binding_provenance = binding_provenance(way.row.result, subject.hardware);
   }
-  const auto rank = [&](const FitWay& way) {
-    return rank_of(question.goal, way.row, group_of(way.carrier, way.changes_maths && !question.any_numerics));
-  };
-  std::stable_sort(launched.ways.begin(), launched.ways.end(),
-                   [&](const FitWay& a, const FitWay& b) { return rank(a) < rank(b); });
+  std::vector<RankedRow> ranked;
+  for (const FitWay& way : launched.ways)
+    ranked.push_back({&way.row, group_of(way.carrier, way.changes_maths && !question.any_numerics), way.mechanisms});
+  std::vector<FitWay> ordered;
+  for (const std::size_t i : shown_order(question.goal, ranked)) ordered.push_back(std::move(launched.ways[i]));
+  launched.ways = std::move(ordered);
   return launched;
 }
 

@@ -39,6 +39,11 @@ std::vector<Exported> exported(const Scenario& scenario);
 // The question as the target asks it: with its framework, and what else it does by itself, set before everything else.
 // Throws InputError where it has no such set-up.
 FitQuestion asked_by(FitQuestion question, const FitSubject& subject, std::string_view target);
+// The point as the target launches it: what neither its file nor a line of the program can say is as the target has it.
+// None: it has no such set-up, or trains other weights.
+std::optional<FitPoint> launched_point(const FitSubject& subject, const FitPoints& points, const FitPoint& point,
+                                       std::string_view target);
+
 // The ways that fit, as the target runs them: keys that neither its file nor a line of the program can say are as the
 // target has them. Each is replayed again and ranked as the search ranks. At most so many are tried, the best first.
 // Its edits of each make that. Threads and stopping as of evaluate().

@@ -235,6 +235,26 @@ std::vector<FitMove> FitMoves::packings(const FitPoint& point, PlanPart part) co
   return list.take();
 }
 
+std::vector<FitMove> FitMoves::relieved(const FitPoint& point) const {
+  List list(points_, point);
+  if (!subject_.model) return {};
+  const TrainingSetup& setup = point.setup;
+  const std::int64_t of_chunk = subject_.model->all_layers() / setup.pipeline_parallel / setup.pipeline_chunks;
+  const bool is_partial = setup.recompute == Recompute::full && setup.recompute_layers > 0;
+  const std::int64_t now = is_partial ? setup.recompute_layers : 0;
+  if (is_partial || setup.recompute == Recompute::none)
+    for (const std::int64_t more : {of_chunk / 40 + 1, of_chunk / 10 + 1})
+      if (now + more < of_chunk)
+        list.set(
+            fmt::format("{} layers recomputed", now + more),
+            {setting(recompute_key, to_string(Recompute::full)), fmt::format("model.recompute_layers={}", now + more)});
+  const bool may_fetch = setup.zero_stage == 3 || setup.shared_stage() + setup.pipeline_parallel == 1;
+  if (setup.optimizer_device == StateDevice::cpu && setup.weight_device == StateDevice::gpu && may_fetch)
+    list.set("weights on the CPU", {setting("model.weight_device", to_string(StateDevice::cpu))});
+  if (!question_.research) list.keep(Carrier::frameworks);
+  return list.take();
+}
+
 FitPoint FitMoves::lean(const FitPoint& point) const {
   const TrainingSetup& setup = point.setup;
   if (!subject_.model || setup.loss == LossForm::fused || setup.loss == LossForm::chunked || setup.compares_answers())

@@ -36,6 +36,9 @@ class FitMoves {
   // Moves by which the same work takes less memory. PlanPart::memory: other allocators and places. PlanPart::order:
   // orders of operators, except for long steps, as planning these takes minutes.
   [[nodiscard]] std::vector<FitMove> packings(const FitPoint& point, PlanPart part) const;
+  // Moves by which less lies on the GPU for a little time: more layers recomputed, the weights on the CPU beside
+  // the optimizer. None of a capture.
+  [[nodiscard]] std::vector<FitMove> relieved(const FitPoint& point) const;
   // The point with kernels that hold less and take no more time; of a capture itself.
   [[nodiscard]] FitPoint lean(const FitPoint& point) const;
   // The point without each technique that it has and the plainest step has not: what the technique is worth.

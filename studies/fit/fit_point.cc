@@ -8,6 +8,7 @@
 
 #include "base/input_error.h"
 #include "models/spec/training_setup_fields.h"
+#include "planners/offload/hybrid_search.h"
 #include "planners/offload/offload_settings.h"
 #include "planners/technique/technique_table.h"
 #include "sim/devices/memory/memory_policies.h"
@@ -141,6 +142,20 @@ Candidate FitPoints::candidate(const FitPoint& point) const {
         fmt::format("{}{}", evaluation_edit,
                     std::min(most_micro_batches, (given_.setup.evaluation_batches * given + now - 1) / now)));
   return made;
+}
+
+std::int64_t FitPoints::work(const FitPoint& point) const {
+  constexpr std::int64_t replays_of_plan = 6, replays_of_search = 40;
+  if (!subject_.model) return 0;
+  const TrainingSetup& setup = point.setup;
+  const std::int64_t layers = subject_.model->all_layers(), p = setup.pipeline_parallel;
+  const std::int64_t at_once = std::max<std::int64_t>(1, setup.data_parallel * setup.micro_batch);
+  const std::int64_t all = std::max<std::int64_t>(1, setup.step_sequences() / at_once);
+  const std::string fates = value(point, std::string(offload_key));
+  if (fates != no_offload) return layers * all * (fates == hybrid_word ? replays_of_search : replays_of_plan);
+  const bool folds =
+      setup.optimizer_device == StateDevice::gpu || (setup.optimizer_device == StateDevice::cpu && setup.gpus() > 1);
+  return layers * (folds ? std::min(all, p > 1 ? 4 * p + 32 : 10) : all);
 }
 
 bool FitPoints::changes_maths(const FitPoint& point) const {

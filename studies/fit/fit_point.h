@@ -46,6 +46,10 @@ class FitPoints {
   // Its settings. Where they share the sequences of a step out in another way, also FitSubject::batch_edits, and the
   // batches of an evaluation.
   [[nodiscard]] Candidate candidate(const FitPoint& point) const;
+  // Layers run forward and backward in its replay, about. A step that folds (scenario/brief_run.h) runs the
+  // micro-batches that are shown. A pipeline runs twice as many, as half of them show more. A step with a plan runs all
+  // of them, several times. 0 of a capture.
+  [[nodiscard]] std::int64_t work(const FitPoint& point) const;
   // Whether another arithmetic than the scenario's trains the model: optimizer, precision, updates a step late.
   [[nodiscard]] bool changes_maths(const FitPoint& point) const;
 

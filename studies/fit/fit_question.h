@@ -34,6 +34,7 @@ struct FitQuestion {
   bool same_maths = false;                      // no other optimizer, precision, or order of updates
   bool any_numerics = false;                    // those ranked among the others, not behind them
   bool research = false;                        // also what nobody can run today (fit_carrier.h)
+  std::string launcher;                         // as which ways are launched (fit_exports.h); empty: as they are
   bool few_layouts = false;                     // of tensor, context and pipeline parallelism one at most
   std::int64_t sequence = 0, global_batch = 0;  // 0: the scenario's own; of a model by default_batch()
   std::int64_t replays = 200;                   // at most

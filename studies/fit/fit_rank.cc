@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "planners/offload/drive_life.h"
 #include "studies/candidates/objective.h"
@@ -93,6 +95,38 @@ FitRank rank_of(FitGoal goal, const Row& row, FitGroup group) {
   const double figure = figure_of(goal, row);
   return {fits,    static_cast<int>(group), is, about(goal, figure), tier, edits, figure, step,
           written, row.candidate.name};
+}
+
+bool leaves_little(const Result& result) {
+  constexpr std::int64_t little = std::int64_t{1} << 29, parts = 50;
+  const MemoryResult& memory = result.memory;
+  if (!memory.known || memory.limit <= Bytes(0)) return false;
+  return memory.limit - memory.peak_reserved < Bytes(std::min(little, memory.limit.count() / parts));
+}
+
+std::vector<std::size_t> shown_order(FitGoal goal, std::span<const RankedRow> rows) {
+  constexpr double alike = 0.02;
+  std::vector<FitRank> ranks;
+  for (const RankedRow& one : rows) ranks.push_back(rank_of(goal, *one.row, one.group));
+  std::vector<std::size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return ranks[a] < ranks[b]; });
+  if (goal != FitGoal::speed && goal != FitGoal::cost) return order;
+  const auto simplicity = [&](std::size_t i) {
+    const Result& result = rows[i].row->result;
+    return std::tuple(leaves_little(result), tier_of(result), std::popcount(rows[i].mechanisms));
+  };
+  for (auto first = order.begin(); first != order.end() && does_fit(*rows[*first].row);) {
+    const RankedRow& best = rows[*first];
+    const double most = (1 + alike) * figure_of(goal, *best.row);
+    const auto last = std::find_if(first, order.end(), [&](std::size_t i) {
+      return rows[i].group != best.group || class_of(*rows[i].row) != FitClass::works ||
+             figure_of(goal, *rows[i].row) > most;
+    });
+    std::stable_sort(first, last, [&](std::size_t a, std::size_t b) { return simplicity(a) < simplicity(b); });
+    first = std::find_if(last, order.end(), [&](std::size_t i) { return rows[i].group != best.group; });
+  }
+  return order;
 }
 
 }  // namespace spillway::studies

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "studies/candidates/row.h"
 #include "studies/fit/fit_carrier.h"
@@ -46,5 +48,18 @@ inline constexpr double fit_trifle = 0.005;
 // that is too large has how much is missing, host memory and drives behind device memory.
 using FitRank = std::tuple<int, int, int, double, int, std::size_t, double, double, double, std::string>;
 FitRank rank_of(FitGoal goal, const Row& row, FitGroup group);
+
+// Whether less than half a GiB is left beside the reserve, or less than 2 % of a smaller memory.
+bool leaves_little(const Result& result);
+
+struct RankedRow {
+  const Row* row = nullptr;
+  FitGroup group = FitGroup::same;
+  std::uint32_t mechanisms = 0;  // mechanisms_of()
+};
+// Indices of rows in the order in which people are shown them: by their ranks, with one exception. Rows of a group that
+// keep the reserve and are within 2 % of its best in time or cost are alike. Their order is: all that leaves_little()
+// is false for, then without the host, then without drives, then fewer mechanisms.
+std::vector<std::size_t> shown_order(FitGoal goal, std::span<const RankedRow> rows);
 
 }  // namespace spillway::studies

@@ -21,6 +21,7 @@
 #include "planners/offload/offload_settings.h"
 #include "planners/technique/technique_table.h"
 #include "studies/candidates/objective.h"
+#include "studies/fit/fit_exports.h"
 #include "studies/fit/fit_layouts.h"
 #include "studies/fit/fit_prospects.h"
 #include "studies/fit/fit_rank.h"
@@ -83,17 +84,25 @@ class Search {
   bool replay(const std::string& what, const std::vector<FitPoint>& points, bool on_top = false) {
     std::vector<Candidate> fresh;
     std::vector<FitPoint> of;
-    for (const FitPoint& point : points) {
-      if (!seen_.emplace(points_.settings(point), rows_.size() + fresh.size()).second) continue;
-      const bool is_first = rows_.empty() && fresh.empty();
-      if (!is_first && !has_room_for(point, rows_.size() + fresh.size(), on_top)) {
-        seen_.erase(points_.settings(point));
+    for (const FitPoint& asked : points) {
+      const std::size_t next = rows_.size() + fresh.size();
+      const auto [place, is_new] = seen_.try_emplace(points_.settings(asked), next);
+      if (!is_new) continue;
+      const std::optional<FitPoint> point = next == 0 || question_.launcher.empty()
+                                                ? asked
+                                                : launched_point(subject_, points_, asked, question_.launcher);
+      if (point) place->second = seen_.try_emplace(points_.settings(*point), next).first->second;
+      if (!point) place->second = no_row;
+      if (place->second != next) continue;
+      if (next > 0 && !has_room_for(*point, next, on_top)) {
+        seen_.erase(points_.settings(*point));
+        seen_.erase(points_.settings(asked));
         outcome_.exhausted |= !on_top;
         break;
       }
-      outcome_.work += work_of(point);
-      fresh.push_back(points_.candidate(point));
-      of.push_back(point);
+      outcome_.work += points_.work(*point);
+      fresh.push_back(points_.candidate(*point));
+      of.push_back(*point);
     }
     const auto progress = [&](const Row& /*row*/, std::size_t /*done*/, std::size_t /*all*/) {
       return goes_on(what, ++outcome_.replayed);
@@ -108,27 +117,16 @@ class Search {
     return !outcome_.exhausted;
   }
 
+  // None: it was not replayed.
+  [[nodiscard]] std::optional<std::size_t> row_of(const FitPoint& point) const {
+    const auto seen = seen_.find(points_.settings(point));
+    return seen == seen_.end() || seen->second == no_row ? std::nullopt : std::optional(seen->second);
+  }
+
   [[nodiscard]] bool has_room_for(const FitPoint& point, std::size_t replays, bool on_top) const {
     const std::int64_t work = on_top ? question_.work / 2 * 3 : question_.work;
     return (on_top || static_cast<std::int64_t>(replays) <= question_.replays) &&
-           outcome_.work + work_of(point) <= work;
-  }
-
-  // Layers run forward and backward in its replay, about: of a step that folds (scenario/brief_run.h) of the
-  // micro-batches that are shown, of a pipeline of twice as many, as half of them show more; of one with a plan in all
-  // of them and several times.
-  [[nodiscard]] std::int64_t work_of(const FitPoint& point) const {
-    constexpr std::int64_t replays_of_plan = 6, replays_of_search = 40;
-    if (!subject_.model) return 0;
-    const TrainingSetup& setup = point.setup;
-    const std::int64_t layers = subject_.model->all_layers(), p = setup.pipeline_parallel;
-    const std::int64_t at_once = std::max<std::int64_t>(1, setup.data_parallel * setup.micro_batch);
-    const std::int64_t all = std::max<std::int64_t>(1, setup.step_sequences() / at_once);
-    const std::string fates = points_.value(point, std::string(offload_key));
-    if (fates != no_offload) return layers * all * (fates == hybrid_word ? replays_of_search : replays_of_plan);
-    const bool folds =
-        setup.optimizer_device == StateDevice::gpu || (setup.optimizer_device == StateDevice::cpu && setup.gpus() > 1);
-    return layers * (folds ? std::min(all, p > 1 ? 4 * p + 32 : 10) : all);
+           outcome_.work + points_.work(point) <= work;
   }
 
   void take(Row row, const FitPoint& point) {
@@ -198,6 +196,7 @@ class Search {
                                        prospects_->screen().shapes()));
     replay_best("layouts replayed", candidates, most_layouts);
     if (!found()) replay_best("what lacks little replayed", candidates, most_layouts, memory_margin);
+    relieve_near_misses();
     if (found()) return;
     std::vector<Prospect> least = on_drives(candidates);
     replay_best("states on drives replayed", least, most_layouts / 4);
@@ -226,7 +225,7 @@ class Search {
     std::vector<Prospect> recipes = estimated(std::move(points));
     std::erase_if(recipes, [this](const Prospect& one) { return !prospects_->fits_perhaps(one, 0); });
     std::stable_partition(recipes.begin(), recipes.end(),
-                          [this](const Prospect& one) { return work_of(one.point) <= question_.work / 20; });
+                          [this](const Prospect& one) { return points_.work(one.point) <= question_.work / 20; });
     for (std::size_t i = 0; i < std::min(most, recipes.size()) && !found(); ++i)
       if (!replay_all("recipes replayed", {&recipes[i]})) return;
   }
@@ -353,8 +352,8 @@ class Search {
   }
   // From its replay, if there was one.
   void learn(const Prospect& one) {
-    const auto seen = seen_.find(points_.settings(one.point));
-    if (seen != seen_.end() && rows_[seen->second].ran()) prospects_->learn(one, rows_[seen->second].result);
+    const std::optional<std::size_t> row = row_of(one.point);
+    if (row && rows_[*row].ran()) prospects_->learn(one, rows_[*row].result);
   }
 
   // Whether it could be better than what was found, or so many times worse at most.
@@ -423,8 +422,8 @@ class Search {
     replay("single edits replayed", points);
   }
 
-  // Ways that would be better than the best, had they a little more room: what packs them better may give it.
-  void pack_near_misses() {
+  // Ways that would be better than the best, had they a little more room, the best of them.
+  [[nodiscard]] std::vector<std::size_t> near_misses() const {
     constexpr std::size_t most_misses = 4;
     constexpr double by_packing = 0.1;  // of the capacity
     std::vector<std::size_t> misses;
@@ -442,7 +441,20 @@ class Search {
       return figure_of(question_.goal, rows_[a]) < figure_of(question_.goal, rows_[b]);
     });
     if (misses.size() > most_misses) misses.resize(most_misses);
-    for (const std::size_t row : misses) {
+    return misses;
+  }
+
+  // With a little less on the GPU, for a little time: what estimates called a fit, and its replay did not.
+  void relieve_near_misses() {
+    std::vector<FitPoint> points;
+    for (const std::size_t row : near_misses())
+      for (FitMove& move : moves_.relieved(of_row_[row])) points.push_back(std::move(move.point));
+    replay("what lacks little, with less on the GPU", points);
+  }
+
+  // What packs them better may give the room.
+  void pack_near_misses() {
+    for (const std::size_t row : near_misses()) {
       pack(row, PlanPart::memory, 1);
       pack(row, PlanPart::order, 1 - fit_trifle);  // which take longest to plan
     }
@@ -585,32 +597,41 @@ class Search {
   }
 
   [[nodiscard]] bool lost_to(const FitPoint& point, std::size_t from) const {
-    const auto seen = seen_.find(points_.settings(point));
-    return seen != seen_.end() && rank(seen->second) >= rank(from);
+    const std::optional<std::size_t> row = row_of(point);
+    return row ? rank(*row) >= rank(from) : seen_.contains(points_.settings(point));
   }
 
   // ---- the end ----
 
+  // Of all rows that were replayed, as people are shown them.
+  [[nodiscard]] std::vector<std::size_t> done_in_order() const {
+    std::vector<std::size_t> done;
+    std::vector<RankedRow> ranked;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (!rows_[i].is_done) continue;
+      done.push_back(i);
+      ranked.push_back({&rows_[i], group_of(of_row_[i]), mechanisms_of(points_, of_row_[i])});
+    }
+    std::vector<std::size_t> order = shown_order(question_.goal, ranked);
+    for (std::size_t& at : order) at = done[at];
+    return order;
+  }
+
   void ablate() {
     if (!found()) return;
-    const std::size_t winner = *best_;
+    const std::size_t winner = done_in_order().front();
     const std::vector<FitMove> removals = moves_.removals(of_row_[winner]);
     std::vector<FitPoint> points;
     for (const FitMove& move : removals) points.push_back(move.point);
     replay("the best set-up without each technique", points, true);
-    if (*best_ != winner) return ablate();  // it was better without one
+    if (done_in_order().front() != winner) return ablate();  // it was better without one
     for (const FitMove& move : removals)
-      if (const auto at = seen_.find(points_.settings(move.point)); at != seen_.end())
-        worth_.emplace_back(move.name, at->second);
+      if (const std::optional<std::size_t> row = row_of(move.point)) worth_.emplace_back(move.name, *row);
   }
 
   FitOutcome finish() {
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < rows_.size(); ++i)
-      if (rows_[i].is_done) order.push_back(i);
-    std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
     std::map<std::size_t, std::size_t> place;
-    for (const std::size_t row : order) {
+    for (const std::size_t row : done_in_order()) {
       place[row] = outcome_.ways.size();
       outcome_.fitting += does_fit(rows_[row]) ? 1 : 0;
       FitWay& way = outcome_.ways.emplace_back();
@@ -626,7 +647,7 @@ class Search {
     outcome_.exhausted |= is_cut_ && !outcome_.any();
     require_some();
     tell_what_is_proven();
-    tell_what_is_missing();
+    if (!outcome_.stopped) find_shortages(subject_, options_.store, outcome_);
     return std::move(outcome_);
   }
 
@@ -637,29 +658,6 @@ class Search {
     outcome_.proof =
         bounds_.against(to_seconds(best.result.step_time), best.gpus, by_cost, prospects_->screen().whole_capacity(),
                         [this](const Settings& settings) { return seen_.contains(settings); });
-  }
-
-  // Of what is shown and doesn't fit: the nearest ways, and those without a technique. The search asks no replay for
-  // it.
-  void tell_what_is_missing() {
-    constexpr std::size_t most_nearest = 3;
-    if (outcome_.stopped) return;
-    std::vector<std::size_t> shown;
-    if (outcome_.fitting == 0)
-      for (std::size_t i = 0; i < std::min(most_nearest, outcome_.ways.size()); ++i) shown.push_back(i);
-    for (const FitAblation& worth : outcome_.worth) shown.push_back(worth.way);
-    for (std::size_t i = 0; i < outcome_.ways.size(); ++i)
-      if (outcome_.ways[i].row.candidate.edits.empty()) shown.push_back(i);
-    std::erase_if(shown, [this](std::size_t i) {
-      const Row& row = outcome_.ways[i].row;
-      return !row.ran() || row.result.may_fit();
-    });
-    std::vector<Candidate> missing;
-    for (const std::size_t i : shown) missing.push_back(outcome_.ways[i].row.candidate);
-    const std::vector<Row> rows =
-        evaluate(subject_.scenario, missing, {.detail = Detail::figures, .store = options_.store});
-    for (std::size_t i = 0; i < shown.size(); ++i)
-      if (rows[i].ran()) outcome_.ways[shown[i]].row.result.memory.short_of = rows[i].result.memory.short_of;
   }
 
   void require_some() const {
@@ -678,7 +676,8 @@ class Search {
   FitOutcome outcome_;
   std::vector<Row> rows_;
   std::vector<FitPoint> of_row_;
-  std::map<Settings, std::size_t> seen_;  // rows by their edits
+  static constexpr std::size_t no_row = std::numeric_limits<std::size_t>::max();
+  std::map<Settings, std::size_t> seen_;  // rows by their edits; no_row: the question's launcher has no such set-up
   std::optional<std::size_t> best_;
   FitBounds bounds_;
   bool notes_bounds_ = false;               // what is estimated now is of layouts
@@ -690,20 +689,6 @@ class Search {
 };
 
 }  // namespace
-
-const Result* FitOutcome::unknown() const {
-  const auto may_fit = [](const FitWay& way) {
-    return way.row.ran() && way.row.result.as_replayed() == Verdict::unknown && way.row.result.drives_refuse.empty();
-  };
-  const auto found = any() ? ways.end() : std::find_if(ways.begin(), ways.end(), may_fit);
-  return found == ways.end() ? nullptr : &found->row.result;
-}
-
-std::size_t FitOutcome::best_of_same_maths() const {
-  for (std::size_t i = 0; i < fitting; ++i)
-    if (!ways[i].changes_maths) return i;
-  return ways.size();
-}
 
 FitOutcome find_fit(const FitQuestion& question, const FitSubject& subject, const FitOptions& options) {
   return Search(question, subject, options).run();

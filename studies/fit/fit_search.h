@@ -71,6 +71,10 @@ struct FitOptions {
   std::function<bool(const std::string& what, std::size_t replays)> progress;
 };
 
+// Sets how much is missing of what is shown and doesn't fit: the nearest ways, the scenario as given, the best without
+// a technique. The search itself needs none of these replays.
+void find_shortages(const FitSubject& subject, ReplayStore* store, FitOutcome& outcome);
+
 // Stops by the thread's StopScope, too, with what there is. Throws InputError where no way can be run at all.
 FitOutcome find_fit(const FitQuestion& question, const FitSubject& subject, const FitOptions& options = {});
 

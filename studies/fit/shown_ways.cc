@@ -63,7 +63,10 @@ class Folding {
     const auto any = [](std::size_t) { return true; };
     keep_least([this](std::size_t i) { return static_cast<double>(edits(i)); }, any);
     keep_least([this](std::size_t i) { return peak(i); }, any, half_gib);
-    keep_least([](std::size_t i) { return static_cast<double>(i); }, [this](std::size_t i) { return tier(i) == 0; });
+    const auto place = [](std::size_t i) { return static_cast<double>(i); };
+    keep_least(place, [this](std::size_t i) { return tier(i) == 0; });
+    if (leaves_little(row(0).result))
+      keep_least(place, [this](std::size_t i) { return !leaves_little(row(i).result); });
   }
 
   // Its edits are another's and more, which gain nothing.
@@ -101,7 +104,8 @@ class Folding {
   }
   // One that is kept, and is no near copy of the chosen one.
   [[nodiscard]] bool is_apart(std::size_t i, std::size_t chosen) const {
-    return kept_.contains(i) && std::abs(step(i) / step(chosen) - 1) > 2 * another_step;
+    const bool is_roomy = leaves_little(row(chosen).result) && !leaves_little(row(i).result);
+    return kept_.contains(i) && (is_roomy || std::abs(step(i) / step(chosen) - 1) > 2 * another_step);
   }
 
   // No slower, no fuller, no more written, not more to set up, no harder to run than another one.

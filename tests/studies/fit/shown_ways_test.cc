@@ -88,6 +88,39 @@ TEST(ShownWays, OtherNumericsComeLast) {
   EXPECT_EQ(group_of(outcome.ways[1]), FitGroup::numerics);
 }
 
+std::vector<std::size_t> order_of(const std::vector<FitWay>& ways) {
+  std::vector<RankedRow> rows;
+  for (const FitWay& one : ways) rows.push_back({&one.row, group_of(one), one.mechanisms});
+  return shown_order(FitGoal::speed, rows);
+}
+
+FitWay on_host(FitWay way) {
+  way.row.result.host_memory.known = true;
+  way.row.result.host_memory.capacity = Bytes(std::int64_t{1} << 40);
+  return way;
+}
+
+// Within 2 % of the best what is simpler to run comes first: room, then no host, then fewer mechanisms. Beyond, time.
+TEST(ShownOrder, OfNearlyEqualTimesTheSimplerIsFirst) {
+  const std::vector<FitWay> ways = {on_host(way({"a=1"}, 1.000, 40, 1)), way({"b=1"}, 1.015, 40, 3),
+                                    way({"c=1"}, 1.018, 40, 1), way({"d=1"}, 1.03, 40, 0),
+                                    way({"e=1"}, 1.001, 79.9, 0)};
+  EXPECT_EQ(order_of(ways), (std::vector<std::size_t>{2, 1, 0, 4, 3}));
+  // Among those that do something else, too.
+  std::vector<FitWay> numerics = ways;
+  for (FitWay& one : numerics) one.changes_maths = true;
+  EXPECT_EQ(order_of(numerics), (std::vector<std::size_t>{2, 1, 0, 4, 3}));
+}
+
+// What leaves next to nothing may be the first, but then one with room is shown beside it, whatever their class.
+TEST(ShownWays, BesideOneThatLeavesLittleIsOneWithRoom) {
+  const FitOutcome outcome =
+      outcome_of({way({"a=1"}, 1, 79.9, 1), way({"b=1"}, 1.05, 60, 1), way({"c=1"}, 1.06, 61, 1)});
+  EXPECT_TRUE(leaves_little(outcome.ways[0].row.result));
+  EXPECT_FALSE(leaves_little(outcome.ways[1].row.result));
+  EXPECT_EQ(numbers(shown_ways(outcome)), (std::vector<std::size_t>{0, 1}));
+}
+
 // A launch that leaves something open leaves it open for every way: they are told apart as they were replayed.
 TEST(ShownWays, InDoubtAreAsReplayed) {
   std::vector<FitWay> ways = {way({"a=1"}, 1, 40, 1), way({"b=1", "c=1"}, 1.2, 41, 3), way({"d=1", "e=1"}, 1.5, 10, 5),
