@@ -24,7 +24,8 @@ std::string short_size(Bytes bytes) {
   const auto amount = static_cast<double>(bytes.count());
   if (std::abs(amount) >= gib / 2) return three_digits(amount / gib) + " GiB";
   if (std::abs(amount) >= mib / 2) return three_digits(amount / mib) + " MiB";
-  return three_digits(amount / kib) + " KiB";
+  if (std::abs(amount) >= kib / 2) return three_digits(amount / kib) + " KiB";
+  return fmt::format("{} B", bytes.count());
 }
 
 namespace {

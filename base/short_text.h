@@ -12,7 +12,7 @@ namespace spillway {
 std::string three_digits(double value);
 // "2.09 s", "667 ms".
 std::string short_duration(double seconds);
-// "17.6 GiB", "122 MiB", "4.00 KiB".
+// "17.6 GiB", "122 MiB", "4.00 KiB", "12 B".
 std::string short_size(Bytes bytes);
 // "2.5 %", "38 %"; signed: "-2.5 %", "+38 %".
 std::string short_percent(double share);

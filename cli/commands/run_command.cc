@@ -108,10 +108,10 @@ void write_snapshot(const LoadedScenario& loaded, const ScenarioRun& run, const 
   out.commit();
 }
 
-std::string stakes_text(const std::vector<studies::DefaultStake>& stakes, const Result& result) {
+std::string defaults_text(const studies::Answer& answer) {
   std::string text;
-  for (const studies::DefaultStake& stake : stakes)
-    text += fmt::format("  {:<15}{}\n", text.empty() ? "by default" : "", stake_sentence(stake, result));
+  for (const studies::AnswerDefault& one : answer.defaults)
+    text += fmt::format("  {:<15}{}\n", text.empty() ? "by default" : "", one.sentence);
   return text.empty() ? text : "\n" + text;
 }
 
@@ -214,7 +214,14 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   std::optional<StepDiagnosis> diagnosis;
   if (!arguments.output.empty() || !context.rows_only())
     diagnosis = diagnose_capture(loaded, run, DiagnosisDepth::short_form);
-  if (!arguments.output.empty()) write_answer(run_document("run", arguments, loaded, run, diagnosis), arguments.output);
+  const std::vector<studies::DefaultStake> stakes = arguments.output.empty() && context.rows_only()
+                                                        ? std::vector<studies::DefaultStake>()
+                                                        : stakes_of_run(loaded, result);
+  if (!arguments.output.empty()) {
+    studies::Answer document = run_document("run", arguments, loaded, run, diagnosis);
+    add_defaults(stakes, result, document);
+    write_answer(document, arguments.output);
+  }
   if (!arguments.plan_output.empty()) write_text(arguments.plan_output, plan_json(whole_plan(loaded, run)));
   if (!arguments.memory_snapshot.empty()) write_snapshot(loaded, run, arguments.memory_snapshot);
   if (arguments.pictures.wanted()) {
@@ -232,7 +239,8 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   } else {
     if (!context.json()) print_warnings(context, result);
     warn_of_verdict(context, result);
-    const studies::Answer answer = short_document("run", arguments, loaded, result, diagnosis);
+    studies::Answer answer = short_document("run", arguments, loaded, result, diagnosis);
+    add_defaults(stakes, result, answer);
     if (context.json()) {
       nlohmann::ordered_json document = result_json(result);
       if (diagnosis) document["diagnosis"] = diagnosis_json(*diagnosis);
@@ -243,8 +251,8 @@ void run_scenario(const RunArguments& arguments, Context& context) {
       print_json(document);
     } else {
       print_result_page(answer, result,
-                        stakes_text(stakes_of_run(loaded, result), result) +
-                            (diagnosis ? diagnosis_text(*diagnosis) : "") + (stretch ? stretch_text(*stretch) : "") +
+                        defaults_text(answer) + (diagnosis ? diagnosis_text(*diagnosis) : "") +
+                            (stretch ? stretch_text(*stretch) : "") +
                             (training                        ? training_run_text(*training, result)
                              : wants_training_run(arguments) ? "\n  training run   none: the step does not fit\n"
                                                              : ""));
@@ -299,19 +307,20 @@ void write_stacks(const LoadedScenario& loaded, const std::string& path) {
 }
 
 // Where a resource has most of the path, twice of it may gain little: another chain then ends the step.
-std::string help_text(const std::vector<Relaxation>& relaxations, const Result& result) {
-  constexpr double least_gain = 0.005;
-  std::string text = fmt::format("\n  {:<26}{:>10}{:>8}{:>14}\n", "twice as fast", "step", "gain", "of the path");
+std::string help_text(const studies::Answer& answer) {
+  constexpr std::string_view twice = " twice as fast";
+  const auto noun = [&](std::string name) {
+    if (name.ends_with(twice)) name.resize(name.size() - twice.size());
+    return name;
+  };
+  std::string text;
+  for (const studies::AnswerHelp& help : answer.helps)
+    if (help.of_path)
+      text += fmt::format("  {:<26}{:>10}{:>8}{:>14}\n", noun(help.name), short_duration(to_seconds(help.step_time)),
+                          short_percent(help.fraction), percent_text(*help.of_path, 0));
+  text = fmt::format("\n  {:<26}{:>10}{:>8}{:>14}\n", "twice as fast", "step", "gain", "of the path") + text;
   std::vector<std::string> none;
-  for (const Relaxation& r : relaxations) {
-    const std::string name = r.resource.substr(0, r.resource.rfind(" x2"));
-    if (r.gain < least_gain) {
-      none.push_back(name);
-      continue;
-    }
-    text += fmt::format("  {:<26}{:>10}{:>8}{:>14}\n", name, short_duration(to_seconds(r.step_time)),
-                        short_percent(r.gain), percent_text(path_share_of_relaxation(r.resource, result), 0));
-  }
+  for (const std::string& name : answer.no_help) none.push_back(noun(name));
   if (!none.empty())
     text += paragraph(fmt::format("  no gain from a faster {}", fmt::join(none, ", ")), page_width(), 4);
   return text;
@@ -356,8 +365,8 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   if (result.memory.known && !result.memory.on_host && stays)
     memory = explain_memory(ran.trace(loaded), allocations_of(loaded, ran));
   const auto finished = [&](studies::Answer answer) {
-    add_helps(relaxations, answer);
-    for (const studies::DefaultStake& stake : stakes) answer.assumed.push_back(stake_sentence(stake, result));
+    add_helps(relaxations, result, answer);
+    add_defaults(stakes, result, answer);
     return answer;
   };
   if (!arguments.output.empty())
@@ -387,8 +396,8 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
                fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
   if (context.rows_only()) return print(context, table);
   print_result_page(answer, result,
-                    stakes_text(stakes, result) + help_text(relaxations, result) +
-                        (memory ? explanation_text(*memory) : "") + (diagnosis ? diagnosis_text(*diagnosis) : ""));
+                    defaults_text(answer) + help_text(answer) + (memory ? explanation_text(*memory) : "") +
+                        (diagnosis ? diagnosis_text(*diagnosis) : ""));
 }
 
 constexpr const char* written_answer = "write the answer as one interactive page (.html), or what it holds (.json)";

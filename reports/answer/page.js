@@ -698,11 +698,12 @@ const factsCard = () => {
 const marks = {measured: "●", datasheet: "◐", fitted: "◐", assumed: "◌"};
 const restsCard = () => {
   const rests = answer.rests_on;
-  if (!rests.inputs.length && !rests.times && !rests.assumed.length && !rests.warnings.length) return null;
+  if (!rests.inputs.length && !rests.times && !rests.assumed.length && !rests.defaulted.length && !rests.warnings.length) return null;
   const box = card("What the answer rests on");
   for (const warning of rests.warnings) box.append(el("p", {class: "warn"}, "▲ " + warning));
   if (rests.times) box.append(el("p", {}, rests.times[0].toUpperCase() + rests.times.slice(1) + "."));
   for (const one of rests.assumed) box.append(el("p", {}, "assumed: " + one));
+  for (const one of rests.defaulted) box.append(el("p", {}, "by default: " + one.sentence));
   const table = rows => {
     const made = el("table", {}, el("tr", {}, el("th", {}, "input"), el("th", {}, "value"), el("th", {}, "known by")));
     for (const input of rows) made.append(el("tr", {}, el("td", {}, input.name), el("td", {}, input.value),

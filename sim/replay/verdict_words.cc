@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/number_text.h"
 #include "base/short_text.h"
 
 namespace spillway::sim {
@@ -16,7 +15,7 @@ std::string capitalised(std::string words) {
 }  // namespace
 
 std::string to_spare(const Result& result) {
-  return gib_text(result.memory.limit - result.memory.peak_reserved) + " free";
+  return short_size(result.memory.limit - result.memory.peak_reserved) + " free";
 }
 
 std::string short_words(const Result& result) {
@@ -28,8 +27,8 @@ std::string short_words(const Result& result) {
 std::string lacking(const Result& result) {
   if (result.may_fit()) return result.drives_refuse;
   if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
-    return gib_text(host.peak - host.capacity) + " of host memory";
-  if (result.memory.short_of > Bytes(0)) return gib_text(result.memory.short_of);
+    return short_size(host.peak - host.capacity) + " of host memory";
+  if (result.memory.short_of > Bytes(0)) return short_size(result.memory.short_of);
   for (const RankResult& rank : result.ranks)
     if (rank.verdict == Verdict::does_not_fit) return "memory of " + rank.name;
   return "memory";
@@ -54,8 +53,8 @@ std::string plain_sentence(const Result& result) {
   switch (result.as_replayed()) {
     case Verdict::does_not_fit:
       if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
-        return "does not fit: " + gib_text(host.peak) + " of host memory wanted, the machine has " +
-               gib_text(host.capacity);
+        return "does not fit: " + short_size(host.peak) + " of host memory wanted, the machine has " +
+               short_size(host.capacity);
       if (memory.verdict() == Verdict::does_not_fit && memory.short_of == Bytes(0))
         return "does not fit: it runs out of memory";
       return "does not fit: " + short_size(memory.short_of) + " short on the GPU's " + short_size(memory.capacity);
@@ -63,12 +62,12 @@ std::string plain_sentence(const Result& result) {
       if (!result.drives_refuse.empty()) break;
       return "unknown: " + result.why_unknown() +
              (!memory.known    ? ""
-              : memory.on_host ? "; peak " + gib_text(memory.peak_allocated) + " of host memory"
-                               : "; peak reserved " + gib_text(memory.peak_reserved));
+              : memory.on_host ? "; peak " + short_size(memory.peak_allocated) + " of host memory"
+                               : "; peak reserved " + short_size(memory.peak_reserved));
     case Verdict::tight:
       if (!result.drives_refuse.empty()) break;
       return "tight: runs with " + to_spare(result) + ", but not with the margin of " +
-             gib_text(result.reserve.margin) + " kept free";
+             short_size(result.reserve.margin) + " kept free";
     case Verdict::fits:
       if (!result.drives_refuse.empty()) break;
       return "fits with " + room_of_all(result);
@@ -115,12 +114,12 @@ std::string verdict_mark(const Result& result) {
 std::string ran_out_mark() { return "✖ ran out"; }
 
 std::string ran_out_heading(const std::string& place, Bytes asked, Bytes free) {
-  return "✖ Ran out: " + place + " asked for " + bytes_text(asked) +
-         (free < Bytes(0) ? "" : ", " + bytes_text(free) + " were free");
+  return "✖ Ran out: " + place + " asked for " + short_size(asked) +
+         (free < Bytes(0) ? "" : ", " + short_size(free) + " were free");
 }
 
 std::string recorded_heading(Bytes most) {
-  return "▲ Nothing ran out while it was recorded: at most " + bytes_text(most);
+  return "▲ Nothing ran out while it was recorded: at most " + short_size(most);
 }
 
 std::string search_heading(const FoundWays& found) {

@@ -11,10 +11,12 @@
 #include "base/number_text.h"
 #include "base/short_text.h"
 #include "planners/offload/drive_life.h"
+#include "scenario/relaxation_setting.h"
 #include "scenario/scenario_memory.h"
 #include "sim/replay/fidelity.h"
 #include "sim/replay/peak_owners.h"
 #include "sim/replay/verdict_words.h"
+#include "studies/fit/fit_rank.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::studies {
@@ -32,9 +34,10 @@ Bytes held_by(const Result& result, TensorRole role) {
   return Bytes(0);
 }
 
-void sort_by_share(std::vector<AnswerShare>& shares) {
+template <class Share>
+void sort_by_share(std::vector<Share>& shares) {
   std::stable_sort(shares.begin(), shares.end(),
-                   [](const AnswerShare& a, const AnswerShare& b) { return a.fraction > b.fraction; });
+                   [](const Share& a, const Share& b) { return a.fraction > b.fraction; });
 }
 
 std::string binds_sentence(const std::vector<AnswerShare>& shares) {
@@ -142,7 +145,7 @@ std::string room_left(const Result& result) {
   if (!result.drives_refuse.empty()) return "SSDs";
   if (!result.may_fit()) return memory.short_of > Bytes(0) ? "-" + gib_number(memory.short_of) : "too large";
   const std::string left = gib_number(memory.limit - memory.peak_reserved);
-  return result.as_replayed() == Verdict::tight ? left + " ▲" : left;
+  return result.as_replayed() == Verdict::tight || leaves_little(result) ? left + " ▲" : left;
 }
 
 std::string room_words(const AnswerFigures& figures) {
@@ -230,6 +233,7 @@ Answer run_answer(const LoadedScenario& loaded, const Result& result, std::strin
   answer.why.owners = shown_owners(result);
   answer.now = figures_of(result, nullptr);
   answer.facts = facts_of(result);
+  answer.phases = phases_of(result);
   if (result.ranks.size() > 1) answer.gpus = result.ranks;
   answer.shares = binding_shares(result);
   answer.binds = binds_sentence(answer.shares);
@@ -245,17 +249,23 @@ Answer run_answer(const LoadedScenario& loaded, const Result& result, std::strin
   return answer;
 }
 
-void add_helps(const std::vector<Relaxation>& relaxations, Answer& answer) {
+void add_helps(const std::vector<Relaxation>& relaxations, const Result& result, Answer& answer) {
   for (const Relaxation& one : relaxations) {
     constexpr std::string_view twice = " x2";
     std::string name = one.resource;
     if (name.ends_with(twice)) name.replace(name.size() - twice.size(), twice.size(), " twice as fast");
     if (one.gain >= least_gain)
-      answer.helps.push_back({std::move(name), one.gain});
+      answer.helps.push_back(
+          {std::move(name), one.gain, one.step_time, path_share_of_relaxation(one.resource, result)});
     else
       answer.no_help.push_back(std::move(name));
   }
   sort_by_share(answer.helps);
+}
+
+void add_defaults(const std::vector<DefaultStake>& stakes, const Result& result, Answer& answer) {
+  for (const DefaultStake& stake : stakes)
+    answer.defaults.push_back({stake.key, stake.value, stake_sentence(stake, result)});
 }
 
 void add_diagnosis(const StepDiagnosis& diagnosis, Answer& answer) {
@@ -268,7 +278,7 @@ void add_diagnosis(const StepDiagnosis& diagnosis, Answer& answer) {
   add("Python's own time", diagnosis.frames);
   add("modules", diagnosis.modules);
   for (const Relief& relief : diagnosis.reliefs)
-    if (relief.gain >= least_gain) answer.helps.push_back({relief.what, relief.gain});
+    if (relief.gain >= least_gain) answer.helps.push_back({relief.what, relief.gain, {}, {}});
   sort_by_share(answer.helps);
 }
 

@@ -14,6 +14,7 @@
 
 #include "studies/answer/stage_memory.h"
 #include "studies/answer/step_lanes.h"
+#include "studies/diagnosis/default_stakes.h"
 #include "studies/diagnosis/step_diagnosis.h"
 
 namespace spillway::studies {
@@ -79,6 +80,19 @@ struct AnswerShare {
   double fraction = 0;
 };
 
+// A change that would make the step shorter, and by how much of it.
+struct AnswerHelp {
+  std::string name;
+  double fraction = 0;
+  Picos step_time{};              // then; 0: not simulated
+  std::optional<double> of_path;  // of the critical path, what goes through it today; none: not known
+};
+
+// A key that nobody said, on which the memory hangs.
+struct AnswerDefault {
+  std::string key, value, sentence;
+};
+
 // Time of a recorded step by rows of one kind, most time first.
 struct AnswerWork {
   std::string kind;  // "kernels", "host calls", ..., or kept_as_recorded
@@ -99,6 +113,12 @@ struct AnswerFact {
   std::string label, words;
 };
 
+// A part of the step that runs by itself, as of GRPO: rollout, reference, training.
+struct AnswerPhase {
+  std::string name, words;
+  Verdict answer = Verdict::unknown;
+};
+
 struct Answer {
   std::string title, machine;
   std::string verdict, heading;  // "does not fit"; with its shape
@@ -111,14 +131,16 @@ struct Answer {
   AnswerWhy why;
   std::optional<AnswerFigures> now;
   std::vector<AnswerFact> facts;
-  std::vector<RankResult> gpus;  // of a step on several
+  std::vector<AnswerPhase> phases;  // among the facts, too; none: it is of one part
+  std::vector<RankResult> gpus;     // of a step on several
   bool is_search = false;
   std::vector<AnswerWay> ways;
   std::string ways_heading;
   std::string search;        // what was searched, in a sentence
   std::string search_state;  // "finished", "stopped"
   std::string binds;
-  std::vector<AnswerShare> shares, helps;
+  std::vector<AnswerShare> shares;
+  std::vector<AnswerHelp> helps;
   std::vector<std::string> no_help;
   std::vector<AnswerWork> work;
   std::string held;   // when the stages' tensors are held: "at the peak"
@@ -128,6 +150,7 @@ struct Answer {
   std::vector<InputProvenance> inputs;
   std::string times;  // where the kernel times come from, if not from a table of this GPU
   std::vector<std::string> assumed, warnings;
+  std::vector<AnswerDefault> defaults;
   std::string command;
   std::uint64_t fingerprint = 0;
 };
@@ -156,6 +179,7 @@ std::string warning_words(const std::string& warning);
 bool is_of_modelled_times(const std::string& warning);
 // A result's warnings and times, without the words by which programs know their kinds.
 void add_warnings(const Result& result, Answer& answer);
+std::vector<AnswerPhase> phases_of(const Result& result);
 // The step's figures, in the order in which people read them.
 std::vector<AnswerFact> facts_of(const Result& result);
 // `given`: what tokens are compared with; null: nothing.
@@ -163,8 +187,9 @@ AnswerFigures figures_of(const Result& result, const Result* given);
 
 // The answer of a run, without what needs further replays (helps) and what a picture shows (stages, timeline).
 Answer run_answer(const LoadedScenario& loaded, const Result& result, std::string command);
-// `explain`'s: what each relaxation gains.
-void add_helps(const std::vector<Relaxation>& relaxations, Answer& answer);
+// `explain`'s: what each relaxation of the result's step gains.
+void add_helps(const std::vector<Relaxation>& relaxations, const Result& result, Answer& answer);
+void add_defaults(const std::vector<DefaultStake>& stakes, const Result& result, Answer& answer);
 // Adds a recorded step's kernels, operators and host calls; and what each would give, where that was asked.
 void add_diagnosis(const StepDiagnosis& diagnosis, Answer& answer);
 // Memory over time and what runs when, of a run with its ops. It replays each GPU's allocations. Precondition:

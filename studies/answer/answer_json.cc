@@ -274,6 +274,23 @@ Json shares_json(const std::vector<AnswerShare>& shares) {
   return list;
 }
 
+Json helps_json(const std::vector<AnswerHelp>& helps) {
+  Json list = Json::array();
+  for (const AnswerHelp& help : helps)
+    list.push_back({{"name", visible_name(help.name)},
+                    {"fraction", help.fraction},
+                    {"step_time_ns", help.step_time > Picos(0) ? Json(whole_nanoseconds(help.step_time)) : Json()},
+                    {"of_path", help.of_path ? Json(*help.of_path) : Json()}});
+  return list;
+}
+
+Json defaults_json(const std::vector<AnswerDefault>& defaults) {
+  Json list = Json::array();
+  for (const AnswerDefault& one : defaults)
+    list.push_back({{"key", one.key}, {"value", one.value}, {"sentence", visible_text(one.sentence)}});
+  return list;
+}
+
 Json work_json(const std::vector<AnswerWork>& work) {
   Json list = Json::array();
   for (const AnswerWork& one : work) {
@@ -315,6 +332,10 @@ Json document_json(const Answer& answer, const Cut& cut) {
   json["facts"] = Json::array();
   for (const AnswerFact& fact : answer.facts)
     json["facts"].push_back({{"label", fact.label}, {"words", visible_text(fact.words)}});
+  json["phases"] = Json::array();
+  for (const AnswerPhase& phase : answer.phases)
+    json["phases"].push_back(
+        {{"name", phase.name}, {"words", visible_text(phase.words)}, {"verdict", to_string(phase.answer)}});
   json["gpus"] = Json::array();
   for (const RankResult& gpu : answer.gpus)
     json["gpus"].push_back({{"name", visible_name(gpu.name)},
@@ -326,7 +347,7 @@ Json document_json(const Answer& answer, const Cut& cut) {
   for (const AnswerWay& way : answer.ways) json["ways"].push_back(way_json(way, cut.fold, cut.with_outlines));
   json["search"] = answer.is_search ? Json{{"state", answer.search_state}, {"sentence", answer.search}} : Json();
   json["binds"] = {{"sentence", visible_text(answer.binds)}, {"shares", shares_json(answer.shares)}};
-  json["helps"] = shares_json(answer.helps);
+  json["helps"] = helps_json(answer.helps);
   json["no_help"] = texts_json(answer.no_help);
   json["work"] = work_json(answer.work);
   json["held"] = answer.held;
@@ -350,6 +371,7 @@ Json document_json(const Answer& answer, const Cut& cut) {
   json["rests_on"] = {{"inputs", std::move(inputs)},
                       {"times", visible_text(answer.times)},
                       {"assumed", texts_json(answer.assumed)},
+                      {"defaulted", defaults_json(answer.defaults)},
                       {"warnings", texts_json(warnings)}};
   json["reproduce"] = {{"command", visible_text(answer.command)},
                        {"version", program_version()},

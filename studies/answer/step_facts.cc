@@ -8,6 +8,7 @@
 
 #include "base/number_text.h"
 #include "base/short_text.h"
+#include "planners/technique/technique_table.h"
 #include "sim/replay/fidelity.h"
 #include "studies/answer/answer.h"
 
@@ -28,7 +29,7 @@ std::vector<std::string> drive_words(const Result& result) {
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
   for (const DriveTraffic& drive : result.drives) {
     std::string words = fmt::format("{} written and {} read a step by {} drive{} per machine, of {} GPU{}{}",
-                                    gib_text(drive.written / steps), gib_text(drive.read / steps), drive.drives,
+                                    short_size(drive.written / steps), short_size(drive.read / steps), drive.drives,
                                     drive.drives == 1 ? "" : "s", drive.gpus, drive.gpus == 1 ? "" : "s",
                                     drive.cache_was_full ? ", some of it at their steady rate" : "");
     const auto same = std::find_if(traffic.begin(), traffic.end(), [&](const Line& one) { return one.words == words; });
@@ -81,12 +82,19 @@ std::string binding_words_of(const Result& result) {
   return words.empty() ? "nothing is simulated" : fmt::format("{}", fmt::join(words, ", "));
 }
 
+// A technique's word as people read it; of none the word.
+std::string said(std::string_view key, const std::string& word) {
+  const Technique* const row = technique_said(key, word);
+  if (row == nullptr) return word;
+  return key == allocator_key && !row->ways.empty() ? row->ways.front().about : row->title;
+}
+
 std::string memory_words(const Result& result) {
   const MemoryResult& memory = result.memory;
   std::string words = gib_digits(memory.peak_allocated) + " GiB at the peak";
   if (memory.on_host) words += ", of host memory";
   if (!memory.on_host)
-    words += fmt::format(", {} reserved ({} allocator)", gib_digits(memory.peak_reserved), memory.allocator);
+    words += fmt::format(", {} reserved ({})", gib_digits(memory.peak_reserved), said(allocator_key, memory.allocator));
   if (memory.capacity > Bytes(0)) words += fmt::format(" of {}", gib_digits(memory.capacity));
   if (const Bytes free = result.reserve.bytes(); free > Bytes(0))
     words += fmt::format("; {} kept free", gib_digits(free));
@@ -94,13 +102,26 @@ std::string memory_words(const Result& result) {
 }
 
 std::string offload_words(const OffloadResult& offload, bool by_all) {
-  return fmt::format("{}: {} GiB stored, {} read back, {} forwarded, {} kept{}{}", offload.technique,
+  return fmt::format("{}: {} GiB stored, {} read back, {} forwarded, {} kept{}{}", said(offload_key, offload.technique),
                      gib_digits(offload.stored), gib_digits(offload.loaded), gib_digits(offload.forwarded),
                      gib_digits(offload.kept), by_all ? ", by all stages" : "",
                      offload.settled ? "" : "; decisions about loads did not settle; the last simulation is shown");
 }
 
 }  // namespace
+
+std::vector<AnswerPhase> phases_of(const Result& result) {
+  const auto longest = std::max_element(result.phases.begin(), result.phases.end(),
+                                        [](const auto& a, const auto& b) { return a.time < b.time; });
+  std::vector<AnswerPhase> phases;
+  for (auto phase = result.phases.begin(); phase != result.phases.end(); ++phase)
+    phases.push_back({phase->name,
+                      fmt::format("{}{}, {} held: {}; {}", short_duration(to_seconds(phase->time)),
+                                  phase == longest ? ", the longest" : "", short_size(phase->peak),
+                                  to_string(phase->verdict), phase->basis),
+                      phase->verdict});
+  return phases;
+}
 
 std::vector<AnswerFact> facts_of(const Result& result) {
   std::vector<AnswerFact> facts;
@@ -122,12 +143,7 @@ std::vector<AnswerFact> facts_of(const Result& result) {
   }
   if (std::string words = utilisation_words(result); !words.empty()) add("GPU", std::move(words));
   add("limited by", binding_words_of(result));
-  const auto longest = std::max_element(result.phases.begin(), result.phases.end(),
-                                        [](const auto& a, const auto& b) { return a.time < b.time; });
-  for (auto phase = result.phases.begin(); phase != result.phases.end(); ++phase)
-    add(phase->name, fmt::format("{}{}, {} held: {}; {}", short_duration(to_seconds(phase->time)),
-                                 phase == longest ? ", the longest" : "", gib_text(phase->peak),
-                                 to_string(phase->verdict), phase->basis));
+  for (AnswerPhase& phase : phases_of(result)) add(phase.name, std::move(phase.words));
   if (result.memory.known) add("memory", memory_words(result));
   if (result.memory.known && result.host_memory.known && result.host_memory.peak > Bytes(0))
     add("host", fmt::format("{} of {} GiB held for the GPUs of a machine", gib_digits(result.host_memory.peak),

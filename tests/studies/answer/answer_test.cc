@@ -42,7 +42,7 @@ TEST(Answer, OfARunSaysWhatTheReplaySays) {
 
 TEST(Answer, GainsThatSayNothingAreOneLine) {
   Answer answer;
-  add_helps({{"a", Picos(1), 0.001}, {"b", Picos(1), 0.1}, {"c", Picos(1), 0.3}}, answer);
+  add_helps({{"a", Picos(1), 0.001}, {"b", Picos(1), 0.1}, {"c", Picos(1), 0.3}}, {}, answer);
   ASSERT_EQ(answer.helps.size(), 2U);
   EXPECT_EQ(answer.helps[0].name, "c");
   EXPECT_EQ(answer.no_help, std::vector<std::string>{"a"});
