@@ -1,22 +1,27 @@
-// The window as a whole, offscreen: from start to the first chart, from an edit to every figure, and how long a large
-// trace keeps it from answering.
+// The window as a whole, offscreen: from start to the first chart, from an edit to every figure, what a step of zoom
+// and a move of the pointer take on the canvas, and how long a large trace keeps it from answering.
 //
 // Usage: gui_window_bench [FILE]        a trace or a scenario; without one: the bundled scenarios alone
 #include <sys/resource.h>
 
 #include <QApplication>
 #include <QElapsedTimer>
+#include <QMouseEvent>
 #include <QSettings>
 #include <QTemporaryDir>
 #include <QTimer>
+#include <QWheelEvent>
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <vector>
 
+#include "base/quantile.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/diagnosis_panel.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
+#include "gui/plots/canvas_view.h"
 
 namespace spillway::gui {
 namespace {
@@ -52,6 +57,41 @@ void measure_edits(MainWindow& window, const char* key, std::initializer_list<co
   }
 }
 
+// Each event with the repaint that it asks for.
+template <class Send>
+void measure_events(CanvasView& canvas, const char* what, int count, const Send& send) {
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) {
+    QElapsedTimer clock;
+    clock.start();
+    send(i);
+    QCoreApplication::processEvents();
+    canvas.repaint();
+    times.push_back(static_cast<double>(clock.nsecsElapsed()) * 1e-6);
+  }
+  std::printf("  %s: median %.1f ms, 95 of 100 within %.1f ms (%zu tracks)\n", what, quantile(times, 0.5),
+              quantile(times, 0.95), canvas.lanes_shown());
+}
+
+// Wheel and pointer over the canvas, as people zoom in and out and read out.
+void measure_moves(MainWindow& window) {
+  constexpr int count = 60;
+  static_cast<void>(window.show_view("canvas"));
+  QCoreApplication::processEvents();
+  CanvasView& canvas = window.canvas();
+  const QPointF middle(canvas.width() * 0.6, canvas.height() * 0.5);
+  measure_events(canvas, "zoom", count, [&](int i) {
+    QWheelEvent wheel(middle, canvas.mapToGlobal(middle), {}, QPoint(0, i < count / 2 ? 120 : -120), Qt::NoButton,
+                      Qt::NoModifier, Qt::NoScrollPhase, false);
+    QCoreApplication::sendEvent(&canvas, &wheel);
+  });
+  measure_events(canvas, "hover", count, [&](int i) {
+    const QPointF at(canvas.width() * (0.3 + 0.01 * i), canvas.height() * (0.2 + 0.01 * i));
+    QMouseEvent move(QEvent::MouseMove, at, canvas.mapToGlobal(at), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(&canvas, &move);
+  });
+}
+
 double most_memory_gb() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
@@ -81,6 +121,7 @@ void measure_opening(MainWindow& window, const char* file) {
   static_cast<void>(window.show_view("answer"));  // waits for ways
   wait([&] { return window.is_complete(); });
   tell("ways found");
+  measure_moves(window);
 }
 
 int measure(int count, char** arguments) {
@@ -117,6 +158,7 @@ int measure(int count, char** arguments) {
     measure_edits(window, one.key, one.values);
     measure_edits(window, "model.layers", {one.layers});
     measure_edits(window, one.key, one.values);
+    measure_moves(window);
   }
   return 0;
 }

@@ -79,7 +79,8 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
   session_.on_error = [this](const SimulationError& error) { show_error(error); };
   session_.on_sensitivity = [this] {
     sensitivity_->show(session_.sensitivity(), session_.baseline_sensitivity());
-    if (session_.sensitivity() != nullptr) answer_->show_helps(*session_.sensitivity());
+    if (session_.sensitivity() != nullptr && session_.outcome() != nullptr)
+      answer_->show_helps(*session_.sensitivity(), session_.outcome()->result());
     show_selection();
   };
   session_.on_progress = [this](const std::string& part, double fraction) {

@@ -20,7 +20,7 @@
 #include <QVBoxLayout>
 #include <utility>
 
-#include "base/number_text.h"
+#include "base/short_text.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/answer_view.h"
 #include "gui/panels/compare_view.h"
@@ -269,7 +269,7 @@ void MainWindow::show_ranks() {
   if (!has_choice) return;
   const auto words_of = [](const RankResult& rank) {
     return QString("%1, %2").arg(QString::fromStdString(rank.name),
-                                 QString::fromStdString(bytes_text(rank.peak_reserved)));
+                                 QString::fromStdString(short_size(rank.peak_reserved)));
   };
   rank_choice_->addItem(
       tr("Fullest: %1").arg(words_of(ranks[std::min<std::size_t>(drawn_->fullest.rank, ranks.size() - 1)])));

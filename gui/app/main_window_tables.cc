@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "base/number_text.h"
+#include "base/short_text.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/answer_view.h"
 #include "gui/panels/compare_view.h"
@@ -38,7 +38,7 @@ TableCell share_cell(std::optional<double> share) {
   return share ? number_cell(QString("%1 %").arg(*share * 100, 0, 'f', 1), *share) : TableCell{"?", {}};
 }
 TableCell bytes_cell(std::int64_t bytes) {
-  return number_cell(words(bytes_text(Bytes(bytes))), static_cast<double>(bytes));
+  return number_cell(words(short_size(Bytes(bytes))), static_cast<double>(bytes));
 }
 
 }  // namespace
@@ -291,7 +291,7 @@ void MainWindow::show_frames() {
     const std::uint32_t stack =
         block.event < 0 ? no_stack : trace.memory_events[static_cast<std::size_t>(block.event)].stack;
     if (stack != no_stack) {
-      lines += tr("%1 at 0x%2").arg(words(bytes_text(block.size)), QString::number(block.address, 16));
+      lines += tr("%1 at 0x%2").arg(words(short_size(block.size)), QString::number(block.address, 16));
       for (const std::string_view place : studies::stack_places(trace, stack))
         lines += QString::fromUtf8(place.data(), static_cast<qsizetype>(place.size()));
     }

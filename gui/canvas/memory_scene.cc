@@ -20,6 +20,8 @@ std::shared_ptr<const MemoryScene> memory_scene(MemoryPicture picture, bool by_l
                                                                             : owner_token(picture.kinds[kind]));
   scene->owners = OwnerStack(picture, by_line ? scene->tokens : std::vector<Token>());
   scene->whole = {picture.begin, std::max(picture.end, picture.begin + 1)};
+  picture.curve = {};  // they are in the curves and the stack
+  picture.changes = {};
   scene->picture = std::move(picture);
   return scene;
 }

@@ -12,7 +12,7 @@ namespace spillway::gui {
 
 // A MemoryPicture made ready: curves folded on demand, blocks squeezed. Immutable.
 struct MemoryScene {
-  MemoryPicture picture;
+  MemoryPicture picture;  // without its curve and changes
   StepCurve allocated, reserved;
   AddressMap map;
   OwnerStack owners;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/number_text.h"
+#include "base/short_text.h"
 
 namespace spillway::gui {
 namespace {
@@ -61,7 +62,7 @@ class List {
       track.kind = TrackKind::pass;
       track.name = track.label = scene_.passes->lanes[i].name;
       if (const RankResult* const rank = rank_of(i); rank != nullptr && rank->peak_reserved > Bytes(0))
-        track.detail = bytes_text(rank->peak_reserved);
+        track.detail = short_size(rank->peak_reserved);
       track.lanes = {i};
       track.row_height = stage_row;
       track.gap = 2;

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/axis.h"
-#include "base/number_text.h"
+#include "base/short_text.h"
 #include "gui/canvas/block_names.h"
 #include "gui/canvas/pixel_run.h"
 
@@ -340,8 +340,8 @@ class Picture {
         painter.fillRect(QRectF(plot().left(), y, plot().width(), y_limit - y), QBrush(theme_.bad, Qt::BDiagPattern));
       painter.setPen(QPen(theme_.bad, 1.5));
       painter.drawLine(QPointF(plot().left(), y), QPointF(plot().right(), y));
-      QString text = QString("%1 the GPU has").arg(words(bytes_text(capacity)));
-      if (keeps) text += QString(", %1 kept as reserve").arg(words(bytes_text(capacity - limit)));
+      QString text = QString("%1 the GPU has").arg(words(short_size(capacity)));
+      if (keeps) text += QString(", %1 kept as reserve").arg(words(short_size(capacity - limit)));
       // On a surface of its own: what is held may lie under it.
       const double width = painter.fontMetrics().horizontalAdvance(text) + 8,
                    right = plot().right() - 4.0 - look_.right;
@@ -358,7 +358,7 @@ class Picture {
       painter.setBrush(theme_.background);
       painter.drawEllipse(QPointF(x, y), 3.5, 3.5);
       const QString when = look_.timed ? QString(" at %1").arg(words(time_text(at))) : QString();
-      boxed(painter, QPointF(x, y + 5), QString("peak %1%2").arg(words(bytes_text(Bytes(memory.owners.peak()))), when),
+      boxed(painter, QPointF(x, y + 5), QString("peak %1%2").arg(words(short_size(Bytes(memory.owners.peak()))), when),
             theme_.text);
       painter.setRenderHint(QPainter::Antialiasing, false);
     }
@@ -383,8 +383,8 @@ class Picture {
     const TimeRange shown = map_shown(scene_, look_);
     boxed(painter, QPointF(plot().left(), top + track.row_height - 22.0),
           QString("bytes %1 to %2 of %3")
-              .arg(words(bytes_text(Bytes(shown.begin))), words(bytes_text(Bytes(shown.end))),
-                   words(bytes_text(Bytes(map_bytes(*scene_.memory).end)))),
+              .arg(words(short_size(Bytes(shown.begin))), words(short_size(Bytes(shown.end))),
+                   words(short_size(Bytes(map_bytes(*scene_.memory).end)))),
           theme_.text);
   }
 

@@ -20,6 +20,7 @@
 #include "gui/plots/answer_picture.h"
 #include "gui/plots/legend.h"
 #include "hwprofiles/profile_library.h"
+#include "sim/replay/verdict_words.h"
 
 namespace spillway::gui {
 namespace {
@@ -271,6 +272,9 @@ QWidget* AnswerView::make_picture() {
   };
   const auto [binds, binds_rows] = card(tr("Bottleneck, and what would help"));
   const auto [rests, rests_rows] = card(tr("What the answer rests on"));
+  const auto [phases, phases_rows] = card(tr("Parts of the step"));
+  phases_card_ = phases;
+  phases_ = phases_rows;
   binds_ = binds_rows;
   binds_title_ = binds->findChild<QLabel*>();
   rests_ = rests_rows;
@@ -282,6 +286,7 @@ QWidget* AnswerView::make_picture() {
   column->addWidget(preview_);
   column->addWidget(picture_, 1);
   column->addWidget(readout_);
+  column->addWidget(phases_card_);
   column->addLayout(cards);
   picture_area_ = scrolling(whole);
   QObject::connect(stages_, &QComboBox::currentIndexChanged, this, [this](int stage) { choose_stage(stage); });
@@ -334,7 +339,7 @@ void AnswerView::show(const std::shared_ptr<const Outcome>& outcome) {
 }
 
 void AnswerView::show_step(const studies::Answer& answer) {
-  const std::vector<studies::AnswerShare> helps = std::move(step_.helps);
+  const std::vector<studies::AnswerHelp> helps = std::move(step_.helps);
   const std::vector<std::string> no_help = std::move(step_.no_help);
   step_ = answer;
   if (step_.helps.empty()) {
@@ -355,10 +360,10 @@ void AnswerView::show_step(const studies::Answer& answer) {
 
 void AnswerView::show_undrawn() { show_step(studies::Answer(step_)); }
 
-void AnswerView::show_helps(const Sensitivity& sensitivity) {
+void AnswerView::show_helps(const Sensitivity& sensitivity, const Result& result) {
   step_.helps.clear();
   step_.no_help.clear();
-  studies::add_helps(sensitivity.relaxations, step_);
+  studies::add_helps(sensitivity.relaxations, result, step_);
   compose();
 }
 
@@ -440,8 +445,8 @@ void AnswerView::show_cards() {
     tone(label, token);
     card.addWidget(label);
   };
-  const auto bars = [this](const std::vector<studies::AnswerShare>& shares, double most, const char* sign) {
-    for (const studies::AnswerShare& share : shares) {
+  const auto bars = [this](const auto& shares, double most, const char* sign) {
+    for (const auto& share : shares) {
       auto* const row = new QHBoxLayout;
       auto* const name = text_label(12);
       name->setText(answer_words(share.name));
@@ -468,11 +473,18 @@ void AnswerView::show_cards() {
     for (const std::string& name : document_->no_help) names += answer_words(name);
     line(*binds_, tr("No gain: %1.").arg(names.join(", ")), Token::muted);
   }
+  clear(*phases_);
+  phases_card_->setVisible(!document_->phases.empty());
+  for (const studies::AnswerPhase& phase : document_->phases)
+    line(*phases_, answer_words(verdict_shape(phase.answer) + " " + phase.name + ": " + phase.words),
+         phase.answer == Verdict::does_not_fit ? Token::bad : Token::text);
   clear(*rests_);
   if (!document_->times.empty()) line(*rests_, answer_words(document_->times), Token::muted);
   for (const std::string& warning : document_->warnings) line(*rests_, "▲ " + answer_words(warning), Token::text);
   for (const std::string& each : document_->assumed)
     line(*rests_, tr("assumed: %1").arg(answer_words(each)), Token::muted);
+  for (const studies::AnswerDefault& each : document_->defaults)
+    line(*rests_, tr("by default: %1").arg(answer_words(each.sentence)), Token::muted);
   std::size_t shown = 0;
   for (const InputProvenance& input : document_->inputs) {
     if (shown++ >= most_inputs) break;

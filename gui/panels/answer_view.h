@@ -43,7 +43,7 @@ class AnswerView : public QWidget {
   void show_step(const studies::Answer& answer);
   // There is no more to be had.
   void show_undrawn();
-  void show_helps(const Sensitivity& sensitivity);
+  void show_helps(const Sensitivity& sensitivity, const Result& result);
   void set_stale(bool stale);
   // Searches for ways, if it has not yet.
   void search();
@@ -101,7 +101,8 @@ class AnswerView : public QWidget {
   Legend* legend_ = nullptr;
   QLabel *preview_ = nullptr, *readout_ = nullptr;
   AnswerPicture* picture_ = nullptr;
-  QVBoxLayout *binds_ = nullptr, *rests_ = nullptr;
+  QVBoxLayout *binds_ = nullptr, *rests_ = nullptr, *phases_ = nullptr;
+  QWidget* phases_card_ = nullptr;  // hidden where the step is of one part
   QLabel* binds_title_ = nullptr;
   QSplitter* halves_ = nullptr;
   QTimer pointed_for_;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/number_text.h"
+#include "base/short_text.h"
 
 namespace spillway::gui {
 namespace {
@@ -202,22 +203,22 @@ void DiagnosisPanel::fill_step(const studies::StepDiagnosis& found) {
 }
 
 void DiagnosisPanel::fill_memory(const studies::MemoryDiagnosis& found) {
-  const QString alive = words(bytes_text(found.alive));
+  const QString alive = words(short_size(found.alive));
   title_->setText(found.ran_out ? tr("%1 were alive when an allocation failed.").arg(alive)
                                 : tr("No allocation failed; %1 were alive when most was.").arg(alive));
   if (found.ran_out) {
     const studies::RanOut& out = *found.ran_out;
     QStandardItem* const under = section(tr("What made it run out"), {});
     const auto fact = [&](const QString& text) { row(under, text.toStdString(), DiagnosedPlace::Kind::none, {}); };
-    fact(tr("%1 asked for at %2").arg(words(bytes_text(out.asked)), words(out.place)));
+    fact(tr("%1 asked for at %2").arg(words(short_size(out.asked)), words(out.place)));
     fact(tr("%1 allocated of %2 reserved; %3 cached, the largest piece it may use %4")
-             .arg(words(bytes_text(out.allocated)), words(bytes_text(out.reserved)), words(bytes_text(out.cached)),
-                  words(bytes_text(out.largest_free))));
+             .arg(words(short_size(out.allocated)), words(short_size(out.reserved)), words(short_size(out.cached)),
+                  words(short_size(out.largest_free))));
     fact(words(out.why));
     QStandardItem* const others = section(tr("What would have fitted"), {});
     for (const studies::OtherAllocator& other : out.others)
       row(others,
-          fmt::format("{}: {}, {} reserved", other.serves ? "yes" : "no", other.name, bytes_text(other.reserved)),
+          fmt::format("{}: {}, {} reserved", other.serves ? "yes" : "no", other.name, short_size(other.reserved)),
           DiagnosedPlace::Kind::none, {});
   }
   if (!found.has_stacks) {
@@ -231,7 +232,7 @@ void DiagnosisPanel::fill_memory(const studies::MemoryDiagnosis& found) {
       const double of = found.alive > Bytes(0)
                             ? static_cast<double>(holders[i].bytes.count()) / static_cast<double>(found.alive.count())
                             : 0;
-      const Cells cells = row(under, fmt::format("{}  {}", bytes_text(holders[i].bytes), holders[i].name),
+      const Cells cells = row(under, fmt::format("{}  {}", short_size(holders[i].bytes), holders[i].name),
                               DiagnosedPlace::Kind::none, {});
       cells[share]->setText(words(percent_text(of)));
       cells[times]->setText(QString::number(holders[i].blocks));

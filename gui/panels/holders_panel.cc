@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/number_text.h"
+#include "base/short_text.h"
 
 namespace spillway::gui {
 namespace {
@@ -110,7 +110,7 @@ void HoldersPanel::arrange() {
   if (outcome_ == nullptr || memory_ == nullptr)
     return view_->show_tree(nullptr, tr("The memory of this step is not known."));
   const auto tree = [&](studies::HeldNode node) { return std::make_shared<const studies::HeldNode>(std::move(node)); };
-  const auto said = [](Bytes bytes) { return QString::fromStdString(bytes_text(bytes)); };
+  const auto said = [](Bytes bytes) { return QString::fromStdString(short_size(bytes)); };
   const int by = by_->currentData().toInt();
   if (stacks != nullptr && by != owner) {
     const QString when = stacks->ran_out ? tr("%1 alive when an allocation failed") : tr("%1 alive when most was");

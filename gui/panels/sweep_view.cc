@@ -10,6 +10,8 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
@@ -37,6 +39,34 @@ std::optional<ParetoChart::Mark> mark_of(const Outcome* outcome) {
   const Result& result = outcome->result();
   return ParetoChart::Mark{result.tokens_per_second, to_seconds(result.step_time),
                            static_cast<double>(result.memory.peak_reserved.count()) / gib};
+}
+
+std::set<std::string> varied_keys(const std::vector<SweepRow>& rows) {
+  std::map<std::string, std::set<std::string>> values;
+  std::map<std::string, std::size_t> counts;
+  for (const SweepRow& row : rows)
+    for (const std::string& edit : row.candidate.edits) {
+      const std::size_t equals = edit.find('=');
+      values[edit.substr(0, equals)].insert(edit.substr(equals + 1));
+      ++counts[edit.substr(0, equals)];
+    }
+  std::set<std::string> varied;
+  for (const auto& [key, of] : values)
+    if (of.size() > 1 || counts[key] < rows.size()) varied.insert(key);
+  return varied;
+}
+
+// What a point sets, by the names that keys have elsewhere in the window: "micro-batch 2, activations full".
+std::string words_of(const studies::Candidate& point, const std::set<std::string>& varied) {
+  std::string words;
+  for (const std::string& edit : point.edits) {
+    const std::size_t equals = edit.find('=');
+    const std::string key = edit.substr(0, equals);
+    if (!varied.contains(key)) continue;
+    const std::string label = gui::control_of(key).label;
+    words += (words.empty() ? "" : ", ") + (label.empty() ? key : label) + " " + edit.substr(equals + 1);
+  }
+  return words.empty() ? point.name : words;
 }
 
 }  // namespace
@@ -73,6 +103,11 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   line->addWidget(words_, 1);
   step_ = bound(tr("step ≤ ms"), tr("Only points with a step of at most so many milliseconds are on the front"));
   memory_ = bound(tr("memory ≤ GiB"), tr("Only points that reserve at most so many GiB are on the front"));
+  across_ = measures(tr("Across"), tr("What points are drawn by, from left to right"), SweepMeasure::tokens);
+  up_ = measures(tr("Up"), tr("What points are drawn by, from bottom to top. The front is of both"),
+                 SweepMeasure::memory);
+  line->addWidget(across_);
+  line->addWidget(up_);
   color_ = new QComboBox;
   color_->setAccessibleName(tr("Colour by"));
   color_->setToolTip(tr("Colours points by the front, or by what an axis of the sweep is set to"));
@@ -89,7 +124,9 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   clear_axes();
   setTabOrder(chart_, step_);
   setTabOrder(step_, memory_);
-  setTabOrder(memory_, color_);
+  setTabOrder(memory_, across_);
+  setTabOrder(across_, up_);
+  setTabOrder(up_, color_);
   setTabOrder(color_, make_);
   setTabOrder(make_, close_);
   setTabOrder(close_, start_);
@@ -111,6 +148,22 @@ SweepView::SweepView() : chart_(new ParetoChart) {
     }
   });
   QObject::connect(chart_, &PlotView::chosen, this, [this](qint64 row) { load_point(static_cast<std::size_t>(row)); });
+}
+
+QComboBox* SweepView::measures(const QString& name, const QString& tip, SweepMeasure chosen) {
+  auto* const box = new QComboBox;
+  box->setAccessibleName(name);
+  box->setToolTip(tip);
+  box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  box->setMinimumContentsLength(14);
+  for (int i = 0; i < sweep_measures; ++i) box->addItem(measure_words(static_cast<SweepMeasure>(i)));
+  box->setCurrentIndex(static_cast<int>(chosen));
+  QObject::connect(box, &QComboBox::currentIndexChanged, this, [this] {
+    chart_->set_axes(static_cast<SweepMeasure>(across_->currentIndex()),
+                     static_cast<SweepMeasure>(up_->currentIndex()));
+    show_rows();
+  });
+  return box;
 }
 
 // No focus proxy: Tab into a page that has one goes past what stands before it.
@@ -263,7 +316,8 @@ void SweepView::require(std::optional<double> most_step_ms, std::optional<double
   show_rows();
 }
 
-// The front is of those so far, and of those that keep what is asked here.
+// The front is of those so far, and of those that keep what is asked here: by the axes where both are objectives, else
+// by those of the file.
 void SweepView::show_rows() {
   is_shown_ = true;
   show_axes();
@@ -273,7 +327,16 @@ void SweepView::show_rows() {
     const bool too_large = most_gib_ && row.replayed.peak_bytes > *most_gib_ * gib;
     if (!too_slow && !too_large) shown.push_back(row);
   }
-  if (file_ != nullptr && (is_running() || shown.size() != rows_.size())) mark_front(*file_, shown);
+  const std::optional<studies::Objective> across = objective_of(chart_->across()), up = objective_of(chart_->up());
+  if (file_ != nullptr && across && up) {
+    SweepFile asked = *file_;
+    asked.objectives = {*across, *up};
+    mark_front(asked, shown);
+  } else if (file_ != nullptr && (is_running() || shown.size() != rows_.size())) {
+    mark_front(*file_, shown);
+  }
+  const std::set<std::string> varied = varied_keys(rows_);
+  for (SweepRow& row : shown) row.candidate.name = words_of(row.candidate, varied);
   chart_->show(shown);
   if (on_rows) on_rows();
 }

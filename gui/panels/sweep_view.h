@@ -58,6 +58,7 @@ class SweepView : public QWidget {
 
  private:
   void take_requirements();
+  QComboBox* measures(const QString& name, const QString& tip, SweepMeasure chosen);
   void clear_axes();
   void show_axes();
   void set_file(std::shared_ptr<const SweepFile> file, const QString& name, std::shared_ptr<SweepStore> store);
@@ -78,7 +79,7 @@ class SweepView : public QWidget {
   std::shared_ptr<SweepStore> store_;  // what was replayed of file_, kept while it is
   std::optional<double> most_step_ms_, most_gib_;
   QLineEdit *step_, *memory_;
-  QComboBox* color_;
+  QComboBox *across_, *up_, *color_;
   std::vector<SweepRow> rows_;
   bool is_shown_ = true;  // rows_ as they are
   Worker worker_{2};      // last; two: another sweep begins while points of the one before end

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/number_text.h"
+#include "base/short_text.h"
 #include "gui/canvas/block_names.h"
 
 namespace spillway::gui {
@@ -36,7 +36,7 @@ QString op_words(const Outcome& outcome, const TrackScene& scene, std::uint32_t 
   if (trace.ops.phase[op] != Phase::unknown) words += ", " + text_of(to_string(trace.ops.phase[op]));
   if (trace.ops.layer[op] != no_index16) words += QString(", layer %1").arg(trace.ops.layer[op]);
   if (trace.ops.micro_batch[op] != no_index16) words += QString(", micro-batch %1").arg(trace.ops.micro_batch[op]);
-  if (trace.ops.bytes[op] > Bytes(0)) words += ", " + QString::fromStdString(bytes_text(trace.ops.bytes[op]));
+  if (trace.ops.bytes[op] > Bytes(0)) words += ", " + QString::fromStdString(short_size(trace.ops.bytes[op]));
   if (trace.ops.flops[op] > Flops(0))
     words += QString(", %1 Gflop").arg(static_cast<double>(trace.ops.flops[op].count()) / 1e9, 0, 'f', 2);
   const bool on_path = std::any_of(result.path.begin(), result.path.end(),
@@ -279,12 +279,12 @@ QString CanvasView::words_at(QPoint at) const {
     const OwnerStack::Held held = scene_.memory->owners.at(when);
     QString words = tr("at %1: %2 allocated, %3 reserved")
                         .arg(QString::fromStdString(time_text(when, here.timed)),
-                             QString::fromStdString(bytes_text(Bytes(OwnerStack::sum(held)))),
-                             QString::fromStdString(bytes_text(Bytes(scene_.memory->reserved.value_at(when)))));
+                             QString::fromStdString(short_size(Bytes(OwnerStack::sum(held)))),
+                             QString::fromStdString(short_size(Bytes(scene_.memory->reserved.value_at(when)))));
     for (std::size_t i = 0; i < most_owners; ++i)
       if (held[i] > 0)
         words += QString(", %1 %2").arg(QString::fromStdString(scene_.memory->owners.owners()[i].words),
-                                        QString::fromStdString(bytes_text(Bytes(held[i]))));
+                                        QString::fromStdString(short_size(Bytes(held[i]))));
     return words;
   }
   if (track.kind == TrackKind::counter && at.x() >= shape.gutter) {
@@ -302,7 +302,7 @@ QString CanvasView::words_at(QPoint at) const {
     return tr("%1: %2, %3, alive from %4 to %5")
         .arg(QString::fromStdString(block_name(*outcome_, block)),
              QString::fromStdString(scene_.memory->picture.kinds[block.kind]).replace('_', ' '),
-             QString::fromStdString(bytes_text(block.size)), QString::fromStdString(time_text(block.begin, here.timed)),
+             QString::fromStdString(short_size(block.size)), QString::fromStdString(time_text(block.begin, here.timed)),
              QString::fromStdString(time_text(block.end, here.timed)));
   }
   TimeRange range;

@@ -1,11 +1,13 @@
 #include "gui/plots/charts.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "base/number_text.h"
+#include "base/short_text.h"
 #include "scenario/relaxation_setting.h"
 
 namespace spillway::gui {
@@ -19,7 +21,7 @@ constexpr double gib = 1'073'741'824.0;
 
 QString words(const std::string& text) { return QString::fromStdString(text); }
 QString number(double value) { return words(number_text(value)); }
-QString percent_words(double fraction) { return QString("%1 %").arg(fraction * 100, 0, 'f', 1); }
+QString percent_words(double fraction) { return words(short_percent(fraction)); }
 QString with_thousands(double value) { return words(grouped_text(std::llround(value))); }
 
 // As every other view says it.
@@ -57,7 +59,8 @@ void SensitivityChart::show(std::shared_ptr<const Sensitivity> now, std::shared_
     bar.name = words(one.resource);
     bar.value = one.gain * 100;
     bar.words = percent_words(one.gain);
-    bar.facts << tr("step %1").arg(words(duration_text(one.step_time))) << tr("shorter by %1").arg(bar.words);
+    bar.facts << tr("step %1").arg(words(short_duration(to_seconds(one.step_time))))
+              << tr("shorter by %1").arg(bar.words);
     if (!setting_of_relaxation(one.resource).empty()) bar.id = static_cast<qint64>(i);
     if (baseline_ != nullptr) {
       const auto same = std::find_if(baseline_->relaxations.begin(), baseline_->relaxations.end(),
@@ -222,6 +225,12 @@ void ParetoChart::show(std::vector<SweepRow> rows) {
   draw();
 }
 
+void ParetoChart::set_axes(SweepMeasure across, SweepMeasure up) {
+  across_ = across;
+  up_ = up;
+  draw();
+}
+
 void ParetoChart::mark(const std::optional<Mark>& now, const std::optional<Mark>& baseline) {
   if (now == now_ && baseline == baseline_) return;
   now_ = now;
@@ -264,6 +273,70 @@ static double rate_of(const SweepRow& row) {
   return row.replayed.step_seconds > 0 ? row.replayed.tokens_per_step / row.replayed.step_seconds : 0;
 }
 
+QString measure_name(SweepMeasure measure) {
+  constexpr const char* names[] = {QT_TR_NOOP("tokens a second"),
+                                   QT_TR_NOOP("step time, ms"),
+                                   QT_TR_NOOP("GiB reserved on the fullest GPU"),
+                                   QT_TR_NOOP("GPUs"),
+                                   QT_TR_NOOP("GPU seconds per million tokens"),
+                                   QT_TR_NOOP("USD per million tokens"),
+                                   QT_TR_NOOP("kWh per million tokens"),
+                                   QT_TR_NOOP("years that the SSDs last")};
+  return ParetoChart::tr(names[static_cast<std::size_t>(measure)]);
+}
+
+QString measure_words(SweepMeasure measure) {
+  constexpr const char* words[] = {
+      QT_TR_NOOP("tokens a second"), QT_TR_NOOP("step time"), QT_TR_NOOP("peak memory"), QT_TR_NOOP("GPUs"),
+      QT_TR_NOOP("GPU time"),        QT_TR_NOOP("cost"),      QT_TR_NOOP("energy"),      QT_TR_NOOP("SSD life")};
+  return ParetoChart::tr(words[static_cast<std::size_t>(measure)]);
+}
+
+std::optional<studies::Objective> objective_of(SweepMeasure measure) {
+  using studies::Objective;
+  constexpr std::array<Objective, sweep_measures - 1> objectives = {
+      Objective::step_time,      Objective::peak_memory,      Objective::gpus,    Objective::gpu_time_per_token,
+      Objective::cost_per_token, Objective::energy_per_token, Objective::ssd_life};
+  if (measure == SweepMeasure::tokens) return std::nullopt;
+  return objectives[static_cast<std::size_t>(measure) - 1];
+}
+
+// None: not known of it.
+static std::optional<double> measured(const SweepRow& row, SweepMeasure measure) {
+  constexpr double million = 1e6, joules_of_kwh = 3.6e6;
+  const studies::Figures& figures = row.replayed;
+  const bool per_token = figures.tokens_per_step > 0;
+  const auto known = [](double value) { return value > 0 ? std::optional(value) : std::nullopt; };
+  switch (measure) {
+    case SweepMeasure::tokens:
+      return known(rate_of(row));
+    case SweepMeasure::step_time:
+      return known(figures.step_seconds * 1e3);
+    case SweepMeasure::memory:
+      return figures.peak_bytes / gib;
+    case SweepMeasure::gpus:
+      return known(figures.gpus);
+    case SweepMeasure::gpu_time:
+    case SweepMeasure::cost:
+    case SweepMeasure::energy:
+      if (!per_token) return std::nullopt;
+      return known(figures.value(*objective_of(measure)) * million /
+                   (measure == SweepMeasure::energy ? joules_of_kwh : 1));
+    case SweepMeasure::life:
+      return std::isfinite(figures.life_years) ? known(figures.life_years) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+static bool more_is_better(SweepMeasure measure) {
+  return measure == SweepMeasure::tokens || measure == SweepMeasure::life;
+}
+
+static QString axis_title(SweepMeasure measure) {
+  return measure_name(measure) + " " +
+         (more_is_better(measure) ? ParetoChart::tr("→ better") : ParetoChart::tr("← better"));
+}
+
 void ParetoChart::draw() {
   PlotScene scene;
   scene.empty_words = rows_.empty() ? tr("Run a sweep: its points appear here as they are replayed.\nClick one to "
@@ -272,8 +345,9 @@ void ParetoChart::draw() {
   // Models without tokens have no rate.
   const bool has_rates =
       std::all_of(rows_.begin(), rows_.end(), [](const SweepRow& row) { return !row.ran() || rate_of(row) > 0; });
-  scene.x_title = has_rates ? tr("tokens a second → better") : tr("step time, ms ← better");
-  scene.y_title = tr("GiB reserved on the fullest GPU ← better");
+  const SweepMeasure across_as = across_ == SweepMeasure::tokens && !has_rates ? SweepMeasure::step_time : across_;
+  scene.x_title = axis_title(across_as);
+  scene.y_title = axis_title(up_);
   enum : std::uint8_t { best, does, fails, baseline, present };
   scene.series = {{tr("front"), Token::good, PlotShape::disc, 11},
                   {tr("does what is required"), Token::accent, PlotShape::disc, 7},
@@ -282,7 +356,6 @@ void ParetoChart::draw() {
                   {tr("this scenario"), Token::warn, PlotShape::diamond, 13}};
   const auto by_value =
       axis_.empty() ? std::map<std::string, std::size_t>() : add_value_series(rows_, axis_, axis_label_, scene);
-  const auto across = [has_rates](double rate, double seconds) { return has_rates ? rate : seconds * 1e3; };
   // Points of equal figures are one mark with several names; those on the front lie on top.
   std::map<std::pair<double, double>, std::size_t> seen;
   std::vector<QPointF> front;
@@ -290,9 +363,11 @@ void ParetoChart::draw() {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const SweepRow& row = rows_[i];
       if (!row.ran() || row.on_front != on_front) continue;
+      const std::optional<double> x = measured(row, across_as), y = measured(row, up_);
+      if (!x || !y) continue;
       PlotPoint point;
-      point.x = across(rate_of(row), row.replayed.step_seconds);
-      point.y = row.replayed.peak_bytes / gib;
+      point.x = *x;
+      point.y = *y;
       point.series = on_front ? best : row.does ? does : fails;
       if (!axis_.empty() && (on_front || row.does)) point.series = by_value.at(value_of(row, axis_));
       const auto [at, is_new] = seen.emplace(std::pair(point.x, point.y), scene.points.size());
@@ -303,10 +378,13 @@ void ParetoChart::draw() {
       }
       point.id = static_cast<qint64>(i);
       point.name = words(row.candidate.name);
-      if (has_rates) point.facts << tr("%1 tokens a second").arg(with_thousands(point.x));
-      point.facts << tr("step %1 ms").arg(number(row.replayed.step_seconds * 1e3))
-                  << tr("%1 GiB reserved").arg(point.y, 0, 'f', 2)
-                  << tr("limited by: %1").arg(binding_words(row.result.binding))
+      if (has_rates) point.facts << tr("%1 tokens a second").arg(with_thousands(rate_of(row)));
+      point.facts << tr("step %1").arg(words(short_duration(row.replayed.step_seconds)))
+                  << tr("%1 GiB reserved").arg(words(three_digits(row.replayed.peak_bytes / gib)));
+      for (const SweepMeasure one : {across_as, up_})
+        if (one > SweepMeasure::memory)
+          point.facts << measure_name(one) + ": " + words(three_digits(*measured(row, one)));
+      point.facts << tr("limited by: %1").arg(binding_words(row.result.binding))
                   << tr("fits: %1").arg(words(std::string(yes_or_no(row.result.verdict()))));
       if (on_front) point.facts << tr("on the front: no other is better in all that is asked for");
       if (on_front) front.emplace_back(point.x, point.y);
@@ -322,18 +400,19 @@ void ParetoChart::draw() {
     if (row.ran() && row.result.memory.capacity > Bytes(0))
       capacities.insert(static_cast<double>(row.result.memory.capacity.count()) / gib);
   for (const double capacity : capacities)
-    if (capacity <= most_empty * highest && scene.levels.size() < most_levels)
-      scene.levels.push_back({capacity, Token::bad, tr("capacity, %1 GiB").arg(capacity, 0, 'f', 2)});
+    if (up_ == SweepMeasure::memory && capacity <= most_empty * highest && scene.levels.size() < most_levels)
+      scene.levels.push_back({capacity, Token::bad, tr("capacity, %1 GiB").arg(words(three_digits(capacity)))});
   const auto mark = [&](const std::optional<Mark>& at, std::size_t series) {
-    if (!at || rows_.empty()) return;
+    if (!at || rows_.empty() || across_as > SweepMeasure::memory || up_ > SweepMeasure::memory) return;
+    const std::array<double, 3> values = {at->tokens_per_second, at->step_seconds * 1e3, at->peak_gib};
     PlotPoint point;
-    point.x = across(at->tokens_per_second, at->step_seconds);
-    point.y = at->peak_gib;
-    if (!(point.x > 0)) return;
+    point.x = values[static_cast<std::size_t>(across_as)];
+    point.y = values[static_cast<std::size_t>(up_)];
+    if (!(point.x > 0) || !(point.y > 0)) return;
     point.series = series;
     point.name = scene.series[series].name;
-    point.facts << tr("step %1 ms").arg(number(at->step_seconds * 1e3))
-                << tr("%1 GiB reserved").arg(point.y, 0, 'f', 2);
+    point.facts << tr("step %1").arg(words(short_duration(at->step_seconds)))
+                << tr("%1 GiB reserved").arg(words(three_digits(at->peak_gib)));
     scene.points.push_back(std::move(point));
   };
   mark(baseline_, baseline);
@@ -343,8 +422,7 @@ void ParetoChart::draw() {
 
 TableRows ParetoChart::table() const {
   TableRows rows;
-  rows.headings = {tr("point"),     tr("front"),          tr("fits"),
-                   tr("tokens/s"),  tr("step time (ms)"), tr("peak reserved (GiB)"),
+  rows.headings = {tr("point"),     tr("front"), tr("fits"), tr("tokens/s"), tr("step time"), tr("peak reserved (GiB)"),
                    tr("limited by")};
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const SweepRow& row = rows_[i];
@@ -358,8 +436,8 @@ TableRows ParetoChart::table() const {
                          {row.on_front ? tr("yes") : QString(), {}},
                          {words(std::string(yes_or_no(row.result.verdict()))), {}},
                          rate_of(row) > 0 ? number_cell(with_thousands(rate_of(row)), rate_of(row)) : TableCell{},
-                         number_cell(QString::number(ms, 'f', 1), ms),
-                         number_cell(QString::number(peak, 'f', 2), peak),
+                         number_cell(words(short_duration(ms / 1e3)), ms),
+                         number_cell(words(three_digits(peak)), peak),
                          {binding_words(row.result.binding), {}}});
   }
   return rows;

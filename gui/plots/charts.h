@@ -43,8 +43,16 @@ class RooflineChart : public PlotView {
   std::shared_ptr<const Outcome> now_, baseline_;
 };
 
-// Replayed points of a sweep over throughput and memory; the front is the sweep's own (SweepRow::on_front).
-// chosen(): the point's index in rows().
+// Points of a sweep are drawn by two of these.
+enum class SweepMeasure : std::uint8_t { tokens, step_time, memory, gpus, gpu_time, cost, energy, life };
+inline constexpr int sweep_measures = 8;
+QString measure_name(SweepMeasure measure);   // "GiB reserved on the fullest GPU"
+QString measure_words(SweepMeasure measure);  // "peak memory"
+// By which a front is made; none: of tokens a second, which GPUs of several numbers share.
+std::optional<studies::Objective> objective_of(SweepMeasure measure);
+
+// Replayed points of a sweep over two measures, at first throughput and memory; the front is the rows' own
+// (SweepRow::on_front). Points without a value are not drawn. chosen(): the point's index in rows().
 class ParetoChart : public PlotView {
   Q_OBJECT
 
@@ -58,6 +66,9 @@ class ParetoChart : public PlotView {
   void show(std::vector<SweepRow> rows);
   // Points are coloured by what the axis is set to, called `label`; empty: by what they do.
   void color_by(const std::string& key, const QString& label);
+  void set_axes(SweepMeasure across, SweepMeasure up);
+  [[nodiscard]] SweepMeasure across() const { return across_; }
+  [[nodiscard]] SweepMeasure up() const { return up_; }
   // The present state of the window and the baseline; nothing: not drawn.
   void mark(const std::optional<Mark>& now, const std::optional<Mark>& baseline);
   [[nodiscard]] TableRows table() const override;
@@ -68,6 +79,7 @@ class ParetoChart : public PlotView {
   std::vector<SweepRow> rows_;
   std::string axis_;
   QString axis_label_;
+  SweepMeasure across_ = SweepMeasure::tokens, up_ = SweepMeasure::memory;
   std::optional<Mark> now_, baseline_;
 };
 

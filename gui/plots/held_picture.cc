@@ -3,7 +3,7 @@
 #include <QPainter>
 #include <algorithm>
 
-#include "base/number_text.h"
+#include "base/short_text.h"
 #include "gui/canvas/plot_frame.h"
 #include "reports/pictures/treemap_layout.h"
 
@@ -140,7 +140,9 @@ QImage paint_held(const std::vector<HeldCell>& cells, const HeldLook& look, cons
     }
     if (rect.width() < 30 || rect.height() < 14) continue;
     painter.setPen(Theme::text_on(colour));
-    const QString name = QString::fromStdString(cell.node->name), size = QString::fromStdString(bytes_text(cell.bytes));
+    QString name = QString::fromStdString(cell.node->name);
+    if (name.startsWith("layers.")) name = name.section('.', 2);  // whose layer it is stands above it
+    const QString size = QString::fromStdString(short_size(cell.bytes));
     const QRectF inner = rect.adjusted(4, 1, -3, -1);
     const bool one_line = cell.is_open || rect.height() < 32;
     if (one_line) {

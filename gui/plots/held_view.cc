@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/number_text.h"
+#include "base/short_text.h"
 #include "gui/canvas/plot_frame.h"
 
 namespace spillway::gui {
@@ -58,7 +59,7 @@ QString HeldView::words_of(const HeldCell& cell) const {
                : QString::fromStdString(
                      percent_text(static_cast<double>(cell.bytes.count()) / static_cast<double>(of->bytes.count())));
   };
-  const QString size = QString::fromStdString(bytes_text(cell.bytes));
+  const QString size = QString::fromStdString(short_size(cell.bytes));
   if (cell.node == nullptr) return tr("smaller ones together: %1, %2").arg(size, share(root_.get()));
   return tr("%1: %2, %3 of all, %4 block(s)")
       .arg(QString::fromStdString(cell.node->name), size, share(root_.get()))

@@ -8,13 +8,14 @@
 #include <utility>
 
 #include "base/number_text.h"
+#include "base/short_text.h"
 #include "studies/diagnosis/memory_diagnosis.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::gui {
 namespace {
 
-std::string ms(Picos time) { return fmt::format("{:.1f} ms", to_seconds(time) * 1e3); }
+std::string step_words(Picos time) { return short_duration(to_seconds(time)); }
 
 // "gpu.memory 24 GiB (datasheet)", of the inputs whose names begin so.
 std::string rests_on(const Outcome& outcome, const std::string& how, std::initializer_list<const char*> prefixes) {
@@ -56,7 +57,7 @@ void ground_on_times(const Outcome& outcome, ShownFigure& figure) {
             figure);
 }
 
-std::string gib_words(Bytes bytes) { return fmt::format("{:.2f}", static_cast<double>(bytes.count()) / (1 << 30)); }
+std::string gib_words(Bytes bytes) { return three_digits(in_gib(bytes)); }
 
 constexpr const char* no_times = "the file has no times";
 
@@ -77,7 +78,7 @@ ShownFigure recorded_verdict(const Outcome& outcome, const MemoryEvent& failed) 
   const Bytes free = failed.address == Addr(0) ? Bytes(-1) : Bytes(static_cast<std::int64_t>(failed.address.count()));
   figure.value = ran_out_heading(studies::own_place(outcome.trace(), failed.stack), failed.bytes, free);
   figure.short_value = "Ran out as recorded";
-  figure.detail = bytes_text(failed.bytes) + " asked for" + (free < Bytes(0) ? "" : ", " + bytes_text(free) + " free");
+  figure.detail = short_size(failed.bytes) + " asked for" + (free < Bytes(0) ? "" : ", " + short_size(free) + " free");
   figure.provenance = "recorded: the allocation that failed";
   return figure;
 }
@@ -92,16 +93,16 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   if (result.fits() && !result.drives_refuse.empty() && result.memory.capacity > Bytes(0))
     figure.detail = "memory fits, " + to_spare(result);
   else if (result.reserve.margin > Bytes(0) && result.fits())
-    figure.detail = "with " + bytes_text(result.reserve.bytes()) + " kept in reserve";
+    figure.detail = "with " + short_size(result.reserve.bytes()) + " kept in reserve";
   else if (result.memory.verdict() == Verdict::does_not_fit)
-    figure.detail = result.memory.explanation;
+    figure.detail = short_size(result.memory.peak_allocated) + " wanted at the peak";
   else if (result.verdict() == Verdict::unknown)
     figure.detail = result.why_unknown();
   const auto margin = [](const Result& r) { return r.memory.capacity - r.memory.peak_reserved; };
   const bool both = baseline != nullptr && result.memory.known && baseline->result().memory.known;
   if (both && result.memory.capacity > Bytes(0) && baseline->result().memory.capacity > Bytes(0)) {
     const Bytes gain = margin(result) - margin(baseline->result());
-    figure.change = gain == Bytes(0) ? "no change" : (gain < Bytes(0) ? "" : "+") + bytes_text(gain) + " of margin";
+    figure.change = gain == Bytes(0) ? "no change" : (gain < Bytes(0) ? "" : "+") + short_size(gain) + " of margin";
     figure.direction = gain == Bytes(0) ? Change::none : gain > Bytes(0) ? Change::better : Change::worse;
   }
   figure.is_caution = result.verdict() == Verdict::tight || result.verdict() == Verdict::unknown;
@@ -113,7 +114,7 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   figure.provenance = rests_on(outcome, "simulated", {"gpu.memory ", "gpu.memory", "gpu.context_memory"});
   for (const ReservePart& part : result.reserve.parts)
     if (!part.in_capacity)
-      figure.provenance += fmt::format("; {} kept free: {} ({})", bytes_text(part.bytes), part.name, part.provenance);
+      figure.provenance += fmt::format("; {} kept free: {} ({})", short_size(part.bytes), part.name, part.provenance);
   return figure;
 }
 
@@ -127,7 +128,7 @@ ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
   }
   figure.value = std::string(describe(result.binding));
   figure.short_value = std::string(describe_shortly(result.binding));
-  figure.detail = percent_text(binding_share(result, result.binding)) + " of the critical path";
+  figure.detail = short_percent(binding_share(result, result.binding)) + " of the critical path";
   if (baseline != nullptr && baseline->result().binding != result.binding) {
     figure.change = "was " + std::string(describe(baseline->result().binding));
     figure.direction = Change::other;
@@ -147,7 +148,8 @@ void compare_step(const Result& result, const Result& baseline, ShownFigure& fig
   const double gain = same_size ? before / now - 1 : rate / rate_before - 1;
   const double ratio = (same_size ? now / before - 1 : gain) * 100;
   const int digits = std::abs(ratio) < 10 ? 1 : 0;  // short: a narrow cell holds it
-  figure.change = same_size ? fmt::format("{:+.1f} ms {:+.{}f} %", (now - before) * 1e3, ratio, digits)
+  figure.change = same_size ? fmt::format("{}{} {:+.{}f} %", now < before ? "-" : "+",
+                                          short_duration(std::abs(now - before)), ratio, digits)
                             : fmt::format("{:+.0f} tokens/s {:+.{}f} %", rate - rate_before, ratio, digits);
   figure.direction = gain == 0 ? Change::none : gain > 0 ? Change::better : Change::worse;
   if (gain == 0) figure.change = "no change";
@@ -161,13 +163,13 @@ ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
     figure.provenance = no_times;
     return figure;
   }
-  figure.value = ms(result.step_time);
-  if (result.tokens_per_second > 0) figure.detail = number_text(result.tokens_per_second) + " tokens/s";
-  if (result.mfu > 0) figure.detail += fmt::format(", MFU {}", percent_text(result.mfu));
+  figure.value = step_words(result.step_time);
+  if (result.tokens_per_second > 0) figure.detail = grouped_text(std::llround(result.tokens_per_second)) + " tokens/s";
+  if (result.mfu > 0) figure.detail += fmt::format(", MFU {}", short_percent(result.mfu));
   if (const FigureRange& range = result.step_time_range; range.known) {
-    const double milliseconds = to_seconds(result.step_time) * 1e3;
-    figure.detail += fmt::format("{}80 %: {} to {} ms", figure.detail.empty() ? "" : "; ",
-                                 number_text(milliseconds * range.low), number_text(milliseconds * range.high));
+    const double seconds = to_seconds(result.step_time);
+    figure.detail += fmt::format("{}80 %: {} to {}", figure.detail.empty() ? "" : "; ",
+                                 short_duration(seconds * range.low), short_duration(seconds * range.high));
   }
   if (baseline != nullptr && has_times(*baseline)) compare_step(result, baseline->result(), figure);
   ground_on_times(outcome, figure);
@@ -187,16 +189,16 @@ ShownFigure memory_peak(const Outcome& outcome, const Outcome* baseline) {
     figure.provenance = "the trace has no usable memory events";
     return figure;
   }
-  figure.value = bytes_text(memory.peak_reserved) + " reserved";
-  figure.short_value = bytes_text(memory.peak_reserved);
-  figure.detail = bytes_text(memory.peak_allocated) + " allocated";
+  figure.value = short_size(memory.peak_reserved) + " reserved";
+  figure.short_value = short_size(memory.peak_reserved);
+  figure.detail = short_size(memory.peak_allocated) + " allocated";
   if (memory.capacity > Bytes(0)) {
-    figure.short_value = fmt::format("{} of {}", gib_words(memory.peak_reserved), gib_text(memory.capacity));
-    figure.detail += ", of " + bytes_text(memory.capacity);
+    figure.short_value = fmt::format("{} of {}", gib_words(memory.peak_reserved), short_size(memory.capacity));
+    figure.detail += ", of " + short_size(memory.capacity);
   }
   if (baseline != nullptr && baseline->result().memory.known) {
     const Bytes more = memory.peak_reserved - baseline->result().memory.peak_reserved;
-    figure.change = more == Bytes(0) ? "no change" : (more < Bytes(0) ? "" : "+") + bytes_text(more);
+    figure.change = more == Bytes(0) ? "no change" : (more < Bytes(0) ? "" : "+") + short_size(more);
     figure.direction = more == Bytes(0) ? Change::none : more < Bytes(0) ? Change::better : Change::worse;
   }
   ground_on(outcome, record_or_model(outcome), {}, figure);
@@ -209,7 +211,7 @@ ShownFigure memory_peak(const Outcome& outcome, const Outcome* baseline) {
 ShownFigure pcie(const Outcome& outcome, const Outcome* baseline) {
   ShownFigure figure{.id = "pcie", .title = "PCIe busy"};
   const auto busy = pcie_busy(outcome.result());
-  figure.value = busy ? percent_text(*busy) : "not used";
+  figure.value = busy ? short_percent(*busy) : "not used";
   if (busy) figure.detail = "busiest slot and direction";
   const auto before = baseline != nullptr ? pcie_busy(baseline->result()) : std::nullopt;
   if (baseline != nullptr && (busy || before)) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 namespace spillway::gui {
 namespace {
@@ -19,8 +20,8 @@ TEST(SensitivityChart, ALongerStepIsNoGain) {
   EXPECT_EQ(chart.scene().bars.front().name, "GPU arithmetic x2");
   const TableRows rows = chart.table();
   ASSERT_EQ(rows.rows.size(), 3U);
-  EXPECT_EQ(rows.rows[0][2].text, "20.0 %");
-  EXPECT_EQ(rows.rows[1][2].text, "no gain: planned again, the step is 13.9 % longer");
+  EXPECT_EQ(rows.rows[0][2].text, "20 %");
+  EXPECT_EQ(rows.rows[1][2].text, "no gain: planned again, the step is 14 % longer");
   EXPECT_EQ(rows.rows[2][2].text, "no gain");
 }
 
@@ -54,10 +55,42 @@ TEST(ParetoChart, CapacitiesAreLevels) {
   chart.show({small, small, large});
   ASSERT_EQ(chart.scene().levels.size(), 1U);
   EXPECT_EQ(chart.scene().levels.front().y, 23.5);
-  EXPECT_EQ(chart.scene().levels.front().words, "capacity, 23.50 GiB");
+  EXPECT_EQ(chart.scene().levels.front().words, "capacity, 23.5 GiB");
   large.replayed.peak_bytes = 60 * gib;
   chart.show({small, large});
   EXPECT_EQ(chart.scene().levels.size(), 2U);
+}
+
+// Over any two measures; a point that has no value of one is not drawn, and a capacity is of memory alone.
+TEST(ParetoChart, IsDrawnByTheMeasuresAsked) {
+  std::vector<SweepRow> rows(2);
+  for (SweepRow& row : rows) {
+    row.is_done = true;
+    row.replayed.step_seconds = 2;
+    row.replayed.tokens_per_step = 1'000'000;
+    row.replayed.gpus = 8;
+    row.replayed.peak_bytes = 1e9;
+    row.replayed.life_years = std::numeric_limits<double>::infinity();
+    row.result.memory.capacity = Bytes(1'000'000'000);
+  }
+  rows[0].replayed.rates.usd_per_hour = 36;
+  rows[0].replayed.life_years = 3;
+  ParetoChart chart;
+  chart.show(rows);
+  EXPECT_EQ(chart.scene().points.size(), 1U);  // one mark, as both have the same figures
+  EXPECT_EQ(chart.scene().levels.size(), 1U);
+  chart.set_axes(SweepMeasure::cost, SweepMeasure::gpu_time);
+  ASSERT_EQ(chart.scene().points.size(), 1U);
+  EXPECT_DOUBLE_EQ(chart.scene().points[0].x, 0.02);
+  EXPECT_DOUBLE_EQ(chart.scene().points[0].y, 16);
+  EXPECT_TRUE(chart.scene().x_title.startsWith("USD per million tokens"));
+  EXPECT_TRUE(chart.scene().levels.empty());
+  chart.set_axes(SweepMeasure::step_time, SweepMeasure::life);
+  ASSERT_EQ(chart.scene().points.size(), 1U);
+  EXPECT_EQ(chart.scene().points[0].x, 2'000);
+  EXPECT_EQ(chart.scene().points[0].y, 3);
+  EXPECT_FALSE(objective_of(SweepMeasure::tokens).has_value());
+  EXPECT_EQ(objective_of(SweepMeasure::life), studies::Objective::ssd_life);
 }
 
 // By an axis, values in order of numbers; what does not do what is asked stays a ring.
