@@ -36,6 +36,7 @@ constexpr double bound_margin = 0.1;    // of bounds, whose closed forms are off
 constexpr std::size_t wave = 4;         // replays between two looks at what is known
 constexpr std::size_t most_layouts = 40, most_rounds = 8;
 constexpr std::int64_t largest_micro_batch = 16;
+constexpr double of_layouts = 0.7;  // of the work: the rest is for what the best of them lack
 
 struct Stopped {};
 
@@ -97,7 +98,8 @@ class Search {
       if (next > 0 && !has_room_for(*point, next, on_top)) {
         seen_.erase(points_.settings(*point));
         seen_.erase(points_.settings(asked));
-        outcome_.exhausted |= !on_top;
+        outcome_.exhausted |= !on_top && share_ == 1;
+        is_share_used_ |= share_ < 1;
         break;
       }
       outcome_.work += points_.work(*point);
@@ -114,7 +116,7 @@ class Search {
       take(std::move(rows[i]), of[i]);
     }
     if (!whole || stopped_) throw Stopped{};
-    return !outcome_.exhausted;
+    return !outcome_.exhausted && !(is_share_used_ && share_ < 1);
   }
 
   // None: it was not replayed.
@@ -124,7 +126,7 @@ class Search {
   }
 
   [[nodiscard]] bool has_room_for(const FitPoint& point, std::size_t replays, bool on_top) const {
-    const std::int64_t work = on_top ? question_.work / 2 * 3 : question_.work;
+    const auto work = static_cast<std::int64_t>(static_cast<double>(question_.work) * (on_top ? 1.5 : share_));
     return (on_top || static_cast<std::int64_t>(replays) <= question_.replays) &&
            outcome_.work + points_.work(point) <= work;
   }
@@ -194,7 +196,9 @@ class Search {
     if (is_verbose())
       log_choice("search", fmt::format("{} set-ups that may run, {} shapes measured", candidates.size(),
                                        prospects_->screen().shapes()));
+    share_ = of_layouts;
     replay_best("layouts replayed", candidates, most_layouts);
+    share_ = 1;
     if (!found()) replay_best("what lacks little replayed", candidates, most_layouts, memory_margin);
     relieve_near_misses();
     if (found()) return;
@@ -644,7 +648,7 @@ class Search {
     }
     for (const auto& [name, row] : worth_)
       if (place.contains(row)) outcome_.worth.push_back({name, place[row]});
-    outcome_.exhausted |= is_cut_ && !outcome_.any();
+    outcome_.exhausted |= is_share_used_ || (is_cut_ && !outcome_.any());
     require_some();
     tell_what_is_proven();
     if (!outcome_.stopped) find_shortages(subject_, options_.store, outcome_);
@@ -672,7 +676,7 @@ class Search {
   FitPoints points_;
   FitMoves moves_;
   std::optional<FitProspects> prospects_;  // of a model
-  double usd_per_hour_ = 0;
+  double usd_per_hour_ = 0, share_ = 1;    // share_: of the work, that may be taken now
   FitOutcome outcome_;
   std::vector<Row> rows_;
   std::vector<FitPoint> of_row_;
@@ -684,8 +688,8 @@ class Search {
   std::vector<Prospect> too_large_;         // of space_over(), with everything kept
   std::vector<FitPoint> faster_with_room_;  // of these, the fastest first
   std::vector<std::pair<std::string, std::size_t>> worth_;
-  bool stopped_ = false;
-  bool is_cut_ = false;  // more seemed to fit than a list replays, while none was found to
+  bool stopped_ = false, is_share_used_ = false,
+       is_cut_ = false;  // more seemed to fit than a list replays, while none was found to
 };
 
 }  // namespace
