@@ -368,8 +368,8 @@ TEST_F(Window, ASnapshotThatRanOutSaysSo) {
   EXPECT_EQ(window_.strip().shown().front().short_value, "Ran out as recorded");
   EXPECT_EQ(window_.strip().shown().front().title, "✖ ran out");
   EXPECT_EQ(window_.strip().shown().front().value,
-            "✖ Ran out: loss.py:9 cross_entropy asked for 1.00 GiB, 900.0 MiB were free");
-  EXPECT_EQ(window_.strip().shown().front().detail, "1.00 GiB asked for, 900.0 MiB free");
+            "✖ Ran out: loss.py:9 cross_entropy asked for 1.00 GiB, 0.879 GiB were free");
+  EXPECT_EQ(window_.strip().shown().front().detail, "1.00 GiB asked for, 0.879 GiB free");
   window_.resize(1280, 720);
   ASSERT_TRUE(window_.show_view("memory"));
   for (const QTableView* const table : window_.findChildren<QTableView*>())
