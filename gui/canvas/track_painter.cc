@@ -357,7 +357,8 @@ class Picture {
       painter.setPen(QPen(theme_.text, 2));
       painter.setBrush(theme_.background);
       painter.drawEllipse(QPointF(x, y), 3.5, 3.5);
-      const QString when = look_.timed ? QString(" at %1").arg(words(time_text(at))) : QString();
+      const QString when =
+          look_.timed ? QString(" at %1").arg(words(short_duration(to_seconds(Picos(at))))) : QString();
       boxed(painter, QPointF(x, y + 5), QString("peak %1%2").arg(words(short_size(Bytes(memory.owners.peak()))), when),
             theme_.text);
       painter.setRenderHint(QPainter::Antialiasing, false);

@@ -122,7 +122,8 @@ void HoldersPanel::arrange() {
   }
   const std::int64_t at = at_.value_or(memory_->owners.time_of_peak());
   studies::HeldNode node = studies::held_by_owner(outcome_->trace(), memory_->picture, at);
-  const QString when = QString::fromStdString(time_text(at, memory_->picture.timed));
+  const QString when =
+      QString::fromStdString(memory_->picture.timed ? short_duration(to_seconds(Picos(at))) : time_text(at, false));
   const QString words = at_ ? tr("%1 alive at %2, where the selection begins").arg(said(node.bytes), when)
                             : tr("%1 alive at the peak, %2").arg(said(node.bytes), when);
   view_->show_tree(tree(std::move(node)), words);

@@ -86,12 +86,12 @@ const Relaxation* SensitivityChart::relaxation(qint64 id) const {
 
 TableRows SensitivityChart::table() const {
   TableRows rows;
-  rows.headings = {tr("what if"), tr("step time (ms)"), tr("gain"), tr("peak reserved (GiB)"), tr("saved (GiB)")};
+  rows.headings = {tr("what if"), tr("step time"), tr("gain"), tr("peak reserved (GiB)"), tr("saved (GiB)")};
   if (now_ == nullptr) return rows;
   for (const Relaxation& one : now_->relaxations) {
-    const double ms = to_seconds(one.step_time) * 1e3;
+    const double seconds = to_seconds(one.step_time);
     rows.rows.push_back({{words(one.resource), {}},
-                         number_cell(QString::number(ms, 'f', 3), ms),
+                         number_cell(words(short_duration(seconds)), seconds),
                          number_cell(gain_words(one), one.gain),
                          {},
                          {}});
@@ -102,8 +102,8 @@ TableRows SensitivityChart::table() const {
     rows.rows.push_back({{tr("memory: ") + words(knob.name), {}},
                          {},
                          {},
-                         number_cell(QString::number(peak, 'f', 2), peak),
-                         number_cell(QString::number(gain, 'f', 2), gain)});
+                         number_cell(words(three_digits(peak)), peak),
+                         number_cell(words(three_digits(gain)), gain)});
   }
   return rows;
 }

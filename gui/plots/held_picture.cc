@@ -142,6 +142,8 @@ QImage paint_held(const std::vector<HeldCell>& cells, const HeldLook& look, cons
     painter.setPen(Theme::text_on(colour));
     QString name = QString::fromStdString(cell.node->name);
     if (name.startsWith("layers.")) name = name.section('.', 2);  // whose layer it is stands above it
+    if (name.startsWith("layer ") && painter.fontMetrics().horizontalAdvance(name) > rect.width() - 7)
+      name = name.section(' ', 1);
     const QString size = QString::fromStdString(short_size(cell.bytes));
     const QRectF inner = rect.adjusted(4, 1, -3, -1);
     const bool one_line = cell.is_open || rect.height() < 32;

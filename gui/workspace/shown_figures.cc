@@ -211,7 +211,7 @@ ShownFigure memory_peak(const Outcome& outcome, const Outcome* baseline) {
 ShownFigure pcie(const Outcome& outcome, const Outcome* baseline) {
   ShownFigure figure{.id = "pcie", .title = "PCIe busy"};
   const auto busy = pcie_busy(outcome.result());
-  figure.value = busy ? short_percent(*busy) : "not used";
+  figure.value = !busy ? "not used" : *busy < 0.0005 ? "under 0.1 %" : short_percent(*busy);
   if (busy) figure.detail = "busiest slot and direction";
   const auto before = baseline != nullptr ? pcie_busy(baseline->result()) : std::nullopt;
   if (baseline != nullptr && (busy || before)) {

@@ -162,7 +162,7 @@ const makeWays = () => {
   if (!answer.ways.length) return;
   const comparing = answer.now !== null;
   host.append(el("div", {class: "head"}, el("h2", {}, answer.ways_heading || (answer.ways.length + " set-ups")),
-    el("span", {class: "muted"}, comparing ? "step, and tokens/s against as given" : answer.search ? "step, tokens/s" : "")));
+    el("span", {class: "muted"}, comparing ? "step, and tokens/s against " + (answer.search ? "as given" : answer.drawn || "as given") : answer.search ? "step, tokens/s" : "")));
   let group = null;
   answer.ways.forEach((way, index) => {
     if (way.group !== group) host.append(el("h3", {}, way.group));
@@ -197,7 +197,7 @@ const tellPreview = () => {
   if (index < 0) {
     strip.append(el("span", {class: "muted"}, answer.ways.some(way => way.outlines.length)
       ? "Point at a set-up: its memory appears as a dashed outline, its figures here. Click keeps it."
-      : "Point at a way: what it reserves appears as a dashed line. Click keeps it."));
+      : "Point at a set-up: what it reserves appears as a dashed line. Click keeps it."));
     return;
   }
   const way = answer.ways[index], shown = way.figures.shown;

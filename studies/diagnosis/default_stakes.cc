@@ -9,6 +9,7 @@
 
 #include "base/input_error.h"
 #include "base/number_text.h"
+#include "base/short_text.h"
 #include "models/spec/expert_load.h"
 #include "scenario/brief_run.h"
 
@@ -134,10 +135,10 @@ std::string stake_sentence(const DefaultStake& stake, const Result& result) {
     return fmt::format(
         "routing is even here: where the load of a rank varies by 60 % (model.expert_load=lognormal) the fullest GPU "
         "needs {} more{}{}",
-        gib_text(-stake.hangs),
+        short_size(-stake.hangs),
         stake.slower > 0.005 ? fmt::format(", the step {:.0f} % longer", 100 * stake.slower) : "", turns);
-  return fmt::format("of these {} {} hang on {}: {} here, {} with {}{}", gib_text(result.memory.peak_reserved),
-                     gib_text(stake.hangs), stake.key, stake.value, gib_text(stake.peak), stake.other, turns);
+  return fmt::format("of these {} {} hang on {}: {} here, {} with {}{}", short_size(result.memory.peak_reserved),
+                     short_size(stake.hangs), stake.key, stake.value, short_size(stake.peak), stake.other, turns);
 }
 
 }  // namespace spillway::studies

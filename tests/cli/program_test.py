@@ -937,7 +937,9 @@ class CapacityTest(ProgramTest):
         lines = spillway(*arguments, "--format", "markdown").stdout.strip().split("\n")
         self.assertEqual(len(lines), 4)
         self.assertTrue(all(line.startswith("|") and line.endswith("|") for line in lines))
-        self.assertIn("binds", spillway(*arguments).stdout)
+        told = spillway(*arguments).stdout
+        self.assertIn("keep everything on the GPU", told)  # the rows of files have its name
+        self.assertIn("keep,", "\n".join(rows))
         self.assertIn("ssdtrain", spillway("capacity", "--list").stdout)
 
     def test_nothing_fits_is_exit_code_1_and_mistakes_2(self):
