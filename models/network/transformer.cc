@@ -78,6 +78,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       index_(model, BlockContext(rec_, by_name_)),
       linear_(model, BlockContext(rec_, by_name_)),
       mamba_(model, BlockContext(rec_, by_name_)),
+      scan_(model, BlockContext(rec_, by_name_)),
       convolution_(model, BlockContext(rec_, by_name_)) {
   if (setup.traits().transformers)
     autograd.set_retention(setup.zero_stage == 3 && !setup.trains_all() && setup.traits().keeps_frozen_inputs
@@ -384,6 +385,8 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
 Tensor Transformer::mixed(std::int64_t index, const Tensor& x, const Tensor& bias) {
   const std::string prefix = model_.layer_prefix(index);
   const Mixer mixer = model_.block_of_all(index).mixer;
+  if (mixer == Mixer::mamba && model_.mamba.is_first())
+    return eager::row_linear(rec_, layer_of(prefix + "mamba.out"), scan_.run(prefix, x));
   if (mixer == Mixer::mamba) return mamba_.run(prefix, x);
   if (mixer == Mixer::convolution)
     return eager::row_linear(rec_, layer_of(prefix + "convolution.out"), convolution_.run(prefix, x));

@@ -21,6 +21,7 @@
 #include "models/network/mamba_block.h"
 #include "models/network/mla_attention.h"
 #include "models/network/moe_block.h"
+#include "models/network/selective_scan.h"
 #include "models/network/short_convolution.h"
 #include "models/network/te_ops.h"
 #include "models/spec/model_part.h"
@@ -190,6 +191,7 @@ class Transformer {
   SparseIndex index_;  // of keys that have heads
   LinearAttentionBlock linear_;
   MambaBlock mamba_;
+  SelectiveScanBlock scan_;
   ShortConvolutionBlock convolution_;
   std::deque<TrainedParameter> parameters_;  // stable addresses: autograd refers to them
   ParametersByName by_name_;

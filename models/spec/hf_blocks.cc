@@ -287,6 +287,71 @@ void read_falcon_h1(const HfObject& config, ModelSpec& spec) {
   spec.blocks = {{.mixer = Mixer::beside}};
 }
 
+namespace {
+
+// A bottleneck that isn't given ("auto") is a sixteenth of the width, rounded up.
+Mamba first_mamba(const HfObject& config, const ModelSpec& spec, std::int64_t width, const char* rank,
+                  const char* state, const char* convolution) {
+  const bool is_auto = !config.has(rank) || config.is_text(rank);
+  return {.heads = 1,
+          .head_dim = width,
+          .state = config.integer(state, 16),
+          .convolution = config.integer(convolution, 4),
+          .norm = false,
+          .step_rank = is_auto ? (spec.hidden + 15) / 16 : config.integer(rank, 1)};
+}
+
+}  // namespace
+
+// Every so many layers attend, and every so many have experts.
+void read_jamba(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {8, 0, 262'144, false});
+  spec.positions = Positions::none;
+  spec.mamba = first_mamba(config, spec, config.integer("mamba_expand", 2) * spec.hidden, "mamba_dt_rank",
+                           "mamba_d_state", "mamba_d_conv");
+  spec.mamba.convolution_bias = config.flag("mamba_conv_bias", true);
+  spec.mamba.bias = config.flag("mamba_proj_bias", false);
+  spec.mamba.inner_norms = true;
+  spec.experts = {.count = config.integer("num_experts", 16),
+                  .active = config.integer("num_experts_per_tok", 2),
+                  .width = spec.feed_forward};
+  const bool has_experts = spec.experts.count > 1;
+  if (!has_experts) spec.experts = {};
+  const auto at = [&config](std::int64_t layer, const char* period, std::int64_t every, const char* offset,
+                            std::int64_t first) {
+    const std::int64_t length = config.integer(period, every);
+    return layer % length == config.integer(offset, first, 0) % length;
+  };
+  std::vector<Block> layers;
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
+    const bool attends = at(layer, "attn_layer_period", 8, "attn_layer_offset", 4);
+    const bool chooses = has_experts && at(layer, "expert_layer_period", 2, "expert_layer_offset", 1);
+    layers.push_back({.mixer = attends ? Mixer::attention : Mixer::mamba,
+                      .feed_forward = chooses ? FeedForward::experts : FeedForward::dense});
+  }
+  set_blocks(spec, layers);
+}
+
+// The first Mamba alone; Falcon's has norms without weights beside.
+void read_mamba(const HfObject& config, ModelSpec& spec) {
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required("hidden_size");
+  spec.layers = config.required("num_hidden_layers");
+  const std::int64_t width = config.integer("intermediate_size", config.integer("expand", 2) * spec.hidden);
+  spec.mamba = first_mamba(config, spec, width, "time_step_rank", "state_size", "conv_kernel");
+  spec.mamba.convolution_bias = config.flag("use_conv_bias", true);
+  spec.mamba.bias = config.flag("use_bias", false);
+  spec.heads = spec.kv_heads = 1;
+  spec.head_dim = spec.feed_forward = width;
+  constexpr std::int64_t long_enough = 1 << 20;  // there is no longest sequence
+  spec.max_positions = long_enough;
+  spec.tied_embeddings = config.flag("tie_word_embeddings", true);
+  spec.norm = NormKind::rms_norm;
+  spec.positions = Positions::none;
+  spec.activation = Activation::silu_gated;
+  spec.blocks = {{.mixer = Mixer::mamba, .feed_forward = FeedForward::none}};
+}
+
 // Mixers alone. What attention there isn't has no sizes; the mixer's stand for them.
 void read_mamba2(const HfObject& config, ModelSpec& spec) {
   spec.vocabulary = config.required("vocab_size");

@@ -64,6 +64,7 @@ constexpr Architecture architectures[] = {
     {"exaone_moe", {"ExaoneMoeForCausalLM", "ExaoneMoEForCausalLM"}, hf::read_exaone_moe},
     {"falcon", {"FalconForCausalLM"}, hf::read_falcon},
     {"falcon_h1", {"FalconH1ForCausalLM"}, hf::read_falcon_h1},
+    {"falcon_mamba", {"FalconMambaForCausalLM"}, hf::read_mamba},
     {"flex_olmo", {"FlexOlmoForCausalLM"}, hf::read_flex_olmo},
     {"gemma", {"GemmaForCausalLM"}, hf::read_gemma},
     {"gemma2", {"Gemma2ForCausalLM"}, hf::read_gemma2},
@@ -91,6 +92,7 @@ constexpr Architecture architectures[] = {
     {"hunyuan_v1_moe", {"HunYuanMoEV1ForCausalLM"}, hf::read_hunyuan_moe},
     {"internlm2", {"InternLM2ForCausalLM"}, hf::read_internlm2},
     {"internlm3", {"InternLM3ForCausalLM"}, hf::read_internlm3},
+    {"jamba", {"JambaForCausalLM"}, hf::read_jamba},
     {"kimi_k2", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
     {"kimi_k25_text", {}, hf::read_deepseek_v3},
     {"kimi_k2_text", {}, hf::read_deepseek_v3},
@@ -101,6 +103,7 @@ constexpr Architecture architectures[] = {
     {"llama", {"LlamaForCausalLM", "LLaMAForCausalLM"}, hf::read_llama},
     {"llama4_text", {"Llama4ForCausalLM"}, hf::read_llama4},
     {"longcat_flash", {"LongcatFlashForCausalLM"}, hf::read_longcat_flash},
+    {"mamba", {"MambaForCausalLM"}, hf::read_mamba},
     {"mamba2", {"Mamba2ForCausalLM"}, hf::read_mamba2},
     {"mimo", {"MiMoForCausalLM"}, hf::read_qwen2},
     {"mimo_v2", {"MiMoV2ForCausalLM"}, hf::read_mimo_v2},
@@ -165,9 +168,9 @@ struct Unmodelled {
   std::string_view model_type, needs, nearest;
 };
 constexpr std::array<Unmodelled, 6> unmodelled = {{
-    {"falcon_mamba", "layers of the first Mamba", "mamba2"},
+    {"bailing_hybrid", "linear attention with fixed decays", "bailing_moe_v2"},
     {"gemma3n", "residual streams of another kind (AltUp)", "gemma4_text"},
-    {"jamba", "Mamba layers", "nemotron_h"},
+    {"minimax_text_01", "linear attention with fixed decays", "minimax_m2"},
     {"mllama", "cross-attention to images", "llama"},
     {"t5gemma", "an encoder of Gemma's layers", "t5"},
     {"zamba2", "Mamba-2 layers before attention blocks that layers share", "nemotron_h"},

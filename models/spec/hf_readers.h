@@ -111,6 +111,8 @@ void read_granite_hybrid(const HfObject& config, ModelSpec& spec);
 void read_bamba(const HfObject& config, ModelSpec& spec);
 void read_falcon_h1(const HfObject& config, ModelSpec& spec);
 void read_mamba2(const HfObject& config, ModelSpec& spec);
+void read_mamba(const HfObject& config, ModelSpec& spec);
+void read_jamba(const HfObject& config, ModelSpec& spec);
 void read_lfm2(const HfObject& config, ModelSpec& spec);
 void read_lfm2_moe(const HfObject& config, ModelSpec& spec);
 void read_gemma4(const HfObject& config, ModelSpec& spec);

@@ -216,6 +216,11 @@ void describe(Mamba& mamba, FieldVisitor& visitor) {
   fields::flag(visitor, {.key = "convolution_bias"}, mamba.convolution_bias);
   fields::flag(visitor, {.key = "bias", .about = "Of the products into it and out of it."}, mamba.bias);
   fields::flag(visitor, {.key = "norm", .about = "A gated norm of its results; false: the gate alone."}, mamba.norm);
+  fields::integer(
+      visitor, {.key = "step_rank", .max = 65536, .about = "Of the first Mamba: the bottleneck of steps; 0: Mamba-2."},
+      mamba.step_rank);
+  fields::flag(visitor, {.key = "inner_norms", .about = "Of the first Mamba: norms in the bottleneck (Jamba)."},
+               mamba.inner_norms);
 }
 
 void describe(ShortConvolution& convolution, FieldVisitor& visitor) {

@@ -142,10 +142,31 @@ void add_linear_attention(ParameterList& list, const ModelSpec& spec) {
   list.linear("attention.out", spec.hidden, linear.value_width(), spec.output_bias);
 }
 
+// Values and gate; out of the values a bottleneck of steps, inputs and outputs, and out of this each channel's step.
+void add_first_mamba(ParameterList& list, const ModelSpec& spec) {
+  const Mamba& mamba = spec.mamba;
+  const std::int64_t d = mamba.width();
+  list.linear("mamba.in", mamba.projected(), spec.hidden, mamba.bias);
+  list.matrix("mamba.convolution", d, mamba.convolution);
+  if (mamba.convolution_bias) list.vector("mamba.convolution.bias", d);
+  list.matrix("mamba.enter", mamba.step_rank + 2 * mamba.state, d);
+  list.matrix("mamba.step", d, mamba.step_rank);
+  list.matrix("mamba.time_bias", d, 1);
+  list.matrix("mamba.decay_log", d * mamba.state, 1);
+  list.matrix("mamba.skip", d, 1);
+  if (mamba.inner_norms) {
+    list.rms_norm("mamba.step_input_norm", mamba.step_rank);
+    list.rms_norm("mamba.inputs_norm", mamba.state);
+    list.rms_norm("mamba.outputs_norm", mamba.state);
+  }
+  list.linear("mamba.out", spec.hidden, d, mamba.bias);
+}
+
 // One product makes gate, values, the inputs and outputs of the states, and each head's step of time.
 void add_mamba(ParameterList& list, const ModelSpec& spec) {
   const Mamba& mamba = spec.mamba;
   list.belongs_to(Component::attention);
+  if (mamba.is_first()) return add_first_mamba(list, spec);
   list.linear("mamba.in", mamba.projected(), spec.hidden, mamba.bias);
   list.matrix("mamba.convolution", mamba.convolved(), mamba.convolution);
   if (mamba.convolution_bias) list.vector("mamba.convolution.bias", mamba.convolved());

@@ -11,8 +11,8 @@
 //                      windows of the same length), DeepSeek-V3.2 (an indexer chooses the tokens attended to),
 //                      Qwen3-Next (a gated delta rule in place of softmax attention in three layers of four)
 //
-//   of several kinds   Nemotron-H, Granite 4, Falcon-H1, Bamba, Mamba-2 (state space layers), LFM2 (short
-//   convolutions),
+//   of several kinds   Nemotron-H, Granite 4, Falcon-H1, Bamba, Mamba-2, Jamba and the first Mamba (state space
+//                      layers), LFM2 (short convolutions),
 //                      Kimi Linear and K3 (a gate for each channel; residuals from earlier layers), Gemma 4, MiMo-V2,
 //                      Step-3.5 (layers whose heads differ), DeepSeek-V4 (compressed keys, several residual streams),
 //                      MiniMax-M3 (attention to chosen blocks), LongCat-Flash (experts beside dense blocks, some of
@@ -116,10 +116,15 @@ struct Mamba {
   std::int64_t chunk = 256;                    // tokens that are worked on at once
   bool convolution_bias = true, bias = false;  // bias: of both products
   bool norm = true;                            // false: the gate alone
+  // The first Mamba (arXiv:2312.00752): each channel of its one head has `state` numbers. Steps of time come through so
+  // narrow a bottleneck, which has the states' inputs and outputs too. 0: Mamba-2.
+  std::int64_t step_rank = 0;
+  bool inner_norms = false;  // of the bottleneck's three parts (Jamba)
 
+  [[nodiscard]] bool is_first() const { return step_rank > 0; }
   [[nodiscard]] std::int64_t width() const { return heads * head_dim; }
-  [[nodiscard]] std::int64_t convolved() const { return width() + 2 * groups * state; }
-  [[nodiscard]] std::int64_t projected() const { return width() + convolved() + heads; }
+  [[nodiscard]] std::int64_t convolved() const { return is_first() ? width() : width() + 2 * groups * state; }
+  [[nodiscard]] std::int64_t projected() const { return width() + convolved() + (is_first() ? 0 : heads); }
 };
 
 // A gated short convolution in place of attention (LFM2): three gates' width of the model, one convolved.

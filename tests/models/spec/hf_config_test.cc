@@ -344,14 +344,15 @@ TEST(HfConfig, WindowsFromLayerTypes) {
 }
 
 TEST(HfConfig, WhatIsNotModelledIsRefused) {
-  EXPECT_EQ(config_error(R"({"model_type": "mamba"})"), "/model_type: \"mamba\" is not modelled");
+  EXPECT_EQ(config_error(R"({"model_type": "rwkv"})"), "/model_type: \"rwkv\" is not modelled");
   EXPECT_EQ(config_error(R"({"architectures": ["WhisperForConditionalGeneration"]})"),
             "/architectures: \"WhisperForConditionalGeneration\" is not modelled");
   EXPECT_EQ(config_error(R"({"model_type": "llama", "architectures": ["LlamaForSequenceClassification"]})"),
             "/architectures: \"LlamaForSequenceClassification\" is not modelled");
   EXPECT_EQ(config_error(R"({"model_type": "acme", "text_config": {"model_type": "acme_text"}})"),
             "/text_config/model_type: \"acme_text\" is not modelled");
-  EXPECT_EQ(config_error(R"({"model_type": "jamba"})"), "/model_type: \"jamba\" needs Mamba layers: not modelled");
+  EXPECT_EQ(config_error(R"({"model_type": "minimax_text_01"})"),
+            "/model_type: \"minimax_text_01\" needs linear attention with fixed decays: not modelled");
   EXPECT_EQ(config_error(R"({"model_type": "nemotron_h"})"),
             "/hybrid_override_pattern: missing: what the layers are made of isn't assumed");
   EXPECT_EQ(config_error(config("opt", R"("word_embed_proj_dim": 512)")),

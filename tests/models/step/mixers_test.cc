@@ -101,6 +101,45 @@ TEST(Mamba, IsSplitOverTensors) {
   EXPECT_THROW(trace_of(small_mamba(), {.context_parallel = 2}), InputError);
 }
 
+constexpr std::int64_t rank = 24;
+
+// The first Mamba's: one head whose channels have states of their own.
+ModelSpec first_mamba(bool norms = true) {
+  ModelSpec model = small_llama();
+  model.mamba = {
+      .heads = 1, .head_dim = d, .state = n, .convolution = k, .norm = false, .step_rank = rank, .inner_norms = norms};
+  model.blocks = {{.mixer = Mixer::mamba, .feed_forward = FeedForward::none}};
+  return model;
+}
+
+TEST(FirstMamba, Parameters) {
+  ModelSpec model = first_mamba();
+  const std::int64_t two = parameter_count(model);
+  model.layers = 3;
+  EXPECT_EQ(parameter_count(model) - two,
+            2 * d * h + d * (k + 1) + (rank + 2 * n) * d + d * (rank + 1) + d * n + d + (rank + 2 * n) + d * h + h);
+}
+
+// The first product, the convolution, the bottleneck as it came and normed, steps, results before and behind the gate,
+// and two numbers for each state at a sequence's end.
+TEST(FirstMamba, ActivationBytesOfALayer) {
+  const std::int64_t narrow = 2 * t * (rank + 2 * n);
+  const std::int64_t block = 2 * t * (2 * d + d + d + d + d) + 2 * narrow + 4 * b * d * 2 * n;
+  EXPECT_EQ(layer_keeps(first_mamba()), mamba_input + block + 3 * 4 * t);
+  EXPECT_EQ(layer_keeps(first_mamba(false)), mamba_input + block - narrow);  // copies leave what they came from
+}
+
+TEST(FirstMamba, Flops) {
+  const std::int64_t products = 2 * t * (2 * d * h + (rank + 2 * n) * d + rank * d + d * h);
+  EXPECT_EQ(layer_flops(first_mamba(), Phase::forward), products + 2 * t * d * k + 9 * t * d * n);
+  EXPECT_EQ(layer_flops(first_mamba(), Phase::backward), 2 * products + 4 * t * d * k + 18 * t * d * n);
+}
+
+TEST(FirstMamba, WhatItRefuses) {
+  EXPECT_THROW(trace_of(first_mamba(), {.tensor_parallel = 2}), InputError);
+  EXPECT_THROW(trace_of(first_mamba(), {.context_parallel = 2}), InputError);
+}
+
 // The gate alone: no statistics.
 TEST(Mamba, WithoutNorm) {
   ModelSpec model = small_mamba();
