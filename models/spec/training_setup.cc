@@ -554,9 +554,12 @@ void check_preference(const TrainingSetup& setup, const ModelSpec& model) {
     return;
   }
   if (!setup.traits().pytorch) refuse("loss", "answers are compared by TRL", "set framework to huggingface");
-  if (setup.gpus() != setup.data_parallel * setup.tensor_parallel || setup.sequence_slices > 1)
+  const std::int64_t with_whole = setup.data_parallel * setup.tensor_parallel * setup.pipeline_parallel;
+  if (setup.gpus() != with_whole || setup.sequence_slices > 1)
     refuse("loss", "a loss that compares answers needs whole sequences on each GPU",
-           "set the parallel sizes but data_parallel and tensor_parallel to 1");
+           "set the parallel sizes but data_parallel, tensor_parallel and pipeline_parallel to 1");
+  if (setup.loss == LossForm::group && setup.pipeline_parallel > 1)
+    refuse("pipeline_parallel", "answers of the model itself are not given over stages", "set it to 1");
   if (setup.tensor_parallel > 1 && !setup.whole_vocabulary)
     refuse("whole_vocabulary", "log-probabilities of answers are of the whole vocabulary's logits on each GPU",
            "set whole_vocabulary to true, or tensor_parallel to 1");

@@ -17,12 +17,11 @@ TrainingSetup reference_setup(const ModelSpec& model, const TrainingSetup& setup
   return untrained;
 }
 
-ReferencePass::ReferencePass(const ModelSpec& model, const TrainingSetup& setup, EagerSession& session,
-                             Autograd& autograd, Communication* communication)
-    : setup_(reference_setup(model, setup)), reference_(setup.reference), autograd_(autograd) {
+ReferencePass::ReferencePass(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part,
+                             EagerSession& session, Autograd& autograd, Communication* communication)
+    : setup_(reference_setup(model, setup)), reference_(setup.reference), part_(part), autograd_(autograd) {
   if (setup.reference != Reference::model) return;
-  own_ = std::make_unique<Transformer>(model, setup_, ModelPart{.layers = {0, model.all_layers()}}, session, autograd,
-                                       communication);
+  own_ = std::make_unique<Transformer>(model, setup_, part_, session, autograd, communication);
   if (setup.zero_stage != 3 || communication == nullptr) return;
   gatherer_.emplace(setup_, session, *communication, own_->parameters(), true);
   WeightGatherer* const gatherer = &*gatherer_;
@@ -31,29 +30,38 @@ ReferencePass::ReferencePass(const ModelSpec& model, const TrainingSetup& setup,
                    [gatherer] { gatherer->before_head(); }});
 }
 
-void ReferencePass::run(Transformer& trained, const Tensor& ids, const Tensor& labels) {
-  if (setup_.loss == LossForm::group) return;
-  autograd_.set_recording(false);
-  if (setup_.loss == LossForm::unpaired) static_cast<void>(trained.forward(ids, labels));
-  if (reference_ != Reference::none) run_reference(trained, ids, labels);
-  autograd_.set_recording(true);
-  if (gatherer_) gatherer_->end_backward();
+std::size_t ReferencePass::forwards() const {
+  if (setup_.loss == LossForm::group) return 0;
+  const std::size_t others = setup_.loss == LossForm::unpaired ? 1 : 0;
+  return others + (reference_ == Reference::none ? 0 : 1 + others);
 }
 
-void ReferencePass::run_reference(Transformer& trained, const Tensor& ids, const Tensor& labels) {
+void ReferencePass::run(Transformer& trained, const Tensor& ids, const Tensor& labels, std::vector<Tensor>& passed) {
+  const std::size_t count = forwards(), of_trained = setup_.loss == LossForm::unpaired ? 1 : 0;
+  if (setup_.loss == LossForm::group) return;
+  std::vector<Tensor> next;
+  const auto forward = [&](Transformer& model, std::size_t index) {
+    Tensor out = model.forward(part_.has_embedding ? ids : passed.at(index), labels);
+    if (!part_.has_embedding) passed[index] = {};
+    if (!part_.has_head) next.push_back(std::move(out));
+  };
+  autograd_.set_recording(false);
+  for (std::size_t i = 0; i < of_trained; ++i) forward(trained, i);
   std::vector<std::pair<TrainedParameter*, std::pair<TrainedParameter*, TrainedParameter*>>> adapted;
-  if (!own_)
+  if (!own_ && reference_ != Reference::none)
     for (TrainedParameter& parameter : trained.parameters()) {
       if (parameter.adapter_a == nullptr) continue;
       adapted.push_back({&parameter, {parameter.adapter_a, parameter.adapter_b}});
       parameter.adapter_a = parameter.adapter_b = nullptr;
     }
-  for (int batch = 0; batch < (setup_.loss == LossForm::unpaired ? 2 : 1); ++batch)
-    static_cast<void>((own_ ? *own_ : trained).forward(ids, labels));
+  for (std::size_t i = of_trained; i < count; ++i) forward(own_ ? *own_ : trained, i);
   for (const auto& [parameter, adapters] : adapted) {
     parameter->adapter_a = adapters.first;
     parameter->adapter_b = adapters.second;
   }
+  passed = std::move(next);
+  autograd_.set_recording(true);
+  if (gatherer_) gatherer_->end_backward();
 }
 
 }  // namespace spillway::models

@@ -15,6 +15,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "models/network/transformer.h"
 #include "models/session/autograd.h"
@@ -30,19 +31,22 @@ TrainingSetup reference_setup(const ModelSpec& model, const TrainingSetup& setup
 
 class ReferencePass {
  public:
-  // Allocates its weights. Preconditions: `setup` is resolved and compares_answers(); with zero_stage 3 and with more
-  // ranks `communication` is not null. References must outlive the object.
-  ReferencePass(const ModelSpec& model, const TrainingSetup& setup, EagerSession& session, Autograd& autograd,
-                Communication* communication);
+  // Allocates the weights of its part. Preconditions: `setup` is resolved and compares_answers(); with zero_stage 3 and
+  // with more ranks `communication` is not null. References must outlive the object.
+  ReferencePass(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part, EagerSession& session,
+                Autograd& autograd, Communication* communication);
 
-  // Behind a forward of `trained` with the same tokens.
-  void run(Transformer& trained, const Tensor& ids, const Tensor& labels);
+  // Forwards beside the trained one; each goes through a pipeline's stages behind it, with own messages.
+  [[nodiscard]] std::size_t forwards() const;
+
+  // Behind a forward of `trained` with the same tokens. `passed`: what came from the stage before for each of the
+  // forwards, then what goes to the next; without the embedding or the head none.
+  void run(Transformer& trained, const Tensor& ids, const Tensor& labels, std::vector<Tensor>& passed);
 
  private:
-  void run_reference(Transformer& trained, const Tensor& ids, const Tensor& labels);
-
   TrainingSetup setup_;  // of a model that nothing is trained of
   Reference reference_;
+  ModelPart part_;
   Autograd& autograd_;
   std::unique_ptr<Transformer> own_;
   std::optional<WeightGatherer> gatherer_;

@@ -35,7 +35,8 @@ void run_micro_batch(EagerSession& session, Autograd& autograd, Transformer& tra
   const Tensor labels = transformer.empty_labels();
   copy_to_device(session, labels);
   const Tensor loss = transformer.forward(ids, labels);
-  if (reference != nullptr) reference->run(transformer, ids, labels);
+  std::vector<Tensor> passed;
+  if (reference != nullptr) reference->run(transformer, ids, labels, passed);
   session.set_phase(Phase::backward);
   Tensor seed = session.empty("loss.grad", DataType::fp32, 1, TensorRole::temporary);
   session.kernel({.name = "fill_one", .writes = {seed}});
@@ -59,7 +60,8 @@ RecordedStep record(const ModelSpec& model, const TrainingSetup& setup, const Co
   set_host_times(session, setup);
   session.set_graph_pool(setup.graph_pool && !setup.captures("full_iteration"));
   Autograd autograd(session);
-  Transformer transformer(model, setup, {.layers = {0, model.all_layers()}}, session, autograd, nullptr);
+  const ModelPart whole{.layers = {0, model.all_layers()}};
+  Transformer transformer(model, setup, whole, session, autograd, nullptr);
   std::vector<TrainedParameter*> parameters;
   for (TrainedParameter& parameter : transformer.parameters())
     if (parameter.trains) parameters.push_back(&parameter);
@@ -67,7 +69,7 @@ RecordedStep record(const ModelSpec& model, const TrainingSetup& setup, const Co
   std::optional<HostOptimizer> host_optimizer;
   std::optional<GradientReducer> reducer;
   std::optional<ReferencePass> reference;
-  if (setup.compares_answers()) reference.emplace(model, setup, session, autograd, nullptr);
+  if (setup.compares_answers()) reference.emplace(model, setup, whole, session, autograd, nullptr);
   if (setup.optimizer_device == StateDevice::gpu) {
     optimizer.emplace(setup, session, parameters, nullptr);
     if (setup.updates_in_backward()) {

@@ -108,6 +108,7 @@ class StageRecorder {
   struct Chunk {
     std::unique_ptr<Transformer> transformer;
     std::optional<WeightGatherer> gatherer;
+    std::optional<ReferencePass> reference;
     bool is_first = false, is_last = false;
     // Of a decoder beside an encoder: it begins here; it gets the encoder's result besides its stream; it passes it on.
     bool starts_decoder = false, gets_memory = false, passes_memory = false;
@@ -186,7 +187,7 @@ class StageRecorder {
     if (setup_.traits().megatron && !setup_.traits().core) add_gather_buffer();
     if (keeps_logits()) chunks_.front().transformer->keep_logits();
     if (evaluates_) return;
-    if (setup_.compares_answers()) reference_.emplace(model_, setup_, session_, autograd_, &communication_);
+    if (setup_.compares_answers()) hold_references();
     if (setup_.traits().buckets_hold_all) add_buckets();
     if (setup_.has_flat_states() && !parameters_.empty()) {
       zero_.emplace(setup_, session_, communication_, parameters_);
@@ -205,6 +206,14 @@ class StageRecorder {
     host_optimizer_.emplace(setup_, session_, parameters_, &communication_,
                             std::min(setup_.gpus(), layout_.gpus_per_host()));
     reducer_.set_host(*host_optimizer_);
+  }
+
+  void hold_references() {
+    for (std::int64_t c = 0; c < static_cast<std::int64_t>(chunks_.size()); ++c) {
+      Chunk& chunk = chunks_[static_cast<std::size_t>(c)];
+      const ModelPart part{layout_.layers(stage_, c), chunk.is_first, chunk.is_last};
+      chunk.reference.emplace(model_, setup_, part, session_, autograd_, &communication_);
+    }
   }
 
   // The rank shown is the one of its group that gets most rows in this stage.
@@ -417,16 +426,21 @@ class StageRecorder {
     session_.forget_kernels();  // what runs before is the schedule's business
     read_timer();
     slice.inputs.clear();
+    const auto get = [&](const char* name, TensorRole role) {
+      return shape.before >= 0 ? take_handed(pass)
+                               : receive(name, role, layout_.previous(stage_, pass.chunk).stage, chunk, s);
+    };
     for (int i = 0; i < (chunk.is_first ? 0 : chunk.gets_memory ? 2 : 1); ++i)
-      slice.inputs.push_back(shape.before >= 0 ? take_handed(pass)
-                                               : receive("receive_forward", TensorRole::activation,
-                                                         layout_.previous(stage_, pass.chunk).stage, chunk, s));
+      slice.inputs.push_back(get("receive_forward", TensorRole::activation));
+    std::vector<Tensor> beside;
+    for (std::size_t i = 0; chunk.reference && !chunk.is_first && i < chunk.reference->forwards(); ++i)
+      beside.push_back(get("receive_reference", TensorRole::temporary));
     if (chunk.is_first) slice.ids = copied(chunk.transformer->empty_input());
     if (chunk.is_last || chunk.starts_decoder) slice.labels = copied(chunk.transformer->empty_labels());
     autograd_.set_recording(!evaluates_ && !shape.passes.recomputes);
     Tensor out = run_layers(chunk, slice);
     autograd_.set_recording(true);
-    if (reference_) reference_->run(*chunk.transformer, slice.ids, slice.labels);
+    if (chunk.reference) chunk.reference->run(*chunk.transformer, slice.ids, slice.labels, beside);
     if (keeps_logits()) keep_logits(chunk);
     if (!evaluates_ && chunk.is_last && holds_names() && !chunk.is_first) chunk.held_input = slice.inputs.front();
     read_timer();
@@ -434,6 +448,13 @@ class StageRecorder {
     if (!chunk.is_last && shape.after < 0) send("send_forward", out, next, s);
     if (chunk.passes_memory) send("send_forward", slice.inputs.back(), next, s);
     if (shape.after >= 0) hand_over(pass, out);
+    for (Tensor& one : beside) {
+      if (shape.after >= 0)
+        hand_over(pass, std::move(one));
+      else
+        send("send_reference", one, next, s);
+    }
+    beside.clear();
     // Megatron-LM frees what it has sent (Korthikanti et al. 2022, appendix B).
     const bool goes_again = shape.passes.recomputes;
     if (!goes_again && !evaluates_ && (chunk.is_last || !setup_.traits().megatron)) slice.output = std::move(out);
@@ -448,9 +469,14 @@ class StageRecorder {
   // From one chunk to the next on the same stage, or of gradients to the one before.
   void hand_over(const Pass& pass, Tensor tensor) {
     handed_.resize(static_cast<std::size_t>(program_.slices));
-    handed_[static_cast<std::size_t>(pass.slice)] = std::move(tensor);
+    handed_[static_cast<std::size_t>(pass.slice)].push_back(std::move(tensor));
   }
-  Tensor take_handed(const Pass& pass) { return std::exchange(handed_[static_cast<std::size_t>(pass.slice)], {}); }
+  Tensor take_handed(const Pass& pass) {
+    std::deque<Tensor>& handed = handed_[static_cast<std::size_t>(pass.slice)];
+    Tensor first = std::move(handed.front());
+    handed.pop_front();
+    return first;
+  }
 
   // From what came in to what goes out; while recording, the former become leaves.
   Tensor run_layers(Chunk& chunk, Chunk::Slice& slice) {
@@ -639,12 +665,11 @@ class StageRecorder {
   Tensor buckets_;                        // of DistributedDataParallel
   std::deque<Chunk> chunks_;
   std::vector<TrainedParameter*> parameters_;  // those that are trained
-  std::optional<ReferencePass> reference_;
   std::optional<OptimizerStep> optimizer_;
   std::optional<DeepspeedZero> zero_;
   std::optional<HostOptimizer> host_optimizer_;
   StageProgram program_;
-  std::vector<Tensor> handed_;  // by slice
+  std::vector<std::deque<Tensor>> handed_;  // by slice, first in first out
   Tensor kept_logits_, batch_logits_;
   std::int64_t evaluated_ = 0;  // batches
 };

@@ -141,6 +141,37 @@ TEST(Preference, TensorRanks) {
   EXPECT_EQ(flops_of(both, Phase::forward), 2 * flops_of(alone, Phase::forward));
 }
 
+// Each stage holds its part of the reference, whose forward goes through the stages behind the trained model's: a
+// message more for each micro-batch and pair of stages, and all stages together do twice the forward's products.
+TEST(Preference, PipelineStages) {
+  const auto staged = [](LossForm loss, Reference reference, const char* schedule) {
+    TrainingSetup setup = preferences(reference);
+    setup.loss = loss, setup.pipeline_parallel = 2, setup.gradient_accumulation = 3;
+    setup.pipeline_schedule = schedule;
+    return trace_of(setup);
+  };
+  const auto sent = [](const Trace& trace) { return count_of(trace, "send_reference"); };
+  TrainingSetup one = preferences();
+  one.gradient_accumulation = 3;
+  const std::int64_t once = flops_of(trace_of(one), Phase::forward);
+  for (const char* schedule : {"1f1b", "gpipe"}) {
+    const Trace alone = staged(LossForm::preference, Reference::none, schedule);
+    const Trace both = staged(LossForm::preference, Reference::model, schedule);
+    EXPECT_EQ(flops_of(alone, Phase::forward), once);
+    EXPECT_EQ(flops_of(both, Phase::forward), 2 * once);
+    EXPECT_EQ(flops_of(both, Phase::backward), flops_of(alone, Phase::backward));
+    EXPECT_EQ(sent(alone), 0);
+    EXPECT_EQ(sent(both), 3);
+    // The weights of both stages, and their tables of angles.
+    const auto held_by_both = [](const Trace& trace) {
+      return memory_of(trace, 0).before + memory_of(trace, 1).before;
+    };
+    EXPECT_EQ(held_by_both(both) - held_by_both(alone), 2 * parameter_count(small_llama()) + 2 * 2 * 2 * s * 32);
+  }
+  EXPECT_EQ(sent(staged(LossForm::unpaired, Reference::none, "1f1b")), 3);
+  EXPECT_EQ(sent(staged(LossForm::unpaired, Reference::model, "1f1b")), 3 * 3);
+}
+
 TEST(Preference, WhatItRefuses) {
   const auto refused = [](TrainingSetup setup) { EXPECT_THROW(resolve(setup, small_llama()), InputError); };
   refused(preferences(Reference::base));
@@ -163,6 +194,10 @@ TEST(Preference, WhatItRefuses) {
   setup.rollout_group = 4, setup.prompt_tokens = s;
   refused(setup);
   setup.prompt_tokens = 1, setup.rollout_parallel = 2;
+  refused(setup);
+  setup.rollout_parallel = 1;
+  EXPECT_NO_THROW(resolve(setup, small_llama()));
+  setup.pipeline_parallel = 2;
   refused(setup);
 }
 
