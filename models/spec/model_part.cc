@@ -258,6 +258,8 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
     if (of_slopes) local.is_partial_sum = setup.tensor_parallel > 1;
     if (stem == "embedding" || stem == "positions") local.uses = embeddings_in(model, part);
     if (stem == "embedding" && model.tied_embeddings && part.has_head) ++local.uses;
+    const bool is_copy = trains && setup.has_adapters();
+    if (is_copy) result.push_back({.shape = original_of(local.shape), .trains = false});
     result.push_back(std::move(local));
     if (adapted) add_adapters(result, stem, setup);
   }

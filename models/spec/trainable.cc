@@ -34,6 +34,13 @@ Parameter adapter(const Parameter& base, const char* suffix, std::int64_t rows, 
   return result;
 }
 
+bool is_saved(const Parameter& parameter, const TrainingSetup& setup) {
+  const SavedModules saved = setup.modules_to_save;
+  if (!setup.has_adapters() || saved == SavedModules::none) return false;
+  if (parameter.name == "embedding.weight") return saved != SavedModules::head;
+  return (parameter.name == "head.weight" || parameter.name == "head.bias") && saved != SavedModules::embedding;
+}
+
 // Per layer that is not frozen, in front of everything or behind everything.
 bool has_backward(const Parameter& parameter, const TrainingSetup& setup) {
   return parameter.layer < 0 || parameter.layer >= setup.frozen_layers;
@@ -69,7 +76,7 @@ StoredWeight stored_weight(BaseWeights weights, const Parameter& parameter) {
 }
 
 bool is_trained(const Parameter& parameter, const TrainingSetup& setup, const ModelSpec& model) {
-  if (setup.has_adapters()) return false;
+  if (setup.has_adapters()) return is_saved(parameter, setup);
   if (setup.trained_layers > 0)
     return parameter.layer >= setup.frozen_layers && parameter.layer < setup.frozen_layers + setup.trained_layers;
   if (setup.frozen_layers == 0) return true;
@@ -107,11 +114,19 @@ Parameter adapter_b(const Parameter& base, std::int64_t rank) {
   return adapter(base, ".lora_b", base.rows / std::max<std::int64_t>(1, base.experts), rank);
 }
 
+Parameter original_of(const Parameter& copy) {
+  Parameter original = copy;
+  original.name.insert(original.name.rfind('.'), ".original");
+  return original;
+}
+
 TrainableCounts trainable_counts(const ModelSpec& model, const TrainingSetup& setup) {
   TrainableCounts counts;
   for (const Parameter& parameter : parameters(model)) {
     counts.all += parameter.elements();
-    if (is_trained(parameter, setup, model)) counts.trained += parameter.elements();
+    const bool trains = is_trained(parameter, setup, model);
+    if (trains) counts.trained += parameter.elements();
+    if (trains && setup.has_adapters()) counts.all += original_of(parameter).elements();
     if (!is_adapted(parameter, setup)) continue;
     const std::int64_t added =
         adapter_a(parameter, setup.lora_rank).elements() + adapter_b(parameter, setup.lora_rank).elements();

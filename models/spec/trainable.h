@@ -2,7 +2,8 @@
 //
 //   full         all but the embeddings and the first `frozen_layers` layers; with `trained_layers` so many of the
 //                layers behind these, and nothing else
-//   lora, qlora  adapters of the linear layers that lora_targets names, W x + B A x: A [rank, in], B [out, rank]
+//   lora, qlora  adapters of the linear layers that lora_targets names, W x + B A x: A [rank, in], B [out, rank]; and
+//                copies of the embedding and the head that modules_to_save names
 //
 // Frozen matrices inside layers (attention, feed-forward blocks, experts, routers; not embeddings, norms, biases,
 // heads) may be stored in fewer bits, n weights in:
@@ -37,10 +38,13 @@ struct StoredWeight {
 // Precondition: weights is not same. `parameter`: of one rank.
 StoredWeight stored_weight(BaseWeights weights, const Parameter& parameter);
 
-// Whether a parameter of the model (not an adapter) is trained, has adapters, and may be stored in fewer bits.
+// Whether a parameter of the model (not an adapter) is trained, has adapters, and may be stored in fewer bits. A copy
+// is trained beside adapters (modules_to_save).
 bool is_trained(const Parameter& parameter, const TrainingSetup& setup, const ModelSpec& model);
 bool is_adapted(const Parameter& parameter, const TrainingSetup& setup);
 bool is_packed(const Parameter& parameter, const TrainingSetup& setup);
+// The copy's original, "embedding.original.weight": frozen, and no product reads it.
+Parameter original_of(const Parameter& copy);
 // Its adapters: A, then B. Of stacked experts, the experts' A one below the other.
 Parameter adapter_a(const Parameter& base, std::int64_t rank);
 Parameter adapter_b(const Parameter& base, std::int64_t rank);

@@ -357,6 +357,20 @@ void check_state_devices(const TrainingSetup& setup) {
                      "set weight_device to gpu or delayed_update to false");
 }
 
+void check_saved_modules(const TrainingSetup& setup, const ModelSpec& model) {
+  if (setup.modules_to_save == SavedModules::none) return;
+  const auto refuse = [](const char* cause, const char* remedy) {
+    throw InputError("", "modules_to_save", cause, remedy);
+  };
+  if (!setup.has_adapters()) refuse("without adapters every weight is trained as it is", "set trainable to lora");
+  if (model.tied_embeddings)
+    refuse("this model's head is its embedding, of which a copy would no longer be one", "set it to none");
+  if (model.reads_images() || model.has_encoder() || model.pretraining_heads || model.masked_lm_head)
+    refuse("it is modelled for decoders with a head of their own", "set it to none");
+  if (setup.base_weights != BaseWeights::same && setup.fp32_unpacked)
+    refuse("beside a base whose rest is in fp32 it is not modelled", "set fp32_unpacked to false");
+}
+
 void check_trainable(TrainingSetup& setup, const ModelSpec& model) {
   if (setup.frozen_layers < 0 || setup.frozen_layers > model.all_layers())
     throw InputError(
@@ -385,6 +399,7 @@ void check_trainable(TrainingSetup& setup, const ModelSpec& model) {
   if (!setup.has_adapters() && setup.base_weights != BaseWeights::same)
     throw InputError("", "base_weights", "weights that are trained are not stored in so few bits",
                      "set trainable to lora, or leave it out");
+  check_saved_modules(setup, model);
   if (setup.trains_all()) return;
   const char* const place = setup.has_adapters()       ? "trainable"
                             : setup.trained_layers > 0 ? "trained_layers"

@@ -94,6 +94,10 @@ enum class LoraTargets : std::uint8_t { attention, qkv, mlp, all_linear };
 // same: as the precision has other weights.
 enum class LoraWeights : std::uint8_t { fp32, same };
 
+// Whole copies of the embedding, the head, or both are trained beside adapters (PEFT's modules_to_save). The originals
+// stay as they were published, frozen and unused (peft/utils/other.py, ModulesToSaveWrapper).
+enum class SavedModules : std::uint8_t { none, embedding, head, both };
+
 // How frozen matrices inside layers are stored (models/spec/trainable.h has the bytes).
 enum class BaseWeights : std::uint8_t { same, nf4, nf4_double, int8, fp8 };
 
@@ -156,7 +160,8 @@ struct TrainingSetup {
   std::int64_t lora_rank = 16;  // r; scaling by alpha / r is one kernel whatever alpha is
   LoraTargets lora_targets = LoraTargets::attention;
   LoraWeights lora_weights = LoraWeights::fp32;
-  double lora_dropout = 0;                       // of adapters' inputs, each its own, [0, 1)
+  double lora_dropout = 0;  // of adapters' inputs, each its own, [0, 1)
+  SavedModules modules_to_save = SavedModules::none;
   BaseWeights base_weights = BaseWeights::same;  // with adapters; qlora: same stands for nf4_double
   // Each product of such a base keeps its input until the backward, though a frozen weight has no use for it, as
   // bitsandbytes did until 2024 (bitsandbytes/autograd/_functions.py, MatMul4Bit).
@@ -485,6 +490,7 @@ std::string_view to_string(OptimizerForm form);
 std::string_view to_string(Trainable trainable);
 std::string_view to_string(LoraTargets targets);
 std::string_view to_string(LoraWeights weights);
+std::string_view to_string(SavedModules modules);
 std::string_view to_string(BaseWeights weights);
 std::string_view to_string(Recompute recompute);
 std::string_view to_string(AttentionKernel kernel);

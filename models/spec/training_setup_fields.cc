@@ -71,6 +71,14 @@ const Words& lora_weight_words() {
   return words;
 }
 
+const Words& saved_module_words() {
+  static const Words words = {{"none", "adapters alone are trained"},
+                              {"embedding", "a copy of the embedding, too"},
+                              {"head", "a copy of the head"},
+                              {"both", "copies of both"}};
+  return words;
+}
+
 const Words& base_weight_words() {
   static const Words words = {{"same", "as trained ones; nf4_double with qlora"},
                               {"nf4", "4 bits, a fp32 scale per 64 weights"},
@@ -243,6 +251,10 @@ void describe_trained(TrainingSetup& setup, FieldVisitor& visitor) {
                   .about = "Dropout of adapters' inputs. Each adapted layer keeps its own copy and mask.",
                   .label = "dropout of adapters"},
                  setup.lora_dropout);
+  fields::word(visitor,
+               {.key = "modules_to_save",
+                .about = "With adapters: whole copies that are trained beside them; the originals stay (PEFT)."},
+               setup.modules_to_save, saved_module_words());
   fields::word(visitor,
                {.key = "base_weights",
                 .about = "With adapters: how the frozen matrices inside layers are stored. In fewer bits than the "
@@ -820,6 +832,7 @@ std::string_view to_string(TrainingPrecision precision) { return precision_words
 std::string_view to_string(OptimizerKind optimizer) { return optimizer_words()[optimizer].name; }
 std::string_view to_string(OptimizerForm form) { return optimizer_form_words()[form].name; }
 std::string_view to_string(Trainable trainable) { return trainable_words()[trainable].name; }
+std::string_view to_string(SavedModules modules) { return saved_module_words()[modules].name; }
 std::string_view to_string(LoraTargets targets) { return lora_target_words()[targets].name; }
 std::string_view to_string(LoraWeights weights) { return lora_weight_words()[weights].name; }
 std::string_view to_string(BaseWeights weights) { return base_weight_words()[weights].name; }

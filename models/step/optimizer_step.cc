@@ -140,7 +140,12 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
     return session_.empty(name + part, type, elements, TensorRole::optimizer_state);
   };
   const bool is_wide = setup_.state_bytes() == 4 || setup_.optimizer == OptimizerKind::adamw_8bit;
-  const DataType type = is_wide ? DataType::fp32 : setup_.state_bytes() == 2 ? DataType::bf16 : DataType::byte;
+  // torch.optim's are as the parameter: beside adapters in fp32 a trained copy has the base's 16 bits.
+  const bool is_copy = setup_.has_wide_adapters() && name.find(".lora_") == std::string::npos;
+  const bool is_short =
+      is_copy && is_adam(setup_.optimizer) && setup_.moments == StateType::usual && setup_.weight_bytes() == 2;
+  const DataType usual = is_wide ? DataType::fp32 : setup_.state_bytes() == 2 ? DataType::bf16 : DataType::byte;
+  const DataType type = is_short ? DataType::bf16 : usual;
   const std::int64_t share = parameter.share;
   if (parameter.gathered_type) {
     parameter.master = parameter.shard;

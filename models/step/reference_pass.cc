@@ -9,6 +9,7 @@ namespace spillway::models {
 TrainingSetup reference_setup(const ModelSpec& model, const TrainingSetup& setup) {
   TrainingSetup untrained = setup;
   untrained.trainable = Trainable::full;
+  untrained.modules_to_save = SavedModules::none;
   if (setup.reference != Reference::base) untrained.base_weights = BaseWeights::same;
   untrained.reference = Reference::none;
   untrained.frozen_layers = model.all_layers();

@@ -50,6 +50,7 @@ const std::map<std::string_view, Key>& keys() {
       {"trainable", {question}},
       {"lora_rank", {question}},
       {"lora_targets", {question}},
+      {"modules_to_save", {question}},
       {"lora_weights", {numerics}},
       {"lora_dropout", {question}},
       {"base_weights", {numerics}},

@@ -75,6 +75,43 @@ TEST(Trainable, Counts) {
   EXPECT_EQ(trainable_counts(mistral, resolve({.trainable = Trainable::lora}, mistral)).trained, 13'631'488);
 }
 
+// PEFT's modules_to_save: a copy, its moments in 16 bits as it is (torch.optim); the original stays beside it.
+TEST(Trainable, SavedModulesAreCopies) {
+  const auto saved = [](SavedModules modules) { return lora({.modules_to_save = modules}); };
+  const auto held = [&](SavedModules modules) { return memory_of(generate(llama(2), saved(modules))).before; };
+  const std::int64_t none = held(SavedModules::none);
+  EXPECT_EQ(held(SavedModules::embedding) - none, (2 + 4) * v * h);
+  EXPECT_EQ(held(SavedModules::head) - none, (2 + 4) * v * h);
+  EXPECT_EQ(held(SavedModules::both) - none, 2 * (2 + 4) * v * h);
+  // DeepSpeed has adapters and copies in the precision's own bytes: master weights and moments in fp32.
+  const auto flat = [](SavedModules modules) {
+    TrainingSetup setup = lora({.modules_to_save = modules});
+    setup.framework = Framework::deepspeed, setup.data_parallel = 2, setup.zero_stage = 1;
+    return memory_of(generate(llama(2), setup)).before;
+  };
+  EXPECT_NEAR(static_cast<double>(flat(SavedModules::head) - flat(SavedModules::none)), (2 + 12.0 / 2) * v * h, 1e4);
+  const auto counts = [&](SavedModules modules) {
+    return trainable_counts(llama(2), resolve(saved(modules), llama(2)));
+  };
+  EXPECT_EQ(counts(SavedModules::both).trained - counts(SavedModules::none).trained, 2 * v * h);
+  EXPECT_EQ(counts(SavedModules::both).all - counts(SavedModules::none).all, 2 * v * h);
+  // The head's gradient is a product more; the embedding's is a sum of rows.
+  const auto flops = [&](SavedModules modules) {
+    return flops_of(generate(llama(2), saved(modules)), Phase::backward);
+  };
+  EXPECT_EQ(flops(SavedModules::head) - flops(SavedModules::none), 2 * t * v * h);
+}
+
+TEST(Trainable, SavedModulesAreRefusedWhereTheyAreNone) {
+  const auto refused = [](const TrainingSetup& setup, const ModelSpec& model) {
+    EXPECT_THROW((void)resolve(setup, model), InputError);
+  };
+  refused({.modules_to_save = SavedModules::head}, llama(2));
+  ModelSpec tied = llama(2);
+  tied.tied_embeddings = true;
+  refused(lora({.modules_to_save = SavedModules::embedding}), tied);
+}
+
 std::int64_t tiles(std::int64_t rows, std::int64_t columns) { return (rows + 127) / 128 * ((columns + 127) / 128); }
 
 // n / 2 bytes and a fp32 scale per 64; a byte per 64 and a fp32 scale per 256 of these; n bytes and a fp32 scale a row,
