@@ -99,8 +99,8 @@ auto members_of(OffloadResult& v) {
 auto members_of(MemoryPoint& v) { return std::tie(v.time, v.allocated, v.reserved); }
 auto members_of(PeakOwner& v) { return std::tie(v.name, v.bytes, v.known); }
 auto members_of(MemoryResult& v) {
-  return std::tie(v.known, v.on_host, v.allocator, v.peak_allocated, v.peak_reserved, v.capacity, v.limit, v.peak_time,
-                  v.out_of_memory, v.gives_back, v.explanation, v.segments_allocated, v.driver_time,
+  return std::tie(v.known, v.on_host, v.allocator, v.phase, v.peak_allocated, v.peak_reserved, v.capacity, v.limit,
+                  v.peak_time, v.out_of_memory, v.gives_back, v.explanation, v.segments_allocated, v.driver_time,
                   v.first_driver_time, v.is_tight, v.short_of, v.timeline, v.owners, v.owners_by_layer,
                   v.owners_by_phase, v.device, v.doubt);
 }
@@ -117,7 +117,9 @@ auto members_of(EvaluationResult& v) {
   return std::tie(v.time, v.every_steps, v.batches, v.simulated_batches, v.tokens, v.time_share, v.tokens_per_second,
                   v.peak);
 }
-auto members_of(PhaseResult& v) { return std::tie(v.name, v.time, v.peak, v.verdict, v.short_of, v.basis); }
+auto members_of(PhaseResult& v) {
+  return std::tie(v.name, v.time, v.peak, v.allocated, v.reserved, v.verdict, v.short_of, v.basis);
+}
 auto members_of(FigureRange& v) { return std::tie(v.known, v.low, v.high, v.basis); }
 auto members_of(InputProvenance& v) { return std::tie(v.name, v.value, v.provenance, v.source); }
 auto members_of(Result& v) {

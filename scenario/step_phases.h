@@ -13,8 +13,8 @@ namespace spillway::scenario {
 // The engine, the reference's forwards and the engine's part of the reserve, where the set-up has an engine.
 void hold_engine(LoadedScenario& loaded, const ModelSpec& model, const ScenarioMachine& machine);
 
-// Fills in `result.phases`, its step time and rates, and its verdict where another phase than training does not fit.
-// Nothing where there is no engine.
+// Fills in `result.phases` and composes the step of them: its time, rates and verdict. Its memory is that of the phase
+// that needs most. Nothing where there is no engine.
 void add_phases(const LoadedScenario& loaded, Result& result);
 
 }  // namespace spillway::scenario

@@ -141,6 +141,9 @@ struct MemoryResult {
   bool known = false;    // the trace has memory events
   bool on_host = false;  // a CPU-only capture: host memory, without a limit
   std::string allocator;
+  // The phase that needs most, where a step has several: peaks and owners are its. The curve is the training's. Empty:
+  // the training, or there is one.
+  std::string phase;
   Bytes peak_allocated{}, peak_reserved{};
   Bytes capacity{};  // of the device minus what the driver takes; 0 unknown
   Bytes limit{};     // what the allocator was held to: the capacity less what is kept free of it; 0 none
@@ -221,7 +224,8 @@ struct EvaluationResult {
 struct PhaseResult {
   std::string name;
   Picos time{};
-  Bytes peak{};  // of one GPU, all that is there then
+  Bytes peak{};                   // of one GPU, all that is there then
+  Bytes allocated{}, reserved{};  // of that, what is not in the reserve
   Verdict verdict = Verdict::unknown;
   Bytes short_of{};   // 0: it fits, or is unknown
   std::string basis;  // what time and peak rest on
@@ -262,10 +266,11 @@ struct Result {
   double mfu = 0;                // model flops / (step time x peak); 0 unknown
   std::string mfu_basis;
   std::optional<EvaluationResult> evaluation;
-  // Empty without an inference engine. step_time is their sum; all else but the verdict is the training's.
+  // Empty without an inference engine. step_time is their sum, the verdict the worst, memory that of the fullest; all
+  // else is the training's.
   std::vector<PhaseResult> phases;
   std::optional<PowerResult> power;  // absent: the trace does not say
-  MemoryResult memory;               // of the rank that needs most
+  MemoryResult memory;               // of the rank and phase that need most
   Reserve reserve;                   // of each device
   HostMemoryResult host_memory;
   std::vector<RankResult> ranks;  // empty for a trace of one

@@ -206,8 +206,9 @@ std::vector<StageMemory> stage_memories(const LoadedScenario& loaded, const Scen
     if (one) {
       stage.name = result.memory.on_host ? "host memory" : "GPU";
       stage.verdict = result.memory.verdict();
-      stage.peak_allocated = result.memory.peak_allocated;
-      stage.peak_reserved = result.memory.peak_reserved;
+      const bool is_one = result.phases.empty();  // else the training is drawn
+      stage.peak_allocated = is_one ? result.memory.peak_allocated : result.phases.back().allocated;
+      stage.peak_reserved = is_one ? result.memory.peak_reserved : result.phases.back().reserved;
       stage.idle = result.bubble;
     } else {
       const RankResult& rank = result.ranks[seats[i].rank];

@@ -92,6 +92,7 @@ std::string said(std::string_view key, const std::string& word) {
 std::string memory_words(const Result& result) {
   const MemoryResult& memory = result.memory;
   std::string words = gib_digits(memory.peak_allocated) + " GiB at the peak";
+  if (!memory.phase.empty()) words += fmt::format(" (the {})", memory.phase);
   if (memory.on_host) words += ", of host memory";
   if (!memory.on_host)
     words += fmt::format(", {} reserved ({})", gib_digits(memory.peak_reserved), said(allocator_key, memory.allocator));

@@ -8,6 +8,7 @@
 #include "models/spec/model_part.h"
 #include "models/spec/parallel_layout.h"
 #include "models/spec/pipeline_setup.h"
+#include "models/step/inference_engine.h"
 #include "models/step/parallel_trace.h"
 
 namespace spillway::studies {
@@ -127,10 +128,29 @@ class Estimator {
     estimate.busy = std::min(estimate.step_time, least() + all_after / layout_.stages());
     for (const Bytes held : peaks()) estimate.peak_allocated = std::max(estimate.peak_allocated, held);
     estimate.peak_reserved = estimate.peak_allocated + shape_.cached;
+    if (setup_.has_engine()) add_phases(estimate);
     return estimate;
   }
 
  private:
+  // The engine's answers and the reference's forwards before the training: their time, and what the engine takes awake
+  // beside what the training keeps between steps (scenario/step_phases.h).
+  void add_phases(StepEstimate& estimate) const {
+    const InferenceEngine engine = inference_engine(*machine_.model, setup_, machine_.hardware.gpu);
+    const std::int64_t states = setup_.zero_stage == 1 ? shards_ : 1;
+    Picos forward{};
+    Bytes held{};
+    for (const StageSum& stage : stages_) {
+      forward += stage.times.forward;
+      held = std::max(held, stage.weights + share(stage.states, states));
+    }
+    const bool refers = setup_.reference != Reference::none;
+    estimate.step_time += engine.time() + (refers ? forward * setup_.gradient_accumulation : Picos(0));
+    const Bytes awake = held + engine.taken - engine.asleep;
+    estimate.peak_allocated = std::max(estimate.peak_allocated, awake);
+    estimate.peak_reserved = std::max(estimate.peak_reserved, awake);
+  }
+
   [[nodiscard]] bool is_gpipe() const { return setup_.pipeline_schedule == all_forwards_first; }
   [[nodiscard]] const ChunkShape& chunk_shape(std::int64_t stage, std::int64_t chunk) const {
     const bool first = layout_.is_first(stage, chunk), last = layout_.is_last(stage, chunk);

@@ -6,6 +6,7 @@
 // last stage. The slowest stage is the step.
 // Memory is that of the fullest stage: weights, gradients, states as ZeRO splits them, and activations of as many
 // micro-batches as the schedule keeps in flight. The most held for a while in a pass or the update comes on top.
+// With an inference engine its answers and the reference's forwards come before the step (scenario/step_phases.h).
 // Reserved is that and the bytes that the allocator had cached of the probe. For a step on one stage that probe has the
 // step's depth. For closer figures step_peak.h runs the allocator over the stage's own allocations.
 //

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/number_text.h"
 #include "models/spec/model_spec.h"
 #include "models/step/inference_engine.h"
 #include "scenario/evaluation.h"
 #include "scenario/scenario.h"
+#include "sim/replay/peak_owners.h"
+#include "sim/replay/verdict_words.h"
 
 namespace spillway::scenario {
 namespace {
@@ -35,11 +38,20 @@ TEST(StepPhases, SumAndMemory) {
   EXPECT_EQ(held.count(), 16 * models::parameter_count(models::find_model("gpt2-small")) + 2 * 512 * 8 + 4 * 512 * 8);
   EXPECT_EQ(result.phases[0].peak, held + taken);
   EXPECT_EQ(result.phases[1].peak, held + peak_of(loaded.reference->whole));
-  EXPECT_EQ(result.phases[2].peak, result.memory.peak_reserved);
+  // The rollout needs most: the step's memory is its.
+  EXPECT_EQ(result.memory.phase, "rollout");
+  EXPECT_EQ(result.memory.peak_reserved, result.phases[0].peak);
+  EXPECT_EQ(result.memory.peak_allocated, result.phases[0].peak);
+  ASSERT_FALSE(result.memory.owners.empty());
+  EXPECT_EQ(result.memory.owners.front().name, "inference engine");
+  EXPECT_EQ(result.memory.owners.front().bytes, taken);
+  EXPECT_EQ(sum_of(result.memory.owners), result.memory.peak_allocated);
+  EXPECT_EQ(to_spare(result), gib_text(result.memory.limit - held - taken) + " free");
   const Result alone = run(phased({"model.rollout_memory=0", "model.reference=model"}));
   EXPECT_TRUE(alone.phases.empty());
   EXPECT_EQ(result.phases[2].time, alone.step_time);
-  EXPECT_EQ(result.memory.peak_reserved, alone.memory.peak_reserved);
+  EXPECT_EQ(result.phases[2].reserved, alone.memory.peak_reserved);
+  EXPECT_EQ(result.phases[2].allocated, alone.memory.peak_allocated);
   EXPECT_EQ(result.verdict(), Verdict::fits);
 }
 
