@@ -247,7 +247,7 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
   } catch (const InputError& error) {
     if (error.file() == "-" && has_no_reader()) return exit_no_reader;
     const bool is_overwritten = dynamic_cast<const WouldOverwrite*>(&error) != nullptr;
-    const auto wrong = is_overwritten ? std::nullopt : wrong_file(app);
+    const auto wrong = is_overwritten ? std::nullopt : wrong_file(app, error);
     report_error(wrong ? wrong->what() : error.what());
     tell_missing_data();
     return exit_bad_input;

@@ -9,6 +9,8 @@
 
 #include "base/byte_source.h"
 #include "base/named_file.h"
+#include "base/nearest_name.h"
+#include "models/spec/model_spec.h"
 #include "traces/formats/recording.h"
 
 namespace spillway::scenario {
@@ -174,6 +176,20 @@ FileKindWords words_of(FileKind kind, const std::string& path) {
       break;
   }
   return {"in no format that is known", "see spillway --help"};
+}
+
+InputError nothing_there(const std::string& word) {
+  if (may_be_published(word)) {
+    try {
+      static_cast<void>(models::find_model(word));
+    } catch (const InputError& error) {
+      return error;
+    }
+  }
+  if (names_file(word)) return {word, "", "can't be opened: No such file or directory", "check the path"};
+  return {word, "", "no such file, model or scenario",
+          suggest(word, models::bundled_models(),
+                  "name a scenario, a model of `spillway list models`, or a Hugging Face config.json")};
 }
 
 }  // namespace spillway::scenario

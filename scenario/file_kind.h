@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/input_error.h"
+
 namespace spillway::scenario {
 
 enum class FileKind : std::uint8_t {
@@ -31,5 +33,9 @@ struct FileKindWords {
   std::string remedy;  // what to type: "spillway sweep X.json"
 };
 FileKindWords words_of(FileKind kind, const std::string& path);
+
+// The error of every command about a word that no file lies at and that is no model's name. An id of a published model
+// has the remedy of find_model(). A path can't be opened.
+InputError nothing_there(const std::string& word);
 
 }  // namespace spillway::scenario

@@ -49,16 +49,20 @@ const std::vector<Taken>& taken_by_commands() {
   return all;
 }
 
+bool is_there(const std::string& word) {
+  std::error_code none;
+  return std::filesystem::exists(word, none);
+}
+
 // A model's name counts as a file of one.
 FileKind kind_of_word(const std::string& word) {
-  std::error_code none;
-  if (std::filesystem::exists(word, none)) return file_kind(word);
+  if (is_there(word)) return file_kind(word);
   return names_model(word) ? FileKind::model : FileKind::other;
 }
 
 }  // namespace
 
-std::optional<InputError> wrong_file(const Command& app) {
+std::optional<InputError> wrong_file(const Command& app, const InputError& said) {
   const std::vector<const Command*> path = app.chosen();
   std::string name;
   for (std::size_t level = 1; level < path.size(); ++level) name += (level > 1 ? " " : "") + path[level]->name();
@@ -71,8 +75,12 @@ std::optional<InputError> wrong_file(const Command& app) {
     for (const std::string& file : option.words()) {
       try {
         const FileKind kind = kind_of_word(file);
-        if (kind == FileKind::other || std::find(taken->kinds.begin(), taken->kinds.end(), kind) != taken->kinds.end())
-          continue;
+        const auto takes = [&taken](FileKind each) {
+          return std::find(taken->kinds.begin(), taken->kinds.end(), each) != taken->kinds.end();
+        };
+        if (kind == FileKind::other && takes(FileKind::scenario) && said.file() == file && !is_there(file))
+          return nothing_there(file);
+        if (kind == FileKind::other || takes(kind)) continue;
         const FileKindWords words = words_of(kind, file);
         return InputError(file, "", fmt::format("is {}; spillway {} takes {}", words.what, name, taken->what),
                           words.remedy);

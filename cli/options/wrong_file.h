@@ -15,8 +15,9 @@ class WouldOverwrite : public InputError {
   using InputError::InputError;
 };
 
-// For the command that was chosen and failed: an error about the first file of a kind that it doesn't take. Gives
-// nullopt where all are of the right kind, or of none that is known.
-std::optional<InputError> wrong_file(const Command& app);
+// For the command that was chosen and failed with `said`: an error about the first file of a kind that it doesn't take.
+// A command that takes scenarios says nothing_there() of a word that no file lies at. Gives nullopt where all are
+// of the right kind, or of none that is known.
+std::optional<InputError> wrong_file(const Command& app, const InputError& said);
 
 }  // namespace spillway::cli

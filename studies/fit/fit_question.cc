@@ -10,7 +10,6 @@
 
 #include "base/input_error.h"
 #include "base/named_file.h"
-#include "base/nearest_name.h"
 #include "base/number_text.h"
 #include "hwprofiles/profile_library.h"
 #include "launch/launch_import.h"
@@ -41,8 +40,8 @@ class Reader {
     const std::string& what = question_.what;
     if (names_model(what))
       read_model(whole_model_name(what));
-    else if (!is_there(what) && (may_be_published(what) || !names_file(what)))
-      refuse_unknown();
+    else if (!is_there(what))
+      throw nothing_there(what);
     else
       read_by_kind(file_kind(what));
     finish();
@@ -56,13 +55,6 @@ class Reader {
   }
 
  private:
-  void refuse_unknown() const {
-    if (may_be_published(question_.what)) find_model(question_.what);  // says what there is in its place
-    throw InputError(question_.what, "", "no such file, model or scenario",
-                     suggest(question_.what, bundled_models(),
-                             "name a scenario, a model of `spillway list models`, or a Hugging Face config.json"));
-  }
-
   void set(const std::string& setting) { subject_.scenario.text = with_setting(subject_.scenario.text, setting); }
   void assume(std::string words) { subject_.assumptions.push_back(std::move(words)); }
 

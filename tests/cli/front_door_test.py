@@ -121,9 +121,22 @@ class Models(Files):
         self.assertEqual(items["codellama/CodeLlama-7b-hf"]["alias"]["overrides"], ["vocabulary=32016"])
         self.assertNotIn("alias", items["llama-2-7b"])
 
+    # One message, whatever the command.
     def test_unknown_ids_say_how_to_go_on(self):
-        for command in (("fit", "acme/thing", "--on", "8xh100"), ("new", "acme/thing")):
-            self.assertIn("huggingface-cli download acme/thing config.json", self.done(*command, rc=2).stderr)
+        said = set()
+        for command in (("fit", "acme/thing", "--on", "8xh100"), ("new", "acme/thing"), ("run", "acme/thing"),
+                        ("explain", "acme/thing"), ("techniques", "acme/thing"), ("capacity", "acme/thing"),
+                        ("plan", "offload", "acme/thing"), ("export", "acme/thing", "--for", "megatron")):
+            said.add(" ".join(self.done(*command, rc=2).stderr.split()))
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("huggingface-cli download acme/thing config.json", said.pop())
+
+    def test_words_that_are_nothing_are_said_alike(self):
+        for word in ("lama-3-8b", "no/such/file.json", "nothing.json"):
+            said = {" ".join(self.done(*command, rc=2).stderr.split())
+                    for command in (("run", word), ("explain", word), ("fit", word, "--on", "8xh100"))}
+            self.assertEqual(len(said), 1, said)
+        self.assertIn("did you mean llama-3-8b", self.done("run", "lama-3-8b", rc=2).stderr)
 
 
 SCENARIO = {"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "sequence": 128},
