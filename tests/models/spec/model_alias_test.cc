@@ -18,6 +18,18 @@ namespace {
 // Counts of the published configurations, ids as people name them.
 const std::vector<std::pair<const char*, std::int64_t>>& counted_ids() {
   static const std::vector<std::pair<const char*, std::int64_t>> all = {
+      {"deepseek-ai/DeepSeek-V4-Flash", 284'332'241'239},
+      {"nvidia/DeepSeek-V4-Flash-NVFP4", 284'332'241'239},
+      {"deepseek-ai/DeepSeek-V4-Pro", 1'572'997'202'915},
+      {"moonshotai/Kimi-K3", 2'779'484'476'000},
+      {"MiniMaxAI/MiniMax-M3", 426'174'572'928},
+      {"stepfun-ai/Step-3.7-Flash", 196'956'130'368},
+      {"nvidia/Llama-3_3-Nemotron-Super-49B-v1", 49'867'145'216},
+      {"meituan-longcat/LongCat-Flash-Chat", 560'664'980'480},
+      {"ai21labs/Jamba-v0.1", 51'570'323'328},
+      {"OpenGVLab/InternVL3-8B", 7'615'616'512},
+      {"mistral-community/pixtral-12b", 12'247'782'400},
+      {"Qwen/Qwen-7B", 7'721'324'544},
       {"meta-llama/Llama-2-7b-hf", 6'738'415'616},
       {"meta-llama/Meta-Llama-3-8B", 8'030'261'248},
       {"Qwen/Qwen3-0.6B", 596'049'920},
@@ -246,7 +258,7 @@ TEST(ModelAlias, WhatAPublishedModelHasOtherwiseIsTaken) {
   EXPECT_EQ(mistral.published_parameters, parameter_count(mistral));
   EXPECT_NE(mistral.title.find("mistralai/Mistral-7B-Instruct-v0.3"), std::string::npos);
   EXPECT_FALSE(find_model("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B").tied_embeddings);
-  for (const char* id : {"FacebookAI/xlm-roberta-base", "google-bert/bert-base-cased", "facebook/opt-350m",
+  for (const char* id : {"google-bert/bert-base-cased", "facebook/opt-350m", "Skywork/Skywork-Reward-V2-Qwen3-8B",
                          "Qwen/Qwen3-Embedding-0.6B", "Qwen/Qwen3-Reranker-8B", "infly/INF-ORM-Llama3.1-70B"})
     EXPECT_EQ(shape_of(id), "none") << id;
 }
