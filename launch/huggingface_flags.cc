@@ -139,6 +139,9 @@ void adapters(FlagRows& rows) {
       .say("lora_target_modules", "model.lora_targets", facts::adapter_modules, "", "the least part that has them all")
       .read("lora_target", "model.lora_targets", facts::adapter_modules, "", "LLaMA-Factory")
       .read("lora_target_linear", "model.lora_targets", facts::adapter_modules, "true=all-linear false=-", "axolotl")
+      .read("lora_modules_to_save", "model.modules_to_save", facts::saved_modules, "", "PEFT, trl, axolotl")
+      .read("modules_to_save", "model.modules_to_save", facts::saved_modules, "", "")
+      .read("additional_target", "model.modules_to_save", facts::saved_modules, "", "LLaMA-Factory")
       .as_modelled_if("bnb_4bit_quant_type", "nf4", "")
       .as_modelled_if("quantization_method", "bnb", "")
       .as_modelled_if("lora_task_type", "CAUSAL_LM", "")
@@ -159,10 +162,8 @@ void training_left_out(FlagRows& rows) {
       .or_else(FlagRole::saves)
       .as_modelled_if("auto_find_batch_size", "false", "")
       .time("packing_efficiency_estimate group_by_length pad_to_multiple_of", "sequences are assumed full")
-      .adds(
-          "lora_modules_to_save modules_to_save additional_target use_dora peft_use_dora lora_bias lora_head "
-          "freeze_extra_modules",
-          "adapters of linear layers alone are trained (docs/internals/models.md)")
+      .adds("use_dora peft_use_dora lora_bias lora_head freeze_extra_modules",
+            "adapters of linear layers alone are trained (docs/internals/models.md)")
       .saves("unfrozen_parameters freeze_* lisa_*",
              "set model.trainable or model.frozen_layers yourself (docs/internals/models.md)")
       .not_said("lora_* lora.* peft_* quantization_* bnb_4bit_* use_4bit_quantization relora*",

@@ -85,6 +85,18 @@ std::string targets_of(const std::vector<std::string>& modules, LaunchLedger& le
   return has_output ? "attention" : "qkv";
 }
 
+// Of model.modules_to_save: the copies that PEFT trains beside adapters, by names of transformers' modules.
+std::string saved_of(const std::vector<std::string>& modules, LaunchLedger& ledger) {
+  constexpr std::array<std::string_view, 5> embeddings = {"embed_tokens", "wte", "word_embeddings", "embed_in",
+                                                          "tok_embeddings"};
+  constexpr std::array<std::string_view, 3> heads = {"lm_head", "embed_out", "output"};
+  for (const std::string& module : modules)
+    if (!is_in(module, embeddings) && !is_in(module, heads))
+      ledger.warn(fmt::format("the trained copy of '{}' is left out: model.modules_to_save has no such part", module));
+  const bool embedding = has_any(modules, embeddings), head = has_any(modules, heads);
+  return embedding ? head ? "both" : "embedding" : head ? "head" : "none";
+}
+
 // What says adapters without a switch for them: a builder's name, a rank.
 void assume_adapters(LaunchLedger& ledger) {
   const std::string builder = ledger.text(facts::recipe).value_or("");
@@ -124,8 +136,8 @@ void compose_adapters(LaunchLedger& ledger) {
       ledger.leave_out(facts::base_fp8, IgnoreReason::not_said, "weights in fp8 train with adapters alone");
     for (const std::string_view fact :
          {std::string_view("model.lora_rank"), std::string_view("model.lora_dropout"), facts::adapter_modules,
-          facts::double_quant, facts::adapters_of_query, facts::adapters_of_key, facts::adapters_of_value,
-          facts::adapters_of_output, facts::adapters_of_mlp})
+          facts::saved_modules, facts::double_quant, facts::adapters_of_query, facts::adapters_of_key,
+          facts::adapters_of_value, facts::adapters_of_output, facts::adapters_of_mlp})
       ledger.leave_out(fact, IgnoreReason::no_effect, "no adapters: every weight is trained");
     return;
   }
@@ -143,6 +155,8 @@ void compose_adapters(LaunchLedger& ledger) {
   if (!ledger.has("model.lora_rank") && is_factory) ledger.set("model.lora_rank", "8", "LLaMA-Factory's default");
   if (!ledger.has("model.lora_dropout") && *adapter == "peft")
     ledger.set("model.lora_dropout", "0.05", "trl's default");
+  if (const auto modules = ledger.text(facts::saved_modules))
+    ledger.set("model.modules_to_save", saved_of(last_parts(listed_words(*modules)), ledger), "");
   if (const auto modules = modules_of(ledger))
     ledger.set("model.lora_targets", targets_of(last_parts(listed_words(*modules)), ledger), "");
   else if (is_factory)

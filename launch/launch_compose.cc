@@ -654,16 +654,19 @@ std::string answers_loss(const LaunchLedger& ledger) {
                                                                    {"trl grpo", "grpoconfig", "group"}}};
   for (const auto& [script, config, loss] : trl)
     if (ledger.script() == script || ledger.says_any(config)) return std::string(loss);
-  return ledger.text(facts::objective).value_or("");
+  return ledger.text(facts::objective).value_or(ledger.script() == "swift rlhf" ? "preference" : "");
 }
 
-// GRPO (trl): batches count answers; an engine beside the training gives them, or another program.
+// GRPO (trl, ms-swift, whose max_length is the prompt's): batches count answers; an engine beside the training gives
+// them, or another program.
 void compose_rollout(LaunchLedger& ledger) {
-  const std::int64_t prompt = ledger.number_or(facts::prompt_tokens, 512);
-  ledger.set("model.prompt_tokens", std::to_string(prompt), "trl's default");
-  const std::int64_t answer = ledger.number_or(facts::answer_tokens, 256);
+  const bool is_swift = ledger.launcher() == LaunchFormat::swift;
+  const char* const why = is_swift ? "ms-swift's default" : "trl's default";
+  const std::int64_t prompt = ledger.number_or(is_swift ? "model.sequence" : facts::prompt_tokens, 512);
+  ledger.set("model.prompt_tokens", std::to_string(prompt), is_swift ? "max_length, or 512 assumed" : why);
+  const std::int64_t answer = ledger.number_or(facts::answer_tokens, is_swift ? 512 : 256);
   ledger.set("model.sequence", std::to_string(prompt + answer), "a prompt and its answer");
-  ledger.set("model.rollout_group", std::to_string(ledger.number_or(facts::answers_each, 8)), "trl's default");
+  ledger.set("model.rollout_group", std::to_string(ledger.number_or(facts::answers_each, 8)), why);
   if (!ledger.is_on(facts::vllm))
     return ledger.warn("transformers' own generation is not modelled: the step is the training alone");
   if (ledger.text(facts::vllm_mode) != "colocate") {
@@ -673,9 +676,9 @@ void compose_rollout(LaunchLedger& ledger) {
         "an engine on these");
     return;
   }
-  ledger.set("model.rollout_memory", ledger.text(facts::vllm_memory).value_or("0.3"), "trl's default");
-  ledger.set("model.rollout_sleep", ledger.text(facts::vllm_sleep).value_or("0"), "trl's default");
-  ledger.set("model.rollout_parallel", std::to_string(ledger.number_or(facts::vllm_parallel, 1)), "trl's default");
+  ledger.set("model.rollout_memory", ledger.text(facts::vllm_memory).value_or(is_swift ? "0.9" : "0.3"), why);
+  ledger.set("model.rollout_sleep", ledger.text(facts::vllm_sleep).value_or("0"), why);
+  ledger.set("model.rollout_parallel", std::to_string(ledger.number_or(facts::vllm_parallel, 1)), why);
 }
 
 // DPO, KTO and GRPO (trl, LLaMA-Factory, axolotl). Batches of DPO count pairs, a scenario's sequences.
@@ -692,9 +695,11 @@ void compose_preference(LaunchLedger& ledger) {
   bool is_known = ledger.text(facts::known_reference) == "none";
   if (loss == "group") {
     compose_rollout(ledger);
-    const std::string weight = ledger.text(facts::divergence).value_or("0");
+    const bool is_swift = ledger.launcher() == LaunchFormat::swift;
+    const std::string weight = ledger.text(facts::divergence).value_or(is_swift ? "0.1" : "0");
     is_known = weight.find_first_of("123456789") == std::string::npos;
-    if (!ledger.says(facts::divergence)) ledger.warn("beta isn't given: 0 as in trl since 0.18, without a reference");
+    if (!ledger.says(facts::divergence) && !is_swift)
+      ledger.warn("beta isn't given: 0 as in trl since 0.18, without a reference");
   }
   const bool adapts = ledger.chosen("model.trainable").has_value();
   ledger.set("model.reference",

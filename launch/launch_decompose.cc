@@ -197,7 +197,8 @@ class Decomposer {
   void adapters() {
     if (!is(LaunchFormat::hf)) return;
     if (!setup_.has_adapters()) {
-      for (const char* key : {"lora_rank", "lora_dropout", "lora_targets", "lora_weights", "base_weights"}) {
+      for (const char* key :
+           {"lora_rank", "lora_dropout", "lora_targets", "lora_weights", "modules_to_save", "base_weights"}) {
         settle(key);
         drop(key);
       }
@@ -217,6 +218,9 @@ class Decomposer {
     } else if (setup_.base_weights == BaseWeights::fp8) {
       lack("base_weights", "weights are in fp8 where the model's checkpoint is; name one that is");
     }
+    settle("modules_to_save");
+    if (setup_.modules_to_save != SavedModules::none)
+      lack("modules_to_save", "trl takes its modules by names of their own; give --lora_modules_to_save");
     settle("lora_targets");
     if (const auto modules = adapter_modules())
       say(facts::adapter_modules, *modules);

@@ -51,8 +51,8 @@ inline constexpr Name optimizer_args = "launch.optimizer_args", block = "launch.
 // Adapters: who says them (peft, lora, qlora, factory; factory_full, factory_freeze: none), of what, and how their base
 // is kept.
 inline constexpr Name adapter = "launch.adapter", adapter_modules = "launch.adapter_modules",
-                      base_bits = "launch.base_bits", base_fp8 = "launch.base_fp8",
-                      double_quant = "launch.double_quant";
+                      saved_modules = "launch.saved_modules", base_bits = "launch.base_bits",
+                      base_fp8 = "launch.base_fp8", double_quant = "launch.double_quant";
 // The loss: preference, unpaired, group. Whether a reference model's log-probabilities are in the data: none. The
 // weight of the divergence from it.
 inline constexpr Name objective = "launch.objective", known_reference = "launch.known_reference",

@@ -195,7 +195,7 @@ const Words& launch_format_words() {
                               {"bridge", "recipes of Megatron-Bridge"},
                               {"nemo1", "YAML of NeMo 1"},
                               {"primus", "its YAML file"},
-                              {"swift", "ms-swift: swift sft, swift pt"},
+                              {"swift", "ms-swift: swift sft, swift pt, swift rlhf"},
                               {"swift-megatron", "ms-swift: megatron sft, megatron pt"},
                               {"automodel", "YAML of NeMo AutoModel"},
                               {"python", "keywords of transformers', PEFT's and TRL's classes"},

@@ -28,12 +28,10 @@ std::vector<LaunchFlag> of_unsloth() {
             "with adapters; a scale per row counts as per block")
       .read("r", "model.lora_rank", whole)
       .read("target_modules", "model.lora_targets", facts::adapter_modules, "", "")
+      .read("modules_to_save", "model.modules_to_save", facts::saved_modules, "", "")
       .read("use_gradient_checkpointing", "model.recompute", facts::checkpointing,
             "unsloth=offloaded true=full false=none", "\"unsloth\" keeps the layers' inputs in host memory")
-      .adds(
-          "full_finetuning qat_scheme fast_inference gpu_memory_utilization finetune_* modules_to_save "
-          "bias",
-          "raises memory")
+      .adds("full_finetuning qat_scheme fast_inference gpu_memory_utilization finetune_* bias", "raises memory")
       .no_effect(of_loading, "of loading")
       .no_effect(
           "dtype random_state use_rslora loftq_config rope_scaling fix_tokenizer max_lora_rank "

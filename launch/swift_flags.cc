@@ -25,7 +25,8 @@ void of_both(FlagRows& rows) {
       .saves("freeze_parameters freeze_parameters_ratio freeze_parameters_regex", "frozen weights lower memory")
       .not_said("loss_type num_labels problem_type router_aux_loss_coef enable_dft_loss experts_impl",
                 "the loss of the next token is modelled, in PyTorch's own layers")
-      .adds("modules_to_save trainable_parameters use_dora", "more weights are trained: raises memory")
+      .read("modules_to_save", "model.modules_to_save", facts::saved_modules, "", "")
+      .adds("trainable_parameters use_dora", "more weights are trained: raises memory")
       .no_effect(
           "dataset cached_val_dataset new_special_tokens early_stop_interval val_dataset cached_dataset dataset_* "
           "split_dataset_ratio load_from_cache_file template "
@@ -49,6 +50,18 @@ std::vector<LaunchFlag> of_trainer() {
       .read("attn_impl", "model.flash_attention", facts::attention_backend,
             "flash_attn=flash2 flash_attention_2=flash2 flash_attention_3=best sdpa=best eager=none",
             "and model.attention_kernel")
+      .read("rlhf_type", "model.loss", facts::objective, "dpo=preference kto=unpaired grpo=group",
+            "swift rlhf; dpo where it isn't given")
+      .read("sleep_level", "model.rollout_sleep", facts::vllm_sleep, "0=0 1=1 2=2", "swift rlhf")
+      .saves("offload_model offload_optimizer move_model_batches",
+             "the training's own weights and states leave while answers are given")
+      .adds("reward_model teacher_model", "a model more is held")
+      .no_effect(
+          "ref_* reward_* rpo_alpha desirable_weight undesirable_weight temperature top_p top_k repetition_penalty "
+          "vllm_max_model_len vllm_limit_mm_per_prompt vllm_enforce_eager vllm_server_* vllm_enable_prefix_caching "
+          "log_completions log_entropy num_iterations epsilon* soft_* cosine_* repetition_* scale_rewards "
+          "dynamic_sample max_resample_times overlong_filter importance_sampling_level stop_words",
+          "of rewards, of sampling, or the engine's own")
       .read("fsdp", "model.zero_stage", facts::fsdp, "fsdp2=3", "")
       .read("sequence_parallel_size", "model.context_parallel", whole, "all to all, counted as a ring")
       .read("quant_bits", "model.base_weights", facts::base_bits, "4=4 8=8", "with adapters")

@@ -29,7 +29,7 @@ TEST(LaunchMarks, WhatIsNotReadIsRefusedByItsName) {
       {"v.yaml", "actor_rollout_ref: {model: {path: Qwen/Qwen2.5-7B}}\n", "verl"},
       {"o.sh", "deepspeed --module openrlhf.cli.train_dpo --max_len 2048 --zero_stage 3\n", "OpenRLHF"},
       {"e.yaml", "stage: sft\ncutoff_len: 8\nuse_mca: true\ntensor_model_parallel_size: 2\n", "another engine"},
-      {"s.sh", "swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B\n", "ms-swift"},
+      {"s.sh", "megatron rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B\n", "ms-swift"},
       {"g.py", "from trl import PPOConfig\nargs = PPOConfig(per_device_train_batch_size=1)\n", "PPOConfig"},
       {"j.py", "import jax\nimport flax\n", "XLA"},
       {"Dockerfile", "# of ours\nFROM nvcr.io/nvidia/pytorch:25.01-py3\nRUN pip install torch\n", "CMD"},
