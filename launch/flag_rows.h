@@ -33,7 +33,7 @@ class FlagRows {
   FlagRows& saves(std::string_view flags, std::string_view reason);
   FlagRows& adds(std::string_view flags, std::string_view reason, double bytes_each = 0);
   FlagRows& not_said(std::string_view flags, std::string_view reason);
-  // What values that a scenario has nothing for do, of the row before.
+  // The effect of values that a scenario has nothing for, of the row before.
   FlagRows& or_else(FlagRole role);
 
   std::vector<LaunchFlag> take() { return std::move(rows_); }

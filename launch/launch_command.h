@@ -16,7 +16,7 @@ struct LaunchCommand {
   std::vector<ShellWord> others;        // the program's words that are neither flags nor their values
   std::int64_t line = 0;
   std::string start;                   // the words of what starts it, between blanks
-  std::optional<LaunchFormat> format;  // whose, once that is known
+  std::optional<LaunchFormat> format;  // once it is known
   std::string script;                  // the program's file or module; empty: the words have none
   std::string program_file;            // the Python file that has the settings; empty: the words have them
 };
@@ -26,7 +26,7 @@ struct LaunchCommand {
 LaunchCommand launch_command(const ShellCommand& command, std::vector<std::string>& notes, TextBudget& budget);
 
 // Flags of words and the values behind them, as an argument parser takes them: "--name value", "--name=value",
-// "section.name=value". What is neither is added to `others`.
+// "section.name=value". Other words are added to `others`.
 std::vector<LaunchSetting> flags_of(const std::vector<ShellWord>& words, const std::string& file,
                                     std::vector<ShellWord>& others);
 

@@ -12,10 +12,10 @@ namespace spillway::launch {
 // Precision, gradients' types, optimizer, attention, allocator.
 void compose_kernels(LaunchLedger& ledger);
 
-// What is trained: adapters, and the bytes of what they stand on.
+// The trained part: adapters, and the bytes of the base below them.
 void compose_adapters(LaunchLedger& ledger);
 
-// Who splits what: sets the parallel sizes, ZeRO's stage and where state lives. `machines`: those that were named, all
+// The split: sets the parallel sizes, ZeRO's stage and the place of state. `machines`: those that were named, all
 // their GPUs and one's; 0: none. Throws InputError where the GPUs are no multiple of the layout.
 struct MachineGpus {
   std::int64_t all = 0, each = 0;

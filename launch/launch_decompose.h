@@ -14,7 +14,7 @@ namespace spillway::launch {
 
 struct ScenarioFacts {
   std::map<std::string, std::string, std::less<>> facts;
-  std::set<std::string, std::less<>> settled;  // keys whose facts have other names, or that need none
+  std::set<std::string, std::less<>> settled;  // keys with facts of other names, or without one
   std::vector<UnsaidKey> unsaid;
 };
 

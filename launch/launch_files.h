@@ -11,22 +11,22 @@ namespace spillway::launch {
 
 struct LaunchFiles {
   std::vector<std::string> paths;    // read in this order; what a later one says again wins
-  std::optional<LaunchFormat> from;  // whose settings they are; not given: by content
+  std::optional<LaunchFormat> from;  // the launcher of the settings; not given: by content
   ShellValues given;                 // of shell variables
 };
 
 struct Launch {
   std::vector<LaunchSetting> settings;             // named as in launch_table.h
-  LaunchFormat launcher = LaunchFormat::megatron;  // whose file it is
-  LaunchFormat program = LaunchFormat::megatron;   // whose program that starts
+  LaunchFormat launcher = LaunchFormat::megatron;  // of the file
+  LaunchFormat program = LaunchFormat::megatron;   // of the program that it starts
   std::string script;                              // the program's file, where a command names it
   std::vector<std::string> notes;                  // what was not read, and why
 };
 
-// Shell scripts and argument lists (the command that launches, and files that it names), JSON, YAML, TOML; which of
-// them a file is, and whose settings it has, is found by content. Throws InputError (file, place) for what can't be
-// read, a script without a launch or with several, a flag that is mapped but whose value is a shell variable that
-// nothing assigns, and a file of the launch that isn't there.
+// Shell scripts and argument lists (the command that launches, and files that it names), JSON, YAML, TOML. The kind of
+// a file and the launcher of its settings are found by content. Throws InputError (file, place) for what can't be read,
+// for a script without a launch or with several, and for a file of the launch that isn't there. It throws for a flag
+// that is mapped, too, if its value is a shell variable that nothing assigns.
 Launch read_launch(const LaunchFiles& files);
 
 }  // namespace spillway::launch

@@ -15,7 +15,7 @@
 
 namespace spillway::launch {
 
-// Of numbers that a launch says, which may be anything: no more than can be counted.
+// A product of numbers that a launch says, which may be anything: no more than can be counted.
 constexpr std::int64_t times(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
   if (!__builtin_mul_overflow(a, b, &product)) return product;
@@ -32,8 +32,8 @@ class LaunchLedger {
 
   [[nodiscard]] const std::string& script() const { return launch_.script; }
 
-  // Facts, whether a setting says them or a default. Who asks for one makes something of it: a setting whose fact
-  // nobody asks for has no effect.
+  // Facts, whether a setting says them or a default. Who asks for one makes something of it: a setting has
+  // no effect if nobody asks for its fact.
   [[nodiscard]] bool has(std::string_view fact) const;
   // Whether a setting says it; asks for nothing.
   [[nodiscard]] bool says(std::string_view fact) const;
@@ -46,7 +46,7 @@ class LaunchLedger {
   [[nodiscard]] bool has_format(LaunchFormat format) const;
   // Whether a setting's name begins so.
   [[nodiscard]] bool says_any(std::string_view beginning) const;
-  // Whose arguments a Trainer's are, by those that nobody else has.
+  // The program that a Trainer's arguments belong to, by those that nobody else has.
   [[nodiscard]] Dialect dialect() const;
   // The setting that says the fact; it must.
   [[nodiscard]] const LaunchSetting& setting_of(std::string_view fact) const;
@@ -60,7 +60,7 @@ class LaunchLedger {
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& all_chosen() const { return chosen_; }
   // Takes a fact back, and what it set: its setting is not in the scenario after all.
   void leave_out(std::string_view fact, IgnoreReason kind, const std::string& reason);
-  // Of a fact that is in the scenario: what it says there needs other memory than it does.
+  // Says of a fact in the scenario that its key there needs other memory than the flag does.
   void doubt(std::string_view fact, IgnoreReason kind, const std::string& reason);
   // Whether a setting leaves the scenario's key to others ("auto").
   [[nodiscard]] bool is_left_open(std::string_view key) const { return left_to_framework_.contains(key); }

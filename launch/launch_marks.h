@@ -1,4 +1,4 @@
-// Whose launch it is, by what only one launcher has: never by how many of its keys are known.
+// The launcher of a launch, by what only one launcher has: never by how many of its keys are known.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,14 @@
 
 namespace spillway::launch {
 
-// What can tell: the settings, and the words of a command that are no flags (empty of a document).
+// The marks to go by: the settings, and the words of a command that are no flags (empty of a document).
 struct Marked {
   const std::vector<LaunchSetting>& settings;
   std::string command;
   std::string file, place;
 };
 
-// The one launcher whose marks are there; nullopt: none's. Throws InputError (file, place) for the marks of two, and
+// The one launcher with marks there; nullopt: none. Throws InputError (file, place) for the marks of two, and
 // for those of what is read by its own name only to be refused.
 std::optional<LaunchFormat> marked_format(const Marked& launch);
 
@@ -25,7 +25,7 @@ std::optional<LaunchFormat> marked_format(const Marked& launch);
 // text may be a launch.
 void refuse_by_text(std::string_view text, const std::string& file);
 
-// "megatron, torchtitan, ...": what is told apart, for a refusal.
+// "megatron, torchtitan, ...": the known launchers, for a refusal.
 std::string known_launchers();
 
 }  // namespace spillway::launch

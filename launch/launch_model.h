@@ -1,4 +1,4 @@
-// Which model a launch trains: a bundled one by its name or its shape, or one of the launch's own sizes.
+// The model that a launch trains: a bundled one by its name or its shape, or one of the launch's own sizes.
 #pragma once
 
 #include <map>

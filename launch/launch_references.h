@@ -8,7 +8,7 @@
 namespace spillway::launch {
 
 // Puts values in place of their names. "${env:X}", "${oc.env:X,otherwise}" and "${X:otherwise}" are `given`'s, or
-// unknown like a shell's variable. What names no single value stays as it is.
+// unknown like a shell's variable. A name of no single value stays as it is.
 void resolve_references(std::vector<LaunchSetting>& settings, const ShellValues& given, TextBudget& budget);
 
 }  // namespace spillway::launch

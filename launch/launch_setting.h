@@ -13,7 +13,7 @@
 
 namespace spillway::launch {
 
-// Whose flags or keys: the program's, or those of what starts it.
+// The owner of flags or keys: the program, or what starts it.
 enum class LaunchFormat : std::uint8_t {
   megatron,        // arguments of Megatron-LM and keys of Megatron-Bridge
   torchtitan,      // its TOML file
@@ -59,7 +59,7 @@ std::vector<LaunchSetting> json_settings(const std::string& text, TextBudget& bu
 std::vector<LaunchSetting> yaml_settings(const std::string& text, TextBudget& budget);
 std::vector<LaunchSetting> toml_settings(const std::string& text, TextBudget& budget);
 
-// What keeping a setting costs of a budget.
+// The part of a budget that keeping a setting costs.
 inline std::size_t letters_of(const LaunchSetting& setting) {
   constexpr std::size_t beside = 96;
   return beside + setting.name.size() + setting.shown.size() + setting.value.size() + setting.file.size() +

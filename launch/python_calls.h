@@ -1,8 +1,8 @@
 // The calls that a Python program makes, with the arguments that it writes as literals. Nothing is run.
 //
-// Known are texts, numbers, True, False, None, lists and dicts of them, torch's types, products of whole numbers, names
-// that are bound to such a value once, and the defaults of an argparse parser's arguments as args.NAME. Whether a call
-// is reached is not asked.
+// Known are texts, numbers, True, False, None, lists and dicts of them, torch's types, products of whole numbers, and
+// names that are bound to such a value once. So are the defaults of an argparse parser's arguments as args.NAME.
+// Whether a call is reached is not asked.
 #pragma once
 
 #include <cstdint>

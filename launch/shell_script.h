@@ -1,10 +1,10 @@
-// What a shell script would launch, read without running anything.
+// The launch of a shell script, read without running anything.
 //
 // Words are expanded as a shell would: quotes, continuations, variables and arrays that the script assigns, their
 // defaults (${NAME:-8}), whole-number arithmetic. Branches are taken where their condition follows from what is known
-// (string and number tests of [ ] and [[ ]], case); loops, functions and other branches are passed over, and what they
-// assign counts as unknown. So does what only a run gives: positional parameters, $(commands), the caller's
-// environment. An unknown value is no error until somebody needs it: the word says whose it is.
+// (string and number tests of [ ] and [[ ]], case). Loops, functions and other branches are passed over, and what
+// they assign counts as unknown. So does what only a run gives: positional parameters, $(commands), the caller's
+// environment. An unknown value is no error until somebody needs it: the word names its variable.
 #pragma once
 
 #include <cstdint>

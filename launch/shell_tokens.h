@@ -27,12 +27,12 @@ struct ShellToken {
   ShellTokenKind kind = ShellTokenKind::word;
   std::string text;  // of a word: with its quotes
   std::int64_t line = 0;
-  // Of a here-document: the file that the command writes, with its quotes; whether variables stand as they are.
+  // With a here-document: the file that the command writes, with its quotes; whether variables stand as they are.
   std::string target{};
   bool is_quoted = false;
 };
 
-// Comments and redirections are left out, but for here-documents; a line behind a backslash continues the one before.
+// Comments and redirections are left out, here-documents are not; a line behind a backslash continues the one before.
 // Throws InputError (file, line) for a quote or bracket without its end, and for more than the budget has.
 std::vector<ShellToken> shell_tokens(std::string_view text, TextBudget& budget);
 

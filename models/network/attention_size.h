@@ -18,9 +18,9 @@ inline Flops flash_flops(const AttentionShape& s, std::int64_t products) {
   return Flops(2 * s.batch * s.heads * pairs * width / (s.causal ? 2 : 1));
 }
 
-// Of a turn of context-parallel attention, `whole` that of a rank's own part. A rank has a chunk from the sequence's
-// front and the one as far from its end. Its own keys it sees causally; of a rank before it all queries see the front
-// chunk's keys, of one behind it the queries of the end chunk see all keys.
+// The size of a turn of context-parallel attention; `whole`: that of a rank's own part. A rank has a chunk from the
+// sequence's front and the one as far from its end. It sees its own keys causally. All its queries see the front
+// chunk's keys of a rank before it. The queries of its end chunk see all keys of a rank behind it.
 inline AttentionShape shape_of_turn(const AttentionShape& whole, std::int64_t turn) {
   AttentionShape result = whole;
   if (!whole.causal || turn == 0 || whole.sequence < 2) return result;
@@ -35,14 +35,14 @@ inline AttentionShape shape_of_turn(const AttentionShape& whole, std::int64_t tu
 }
 
 inline std::int64_t query_elements(const AttentionShape& s) { return s.batch * s.sequence * s.heads * s.head_dim; }
-// Of values, and of what comes of them.
+// The size of values, and of their weighted sums.
 inline std::int64_t value_elements(const AttentionShape& s) {
   return s.batch * s.key_count() * s.kv_heads * (s.value_dim > 0 ? s.value_dim : s.head_dim);
 }
 inline std::int64_t result_elements(const AttentionShape& s) {
   return s.batch * s.sequence * s.heads * (s.value_dim > 0 ? s.value_dim : s.head_dim);
 }
-// Of keys, or of values as wide as keys.
+// The size of keys, or of values as wide as keys.
 inline std::int64_t key_elements(const AttentionShape& s) { return s.batch * s.key_count() * s.kv_heads * s.head_dim; }
 
 }  // namespace spillway::models

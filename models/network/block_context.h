@@ -1,4 +1,4 @@
-// What the parts of a transformer that have files of their own need of it.
+// The parts of a transformer that other files hold read it by this.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace spillway::models {
 
-// What a kernel multiplies within chunks of a sequence (KernelCost::flops_per_clock).
+// The products of a kernel within chunks of a sequence (KernelCost::flops_per_clock).
 struct ChunkWork {
   std::int64_t flops = 0;
   double flops_per_clock = 0;
@@ -36,7 +36,7 @@ struct ParametersByName : std::map<std::string, TrainedParameter*, std::less<>> 
   }
 };
 
-// References must outlive the blocks; communication is null on a GPU of its own.
+// References must outlive the blocks; communication is null on a single GPU.
 struct BlockContext {
   BlockContext(EagerRecorder& to, const ParametersByName& by_name)
       : session(to.session), autograd(to.autograd), rec(to), communication(to.communication), parameters(by_name) {}

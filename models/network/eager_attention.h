@@ -9,8 +9,8 @@
 namespace spillway::models::eager {
 
 // Queries, keys and values: one packed tensor or three. One fused kernel; saves them, the result and the row
-// statistics. `bias` [heads, sequence, sequence], if any, is added to the scores of every sequence and has a gradient
-// of its own (memory-efficient attention of PyTorch and xFormers; its reading is not in the kernel's time).
+// statistics. `bias` [heads, sequence, sequence], if any, is added to the scores of every sequence and gets a gradient
+// (memory-efficient attention of PyTorch and xFormers). Its reading is not in the kernel's time.
 Tensor flash_attention(EagerRecorder& rec, const std::string& name, const std::vector<Tensor>& qkv,
                        const AttentionShape& shape, const Tensor& bias = {});
 // The same with the sequence split over the context group (ring attention, Liu et al. 2023): keys and values go
@@ -18,12 +18,12 @@ Tensor flash_attention(EagerRecorder& rec, const std::string& name, const std::v
 // every rank does 1 / c of it in every turn. `shape`: of this rank's queries.
 Tensor ring_attention(EagerRecorder& rec, const std::string& name, const std::vector<Tensor>& qkv,
                       const AttentionShape& shape);
-// The same as PyTorch's context_parallel has it (torch/distributed/tensor/experimental/_attention.py at the end of
-// 2024, as torchtitan calls it): keys and values are repeated for every query head, and gathered while this rank's
-// own are worked on; partial results are merged in fp32 by elementwise kernels, turn by turn. Backwards keys and
-// values are gathered again, and their gradients go round in fp32, turn by turn, all the way home.
+// The same as PyTorch's context_parallel has it, which torchtitan calls
+// (torch/distributed/tensor/experimental/_attention.py at the end of 2024). Keys and values are repeated for every
+// query head, and gathered while this rank's own are worked on. Elementwise kernels merge partial results in fp32,
+// turn by turn. Backwards keys and values are gathered again. Their gradients go round in fp32 until they are home.
 Tensor gathered_attention(EagerRecorder& rec, const std::string& name, std::vector<Tensor> qkv, AttentionShape shape);
-// Keys and values of one layer and micro-batch whose sequence comes in slices, and their gradient.
+// Keys and values of one layer and micro-batch, and their gradient, where the sequence comes in slices.
 struct SlicedKeys {
   Tensor kept, gradient;
 };
@@ -36,8 +36,8 @@ Tensor flash_slice(EagerRecorder& rec, const std::string& name, const std::vecto
 // A copy in another layout, and one of its gradient backwards.
 Tensor copied(EagerRecorder& rec, const std::string& name, const Tensor& x);
 // flash_attention between the copies that Hugging Face's code makes (transformers 4.48 to 4.52,
-// integrations/sdpa_attention.py): queries and the result with heads before the sequence and back, shared keys and
-// values repeated for every head; backwards a copy of each gradient. Three tensors.
+// integrations/sdpa_attention.py). Queries and the result are copied to heads before the sequence, and back. Shared
+// keys and values are repeated for every head. Backwards each gradient is copied. Three tensors.
 Tensor copying_flash_attention(EagerRecorder& rec, const std::string& name, std::vector<Tensor> qkv,
                                AttentionShape shape);
 // flash_attention on shared keys and values repeated for every head (transformers before 4.48).

@@ -16,8 +16,8 @@ Tensor bias_dropout_add(EagerRecorder& rec, const std::string& name, const Tenso
 Tensor swiglu(EagerRecorder& rec, const std::string& name, const Tensor& x);
 // function(gate) * up as a compiler fuses it.
 Tensor compiled_gate(EagerRecorder& rec, const std::string& name, const Tensor& gate, const Tensor& up);
-// The same with classes split over the tensor group, as Megatron-LM computes it: the row maximum, the logit of the
-// label and the sum of exponentials are all-reduced; saves the softmax in fp32, which becomes the gradient in place.
+// The same with classes split over the tensor group, as Megatron-LM computes it. The row maximum, the logit of the
+// label and the sum of exponentials are all-reduced. Saves the softmax in fp32, which becomes the gradient in place.
 Tensor split_cross_entropy(EagerRecorder& rec, const std::string& name, const Tensor& logits, const Tensor& labels);
 // In fp32; its gradient comes in x's type.
 Tensor widened(EagerRecorder& rec, const std::string& name, const Tensor& x);

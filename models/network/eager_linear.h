@@ -32,7 +32,7 @@ struct Sides {
   std::int64_t products = 1;                       // so many have these outputs together
   bool in_fp8 = false;
 };
-// Into what each rank of a tensor group does apart: x itself, whose gradient is then summed over the group; sequence
+// Into what each rank of a tensor group does apart: x itself, with its gradient summed over the group. Sequence
 // parallel: gathered, the gradient reduce-scattered.
 // `beside`: the product that reads it.
 Tensor enter_tensor_region(EagerRecorder& rec, const std::string& name, const Tensor& x, TensorRole role,
@@ -65,8 +65,8 @@ void product(EagerRecorder& rec, std::string_view kernel, const GemmShape& shape
              Tensor write, Bytes bias);
 Tensor saved_for_weights(EagerRecorder& rec, const std::string& name, SavedInput& saved);
 void weight_gradient(EagerRecorder& rec, const Linear& layer, const Tensor& gradient, const Tensor& x);
-// The next collective of the tensor group is cut up: a gathering one in a ring of as many pieces as ranks, each
-// multiplied when it is there; a scattering one in four, each on its way while the next is multiplied.
+// The next collective of the tensor group is cut up. A gathering one goes in a ring of as many pieces as ranks, and
+// each piece is multiplied when it is there. A scattering one goes in four; each travels while the next is multiplied.
 // Give whether it is. torch.compile finds neither a gathering one before products with scales by row
 // (pytorch/pytorch issue 149990) nor the sum of several products' results behind a scattering one.
 bool cut_up_gather(EagerRecorder& rec, const Sides& product);

@@ -8,7 +8,7 @@
 namespace spillway::models::eager {
 
 // A frozen layer's result and that of its adapters, weight.adapter_a and adapter_b: out + scaled B A
-// x. `x` has a gradient of its own from them.
+// x. `x` gets a separate gradient from them.
 Tensor add_adapter(EagerRecorder& rec, const std::string& name, const Tensor& out, const Tensor& adapted);
 // The input that adapters of `weight` read: x, or a copy of it cast and with dropout.
 Tensor adapter_input(EagerRecorder& rec, const std::string& name, const Tensor& x, const TrainedParameter& weight);
@@ -17,7 +17,7 @@ Tensor adapter_input(EagerRecorder& rec, const std::string& name, const Tensor& 
 Tensor weight_operand(EagerRecorder& rec, const TrainedParameter& weight, DataType type, std::int64_t parts = 1);
 // Takes a weight's gradient; in the weight's own type.
 void accumulate(EagerRecorder& rec, TrainedParameter& weight, Tensor gradient);
-// As a function of its own, whose gradient is cast back.
+// As a separate function: its gradient is cast back.
 Tensor recorded_cast(EagerRecorder& rec, const std::string& name, const Tensor& x, DataType type);
 
 }  // namespace spillway::models::eager

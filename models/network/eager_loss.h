@@ -8,9 +8,9 @@
 
 namespace spillway::models::eager {
 
-// Mean cross-entropy of logits [rows, classes] against labels, as TrainingSetup::loss has it. fp32: a copy of the
-// logits, the log-softmax (saved), the loss; backwards their gradients. native: without the copy. fused: saves the
-// logits and a number per row.
+// Mean cross-entropy of logits [rows, classes] against labels, as TrainingSetup::loss has it. With `fp32` it makes a
+// copy of the logits, the log-softmax, which is saved, and the loss; backwards their gradients. With `native` it makes
+// no copy. With `fused` it saves the logits and a number per row.
 Tensor cross_entropy(EagerRecorder& rec, const std::string& name, const Tensor& logits, const Tensor& labels);
 // LossForm::preference: of each sequence by itself the log-softmax, which is kept, and what its labels have of it.
 Tensor preference_loss(EagerRecorder& rec, const std::string& name, const Tensor& logits, const Tensor& labels);

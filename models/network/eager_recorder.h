@@ -13,9 +13,9 @@
 
 namespace spillway::models {
 
-// What plain attention does between its two products. fused: one kernel masks, scales and norms (Megatron-LM, a
-// compiler). eager: as scripts write it, (q @ k^T) * scale, masked_fill, softmax. transformers: as Hugging Face's
-// modules do, whose masks are added and whose softmax is in fp32.
+// Kernels of plain attention between its two products. With `fused` one kernel masks, scales and norms (Megatron-LM, a
+// compiler). With `eager` they are as scripts write it: (q @ k^T) * scale, masked_fill, softmax. With `transformers`
+// they are as in Hugging Face's modules, which add masks and take the softmax in fp32.
 enum class ScoreKernels : std::uint8_t { fused, eager, transformers };
 
 // Facts that follow from a model and a set-up together; all others are read from the set-up where they are asked.
@@ -43,8 +43,8 @@ struct OpsOptions {
   ScoreKernels scores = ScoreKernels::fused;
 };
 
-// What a selectively recomputed block keeps of its forward, in the order in which it was made; taken again, in that
-// order, when the block is run once more.
+// Tensors that a selectively recomputed block keeps of its forward, in the order in which they were made. They are
+// taken again in that order when the block is run once more.
 class KeptResults {
  public:
   void begin(bool replays) {
@@ -52,7 +52,7 @@ class KeptResults {
     next_ = products_ = 0;
   }
   [[nodiscard]] bool replays() const { return replays_; }
-  // Of every second product; counts them.
+  // True of every second product; counts them.
   [[nodiscard]] bool is_kept_product() { return products_++ % 2 == 0; }
   void put(Tensor result) { results_.push_back(std::move(result)); }
   Tensor take() { return std::move(results_.at(next_++)); }
@@ -85,7 +85,7 @@ struct EagerRecorder {
   const OpsOptions options;
   EagerSession& session;
   Autograd& autograd;
-  Communication* const communication;  // null on a GPU of its own
+  Communication* const communication;  // null on a single GPU
   Workspaces* workspaces = nullptr;    // of Megatron-core
   // Megatron-LM's global memory buffer (core/utils.py, GlobalMemoryBuffer). Inputs of split layers are gathered into
   // it, forwards and backwards, one after the other. An input of another size gets a tensor each time.

@@ -1,7 +1,8 @@
 // Fp8Scaling: the upkeep of fp8 scales as Transformer Engine's delayed scaling does it. Every linear layer has the
-// largest values seen of five tensors (input, weight, result; gradients of result and input) over the last 1,024
-// passes, and a scale and its inverse for each. After a forward and after a backward the newest ones are gathered into
-// one tensor, reduced over the ranks that share the layer's work, and turned into new scales by one kernel.
+// largest values seen of five tensors over the last 1,024 passes, and a scale and its inverse for each. The five are
+// input, weight, result, and the gradients of result and input. After a forward and after a backward the newest ones
+// are gathered into one tensor and reduced over the ranks that share the layer's work. One kernel turns them into new
+// scales.
 //
 // Deviation: the reduction runs over the tensor and the data group one after the other, not over one group of both.
 #pragma once

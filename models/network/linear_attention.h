@@ -10,14 +10,19 @@
 //
 // K = key_heads key_dim, V = value_heads value_dim, a = value_heads, all of this rank: heads are split over tensors.
 //
-// Kept with 2-byte activations besides x: 2 t (2 K + 2 V) + 4 a t (products), 2 t (2 K + V) (conv), 2 t (2 a k) + 8 a t
-// (normed q and k), 6 a t (decays in fp32, beta), 2 a c t (inverses), 2 t V + 4 a t (results and the norm's
-// statistics), 2 t V (what the output projection reads). Flops forward, k and v of one head: a t (c (6 k + 4 v) + 6 k
-// v); the backward makes the states again.
+// Kept with 2-byte activations besides x:
+//   products      2 t (2 K + 2 V) + 4 a t
+//   conv          2 t (2 K + V)
+//   normed q, k   2 t (2 a k) + 8 a t
+//   decays, beta  6 a t, in fp32
+//   inverses      2 a c t
+//   results       2 t V + 4 a t, with the norm's statistics
+//   output's x    2 t V
+// Flops forward, k and v of one head: a t (c (6 k + 4 v) + 6 k v). The backward computes the states again.
 //
 // Kimi Delta Attention (arXiv:2510.26692, section 3): a decay for each channel of the keys, and the norm's gate from a
-// product of its own, both through a bottleneck r: 2 t (K + V) bytes of these and 4 t r of what lies before them more,
-// 4 t K of decays in place of 4 t a, 2 t V less of the first product, and one more product within chunks, 2 a t c k.
+// separate product, both through a bottleneck r. It keeps 2 t (K + V) bytes of these and 4 t r of their inputs more.
+// Decays take 4 t K in place of 4 t a, the first product 2 t V less. One more product within chunks has 2 a t c k.
 // Kimi K3's gate is one product: 2 t r less.
 //
 // Times: kernels that multiply take their traffic's or their products', whichever is longer, at rates fitted to
@@ -46,7 +51,7 @@ class LinearAttentionBlock {
   Tensor run(const std::string& prefix, const Tensor& x);
 
  private:
-  // Of one layer, until its backward.
+  // Tensors of one layer, until its backward.
   struct Saved {
     Tensor mixed, decay, channels, gate;  // products; the last two where gates are by channel
     Tensor convolved, q, k, norms, gates, strengths, inverses, result, statistics;

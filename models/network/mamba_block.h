@@ -11,11 +11,12 @@
 // a heads of width p, d = a p, states n wide, g groups, all of this rank: heads and groups are split over tensors.
 //
 // Kept with 2-byte activations besides x: 2 t (2 d + 2 g n + a) of the first product, 2 t d of the core's results, with
-// a norm 4 t g of its statistics. The backward makes the convolution and the states again; where the last product is a
-// part of the kernel (one tensor rank, not Megatron-LM) what it reads, too, else 2 t d more.
+// a norm 4 t g of its statistics. The backward computes the convolution and the states again. If the last product is a
+// part of the kernel (one tensor rank, not Megatron-LM), its input too, else 2 t d more.
 //
-// Flops forward beside the products: t (2 k (d + 2 g n) + 2 q (g n + d) + 4 d n), k the convolution's tokens; backward
-// those of the first three kernels again and t (4 k (d + 2 g n) + 4 q g n + 4 q d + 8 d n).
+// Flops beside the products, k the convolution's tokens:
+//   forward   t (2 k (d + 2 g n) + 2 q (g n + d) + 4 d n)
+//   backward  t (4 k (d + 2 g n) + 4 q g n + 4 q d + 8 d n), and those of the first three kernels again
 //
 // Times: kernels that multiply take their traffic's or their products', whichever is longer, at rates read off
 // published times of these kernels (docs/internals/operator-times.md); the others their traffic's.
@@ -41,11 +42,11 @@ class MambaBlock {
   Tensor run(const std::string& prefix, const Tensor& x);
 
  private:
-  // Of one layer, until its backward.
+  // Tensors of one layer, until its backward.
   struct Saved {
     Tensor projected, result, statistics;
   };
-  // What the core makes of the first product, forwards and once more backwards.
+  // The core's parts of the first product, forwards and once more backwards.
   struct Operands {
     Tensor convolved, steps, states, products;
   };

@@ -6,8 +6,8 @@
 //   kv   up: keys without positions and values                                      [t, a (n + v)]
 //   core keys assembled with the shared part, values copied out, flash attention    [t, a v]
 //
-// Tensor parallel, as in Megatron-Core's MLASelfAttention: queries, keys, values and what follows are split by heads,
-// the bottlenecks are not: every rank computes them, with sequence parallelism for its part of the sequence. The shared
+// Tensor parallel, as in Megatron-Core's MLASelfAttention: queries, keys, values and what follows are split by heads.
+// The bottlenecks are not: every rank computes them, with sequence parallelism for its part of the sequence. The shared
 // key's gradient is summed over the ranks.
 //
 // With an indexer (models/network/sparse_index.h) the core is one under a window of as many keys.
@@ -15,8 +15,10 @@
 // Without flash attention: scores, softmax, dropout and context as kernels of their own, over whole squares.
 //
 // Forward flops of the core: b a s^2 (n + r + v) under a causal mask; backward three products of width n + r and two
-// of v. Kept with 2-byte activations, besides x: 2 t (2 q + (k + r) + k + 2 a (n + r) + 2 a v) bytes (q both before and
-// after its norm, the rank when there is one; queries, keys, values, result), 4 t for each norm and 4 a t of row sums.
+// of v. Kept with 2-byte activations, besides x:
+//   2 t (2 q + (k + r) + k + 2 a (n + r) + 2 a v) bytes, 4 t for each norm and 4 a t of row sums.
+// q counts before and after its norm, and is the rank when there is one; the rest are queries, keys, values and the
+// result.
 #pragma once
 
 #include <memory>
@@ -59,7 +61,7 @@ class LatentAttentionBlock {
   // Megatron-core's on Transformer Engine. `expanded` has no body any more, but its node.
   struct EngineSaved {
     Tensor q, k, v, out, sums;
-    // Of recomputed up-projections: their inputs, what was kept of the norms' results, and what the shared key is in.
+    // For recomputed up-projections: their inputs, what was kept of the norms' results, and the shared key's tensor.
     Tensor low, compressed, q_normed, kv_normed, key;
   };
   [[nodiscard]] std::int64_t window() const;

@@ -7,10 +7,10 @@
 //   unpermute  all-to-all back; the sum of a token's k rows, weighted: [t, h]
 //   shared     a plain feed-forward block over all tokens, perhaps weighed by a gate, added
 //
-// Where experts work in a latent width, one product leads there before they are permuted, another back from their sum.
+// If experts work in a latent width, one product leads there before they are permuted, another back from their sum.
 //
 // Tensor parallel: the experts' width is split. Ranks with whole sequences route and permute alike and sum the block's
-// result; with sequence parallelism (Megatron-Core's all-to-all dispatcher) each rank permutes and exchanges its part,
+// result. With sequence parallelism (Megatron-Core's all-to-all dispatcher) each rank permutes and exchanges its part;
 // rows are gathered before the products and reduce-scattered after them. The router is whole on every rank.
 //
 // Experts that tensor ranks hold whole (TrainingSetup::has_whole_experts) take their rows from each rank's part of the
@@ -18,8 +18,8 @@
 // rows, and the sum of its results on a rank comes back.
 //
 // Tokens are taken to be spread evenly: every expert gets t k / E rows, every rank of an expert group as many as it
-// sends. Unless a load is set (models/spec/expert_load.h): tensors then have the rows of the rank shown, exchanges,
-// products and what moves rows between them take as long as on the fullest rank, which the others wait for. Auxiliary
+// sends. If a load is set (models/spec/expert_load.h), tensors have the rows of the rank shown. Exchanges, products and
+// what moves rows between them then take as long as on the fullest rank, which the others wait for. Auxiliary
 // losses are left out: they see t E numbers. Unless shapes are static, the host waits for the counts of rows before it
 // launches what works on them (OpsOptions::waits_for_counts).
 //
@@ -27,8 +27,8 @@
 // result of an expert is kept: 2 t k (h + 3 f) bytes, about 12 t E of the router, 8 t E of row numbers.
 //
 // Otherwise kept for the backward with 2-byte activations, f the experts' width: 2 t k (2 h + 4 f) bytes of rows, 4 t E
-// of the router's softmax, 12 t k of chosen experts and their weights; shared experts as any feed-forward block. Expert
-// parallel: 2 t k h more, rows as they were sent and as they came back.
+// of the router's softmax, 12 t k of chosen experts and their weights. Shared experts are as any feed-forward block.
+// Expert parallel: 2 t k h more, rows as they were sent and as they came back.
 #pragma once
 
 #include <map>
@@ -68,18 +68,18 @@ class MoeBlock {
   Routing route(const std::string& name, const Tensor& logits, std::int64_t tokens);
   Tensor permute(const std::string& name, const Tensor& x, const Routing& routing);
   Tensor exchange(const std::string& name, const Tensor& rows, bool combines, std::int64_t elements);
-  // Of a tensor that holds each token once per rank that it goes to, from one that holds each once.
-  // Of as many rows as the mean rank gets, those that come to this one.
+  // Rows of a tensor that holds each token once per rank that it goes to, from one that holds each once.
+  // The rows that reach this rank, where the mean rank gets as many as given.
   [[nodiscard]] std::int64_t loaded(std::int64_t elements) const;
   [[nodiscard]] std::int64_t busiest(std::int64_t elements) const;  // of those, to the fullest rank
-  // Of a micro-batch of so many elements, the rows that this rank sends; of those, what comes to this one.
+  // The rows that this rank sends of a micro-batch of so many elements, and those that reach it.
   [[nodiscard]] std::int64_t sent_by(std::int64_t elements) const;
   // Of what an expert reads.
   [[nodiscard]] std::int64_t row_width() const {
     return model_.experts.latent_width > 0 ? model_.experts.latent_width : model_.hidden;
   }
   [[nodiscard]] std::int64_t arriving(std::int64_t sent) const;
-  // Of a kernel on this rank's rows over the fullest rank's.
+  // The share of a kernel on this rank's rows over the fullest rank's.
   [[nodiscard]] double crowding() const;
   void draw_rows(const Tensor& x);
   [[nodiscard]] std::int64_t copies_of(std::int64_t elements) const;
@@ -134,7 +134,7 @@ class MoeBlock {
   [[nodiscard]] bool gathers() const {
     return setup_.sequence_parallel && context_.rec.tensor_ranks() > 1 && !setup_.has_whole_experts();
   }
-  // Each tensor rank works on its own tokens, as on a GPU of its own.
+  // Each tensor rank works on its own tokens, as on a single GPU.
   [[nodiscard]] bool is_apart() const { return setup_.has_whole_experts(); }
   // Tokens travel once per rank, and are copied to their experts' rows where they arrive.
   [[nodiscard]] bool permutes_late() const {

@@ -15,9 +15,9 @@
 // The indexer of compressed keys (DeepSeek-V4) compresses its keys too. The indexer of keys that have heads
 // (MiniMax-M3) makes its queries from x. It norms both, weighs no head, and chooses blocks by the best score in each.
 //
-// Deviations: whole scores are written, where a kernel may keep parts of them on chip; the time of a score's product is
-// that of one with the contraction n d; attention takes as long as under a window of as many keys, though each row has
-// keys of its own.
+// Deviations: whole scores are written, where a kernel may keep parts of them on chip. The time of a score's product is
+// that of one with the contraction n d. Attention takes as long as under a window of as many keys, though each row has
+// other keys.
 #pragma once
 
 #include <string>
@@ -36,7 +36,7 @@ class SparseIndex {
   // The chosen keys' scores; empty in a model without an indexer. `x` [t, h]; `low` [t, r], the queries' bottleneck,
   // normed; empty where they have none. With sequence parallelism both are this rank's part. `block`: the layer's.
   Tensor choose(const std::string& name, const Tensor& x, const Tensor& low, const Block& block = {});
-  // Attention's result, whose backward gives `scores`, unless they are empty, their gradient.
+  // Attention's result; its backward gives `scores`, unless they are empty, their gradient.
   Tensor learn(const std::string& name, Tensor result, const Tensor& scores);
   // Keys that a row sees at most of so many.
   [[nodiscard]] std::int64_t chosen_of(std::int64_t keys) const;

@@ -1,6 +1,6 @@
 // Transformer: a model's parameters on the device and its forward pass, written with the operators of eager_*.h in the
-// order of a plain implementation (Hugging Face's for the Llama kind and BERT, Megatron-LM's core attention for the GPT
-// kind).
+// order of a plain implementation. That is Hugging Face's for the Llama kind and BERT, Megatron-LM's core attention for
+// the GPT kind.
 #pragma once
 
 #include <deque>
@@ -32,21 +32,21 @@ namespace spillway::models {
 
 class Transformer {
  public:
-  // Where the transformer tells which layer's weights it is about to use and when it is done with them (ZeRO stage 2,
-  // 3), forwards and, from nodes of the graph, backwards. layer -1: what lies outside the layers.
+  // The transformer reports which layer's weights it is about to use and when it is done with them (ZeRO stage 2, 3).
+  // It does so forwards and, from nodes of the graph, backwards. layer -1: what lies outside the layers.
   struct Units {
     std::function<void(std::int64_t layer)> before, after;                    // forwards
     std::function<void(std::int64_t layer)> before_backward, after_backward;  // backwards
     std::function<void()> before_head;  // forwards, of what comes behind the layers
   };
 
-  // Allocates the weights of the part. `setup` is resolved; `communication` null on a GPU of its own. References must
-  // outlive the transformer. `table`: another part's embedding, to be the tied head; null: a copy of its own.
+  // Allocates the weights of the part. `setup` is resolved; `communication` null on a single GPU. References must
+  // outlive the transformer. `table`: another part's embedding, to be the tied head; null: a separate copy.
   Transformer(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part, EagerSession& session,
               Autograd& autograd, Communication* communication, TrainedParameter* table = nullptr);
 
   void set_units(Units units) { units_ = std::move(units); }
-  // Of Megatron-core: before the first forward.
+  // With Megatron-core: before the first forward.
   void set_workspaces(Workspaces* workspaces) { rec_.workspaces = workspaces; }
   // Megatron-LM alone has one. To be called before the first forward.
   void set_gather_buffer(const Tensor& buffer) { rec_.gather_buffer = buffer; }
@@ -61,15 +61,15 @@ class Transformer {
   // Backwards come in the opposite order, all of them before the next micro-batch's forward.
   void set_slice(std::int64_t slice) { slice_ = static_cast<std::size_t>(slice); }
 
-  // Of one micro-batch, or of the slice at hand. `input`: token ids for the part with the embedding, else the stage
-  // before's result. The loss from the part with the head, else the residual stream. ids and labels have one element
-  // per token. With an encoder, `input` is what it reads, and the decoder reads the labels shifted by one (as many
-  // tokens). In stages, the encoder's last gives its result, which is the input of the decoder's first and, as
+  // The forward of one micro-batch, or of the slice at hand. `input`: token ids for the part with the embedding, else
+  // the stage before's result. The loss from the part with the head, else the residual stream. ids and labels have one
+  // element per token. With an encoder, `input` is what it reads, and the decoder reads the labels shifted by one (as
+  // many tokens). In stages, the encoder's last gives its result, which is the input of the decoder's first and, as
   // `memory`, goes into all later ones.
   Tensor forward(const Tensor& input, const Tensor& labels, const Tensor& memory = {});
 
-  // From now on the logits of each forward stay in fp32 until they are taken. Of a language-model head with the whole
-  // vocabulary.
+  // From now on the logits of each forward stay in fp32 until they are taken. Needs a language-model head with
+  // the whole vocabulary.
   void keep_logits() { keeps_logits_ = true; }
   Tensor take_logits() { return std::exchange(kept_logits_, {}); }
 
@@ -77,13 +77,13 @@ class Transformer {
   void end_micro_batch();
 
   [[nodiscard]] DataType type() const { return type_; }  // of weights and the residual stream
-  // What a micro-batch reads: token ids, or images cut into patches, [patches, values].
+  // A micro-batch's input: token ids, or images cut into patches, [patches, values].
   Tensor empty_input();
   Tensor empty_labels();
 
   // In the order of the forward pass.
   [[nodiscard]] std::deque<TrainedParameter>& parameters() { return parameters_; }
-  // Of the part with the head, null where it has another one than a language model's.
+  // The loss of the part with the head, null where it has another one than a language model's.
   [[nodiscard]] TrainedParameter* head_table() {
     const auto found = by_name_.find(model_.tied_embeddings ? "embedding.weight" : "head.weight");
     return found == by_name_.end() ? nullptr : found->second;
@@ -119,7 +119,7 @@ class Transformer {
   Tensor layer_unit(std::int64_t index, const Tensor& x);
   // x + dropout(branch), the branch made by the row-split layer `name` from `inner`.
   Tensor add_branch(const std::string& name, const Tensor& inner, const Tensor& x);
-  // What a layer reads: the residual stream, its stack's bias, what the encoder gave (both empty where there is none).
+  // A layer's input: the residual stream, its stack's bias, what the encoder gave (both empty where there is none).
   struct LayerInput {
     Tensor x, bias, memory, inputs, keys, values;
     std::vector<Tensor> groups;  // results of earlier groups of layers (residual_group)
@@ -149,7 +149,7 @@ class Transformer {
   Tensor mixture_layer(std::int64_t index, const LayerInput& input);
   // A dense block, experts or both, with the last projection and without the residual.
   Tensor feed_forward_result(const std::string& prefix, const Block& block, const Tensor& normed, const Tensor& middle);
-  // What the layer's mixer gives, with its output projection and without the residual.
+  // The result of the layer's mixer, with its output projection and without the residual.
   Tensor mixed(std::int64_t index, const Tensor& x, const Tensor& bias);
   Tensor dense_beside_experts(const std::string& prefix, const Tensor& normed, const Tensor& middle);
   void regroup(const std::string& name, std::vector<Tensor>& qkv);
@@ -164,7 +164,7 @@ class Transformer {
   Tensor core(const std::string& name, const CoreInput& input);
   Tensor with_sinks(const std::string& prefix, Tensor result);
   Tensor gated(const std::string& name, const Tensor& result, const Tensor& gate);
-  // The activation with slopes of its own (xIELU).
+  // The activation with learned slopes (xIELU).
   Tensor sloped(const std::string& name, const Tensor& x);
   Tensor mixed_again(std::int64_t index, const Tensor& x, const Tensor& bias);
   Tensor feed_forward(const std::string& prefix, const Tensor& x);  // without the last projection

@@ -29,7 +29,7 @@ class Workspaces {
 
   explicit Workspaces(EagerSession& session) : session_(session) {}
 
-  // What these parameters of one chunk will need. Before the step.
+  // The workspace that these parameters of one chunk will need. Before the step.
   void add(const std::deque<TrainedParameter>& parameters);
   // `elements`: of the head's gathered input; 0: it isn't gathered.
   void add_head(const TrainedParameter& table, DataType type, std::int64_t elements);

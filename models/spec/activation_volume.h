@@ -2,8 +2,8 @@
 //
 // The model its authors use before measuring anything (SSDTrain, arXiv 2408.10013, sections II-B and III-D): closed
 // forms for a GPT of `layers` equal layers, feed-forward 4 x hidden, 2 bytes a value. Per GPU and pass of one
-// micro-batch, with s tokens, b sequences, h hidden, a heads, V vocabulary, tp and pp degrees, sp = tp where sequence
-// parallelism shards what tensor parallelism does not, else 1 (e = 2 bytes):
+// micro-batch: s tokens, b sequences, h hidden, a heads, V vocabulary, tp and pp degrees, e = 2 bytes. sp is tp if
+// sequence parallelism shards what tensor parallelism does not, else 1.
 //
 //   volume  = {layers [sbh ((2e + 9) / sp + 14e / tp) + 4e a s b / tp] + e sbh / tp + e V s b / tp + 4 sbh / sp} / pp
 //   forward = (layers x layer + logits) / pp + embedding

@@ -1,7 +1,7 @@
 // ExpertLoad: how many rows the experts of a layer get in one micro-batch, where routers don't spread tokens evenly.
 //
 // A rank's t tokens choose k of E experts each; the e ranks of an expert group have e t k rows to share out. Expert i
-// gets a share of them, drawn anew for every layer and micro-batch from (seed, layer, pass):
+// gets a share of them, drawn again for every layer and micro-batch from (seed, layer, pass):
 //
 //   lognormal   exp(s z_i) over their sum, z_i standard normal, s^2 = ln(1 + cv^2)
 //   dirichlet   Dirichlet(a, ..., a), a = ((E - 1) / cv^2 - 1) / E: the share's standard deviation over its mean is cv
@@ -26,7 +26,7 @@
 
 namespace spillway::models {
 
-// Of one layer in one micro-batch, at least 1 each.
+// The loads of one layer in one micro-batch, at least 1 each.
 struct ExpertRows {
   std::int64_t sent = 1;            // by a rank
   std::int64_t own = 1;             // that come to the rank shown

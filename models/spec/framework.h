@@ -1,4 +1,4 @@
-// Frameworks whose steps are generated, as one table of what sets them apart: nothing asks for a framework by its name.
+// The frameworks of generated steps, as one table of what sets them apart: nothing asks for a framework by its name.
 #pragma once
 
 #include <array>
@@ -7,26 +7,30 @@
 
 namespace spillway::models {
 
-// Whose kernels and buffers. eager: PyTorch modules as they stand. megatron_2022: Megatron-LM's fused kernels (masked
-// softmax, bias-GELU, bias-dropout-add), gradients added into fp32 buffers by the weight-gradient product itself, a
-// host that waits for the device after each transfer between pipeline stages. megatron: Megatron-core 0.14 with
-// Transformer Engine 2.11: the same with layers as Transformer Engine has them (a norm and the linear layer behind it
-// are one function), parameters and gradients in contiguous buffers, and the names, workspaces and dummy gradients that
-// its Python keeps (models/network/te_ops.cc, models/step/start_up.h). megatron_2021: Megatron-LM before September 2021
-// (SC'21; its DeepSpeed fork until July 2023): as megatron_2022, but gradients are in the type of the weights and added
-// up by kernels of their own, those of a pipeline are reduced through a copy of all of them, and collectives of a
-// tensor group are waited for; without flash attention its fused softmax takes shapes in multiples of four only.
-// nanotron: PyTorch modules, with Megatron-LM's loss over a split vocabulary on logits in fp32; gradients of a
+// The framework that gives kernels and buffers.
+// `eager`: PyTorch modules as they stand.
+// `megatron_2022`: Megatron-LM's fused kernels (masked softmax, bias-GELU, bias-dropout-add). The weight-gradient
+// product itself adds gradients into fp32 buffers. The host waits for the device after each transfer between stages.
+// `megatron`: Megatron-core 0.14 with Transformer Engine 2.11. The same with layers as Transformer Engine has them: a
+// norm and the linear layer behind it are one function. Parameters and gradients are in contiguous buffers. Names,
+// workspaces and dummy gradients are as its Python keeps them (models/network/te_ops.cc, models/step/start_up.h).
+// `megatron_2021`: Megatron-LM before September 2021 (SC'21; its DeepSpeed fork until July 2023). As megatron_2022, but
+// gradients are in the type of the weights, and separate kernels add them up. A pipeline's are reduced through a copy
+// of all of them. Collectives of a tensor group are waited for. Without flash attention its fused softmax takes shapes
+// in multiples of four only.
+// `nanotron`: PyTorch modules, with Megatron-LM's loss over a split vocabulary on logits in fp32. Gradients of a
 // micro-batch stay until its backward ends and are added into fp32 buffers
-// (src/nanotron/optim/gradient_accumulator.py); between replicas PyTorch's DistributedDataParallel, whose buckets hold
-// all gradients once more for good. huggingface: PyTorch modules under transformers' Trainer since 4.50: a recomputed
-// layer's result stays until its backward ends (the reentrant checkpoint), results of a model in mixed precision are
-// cast to fp32 (Accelerate), one group of parameters with weight decay and one without; under FSDP 1 the inputs of
-// recomputed layers with frozen weights, and their gradients, stay until the backward ends (a cycle through the hook
-// that frees such weights, torch/distributed/fsdp/_runtime_utils.py). huggingface_2024: the same before: logits are
-// copied to be shifted by a token, and attention of models with windows or experts repeats shared keys and values.
-// deepspeed: transformers under DeepSpeed, whose Trainer casts nothing: modules in 16 bits, flat states, buckets and
-// sub-groups (models/step/deepspeed_zero.h), weights gathered by module (WeightGatherer).
+// (src/nanotron/optim/gradient_accumulator.py). Between replicas it has PyTorch's DistributedDataParallel; its buckets
+// hold all gradients once more for good.
+// `huggingface`: PyTorch modules under transformers' Trainer since 4.50. A recomputed layer's result stays until its
+// backward ends (the reentrant checkpoint). Results of a model in mixed precision are cast to fp32 (Accelerate). One
+// group of parameters has weight decay and one has none. Under FSDP 1 the inputs of recomputed layers with frozen
+// weights, and their gradients, stay until the backward ends. The cause is a cycle through the hook that frees such
+// weights (torch/distributed/fsdp/_runtime_utils.py).
+// `huggingface_2024`: the same before 4.50. Logits are copied to be shifted by a token. Attention of models with
+// windows or experts repeats shared keys and values. `deepspeed`: transformers under DeepSpeed; its Trainer casts
+// nothing. Modules are in 16 bits. States, buckets and sub-groups are flat (models/step/deepspeed_zero.h). Weights are
+// gathered by module (WeightGatherer).
 enum class Framework : std::uint8_t {
   eager,
   megatron,
@@ -38,7 +42,7 @@ enum class Framework : std::uint8_t {
   deepspeed
 };
 
-// What a framework does that others don't. A new one is a row here, and what no row has yet is a trait of its own.
+// Traits of a framework that others don't have. A new framework is a row here, and what no row has yet a new trait.
 struct FrameworkTraits {
   std::string_view word, about;  // as a scenario says it; for people
   // PyTorch modules with PyTorch's own data parallelism: under zero_stage 3 they are FSDP's.
@@ -70,7 +74,7 @@ struct FrameworkTraits {
   bool buckets_hold_all = false;       // DistributedDataParallel's, with all gradients once more for good
   bool copies_gradients = false;       // to one buffer, to be reduced
   bool waits_for_collectives = false;  // of a tensor group, the kernels behind them
-  bool pauses_between_steps = false;   // the program does work of its own there
+  bool pauses_between_steps = false;   // the program does other work there
   std::int64_t most_zero_stage = 3;
 };
 

@@ -1,10 +1,10 @@
 // Hugging Face config.json to ModelSpec: one reader per "model_type", the table of hf_config.cc.
 //
 // Sizes (layers, widths, heads, vocabulary, experts, ranks) must be there; any other missing key has the default that
-// the transformers library (4.5x) documents for that configuration class. Of a configuration of several parts
-// (text_config beside vision_config) the text model is read, there with the class's sizes too; the tower's parameters
-// are held_parameters. Keys that don't change shapes (rope_theta, quantization_config, ...) are ignored; those that
-// change the model in a way spillway does not know are refused.
+// the transformers library (4.5x) documents for that configuration class. If a configuration has several
+// parts (text_config beside vision_config), the text model is read, there with the class's sizes too; the tower's
+// parameters are held_parameters. Keys that don't change shapes (rope_theta, quantization_config, ...) are ignored;
+// those that change the model in a way spillway does not know are refused.
 #pragma once
 
 #include <string>

@@ -27,14 +27,14 @@ class HfObject {
   [[nodiscard]] bool is_text(const char* key) const;
   [[nodiscard]] bool is_list(const char* key) const;
   [[nodiscard]] std::int64_t integer(const char* key, std::int64_t fallback, std::int64_t low = 1) const;
-  // Of a shape: fails when it is missing or null, so that no size is assumed.
+  // A number of a shape: fails when it is missing or null, so that no size is assumed.
   [[nodiscard]] std::int64_t required(const char* key, std::int64_t low = 1) const;
   [[nodiscard]] double number(const char* key, double fallback, double low, double below) const;
   [[nodiscard]] bool flag(const char* key, bool fallback) const;
   [[nodiscard]] std::string text(const char* key, const std::string& fallback) const;
   // Empty when missing.
   [[nodiscard]] HfObject object(const char* key, const nlohmann::json* defaults = nullptr) const;
-  // What the first of the keys has that is there; a list of equal numbers is one of them.
+  // The value of the first of the keys that is there; a list of equal numbers is one of them.
   [[nodiscard]] std::int64_t integer_of(std::initializer_list<const char*> keys, std::int64_t fallback) const;
   // One number, or a list of equal ones, a layer each.
   [[nodiscard]] std::int64_t alike(const char* key, std::int64_t fallback) const;

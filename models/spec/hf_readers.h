@@ -70,7 +70,7 @@ void read_deepseek_experts(const HfObject& config, ModelSpec& spec, std::int64_t
 void read_latent(const HfObject& config, ModelSpec& spec);
 void read_llama4(const HfObject& config, ModelSpec& spec);
 
-// Those with other switches or other names for their experts: hf_variants.cc.
+// The types with other switches or other names for their experts: hf_variants.cc.
 void read_ministral3(const HfObject& config, ModelSpec& spec);
 void read_internlm2(const HfObject& config, ModelSpec& spec);
 void read_internlm3(const HfObject& config, ModelSpec& spec);
@@ -102,7 +102,7 @@ void read_granite_moe_shared(const HfObject& config, ModelSpec& spec);
 void read_chatglm(const HfObject& config, ModelSpec& spec);
 void read_flex_olmo(const HfObject& config, ModelSpec& spec);
 
-// Those whose layers are of several kinds: hf_blocks.cc. One block a layer into the model, equal ones joined; where all
+// The types with layers of several kinds: hf_blocks.cc. One block a layer into the model, equal ones joined; where all
 // are plain attention before a dense block or experts there is no list.
 void set_blocks(ModelSpec& spec, const std::vector<Block>& layers);
 void read_nemotron_h(const HfObject& config, ModelSpec& spec);
@@ -125,7 +125,7 @@ void read_deepseek_v4(const HfObject& config, ModelSpec& spec);
 void read_minimax_m3(const HfObject& config, ModelSpec& spec);
 void read_longcat_flash(const HfObject& config, ModelSpec& spec);
 
-// Of a type without a reader, by the keys of Llama's kin, with a note of what was taken; a key that isn't one of these
+// A type without a reader, by the keys of Llama's kin, with a note of what was taken; a key that isn't one of these
 // is refused (hf_by_keys.cc).
 void read_by_keys(const HfObject& config, ModelSpec& spec);
 

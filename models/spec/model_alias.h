@@ -1,4 +1,4 @@
-// Published models (Hugging Face ids) whose shape is a bundled model's, and how names of models may be spelt.
+// Published models (Hugging Face ids) that have a bundled model's shape, and how names of models may be spelt.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ std::optional<ModelAlias> find_alias(std::string_view name);
 // Ids of a bundled model's shape, by the published owners.
 std::vector<std::string> published_ids(std::string_view shape);
 
-// Of weights that are made for inference alone ("-GGUF", "-AWQ").
+// True of weights that are made for inference alone ("-GGUF", "-AWQ").
 bool is_inference_format(std::string_view name);
 
 }  // namespace spillway::models

@@ -1,4 +1,4 @@
-// What must hold between the numbers of a ModelSpec, wherever they were read from.
+// Rules that must hold between the numbers of a ModelSpec, wherever they were read from.
 #pragma once
 
 #include <optional>

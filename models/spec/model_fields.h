@@ -8,7 +8,7 @@
 
 namespace spillway::models {
 
-// What a file leaves out and the shape gives (kv_heads, head_dim, attention_dropout) is left to the reader.
+// The reader fills in what a file leaves out and the shape gives (kv_heads, head_dim, attention_dropout).
 void describe(ModelSpec& spec, FieldVisitor& visitor);
 
 // docs/schemas/model.schema.json

@@ -1,5 +1,5 @@
-// What one rank holds of a model: some layers, perhaps the embedding, perhaps the head, each split over its tensor
-// group.
+// The part of a model that one rank holds: some layers, perhaps the embedding, perhaps the head, each split over its
+// tensor group.
 //
 //   split by rows (outputs)       attention.qkv / q / k / v, cross_attention.q / k / v, mlp.up, mlp.gate; with biases
 //   split by columns (inputs)     attention.out, cross_attention.out, mlp.down; their biases are whole
@@ -12,13 +12,13 @@
 //   split by rows (vocabulary)    embedding, head, mlm; rows are padded to a multiple of t (Megatron-LM: of 128 t)
 //   whole                         everything else
 //
-// The adapters of a matrix W [out, in], "NAME.lora_a" [rank, in] and "NAME.lora_b" [out, rank], are split like it; the
-// one that stays whole has gradients that are sums over the tensor group. Of stacked experts each has its own.
+// The adapters of a matrix W [out, in] are "NAME.lora_a" [rank, in] and "NAME.lora_b" [out, rank], split like it. The
+// one that stays whole has gradients that are sums over the tensor group. Each of stacked experts has its own.
 //
 // Megatron-LM keeps queries, keys and values in one matrix (attention.qkv), likewise gate and up (mlp.gate_up;
 // Megatron-core also those of experts). With
-// tied embeddings the stage of the head has a copy of the embedding. The stage a decoder beside an encoder begins with
-// has one too, and of the learned positions; each stage of a stack with a relative bias has a copy of its table,
+// tied embeddings the stage of the head has a copy of the embedding. The first stage of a decoder beside an encoder has
+// one too, and one of the learned positions. Each stage of a stack with a relative bias has a copy of its table,
 // counted to the first layer there.
 #pragma once
 
@@ -50,10 +50,10 @@ struct LocalParameter {
 // layers of 2022: encoders beside decoders, norms elsewhere than before a branch, adapters, slices, ZeRO 3, unfused
 // kernels.
 bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup);
-// Whether a model's last loss is computed over a split vocabulary, by kernels of its own whatever setup.loss says
+// Whether a model's last loss is computed over a split vocabulary, by separate kernels whatever setup.loss says
 // (but chunked): Megatron-LM's and nanotron's on any number of GPUs, others' where a tensor group shares it.
 bool has_split_loss(const TrainingSetup& setup);
-// The form among equal ones that stands for setup.loss: steps whose set-ups differ in forms of one result are the same.
+// The form among equal ones that stands for setup.loss: steps are the same where set-ups differ in forms of one result.
 LossForm loss_in_effect(const ModelSpec& model, const TrainingSetup& setup);
 // Whether experts' gate and up are one matrix, of each.
 bool has_merged_experts(const ModelSpec& model, const TrainingSetup& setup);

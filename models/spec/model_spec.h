@@ -23,8 +23,8 @@
 //   encoder-decoders   T5 1.0 and 1.1, mT5 (relative position bias, cross attention), the same with learned positions
 //
 // Files are JSON, docs/schemas/model.schema.json, or a Hugging Face config.json (models/spec/hf_config.h).
-// `parameters.count` is the count of the published checkpoint; loading refuses a file whose shape does not give exactly
-// that count.
+// `parameters.count` is the count of the published checkpoint; loading refuses a file with a shape that does not give
+// exactly that count.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ namespace spillway::models {
 
 enum class AttentionMask : std::uint8_t { causal, bidirectional };
 enum class NormKind : std::uint8_t { layer_norm, rms_norm };
-// Where a layer normalises, x the residual stream and f a sub-layer:
+// The place where a layer normalises, x the residual stream and f a sub-layer:
 enum class NormPlacement : std::uint8_t {
   pre,       // x + f(norm(x)): GPT-2, Llama
   post,      // norm(x + f(x)): BERT
@@ -53,9 +53,9 @@ enum class BlockLayout : std::uint8_t {
 enum class Activation : std::uint8_t { gelu, relu, silu_gated, gelu_gated, relu_squared, xielu };
 enum class Positions : std::uint8_t { learned, rotary, alibi, relative_bias, none };
 
-// What mixes a layer's tokens; beside: Mamba-2 and attention read the same norm, and their results are added.
+// The mixer of a layer's tokens; beside: Mamba-2 and attention read the same norm, and their results are added.
 enum class Mixer : std::uint8_t { attention, delta_rule, mamba, beside, convolution, none };
-// What works on them one by one; both: a dense block and experts, each between norms of its own (Gemma 4).
+// The block that works on tokens one by one; both: a dense block and experts, each between its norms (Gemma 4).
 enum class FeedForward : std::uint8_t { dense, experts, none, both };
 
 // Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1): queries, and keys with values, pass
@@ -89,8 +89,8 @@ struct CompressedAttention {
   std::int64_t output_groups = 1, output_rank = 0;
 };
 
-// Linear attention by the gated delta rule (Yang et al., arXiv:2412.06464), with a short convolution over queries, keys
-// and values and a gate on its normed results, as Qwen3-Next has it.
+// Linear attention by the gated delta rule (Yang et al., arXiv:2412.06464), as Qwen3-Next has it. A short convolution
+// goes over queries, keys and values, and a gate over its normed results.
 struct LinearAttention {
   std::int64_t key_heads = 0;               // 0: the model has none
   std::int64_t value_heads = 0;             // a multiple of key_heads; each has a state [key_dim, value_dim]
@@ -107,8 +107,8 @@ struct LinearAttention {
   [[nodiscard]] std::int64_t convolved() const { return 2 * key_width() + value_width(); }
 };
 
-// Mamba-2's mixer (Dao and Gu, arXiv:2405.21060): heads with a state [head_dim, state] each, whose inputs and outputs
-// are shared by groups of heads; a short convolution before it and a gated norm behind it.
+// Mamba-2's mixer (Dao and Gu, arXiv:2405.21060): heads with a state [head_dim, state] each. Groups of heads share
+// inputs and outputs. A short convolution stands before it and a gated norm behind it.
 struct Mamba {
   std::int64_t heads = 0;  // 0: the model has none
   std::int64_t head_dim = 0, state = 0, groups = 1;
@@ -158,7 +158,7 @@ struct Experts {
   [[nodiscard]] std::int64_t scored() const { return count + idle; }
 };
 
-// What a layer is made of, and where it differs from the model; sizes that are 0 are the model's.
+// The parts of a layer, where it differs from the model; sizes that are 0 are the model's.
 struct Block {
   bool operator==(const Block&) const = default;
 
@@ -186,8 +186,8 @@ struct Block {
   }
 };
 
-// An input of its own for each layer (Gemma 4's small models): of a token's row in a second table and of a product of
-// its embedding, `width` values a layer, which gate a small branch behind the feed-forward block.
+// A separate input for each layer (Gemma 4's small models), `width` values a layer, from a token's row in a second
+// table and from a product of its embedding. They gate a small branch behind the feed-forward block.
 struct LayerInputs {
   std::int64_t width = 0;       // 0: the model has none
   std::int64_t vocabulary = 0;  // rows of the table
@@ -203,7 +203,7 @@ struct Patches {
   [[nodiscard]] std::int64_t values() const { return channels * patch * patch; }  // of one patch
 };
 
-// What a model file's count is known from: the published checkpoint's own metadata, a paper or documentation that
+// The source of a model file's count: the published checkpoint's own metadata, a paper or documentation that
 // prints it in full, or the published configuration by arithmetic.
 enum class CountBasis : std::uint8_t { checkpoint, publication, config };
 
@@ -217,7 +217,7 @@ struct ModelSpec {
   std::int64_t hidden = 0;            // width of the residual stream, h
   std::int64_t heads = 0;             // query heads, a
   std::int64_t kv_heads = 0;          // = heads without grouped-query attention; divides heads
-  std::int64_t head_dim = 0;          // of queries and keys; hidden / heads unless the file says otherwise
+  std::int64_t head_dim = 0;          // of queries and keys; hidden / heads if the file has none
   std::int64_t feed_forward = 0;      // width inside the (dense) feed-forward block
   std::int64_t vocabulary = 0;        // rows of the embedding, padding included where the checkpoint has it; 0: images
   std::int64_t max_positions = 0;     // longest sequence; rows of the table when positions are learned
@@ -243,7 +243,7 @@ struct ModelSpec {
   ShortConvolution convolution;
   Experts experts;
   LayerInputs layer_inputs;
-  // Of the decoder's layers, one kind behind the other, over and over where there are more layers than they count;
+  // Kinds of the decoder's layers, one behind the other, over and over where there are more layers than they count;
   // empty: what full_every, experts.every, first_dense_layers and global_every say.
   std::vector<Block> blocks;
   Patches patches;
@@ -273,7 +273,7 @@ struct ModelSpec {
   bool pretraining_heads = false;    // BERT: pooler, masked-LM transform, next-sentence classifier
   bool masked_lm_head = false;       // the masked-LM transform alone; without norm_bias the transform has none either
   double dropout = 0;                // one probability for embeddings and residuals, [0, 1)
-  double attention_dropout = 0;      // of attention weights; `dropout` unless the file says otherwise
+  double attention_dropout = 0;      // of attention weights; `dropout` if the file has none
   double attention_softcap = 0;      // scores are c tanh(score / c) (Gemma 2); 0: none
   double logit_softcap = 0;          // the same of the logits
 
@@ -287,7 +287,7 @@ struct ModelSpec {
 
   [[nodiscard]] std::int64_t query_width() const { return heads * head_dim; }
   [[nodiscard]] std::int64_t kv_width() const { return kv_heads * head_dim; }
-  // Of the concatenated heads that enter the output projection.
+  // The width of the concatenated heads that enter the output projection.
   [[nodiscard]] std::int64_t context_width() const { return heads * (has_latent() ? latent.value_dim : head_dim); }
   [[nodiscard]] bool gated() const {
     return activation == Activation::silu_gated || activation == Activation::gelu_gated;
@@ -309,7 +309,7 @@ struct ModelSpec {
   [[nodiscard]] bool shares_keys() const {
     return any_block([](const Block& block) { return block.shares_keys; });
   }
-  // Of both stacks, the encoder's first; Parameter::layer counts them so.
+  // The layers of both stacks, the encoder's first; Parameter::layer counts them so.
   [[nodiscard]] std::int64_t all_layers() const { return encoder_layers + layers; }
   [[nodiscard]] bool is_encoder_layer(std::int64_t index) const { return index < encoder_layers; }
   [[nodiscard]] std::string layer_prefix(std::int64_t index) const {
@@ -324,18 +324,18 @@ struct ModelSpec {
   [[nodiscard]] bool has_convolutions() const { return convolution.tokens > 0; }
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }
   [[nodiscard]] bool reads_images() const { return patches.image > 0; }
-  // What a layer of the decoder, counted within it, is made of, sizes and all.
+  // The parts of a layer of the decoder, counted within it, with their sizes.
   [[nodiscard]] Block block(std::int64_t layer) const;
   // The same of all layers and encoder layers, as Parameter::layer counts.
   [[nodiscard]] Block block_of_all(std::int64_t layer) const;
   [[nodiscard]] bool has_experts(std::int64_t layer) const { return block(layer).has_experts(); }
   // Tokens that the layer's attention sees at most; 0: all.
   [[nodiscard]] std::int64_t window_of(std::int64_t layer) const { return block(layer).window; }
-  // Whether some layer is so; each kind of block is looked at once.
+  // Whether some layer is so; each kind of block is checked once.
   [[nodiscard]] bool any_block(bool (*is)(const Block&)) const;
 };
 
-// What a parameter belongs to. mlp: feed-forward blocks of dense layers and shared experts. embedding: positions,
+// The owner of a parameter. mlp: feed-forward blocks of dense layers and shared experts. embedding: positions,
 // token types, patches and the class token too. head: LM heads that aren't tied, poolers, classifiers.
 enum class Component : std::uint8_t { embedding, attention, mlp, router, experts, norm, head };
 
@@ -355,16 +355,16 @@ struct Parameter {
 // In the order of the forward pass. A tied head is not listed twice. O(layers).
 std::vector<Parameter> parameters(const ModelSpec& spec);
 std::int64_t parameter_count(const ModelSpec& spec);
-// Elements of the matrices that multiply a token in the forward pass, head included even when tied, experts as many as
-// are active; not poolers and classifiers, which see one token of a sequence. With an encoder the sum over both stacks:
-// a pair of one source and one target token.
+// Elements of the matrices that multiply a token in the forward pass: the head even when tied, experts as many as are
+// active. Poolers and classifiers are left out: they see one token of a sequence. With an encoder the sum over both
+// stacks: a pair of one source and one target token.
 std::int64_t matmul_parameter_count(const ModelSpec& spec);
-// What one parameter adds to that; a tied head adds the embedding's once more.
+// The part that one parameter adds to that; a tied head adds the embedding's once more.
 std::int64_t matmul_elements(const ModelSpec& spec, const Parameter& parameter);
 
-// Halves of a square of scores [sequence, sequence] that a sequence attends over, times the width of its queries, all
-// layers together: one for causal attention, two for bidirectional and cross attention, none for linear. Windows are
-// left out.
+// Halves of a square of scores [sequence, sequence] that a sequence attends over, times the width of its queries.
+// Causal attention counts one, bidirectional and cross attention two, linear attention none; all layers are added up.
+// Windows are left out.
 std::int64_t half_squares_of_scores(const ModelSpec& spec);
 
 struct ParameterCounts {
@@ -383,8 +383,8 @@ ParameterCounts parameter_counts(const ModelSpec& spec);
 ModelSpec load_model(const std::string& path);
 ModelSpec parse_model(std::string_view json_text, const std::string& file);
 // How a model is named everywhere: an existing file, or a folder with a config.json; a bundled model, however its
-// letters and separators are written; a published id, "OWNER/NAME" or "hf:OWNER/NAME" (models/spec/model_alias.h), of
-// which nothing is fetched. A bundled model's exact name goes before a path without a slash.
+// letters and separators are written; a published id, "OWNER/NAME" or "hf:OWNER/NAME" (models/spec/model_alias.h).
+// Nothing is fetched for an id. A bundled model's exact name goes before a path without a slash.
 ModelSpec find_model(const std::string& name);
 // Whether it is one by its name alone: bundled, published, a folder with a config.json. Files are looked into by
 // others.
@@ -394,7 +394,7 @@ std::string whole_model_name(const std::string& name);
 
 // Names of the bundled models, sorted.
 std::vector<std::string> bundled_models();
-// Where bundled models are looked for, first match wins: $SPILLWAY_DATA/models, the build's source tree, the
+// The folders of bundled models, first match wins: $SPILLWAY_DATA/models, the build's source tree, the
 // installed share directory.
 std::vector<std::string> model_directories();
 

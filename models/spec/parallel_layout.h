@@ -7,10 +7,10 @@
 // The model is cut into p v positions, and a pipeline plan places them on the stages as their chunks: looped, in a V,
 // or twice in opposite directions (models/pipeline/pipeline_plan.h).
 //
-// Layers over positions (an encoder's first, then the decoder's): each of p v gets layers / (p v) of them, rounded up;
-// where that is too many, positions lose one layer each, from the last and the first inwards, since these also hold the
-// head and the embedding (22 layers on 8 stages: 2, 3, 3, 3, 3, 3, 3, 2). With an encoder, so for the encoder's layers
-// over the first `pipeline_split` stages, and for the decoder's over the others. nanotron cuts by the work of layers
+// Layers over positions (an encoder's first, then the decoder's): each of p v gets layers / (p v) of them, rounded up.
+// If that is too many, positions lose one layer each, from the last and the first inwards, since these also hold the
+// head and the embedding (22 layers on 8 stages: 2, 3, 3, 3, 3, 3, 3, 2). With an encoder, its layers go so over the
+// first `pipeline_split` stages, and the decoder's over the others. nanotron cuts by the work of layers
 // and the head instead. TrainingSetup::stage_layers goes before.
 #pragma once
 
@@ -55,8 +55,8 @@ class ParallelLayout {
     std::int64_t stage = -1, chunk = 0;
   };
 
-  // `setup` as resolve() gave it. gpus_per_machine >= 1. Of the plan, one of setup.pipeline_parallel devices, only the
-  // placement counts.
+  // `setup` as resolve() gave it. gpus_per_machine >= 1. The plan is one of setup.pipeline_parallel devices;
+  // only its placement counts.
   // gpus_per_host: 0: as many; where a machine is several hosts, a divisor of it.
   ParallelLayout(const TrainingSetup& setup, const ModelSpec& model, std::int64_t gpus_per_machine,
                  const PipelinePlan& plan, std::int64_t gpus_per_host = 0);
@@ -66,7 +66,7 @@ class ParallelLayout {
     return static_cast<std::int64_t>(where_.size()) / stages_;
   }
   [[nodiscard]] std::int64_t routes() const { return static_cast<std::int64_t>(routes_.size()); }
-  // Where a decoder beside an encoder begins; 0: no encoder, or no pipeline.
+  // The first stage of a decoder beside an encoder; 0: no encoder, or no pipeline.
   [[nodiscard]] std::int64_t decoder_stage() const { return split_; }
   [[nodiscard]] LayerRange layers(std::int64_t stage, std::int64_t chunk) const;
   // In the order of the forward pass.
@@ -87,7 +87,7 @@ class ParallelLayout {
   [[nodiscard]] GroupShape context_group() const { return group(context_, tensor_); }
   // Ranks that hold the same weights: data * context.
   [[nodiscard]] GroupShape gradient_group() const { return group(data_ * context_, tensor_); }
-  // Of these, the neighbours that share out one copy of what ZeRO splits, and those with the same share of each copy.
+  // The neighbours among these that share out one copy of what ZeRO splits, and those with the same share of each copy.
   [[nodiscard]] GroupShape shard_group() const { return group(data_ * context_ / copies_, tensor_); }
   [[nodiscard]] GroupShape copy_group() const { return group(copies_, tensor_ * context_ * data_ / copies_); }
   // Ranks that share out one set of experts, and those that hold the same experts, of one copy. Experts that tensor

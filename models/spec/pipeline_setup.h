@@ -22,15 +22,15 @@ void resolve_pipeline(TrainingSetup& setup);
 // PipeOffload's schedules, which keep the activations of some chunks in host memory (planners/offload/pipeoffload.h),
 // and BPipe, which keeps those of some micro-batches on another stage's GPU (planners/offload/bpipe.h).
 bool moves_activations(std::string_view schedule);
-// Of each stage of a resolved set-up, its first so many chunks to host memory; 0 for other schedules.
+// How many first chunks of each stage of a resolved set-up go to host memory; 0 for other schedules.
 std::int64_t chunks_that_move(const TrainingSetup& setup);
 
-// What a schedule may order by; the defaults are equal stages.
+// Figures that a schedule may order by; the defaults are equal stages.
 struct PipelineMeasures {
   StageTimes times;
   std::int64_t weight_part = 1'000'000;
 };
-// Of a resolved set-up, without what moves activations. O(operations), see build_schedule().
+// The plan of a resolved set-up, without what moves activations. O(operations), see build_schedule().
 PipelinePlan plan_of(const TrainingSetup& setup, const PipelineMeasures& measures = {});
 // false: plan_of() gives the same whatever the measures.
 bool orders_by_measures(const TrainingSetup& setup);

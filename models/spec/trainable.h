@@ -1,4 +1,4 @@
-// What is trained of a model, and how frozen matrices are stored.
+// The trained parts of a model, and how frozen matrices are stored.
 //
 //   full         all but the embeddings and the first `frozen_layers` layers; with `trained_layers` so many of the
 //                layers behind these, and nothing else
@@ -45,7 +45,7 @@ bool is_adapted(const Parameter& parameter, const TrainingSetup& setup);
 bool is_packed(const Parameter& parameter, const TrainingSetup& setup);
 // The copy's original, "embedding.original.weight": frozen, and no product reads it.
 Parameter original_of(const Parameter& copy);
-// Its adapters: A, then B. Of stacked experts, the experts' A one below the other.
+// Its adapters: A, then B. Stacked experts have their A one below the other.
 Parameter adapter_a(const Parameter& base, std::int64_t rank);
 Parameter adapter_b(const Parameter& base, std::int64_t rank);
 
@@ -54,11 +54,11 @@ struct TrainableCounts {
 
   [[nodiscard]] bool is_partial() const { return trained < all; }
 };
-// Of the whole model, however it is split. `setup` is resolved.
+// The count of the whole model, however it is split. `setup` is resolved.
 TrainableCounts trainable_counts(const ModelSpec& model, const TrainingSetup& setup);
 
-// Operations of matrix products for one token, forward and backward: two a weight for the product, two for the gradient
-// of its input in layers that aren't frozen, two for the gradient of the weight where it is trained. 6 N when all is.
+// Operations of matrix products for one token, forward and backward. Each weight has two for the product, two for the
+// gradient of its input in layers that aren't frozen, and two for its gradient if it is trained. 6 N when all is.
 double product_flops_per_token(const ModelSpec& model, const TrainingSetup& setup);
 
 }  // namespace spillway::models

@@ -5,21 +5,21 @@
 //   CPU                 [Adam][Adam][Adam]
 //
 // A deep chunk is updated first and used last, so between its last backward and its first forward of the next step it
-// has the widest window; layer by layer, gradients leave when the chunk's last backward is done, Adam runs on a host
-// thread of its own, and weights come back, in the next step if need be: Trace::carried says what waits for them then.
-// With the optimizer on the GPU, a layer's states come in, Adam runs on a stream of its own, and they go out again,
-// through two buffers of one layer's states each, which the next step fills again when they are empty. What doesn't fit
-// the window makes the step longer (sim/replay/step_pace.h). Kernels of the two streams are timed as if alone: Adam
-// moves 28 bytes a parameter that the links bring at a fiftieth of the memory's rate.
+// has the widest window. Layer by layer, gradients leave when the chunk's last backward is done, Adam runs on a
+// separate host thread, and weights come back. They come in the next step if need be: Trace::carried says what waits
+// for them. With the optimizer on the GPU, a layer's states come in, Adam runs on a separate stream, and they go out
+// again. They pass through two buffers of one layer's states each, which the next step fills again when they are empty.
+// Work beyond the window makes the step longer (sim/replay/step_pace.h). Kernels of the two streams are timed as if
+// alone: Adam moves 28 bytes a parameter that the links bring at a fiftieth of the memory's rate.
 //
-// Under ZeRO stages 1 and 2 a rank moves and updates its share: gradients leave behind their reduce-scatter, and the
-// weights that came back are gathered layer by layer, on a communicator of their own (CommGroup::updated_weights).
+// Under ZeRO stages 1 and 2 a rank moves and updates its share. Gradients leave behind their reduce-scatter. The
+// weights that came back are gathered layer by layer, on a separate communicator (CommGroup::updated_weights).
 //
 // Held on the GPU all the time: weights and, with main gradients, gradients. Parameters outside the layers (an
 // embedding, a head, final norms) stay on the GPU with their states, as gradients of copies are summed after the
-// backward; so do norms whose gradients are sums over the tensor group (sequence parallelism). No norm of all gradients
-// holds the update of a chunk back. Source: the abstract of ChronosPipe (Lin et al. 2025); which tensors move when is
-// our reconstruction.
+// backward. So do norms with gradients that are sums over the tensor group (sequence parallelism). No norm of all
+// gradients holds the update of a chunk back. Source: the abstract of ChronosPipe (Lin et al. 2025); which tensors move
+// when is our reconstruction.
 #pragma once
 
 #include <array>
@@ -35,8 +35,8 @@ namespace spillway::models {
 
 class ChunkStates {
  public:
-  // Of one chunk's parameters inside layers. Allocates states in host memory, and gradient buffers on the GPU where
-  // they live all the time. sharers: GPUs of the machine whose updates share its cores.
+  // The states of one chunk's parameters inside layers. Allocates states in host memory, and gradient buffers on the
+  // GPU where they live all the time. sharers: GPUs of the machine that share its cores for updates.
   ChunkStates(const TrainingSetup& setup, EagerSession& session, Communication& communication,
               const std::vector<TrainedParameter*>& parameters, std::int64_t sharers);
 
@@ -46,7 +46,7 @@ class ChunkStates {
   // At the step's end gradients are given back, or zeroed.
   void end_step();
 
-  // What made this step's new weights; the chunk's first kernel of the next step waits for it.
+  // The op that made this step's new weights; the chunk's first kernel of the next step waits for it.
   [[nodiscard]] const std::vector<OpId>& new_weights() const { return new_weights_; }
   // With the optimizer on the GPU: fills and empties the two buffers. A buffer's first filling in the next step waits
   // for its last emptying in this one. OpId::none with the optimizer on the CPU or for a second buffer that isn't used.

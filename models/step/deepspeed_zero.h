@@ -16,9 +16,9 @@
 //
 // So ZeRO 1 and 2 peak at 2 N + 20 s (22 s foreach), and ZeRO 3 at 16 s + max(6, 4 + 4 foreach) n beside its buckets.
 //
-// Deviations: moments are there from the start on (made in the first step since 0.13.2, whose peak is 2 s or less
-// lower); the head's last gradient does not wait in its bucket for the next hook; what the start-up leaves in the
-// allocator's cache is not there.
+// Deviations: moments are there from the start on (made in the first step since 0.13.2, with a peak 2 s or less lower).
+// The head's last gradient does not wait in its bucket for the next hook. The start-up leaves nothing in the
+// allocator's cache.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class DeepspeedZero {
   DeepspeedZero(const TrainingSetup& setup, EagerSession& session, Communication& communication,
                 const std::vector<TrainedParameter*>& parameters);
 
-  // Of the backward of a micro-batch: each gradient, whole, and the end.
+  // During the backward of a micro-batch: each gradient, whole, and the end.
   void take(TrainedParameter& parameter, Tensor gradient, bool is_last);
   void end_backward(bool is_last);
   void update();

@@ -10,8 +10,8 @@
 // Dropout is off, graphs captured for training are not replayed. In a pipeline micro-batches go forward in groups of as
 // many as there are stages, chunk by chunk (interleaving's order; without chunks one after another).
 //
-// Deviations: labels, masks and losses that are kept beside logits (8 bytes a token) are not; a schedule that cuts
-// sequences or runs both ways evaluates whole sequences one way; experts' draws are one more step's.
+// Deviations: labels, masks and losses are not kept beside logits (8 bytes a token). A schedule that cuts sequences or
+// runs both ways evaluates whole sequences one way. Experts' draws are one more step's.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which models the trace generator writes the training step of; more can be described and counted.
+// The models that the trace generator writes a training step of; more can be described and counted.
 #pragma once
 
 #include "hwprofiles/gpu_profile.h"

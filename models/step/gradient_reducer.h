@@ -8,7 +8,7 @@
 //              With late_reduction whole ones are added up, and reduce-scattered during the last micro-batch
 //
 // With shard_groups, stages 1 to 3 reduce-scatter within a group, and all-reduce the shares over the groups behind it,
-// on a communicator of its own (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce).
+// on a separate communicator (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce).
 //
 // With the optimizer on the CPU, gradients of the last micro-batch leave bucket by bucket, after their reduction.
 //
@@ -55,8 +55,8 @@ class GradientReducer {
   void end_unit() {
     if (!setup_.traits().deepspeed) reduce();
   }
-  // What was not overlapped with the backward, after its last kernel. Also sums what the tensor group has in parts
-  // (sequence parallel).
+  // Reduces what was not overlapped with the backward, after its last kernel. Also sums what the tensor group has in
+  // parts (sequence parallel).
   void finish(const std::vector<TrainedParameter*>& parameters);
 
  private:

@@ -5,22 +5,25 @@
 //   CPU                                                 [ Adam ][ Adam ][ Adam ]         group by group
 //   drives                                           [read][read][write]...              optimizer_device drives
 //
-// ZeRO-Offload (arXiv 2101.06840, sections 3 to 5): the GPU keeps weights in 16 bits; gradients leave during the
-// backward, as each bucket is reduced; Adam reads gradient, master weight and moments and writes the last three and the
-// 16-bit weight; a group's weights go back while the next one is updated. With M parameters in mixed precision 2M bytes
-// go out and 2M come back each step, and 14M bytes stay in host memory. delayed_update is its one-step delayed update:
-// the CPU works with the last step's gradients from the step's start on, beside the GPU, and all weights come back
-// after the backward; a second set of gradients and all 16-bit weights are then in host memory. ZeRO-Infinity (arXiv
-// 2104.07857, section 5): gradients go on to the drives in fp32, and master weights, moments and gradients are read
-// group by group, the first two written back: 16M bytes read, 16M written.
+// ZeRO-Offload (arXiv 2101.06840, sections 3 to 5): the GPU keeps weights in 16 bits. Gradients leave during the
+// backward, as each bucket is reduced. Adam reads gradient, master weight and moments and writes the last three and the
+// 16-bit weight. A group's weights go back while the next one is updated. With M parameters in mixed precision 2M bytes
+// go out and 2M come back each step, and 14M bytes stay in host memory.
+//
+// delayed_update is its one-step delayed update. The CPU works with the last step's gradients from the step's start on,
+// beside the GPU, and all weights come back after the backward. A second set of gradients and all 16-bit weights are
+// then in host memory.
+//
+// ZeRO-Infinity (arXiv 2104.07857, section 5): gradients go on to the drives in fp32. Master weights, moments and
+// gradients are read group by group, the first two written back: 16M bytes read, 16M written.
 //
 // Deviations. Gradients of several micro-batches add up on the GPU, leaving in the last one (the runtime adds them on
 // the host). The update begins when the last gradient is out, as a norm of all of them needs; the norm itself takes no
-// time. DeepSpeed as a framework: gradients leave in every micro-batch, an fp32 copy of them is on the host (and under
-// ZeRO 1 and 2 the weights in 16 bits), and the update is three passes, 44 bytes a parameter: the gradient is scaled
-// in fp32, Adam, weights are cast and copied out. A group is a layer, so fixed pools of buffers of a set size are not
-// modelled; reading ahead has three buffers of the largest group. Copies of the host's own, such as casts beside Adam,
-// take no DRAM bandwidth from transfers.
+// time. With DeepSpeed as a framework gradients leave in every micro-batch, and an fp32 copy of them is on the host,
+// under ZeRO 1 and 2 also the weights in 16 bits. The update is three passes, 44 bytes a parameter: the gradient is
+// scaled in fp32, Adam, weights are cast and copied out. A group is a layer, so fixed pools of buffers of a set size
+// are not modelled; reading ahead has three buffers of the largest group. Copies of the host's own, such as casts
+// beside Adam, take no DRAM bandwidth from transfers.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +39,19 @@ namespace spillway::models {
 class HostOptimizer {
  public:
   // Allocates everything in host memory. References must outlive the object; `communication` may be null. sharers: GPUs
-  // of the machine whose updates share its cores.
+  // of the machine that share its cores for updates.
   HostOptimizer(const TrainingSetup& setup, EagerSession& session, const std::vector<TrainedParameter*>& parameters,
                 Communication* communication, std::int64_t sharers);
 
   // Copies gradients, ready to be updated with, to the host in one piece; those on the GPU go when that is done. The
   // host waits for the copy before last, so that two are in flight.
   void take(const std::vector<TrainedParameter*>& bucket);
-  // Gradients whose copies are in flight are given up at once: for pipeline schedules, where what follows isn't known.
+  // Gradients with copies in flight are given up at once: for pipeline schedules, where what follows isn't known.
   void forget();
 
-  // What has not left yet leaves, then one update of every parameter. The last call of it that the next step can't
-  // begin before, as the program makes both in turn; none where the update is delayed: it runs beside the next step.
+  // Sends the gradients that have not left yet, then makes one update of every parameter. Returns the last call that
+  // the next step waits for, as the program makes both in turn; none if the update is delayed and runs beside that
+  // step.
   OpId run();
 
  private:

@@ -1,5 +1,5 @@
-// What runs between a generated step's first iteration and the step that is shown, as far as its allocator is
-// concerned: steps with other draws, an evaluation.
+// Work between a generated step's first iteration and the step that is shown, as its allocator sees it: steps with
+// other draws, an evaluation.
 #pragma once
 
 #include "traces/trace.h"
@@ -11,8 +11,9 @@ namespace spillway::models {
 void add_step_before(Trace& step, const Trace& other);
 
 // Appends the allocations that `evaluation`, a generated trace of the same ranks, makes after its beginning, and their
-// frees in the same order; what it leaves behind goes at its end. Kept as late events without a tensor (StartUpEvent):
-// forwards that keep nothing for a backward have nothing that a plan could move. O(memory events of `evaluation`).
+// frees in the same order. Blocks that it leaves behind go at its end. They are late events without a tensor
+// (StartUpEvent): forwards that keep nothing for a backward have nothing that a plan could move. O(memory events of
+// `evaluation`).
 void add_evaluation(Trace& step, const Trace& evaluation);
 
 }  // namespace spillway::models

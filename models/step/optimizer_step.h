@@ -1,9 +1,9 @@
 // The optimizer's state and its kernels, as PyTorch's foreach and fused implementations launch them.
 //
 // One parameter group per layer (and one for what lies outside the layers) bounds the temporaries; Megatron-LM's
-// optimizer works on all parameters at once. A multi-tensor launch takes at most 320 chunks of 65,536 elements, and
-// fewer tensors the more lists it works on (110, 64, 48, 36, 30 for one to five lists), as
-// at::native::multi_tensor_apply does.
+// optimizer works on all parameters at once. A multi-tensor launch takes at most 320 chunks of 65,536 elements, as
+// at::native::multi_tensor_apply does. It takes fewer tensors the more lists it works on: 110, 64, 48, 36, 30 for one
+// to five lists.
 //
 //   Adafactor    Shazeer & Stern 2018: a row and a column of second-moment factors per matrix, no first moment
 //   8-bit AdamW  Dettmers et al. 2022: one byte per moment, a fp32 scale per 256 of them (bitsandbytes since 0.44;
@@ -40,7 +40,7 @@
 
 namespace spillway::models {
 
-// Of weights, gradients and states: all are fp32 or bf16.
+// Types of weights, gradients and states: all are fp32 or bf16.
 [[nodiscard]] constexpr DataType type_of_bytes(std::int64_t bytes) {
   return bytes == 4 ? DataType::fp32 : DataType::bf16;
 }

@@ -1,12 +1,12 @@
 // The trace of one step of a model spread over GPUs.
 //
-// Ranks of a tensor, context, data or expert group do the same at the same time; by default one of them stands for all
+// Ranks of a tensor, context, data or expert group do the same at the same time. By default one of them stands for all
 // (`representative`): one rank per pipeline stage, with the collectives as ops of that rank, timed for their group. The
 // trace's rank is then the stage. `all` gives every rank, numbered as ParallelLayout numbers them, and lets the members
-// of each collective wait for each other; both replay to the same step time (tests/sim/parallel_replay_test.cc).
+// of each collective wait for each other. Both replay to the same step time (tests/sim/parallel_replay_test.cc).
 //
-// Deviations: the representative of each group is the first, so a stage boundary inside a machine or between machines
-// is taken from the first rank's place; a NCCL kernel takes no multiprocessors away from the kernels beside it.
+// Deviations: the representative of each group is the first. So a stage boundary inside a machine or between machines
+// is taken from the first rank's place. A NCCL kernel takes no multiprocessors away from the kernels beside it.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct Cluster {
 Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                               const Cluster& cluster, RankScope scope = RankScope::representative);
 
-// The order of passes of that step, as its schedule has it for these stages. Throws and costs as above, but for the
+// The order of passes of that step, as its schedule has it for these stages. Throws and costs as above, without the
 // trace.
 PipelinePlan generated_schedule(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                                 const Cluster& cluster);

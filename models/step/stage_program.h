@@ -1,19 +1,19 @@
 // StageProgram: what one rank of a pipeline stage does in a step, recorded once.
 //
-// All micro-batches of a chunk are alike but for the first (it makes the gradients), the last (it reduces them) and
-// what each has from the one before; so at most four are recorded (first, second, any, last) and the rest are copies of
-// the third (models/step/trace_assembly.h). Where experts' loads differ, every one is recorded. They are recorded one
-// after another, each through all chunks of the stage and back; a chunk that follows another on the same device gets
-// that one's result as it is.
+// All micro-batches of a chunk are alike, except the first, which makes the gradients, and the last, which reduces
+// them. Each also has references to the one before. So at most four are recorded (first, second, any, last) and the
+// rest are copies of the third (models/step/trace_assembly.h). If experts' loads differ, every one is recorded. They
+// are recorded one after another, each through all chunks of the stage and back. A chunk that follows another on the
+// same device gets that one's result as it is.
 //
 // Slices of a sequence (seq1f1b) are recorded one by one, forwards first to last, backwards last to first.
 //
 //   setup | F0.0 F0.1 B0.1 W0.1 B0.0 W0.0 | F1.0 ... | update          (micro-batch . chunk)
 //
-// A backward is recorded whole, or where the plan ever leaves a W for later, as B and W: W has the products that make
+// A backward is recorded whole, or as B and W if the plan ever leaves a W for later. W has the products that make
 // gradients of weights, the biases' sums, and the tensors these need. Norms and embeddings stay in B, as in the Zero
-// Bubble papers' own code, and so of the 34 bytes per token and width that a GPT layer keeps, W keeps 32 (Qi et al.
-// 2024, section 2.1). A chunk that recomputes keeps its input alone, until R.
+// Bubble papers' own code. So W keeps 32 of the 34 bytes per token and width that a GPT layer keeps (Qi et al. 2024,
+// section 2.1). A chunk that recomputes keeps its input alone, until R.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ struct StageProgram {
   std::int64_t stage = 0;
   std::vector<Chunk> chunks;
   std::vector<Edge> carried;         // to the next step, see Trace::carried
-  std::optional<DevicePower> power;  // but for the step's work; absent: nothing is known of it
+  std::optional<DevicePower> power;  // without the step's work; absent: nothing is known of it
   std::vector<StartUpEvent> start_up;
   std::int64_t slices = 1;                        // of each sequence
   std::int64_t most_recorded = usually_recorded;  // of a chunk's micro-batches; all where no two are alike
@@ -83,8 +83,8 @@ StageProgram record_evaluation(const ModelSpec& model, const TrainingSetup& setu
                                const ParallelLayout& layout, const CollectiveTimer& timer, std::int64_t stage,
                                const PipelinePlan& plan);
 
-// How long one micro-batch's passes through a chunk take, over its slices: kernels and the gaps between them,
-// collectives of tensor, context and expert groups, or the host where it needs longer. In picoseconds. A backward that
+// The time of one micro-batch's passes through a chunk, over its slices: kernels and the gaps between them, and
+// collectives of tensor, context and expert groups; or the host's if that is longer. In picoseconds. A backward that
 // was recorded whole has W 0.
 PassTimes pass_times(const StageProgram& program, std::int64_t chunk, const GpuProfile& gpu);
 // Bytes that one micro-batch's pass through a chunk leaves behind, or gives back where negative; gradients of weights

@@ -2,10 +2,10 @@
 //
 // A copy of a recorded section differs from it in ids, addresses, times and micro-batch alone, so making one is copying
 // ranges of columns and adding offsets. References to a neighbouring micro-batch's sections (gradients added up in
-// place) become references to that neighbour's copy; control edges from every micro-batch's reads of a weight to the
-// optimizer's write are kept for the recorded ones only (stream order implies the rest, and uses show them all). An
-// edge that says in which order two passes were recorded, where the plan has them the other way round, goes: it stands
-// for two writers of one tensor, which the stream keeps apart in either order.
+// place) become references to that neighbour's copy. Control edges from every micro-batch's reads of a weight to the
+// optimizer's write are kept for the recorded ones only: stream order implies the rest, and uses show them all. An edge
+// of two passes goes if the plan has them in the other order than they were recorded. It stands for two writers of one
+// tensor, which the stream keeps apart in either order.
 //
 // Start times are the host's own pace, and for device work a sum of durations: a rank's waits for others are found by
 // replay alone.
@@ -72,10 +72,10 @@ class TraceAssembly {
     return rank.copies[rank.first_copy[static_cast<std::size_t>(chunk)] + offset];
   }
 
-  // What an op waits for: its launch and its edges, those between ranks not counted.
+  // The ops that an op waits for: its launch and its edges, those between ranks not counted.
   [[nodiscard]] std::vector<OpId> waits_of(OpId op) const;
 
-  // Of the kernels of a rank's step under the plan counted.
+  // The sums of the kernels of a rank's step under the plan counted.
   [[nodiscard]] double joules_of(const StageProgram& program) const;
 
   const PipelinePlan& plan_;

@@ -1,19 +1,19 @@
 // A model spec and a training set-up to the trace of one training step; on one GPU as described here, on several as
 // models/step/parallel_trace.h says.
 //
-// The trace is what PyTorch eager would record of a plain implementation: a host lane of launch calls and a stream of
-// kernels in program order, activations alive until the backward pass has used them, gradients allocated by the
-// backward, and the optimizer's passes over the parameters. It has every capability. Its memory events are in host
-// order and carry requested sizes; persistent tensors (weights, master weights, optimizer state) are allocated before
-// the step starts. Addresses are labels: each allocation has one of its own, never reused.
+// The trace is what PyTorch eager would record of a plain implementation. It has a host lane of launch calls and a
+// stream of kernels in program order. Activations are alive until the backward pass has used them. The backward
+// allocates gradients, and the optimizer passes over the parameters. It has every capability. Its memory events are in
+// host order and carry requested sizes; persistent tensors (weights, master weights, optimizer state) are allocated
+// before the step starts. Addresses are labels: each allocation has another one.
 //
-// Where experts' loads are drawn, the allocator's history before the step has the same step with other draws, and where
-// the set-up evaluates, an evaluation (models/step/interlude.h); on several GPUs too, but for generate_parallel_trace()
-// alone.
+// If experts' loads are drawn, the allocator's history before the step has the same step with other draws. If the
+// set-up evaluates, it has an evaluation (models/step/interlude.h). generate_parallel_trace() by itself
+// adds neither.
 //
 // Deviations from eager PyTorch: RMSNorm and rotary embedding are one kernel each, and so are scaling, masking and
-// softmax together, unless the set-up's fused_kernels is off; the backward runs on the one host lane (not on autograd's
-// thread); a GEMM has no workspace.
+// softmax together, unless the set-up's fused_kernels is off. The backward runs on the one host lane (not on autograd's
+// thread). A GEMM has no workspace.
 #pragma once
 
 #include <cstdint>

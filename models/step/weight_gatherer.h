@@ -1,20 +1,20 @@
 // WeightGatherer: what of a rank's weights is whole on the GPU, and when.
 //
-// ZeRO stage 3: the weights of a layer are gathered before its forward and once more before its backward, so many
-// layers ahead as the set-up's prefetch says, and given back after each. Backwards the layers ahead are asked for
-// before the backward of the one at hand or, with late_prefetch, when its gradients have been handed to the reducer.
-// Weights outside the layers are gathered once per micro-batch and kept to the end of its backward (as FSDP keeps its
-// root module).
+// ZeRO stage 3: the weights of a layer are gathered before its forward and once more before its backward, and given
+// back after each. They are asked for as many layers ahead as the set-up's prefetch says. Backwards the layers ahead
+// are asked for before the backward of the one at hand or, with late_prefetch, when its gradients have been handed to
+// the reducer. Weights outside the layers are gathered once per micro-batch and kept to the end of its backward (as
+// FSDP keeps its root module).
 //
 // DeepSpeed (deepspeed/runtime/zero/partitioned_param_coordinator.py) gathers the weights of each module apart, experts
-// one by one, and ahead of their use as many elements as prefetch_elements says, in one piece that is there besides
-// until it has been copied out. Its small parameters stay whole; weights that the backward comes to within 1e9 elements
-// of the turn stay gathered; the embedding goes after its use, what comes behind the layers after its backward.
+// one by one. It gathers as many elements ahead of their use as prefetch_elements says, in one piece that is there
+// besides until it has been copied out. Its small parameters stay whole. Weights that the backward reaches within 1e9
+// elements of the turn stay gathered. The embedding goes after its use, weights behind the layers after their backward.
 // Deviation: within a layer, all its modules are asked for at once.
 //
-// With weight_device cpu or drives a rank's part of a layer is first fetched to the GPU over PCIe, each GPU its own
-// part (ZeRO-Infinity's bandwidth-centric partitioning), and gathered from there; it is asked for behind the kernels
-// launched before.
+// With weight_device cpu or drives a rank's part of a layer is first fetched to the GPU over PCIe, and gathered from
+// there. Each GPU fetches its own part (ZeRO-Infinity's bandwidth-centric partitioning). It is asked for behind the
+// kernels launched before.
 #pragma once
 
 #include <cstdint>
@@ -50,14 +50,14 @@ class WeightGatherer {
   template <class Begin>
   void gather_ahead(Begin unit, Begin end);
   void release(Unit& unit);
-  // Of those outside the layers: the embedding and what comes behind them; others stay to the end of the backward.
+  // Weights outside the layers: the embedding and what comes behind them; others stay to the end of the backward.
   [[nodiscard]] static bool goes_after_use(const TrainedParameter& parameter);
   void run_hooks(std::int64_t layer, Picos each);
   [[nodiscard]] bool is_kept_over_turn(std::int64_t layer) const;
   void gather(const std::vector<TrainedParameter*>& unit, bool experts);
-  // What is to be gathered of these, on the GPU.
+  // The parts of these to be gathered, on the GPU.
   [[nodiscard]] std::vector<Tensor> fetch(const std::vector<TrainedParameter*>& parameters);
-  void gather_below(std::int64_t layer);  // those that the backward will come to
+  void gather_below(std::int64_t layer);  // those that the backward still reaches
   [[nodiscard]] bool has(std::int64_t layer) const { return units_.find(layer) != units_.end(); }
 
   const TrainingSetup& setup_;
