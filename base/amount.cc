@@ -28,10 +28,15 @@ Amount split(std::string_view text) {
   return amount;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string name;
+  for (const char raw : text) name += static_cast<char>(std::tolower(static_cast<unsigned char>(raw)));
+  return name;
+}
+
 // "g", "GB", "gib": decimal without an i, as GB is; 0: no unit of bytes.
 double loose_byte_factor(std::string_view unit) {
-  std::string name;
-  for (const char raw : unit) name += static_cast<char>(std::tolower(static_cast<unsigned char>(raw)));
+  std::string name = lower_case(unit);
   if (name == "b") return 1;
   if (name.ends_with('b')) name.pop_back();
   constexpr std::string_view prefixes = "kmgtp";
@@ -40,21 +45,33 @@ double loose_byte_factor(std::string_view unit) {
   return std::pow(name.size() == 2 ? 1024.0 : 1000.0, static_cast<double>(place + 1));
 }
 
+// Units of either case; 0: none of the dimension, or one of those whose case counts ("mW", "MW").
+double loose_factor(std::string_view unit, Dimension dimension) {
+  if (dimension == Dimension::bytes) return loose_byte_factor(unit);
+  if (dimension != Dimension::sequence && dimension != Dimension::tokens) return 0;
+  for (const std::string& known : units_of(dimension))
+    if (lower_case(known) == lower_case(unit)) return unit_factor(dimension, known);
+  return 0;
+}
+
 }  // namespace
 
 double parse_amount(std::string_view text, Dimension dimension) {
   const Amount amount = split(text);
   if (amount.is_sound && amount.unit.empty()) return amount.number;
-  const double factor = amount.is_sound && dimension == Dimension::bytes ? loose_byte_factor(amount.unit) : 0;
+  const double factor = amount.is_sound ? loose_factor(amount.unit, dimension) : 0;
   return factor > 0 ? amount.number * factor : parse_quantity(text, dimension).value;
 }
 
-Bytes parse_size(std::string_view text) {
-  const double bytes = parse_amount(text, Dimension::bytes);
-  if (bytes >= 0x1p62)
-    throw InputError("", "", "'" + std::string(text) + "' is too large", "give a size such as 40GiB");
-  return Bytes(static_cast<std::int64_t>(bytes));
+std::int64_t parse_whole(std::string_view text, Dimension dimension) {
+  const double number = parse_amount(text, dimension);
+  if (number >= 0x1p62)
+    throw InputError("", "", "'" + std::string(text) + "' is too large",
+                     dimension == Dimension::bytes ? "give a size such as 40GiB" : "give less than 2^62");
+  return static_cast<std::int64_t>(number);
 }
+
+Bytes parse_size(std::string_view text) { return Bytes(parse_whole(text, Dimension::bytes)); }
 
 Bytes SizeOrShare::of(Bytes whole) const {
   return share > 0 ? Bytes(static_cast<std::int64_t>(share * static_cast<double>(whole.count()))) : size;

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/amount.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 
@@ -75,8 +76,14 @@ void FieldSetter::word_or_file(const FieldInfo& info, std::optional<std::string>
 }
 
 void FieldSetter::integer(const FieldInfo& info, std::optional<std::int64_t>& value) {
-  if (is_it(info) && !is_number(text_, value))
+  if (!is_it(info) || is_number(text_, value)) return;
+  if (info.dimension == Dimension::plain)
     fail(fmt::format("\"{}\" is not a value of it", text_), "give a whole number");
+  try {
+    value = parse_whole(text_, info.dimension);
+  } catch (const InputError& error) {
+    fail(error.cause(), error.remedy());
+  }
 }
 
 void FieldSetter::number(const FieldInfo& info, std::optional<double>& value) {

@@ -44,6 +44,8 @@ constexpr Unit operation_units[] = {{"IOPS", 1}, {"kIOPS", 1e3}, {"MIOPS", 1e6}}
 constexpr Unit year_units[] = {{"years", 1}};
 constexpr Unit fraction_units[] = {{"", 1}, {"%", 0.01, false}};
 constexpr Unit plain_units[] = {{"", 1}};
+constexpr Unit sequence_units[] = {{"", 1}, {"k", kibi, false}, {"m", mebi, false}};
+constexpr Unit token_units[] = {{"", 1}, {"k", 1e3, false}, {"M", 1e6, false}, {"B", 1e9, false}, {"T", 1e12, false}};
 
 std::span<const Unit> units(Dimension dimension) {
   switch (dimension) {
@@ -69,6 +71,10 @@ std::span<const Unit> units(Dimension dimension) {
       return year_units;
     case Dimension::fraction:
       return fraction_units;
+    case Dimension::sequence:
+      return sequence_units;
+    case Dimension::tokens:
+      return token_units;
     case Dimension::count:
     case Dimension::plain:
       return plain_units;

@@ -24,6 +24,8 @@ enum class Dimension {
   fraction,        // plain, or %
   count,           // plain integer
   plain,           // plain number
+  sequence,        // tokens of a sequence: 8k is 8192, 1m 1048576
+  tokens,          // tokens of a training run: 15T is 15e12
 };
 
 // Factor of a unit to the base unit of the dimension; 0 when the unit does not measure it.

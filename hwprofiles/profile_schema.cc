@@ -36,6 +36,10 @@ std::string_view name_of(Dimension dimension) {
       return "fraction";
     case Dimension::count:
       return "count";
+    case Dimension::sequence:
+      return "sequence";
+    case Dimension::tokens:
+      return "tokens";
     case Dimension::plain:
       return "plain";
   }

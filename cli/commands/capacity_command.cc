@@ -324,13 +324,14 @@ void add_capacity_command(Command& app, Context& context) {
                    "what varies: layers (default), sequence, micro_batch, global_batch, gpus, "
                    "replicas, memory, drives, or a scenario's key such as model.prefetch")
       ->type_name("AXIS");
-  command->add_option("--from", said.from, "smallest value; of memory with a unit")
-      ->size_with_unit()
+  const auto of_axis = [&said] { return dimension_of_axis(said.axis); };
+  command->add_option("--from", said.from, "smallest value; with a unit of the axis: 16GiB, 8k tokens")
+      ->whole(of_axis)
       ->check(positive_number())
       ->type_name("N");
-  command->add_option("--to", said.to, "largest value")->size_with_unit()->check(positive_number())->type_name("N");
+  command->add_option("--to", said.to, "largest value")->whole(of_axis)->check(positive_number())->type_name("N");
   command->add_option("--step", said.step, "from one value to the next")
-      ->size_with_unit()
+      ->whole(of_axis)
       ->check(positive_number())
       ->type_name("N");
   command

@@ -127,6 +127,7 @@ void add_check_command(Command& app, Context& context) {
       ->type_name("FILE");
   check->add_option("--batch", call->batch, "sequences of a step (8)")->check(positive_number())->type_name("N");
   check->add_option("--sequence", call->sequence, "tokens of a sequence (1024; bert-large 512)")
+      ->amount(Dimension::sequence, "")
       ->check(positive_number())
       ->type_name("TOKENS");
   check->add_option("--layers", call->layers, "fewer than the model has")->check(positive_number())->type_name("N");

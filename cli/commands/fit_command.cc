@@ -282,7 +282,8 @@ void add_fit_command(Command& app, Context& context) {
                    "the set-ups as this framework launches them, with what it does by itself where its file can't say")
       ->choices(targets)
       ->type_name("FRAMEWORK");
-  command->add_option("--sequence", question.sequence, "tokens of a sequence")
+  command->add_option("--sequence", question.sequence, "tokens of a sequence: 8192, 8k")
+      ->amount(Dimension::sequence, "")
       ->check(positive_number())
       ->type_name("TOKENS");
   command->add_option("--global-batch", question.global_batch, "sequences of a step, of all GPUs")

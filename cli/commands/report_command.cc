@@ -344,6 +344,7 @@ void add_report_commands(Command& app, Context& context) {
   drives->add_option("--prices", ssd->prices, "entries that go over those of the bundled price list")
       ->type_name("FILE");
   drives->add_option("--tokens", ssd->question.tokens, "tokens of a whole training run, to be costed")
+      ->amount(Dimension::tokens, "")
       ->check(positive_number())
       ->type_name("N");
   drives

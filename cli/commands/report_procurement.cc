@@ -204,7 +204,9 @@ void add_procurement_report(Command& group, Context& context) {
       ->to_write()
       ->type_name("FILE")
       ->allow_extra_args(false);
-  command->add_option("--tokens", said.tokens, "tokens to train")->type_name("N");
+  command->add_option("--tokens", said.tokens, "tokens to train: 2e12, 2T")
+      ->amount(Dimension::tokens, "")
+      ->type_name("N");
   command->add_option("--deadline-days", said.deadline_days, "days there are for it, pauses included")->type_name("N");
   command->add_option("--period-months", said.period_months, "how long the fleet is kept and written off (36)")
       ->type_name("N");

@@ -442,7 +442,8 @@ void add_run_commands(Command& app, Context& context) {
                    "of a training run of so many steps like this one: time, tokens, energy, wear of the drives")
       ->check(positive_number())
       ->type_name("N");
-  run_app->add_option("--tokens", arguments->tokens, "the same, of the steps that train so many tokens, e.g. 1e12")
+  run_app->add_option("--tokens", arguments->tokens, "the same, of the steps that train so many tokens, e.g. 2T")
+      ->amount(Dimension::tokens, "")
       ->check(positive_number())
       ->type_name("N");
   add_output_option(*run_app, *arguments, written_answer);

@@ -121,15 +121,20 @@ Option* Option::range(double least, double most) {
   return this;
 }
 
-Option* Option::size_with_unit() {
-  option_->transform(reading([](const std::string& text) { return std::to_string(parse_size(text).count()); }));
+Option* Option::whole(std::function<Dimension()> dimension) {
+  option_->transform(reading(
+      [of = std::move(dimension)](const std::string& text) { return std::to_string(parse_whole(text, of())); }));
   return this;
+}
+
+Option* Option::size_with_unit() {
+  return whole([] { return Dimension::bytes; });
 }
 
 Option* Option::amount(Dimension dimension, const std::string& unit) {
   option_->transform(reading([dimension, unit](const std::string& text) {
     const bool is_bare = text.find_first_not_of("+-.0123456789eE") == std::string::npos;
-    return is_bare ? text : fmt::format("{}", parse_quantity(text, dimension).value / unit_factor(dimension, unit));
+    return is_bare ? text : fmt::format("{}", parse_amount(text, dimension) / unit_factor(dimension, unit));
   }));
   return this;
 }
@@ -333,7 +338,8 @@ bool Command::parse(int argc, const char* const* argv) {
     print_help(text);
     return false;
   } catch (const CLI::ParseError& error) {
-    throw UsageError(error.what());
+    constexpr std::size_t narrowest = 60;  // a list as long as this fits no line
+    throw UsageError(breakable(error.what(), narrowest));
   }
 }
 

@@ -61,6 +61,8 @@ class Option {
   Option* range(int least, int most);
   Option* range(double least, double most);
   Option* size_with_unit();  // 40GiB, 1.8GB, 40g, or a number: whole bytes
+  // A whole number, also with a unit of the dimension that is asked for when it is read.
+  Option* whole(std::function<Dimension()> dimension);
   // A number in `unit`, also with another unit of its dimension ("500 ms" where the variable is in s).
   Option* amount(Dimension dimension, const std::string& unit);
 

@@ -191,10 +191,11 @@ void describe_batch(TrainingSetup& setup, FieldVisitor& visitor) {
                   setup.micro_batch);
   fields::integer(visitor,
                   {.key = "sequence",
+                   .dimension = Dimension::sequence,
                    .max = 0x1p24,
-                   .about = "Tokens per sequence; 0: the model's longest. Not above that for learned positions. "
-                            "micro_batch x sequence at most 2^28.",
-                   .label = "sequence",
+                   .about = "Tokens per sequence, 8k for 8192; 0: the model's longest. Not above that for learned positions. "
+                "micro_batch x sequence at most 2^28.",
+       .label = "sequence",
                    .unit = "tokens"},
                   setup.sequence);
   fields::integer(visitor,
@@ -357,6 +358,7 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
                setup.flash_attention);
   fields::integer(visitor,
                   {.key = "document_tokens",
+                   .dimension = Dimension::sequence,
                    .max = 0x1p24,
                    .about = "Sequences are packed with documents of so many tokens, which attention stays within; a "
                             "divisor of sequence. 0: a sequence is one.",
@@ -413,6 +415,7 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
                   setup.rollout_group);
   fields::integer(visitor,
                   {.key = "prompt_tokens",
+                   .dimension = Dimension::sequence,
                    .max = 0x1p40,
                    .about = "With an engine: the tokens of a sequence that are its prompt's.",
                    .unit = "tokens"},

@@ -326,6 +326,14 @@ CapacityRequest read_capacity_request(const std::string& path, std::span<const s
   return Reader(path, settings, flags).read();
 }
 
+Dimension dimension_of_axis(std::string_view axis) {
+  if (axis.empty()) return Dimension::bytes;
+  const std::string key = capacity_key(axis);
+  for (const FieldRow& row : scenario_rows())
+    if (row.path == key) return row.info.dimension;
+  return Dimension::plain;
+}
+
 std::string capacity_key(std::string_view axis) {
   for (const ShortName& each : short_names)
     if (each.name == axis) return std::string(each.key);

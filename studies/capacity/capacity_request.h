@@ -101,5 +101,7 @@ CapacityRequest read_capacity_request(const std::string& path, std::span<const s
 
 // The scenario's key for an axis: short names first. Throws InputError for one that is no key, or holds no number.
 std::string capacity_key(std::string_view axis);
+// The unit of its values; an axis that isn't named may be memory, with sizes in units of bytes.
+Dimension dimension_of_axis(std::string_view axis);
 
 }  // namespace spillway::studies

@@ -7,7 +7,8 @@
 namespace spillway::studies {
 namespace {
 
-constexpr FieldInfo tokens_to_train = {.key = "tokens", .min = 1, .max = 1e18, .about = "To train; or runs."};
+constexpr FieldInfo tokens_to_train = {
+    .key = "tokens", .dimension = Dimension::tokens, .min = 1, .max = 1e18, .about = "To train; or runs."};
 
 template <class Section>
 void describe_new(FieldVisitor& visitor) {

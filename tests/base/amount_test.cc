@@ -16,6 +16,20 @@ TEST(Amount, IsInBaseUnitsUnlessItSaysOtherwise) {
   EXPECT_THROW(parse_amount("", Dimension::time), InputError);
 }
 
+// Sequences are counted in 1,024 tokens, tokens to train in thousands, in letters of either case.
+TEST(Amount, OfTokensComesAsPeopleWriteIt) {
+  for (const char* text : {"8k", "8K", "8 k", "8192"}) EXPECT_EQ(parse_whole(text, Dimension::sequence), 8192) << text;
+  EXPECT_EQ(parse_whole("128k", Dimension::sequence), 131'072);
+  EXPECT_EQ(parse_whole("1m", Dimension::sequence), 1 << 20);
+  EXPECT_DOUBLE_EQ(parse_amount("15T", Dimension::tokens), 15e12);
+  EXPECT_DOUBLE_EQ(parse_amount("300b", Dimension::tokens), 300e9);
+  EXPECT_DOUBLE_EQ(parse_amount("1e9", Dimension::tokens), 1e9);
+  for (const char* text : {"8kb", "8g", "k", "-8k", ""})
+    EXPECT_THROW(parse_whole(text, Dimension::sequence), InputError) << text;
+  EXPECT_THROW(parse_whole("8k", Dimension::plain), InputError);
+  EXPECT_THROW(parse_whole("9e30", Dimension::tokens), InputError);
+}
+
 // 10^9 and 2^30, in any spelling.
 TEST(Amount, OfSizesComesInEverySpelling) {
   for (const char* text : {"2GB", "2 gb", "2g", "2000000000", "2e9", "2000 MB"})
