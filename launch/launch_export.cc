@@ -12,6 +12,7 @@
 #include "hwprofiles/profile_library.h"
 #include "launch/launch_decompose.h"
 #include "launch/launch_facts.h"
+#include "launch/launch_table.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup_fields.h"
 
@@ -291,6 +292,14 @@ const Words& export_target_words() {
     return Words(std::move(list));
   }();
   return words;
+}
+
+std::string_view export_target_of(std::string_view launcher) {
+  const auto format = launch_format_words().find(launcher);
+  if (!format) return {};
+  for (const Target& each : targets())
+    if (each.program == engine_of(static_cast<LaunchFormat>(*format))) return each.name;
+  return {};
 }
 
 LaunchExport export_launch(const Scenario& scenario, std::string_view target) {

@@ -14,6 +14,8 @@ namespace spillway::launch {
 // megatron: a shell script; torchtitan: its TOML file; deepspeed: its JSON file; torch: a shell script of `accelerate
 // launch` with TrainingArguments.
 const Words& export_target_words();
+// The target that writes what a launcher starts, a word of launch_format_words(); empty: none does.
+std::string_view export_target_of(std::string_view launcher);
 
 struct SaidKey {
   std::string key, value;

@@ -219,6 +219,10 @@ std::vector<std::string> warnings_of(const Replayed& replayed, const MemoryCall&
     if (count > 0) warnings.push_back(fmt::format("{} {}", count, what));
   };
   if (result.first_out_of_memory) warnings.push_back(describe(*result.first_out_of_memory));
+  if (result.recorded.out_of_memory > 0 && request.capacity_bytes == 0 && !request.is_page)
+    warnings.push_back(
+        "the record ran out of memory: what it asked for then is replayed under --capacity alone; "
+        "`spillway explain` says why it failed");
   add(result.ignored_frees, "frees of blocks never allocated were ignored");
   add(result.repeated_addresses, "addresses were allocated again without a free; the older block was freed");
   add(result.unusable_events, "events had impossible sizes and were left out");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -83,10 +84,25 @@ void add_setting(LoadedScenario& loaded, const std::string& setting, const Repor
   loaded.scenario.title += (is_first ? " with " : ", ") + setting;
 }
 
+// The technique that the scenario or --set names; none: neither does.
+std::optional<std::string> named_technique(const ReportArguments& arguments) {
+  constexpr const char* key = "offload.technique";
+  std::error_code none;
+  if (std::filesystem::exists(arguments.scenario, none) && is_scenario_file(arguments.scenario))
+    return setting_of(scenario_text(arguments.scenario, arguments.settings), key);
+  std::string text = "{}";
+  for (const std::string& setting : arguments.settings) text = with_setting(text, setting);
+  return setting_of(text, key);
+}
+
 // A step that moves nothing is asked about as SSDTrain would move it, where there are drives for it.
 void let_move(LoadedScenario& loaded, const ReportArguments& arguments) {
   const bool has_drives = !arguments.drives.empty() || !loaded.hardware.drives.empty();
   if (!has_drives || loaded.offloads() || studies::uses_drives(loaded.trace)) return;
+  if (named_technique(arguments) == planners::no_offload)
+    throw InputError(
+        arguments.scenario, "offload.technique", "none moves nothing, so there is no load to judge",
+        fmt::format("leave it out, to judge {0}, or name what moves: --set offload.technique={0}", ssdtrain_word));
   loaded.scenario.offload.technique = ssdtrain_word;
   add_setting(loaded, fmt::format("offload.technique={}", ssdtrain_word), arguments);
 }

@@ -397,6 +397,7 @@ std::optional<DrawnRun> drawn_run(const BaseScenario& scenario, const std::vecto
 
 // Of each numbered way the frameworks whose file says all of it and that run it so.
 void find_launchers(FitFindings& findings) {
+  const std::string imported_from = imported_target(findings.subject.parsed);
   const FitOutcome& outcome = findings.outcome;
   for (std::size_t i = outcome.any() ? 0 : findings.shown.size(); i < findings.count(); ++i) {
     const FitWay& way = findings.numbered(i);
@@ -405,10 +406,10 @@ void find_launchers(FitFindings& findings) {
     findings.launched_by[i] = i == findings.chosen && !findings.exports.empty()
                                   ? launched_by(findings.exports, edits)
                                   : launched_by(scenario_of(findings.subject.scenario, edits), edits);
-    // The framework that was asked for is told first.
+    // The framework that was asked for is told first, else that of the launch the scenario was imported from.
     std::vector<std::string>& targets = *findings.launched_by[i];
-    std::stable_partition(targets.begin(), targets.end(),
-                          [&](const std::string& one) { return is_of(one, findings.framework); });
+    const std::string& first = findings.framework.empty() ? imported_from : findings.framework;
+    std::stable_partition(targets.begin(), targets.end(), [&](const std::string& one) { return is_of(one, first); });
   }
 }
 

@@ -175,6 +175,10 @@ void files_first(std::vector<std::string>& targets) {
 
 }  // namespace
 
+std::string imported_target(const Scenario& scenario) {
+  return std::string(launch::export_target_of(scenario.imported.launcher));
+}
+
 std::vector<std::string> launched_by(const std::vector<Exported>& exports, const std::vector<std::string>& edits) {
   std::vector<std::string> targets;
   for (const Exported& one : exports) {

@@ -24,6 +24,8 @@ struct Exported {
   std::string refusal;  // why the framework can't run that
 };
 
+// The target of the launch that the scenario was imported from; empty: none, or no target writes it.
+std::string imported_target(const Scenario& scenario);
 // Throws InputError as export_launch() does.
 Exported exported(const Scenario& scenario, std::string_view target);
 using Launchers = std::optional<std::vector<std::string>>;  // none: nobody looked, as of captures

@@ -637,6 +637,7 @@ class StreamReplay {
     request.time = time(i);
     const Allocation made = pool_.allocate(request);
     result_.cost.add(made.cost);
+    note_failure(made, events_[i]);
     if (!made.out_of_memory) pool_.free(made.block, time(i));
   }
 

@@ -292,6 +292,10 @@ TEST(AllocationStream, FreesByItsLimit) {
   EXPECT_EQ(wide.statistics.device_frees, 1);
   EXPECT_EQ(wide.statistics.device_mallocs, 2);  // the request finds room in the first, which is cached
   EXPECT_EQ(wide.out_of_memory, 0U);
+  EXPECT_EQ(tight.out_of_memory, 1U) << "the request that failed in the record fails here too";
+  EXPECT_EQ(tight.recorded.out_of_memory, 1U);
+  ASSERT_TRUE(tight.first_out_of_memory);
+  EXPECT_EQ(tight.first_out_of_memory->limit, Bytes(60 * mib));
 }
 
 // Kineto: block sizes, no segments, running totals. What was resident before is held throughout, so the peak is
