@@ -66,15 +66,25 @@ void huggingface_training(FlagRows& rows) {
       .read("use_flash_attn", "model.flash_attention", facts::attention_backend, "true=flash2 false=-", "")
       .read("flash_attention", "model.flash_attention", facts::attention_backend, "true=flash2 false=-", "axolotl")
       .read("flash_attn", "model.flash_attention", facts::attention_backend,
-            "fa2=flash2 auto=best sdpa=best disabled=none", "LLaMA-Factory")
+            "fa2=flash2 flash_attention_2=flash2 auto=best sdpa=best disabled=none eager=none", "LLaMA-Factory")
       .read("xformers_attention", "model.flash_attention", facts::attention_backend, "true=best false=-", "axolotl")
       .read("sdp_attention", "model.flash_attention", facts::attention_backend, "true=best false=-", "axolotl")
       .say("torch_compile", "model.compile", on_off)
-      .read("use_liger_kernel", "model.loss", "true=chunked false=-", "its fused linear cross-entropy")
+      .read("use_liger_kernel", "model.loss", facts::liger, "true=chunked false=-",
+            "its fused linear cross-entropy, and model.fused_norms, fused_rotary and fused_gate")
+      .read("liger_kernel_config.rope", "model.fused_rotary", on_off, "with use_liger_kernel")
+      .read("liger_kernel_config.rms_norm", "model.fused_norms", on_off, "the same")
+      .read("liger_kernel_config.swiglu", "model.fused_gate", on_off, "the same")
+      .read("liger_kernel_config.geglu", "model.fused_gate", on_off, "the same")
+      .read("liger_kernel_config.fused_linear_cross_entropy", "model.loss", "true=chunked false=fp32", "the same")
+      .read("liger_kernel_config.cross_entropy", "model.loss", "true=fused false=-", "the same")
+      .read("liger_rope", "model.fused_rotary", on_off, "axolotl")
+      .read("liger_rms_norm", "model.fused_norms", on_off, "axolotl")
+      .read("liger_glu_activation", "model.fused_gate", on_off, "axolotl")
       .read("liger_fused_linear_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
       .read("liger_cross_entropy", "model.loss", "true=fused false=-", "axolotl")
-      .read("enable_liger_kernel", "model.loss", "true=chunked false=-", "LLaMA-Factory")
-      .read("use_liger", "model.loss", "true=chunked false=-", "trl, formerly")
+      .read("enable_liger_kernel", "model.loss", facts::liger, "true=chunked false=-", "LLaMA-Factory")
+      .read("use_liger", "model.loss", facts::liger, "true=chunked false=-", "trl, formerly")
       .read("cut_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
       .read("chunked_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
       .read("loss_type", "model.loss",
@@ -116,6 +126,53 @@ void huggingface_training(FlagRows& rows) {
       .file("deepspeed", LaunchFormat::deepspeed, "DeepSpeed's JSON file")
       .file("config", LaunchFormat::hf, "the YAML file, trl")
       .file("accelerate_config", LaunchFormat::accelerate, "accelerate's YAML file");
+}
+
+// LLaMA-Factory's second format (hiyouga/LLaMA-Factory@ff6d4d12, src/llamafactory/v1): plugins by name.
+void factory_plugins(FlagRows& rows) {
+  constexpr std::string_view whose = "LLaMA-Factory v1";
+  rows.read("model", "model.name", facts::model, "", whose)
+      .read("global_batch_size", "model.global_batch", whole, whose)
+      .read("enable_activation_checkpointing", "model.recompute", "true=full false=none", whose)
+      .read("cp_size", "model.context_parallel", whole, whose)
+      .read("mp_replicate_size", "model.data_parallel", facts::replicas, whole, whose)
+      .read("mp_shard_size", "model.data_parallel", facts::shards, whole, whose)
+      .read("dist_config.name", "model.zero_stage", facts::fsdp2, "fsdp2=3 fsdpturbo=3 deepspeed=-", whose)
+      .read("dist_config.reshard_after_forward", "model.zero_stage", facts::reshard, "true=3 false=2", whose)
+      .read("dist_config.offload_params", "model.optimizer_device", facts::offload_everything, if_on, whose)
+      .read("dist_config.ep_size", "model.expert_parallel", whole, whose)
+      .file("dist_config.config_file", LaunchFormat::deepspeed, "DeepSpeed's JSON file")
+      .read("peft_config.name", "model.trainable", facts::adapter, "lora=factory freeze=factory_freeze", whose)
+      .or_else(FlagRole::saves)
+      .read("peft_config.r", "model.lora_rank", whole, whose)
+      .read("peft_config.lora_dropout", "model.lora_dropout", "", whose)
+      .read("peft_config.target_modules", "model.lora_targets", facts::adapter_modules, "", whose)
+      .read("peft_config.freeze_trainable_layers", "model.frozen_layers", facts::trained_layers, whole,
+            "LLaMA-Factory v1, 2 where it isn't given")
+      .as_modelled_if("peft_config.freeze_trainable_modules", "all", "")
+      .or_else(FlagRole::saves)
+      .adds("peft_config.use_dora peft_config.modules_to_save peft_config.freeze_extra_modules",
+            "adapters of linear layers alone are trained (docs/internals/models.md)")
+      .no_effect("peft_config.*", "a scale, or of what is written afterwards")
+      .read("quant_config.quantization_bit", "model.base_weights", facts::base_bits, "4=4 8=8", whose)
+      .read("quant_config.double_quantization", "model.base_weights", facts::double_quant, on_off, whose)
+      .as_modelled_if("quant_config.quantization_type", "nf4", "")
+      .no_effect("quant_config.*", "a type of the same bytes")
+      .read("optim_config.name", "model.optimizer", facts::optimizer, optimizers, whose)
+      .no_effect("optim_config.* lr_scheduler_config lr_scheduler_config.*", "values of the update")
+      // Its trainer asks for the logits: Liger's cross-entropy is on whole ones. auto: kernels of Ascend alone.
+      .read("kernel_config.name", "model.loss", facts::liger, "liger_kernel=fused auto=-", whose)
+      .or_else(FlagRole::saves)
+      .time("kernel_config.*", "kernels that are not modelled")
+      .as_modelled_if("batching_strategy", "padding_free", "sequences are full")
+      .or_else(FlagRole::time)
+      .as_modelled_if("model_class", "llm", "")
+      .or_else(FlagRole::not_said)
+      .time("dist_config.ep_dispatcher cp_mode", "how tokens and attention's heads travel is modelled one way")
+      .no_effect("dist_config.* init_config init_config.* dist_timeout", "of the start")
+      .no_effect("kernel_config quant_config peft_config dist_config optim_config", "none is given")
+      .no_effect("train_dataset eval_dataset batching_workers custom_chat_template sample_backend max_new_tokens",
+                 "data come in time");
 }
 
 void adapters(FlagRows& rows) {
@@ -332,6 +389,7 @@ void starting(FlagRows& rows) {
 std::vector<LaunchFlag> huggingface_flags() {
   FlagRows arguments(LaunchFormat::hf);
   huggingface_training(arguments);
+  factory_plugins(arguments);
   adapters(arguments);
   training_left_out(arguments);
   sharding(arguments, "fsdp_config.", false);

@@ -63,6 +63,19 @@ bool stands_alone(std::string_view shown) {
   return false;
 }
 
+// Whether every framework that has the flag takes a single whole number behind it.
+bool takes_number(const std::string& shown) {
+  bool found = false;
+  for (std::size_t i = 0; i < launch_format_words().size(); ++i) {
+    const auto format = static_cast<LaunchFormat>(i);
+    const LaunchFlag* row = find_flag(format, flag_name(format, shown));
+    if (row == nullptr || row->role != FlagRole::value) continue;
+    if (row->values != "#") return false;
+    found = true;
+  }
+  return found;
+}
+
 bool starts_program(std::string_view word) {
   constexpr std::array<std::string_view, 10> programs = {"torchrun", "deepspeed", "srun",       "mpirun", "mpiexec",
                                                          "python",   "python3",   "accelerate", "bash",   "sh"};
@@ -193,8 +206,13 @@ std::vector<LaunchSetting> flags_of(const std::vector<ShellWord>& words, const s
       const auto is_behind = [&](const ShellWord& next) {
         return is_override(next) || (!values.empty() && is_assignment(next));
       };
-      while (i + 1 < words.size() && !is_flag(words[i + 1]) && !starts_program(words[i + 1].text) &&
-             !is_behind(words[i + 1]) && (!alone || (values.empty() && is_true_or_false(words[i + 1].text)))) {
+      // Behind a number, what isn't known holds flags: it is no part of the value.
+      const auto may_hold_flags = [&](const ShellWord& next) {
+        return !values.empty() && !next.unknown.empty() && next.text.starts_with('$') && takes_number(word.text);
+      };
+      while (i + 1 < words.size() && !may_hold_flags(words[i + 1]) && !is_flag(words[i + 1]) &&
+             !starts_program(words[i + 1].text) && !is_behind(words[i + 1]) &&
+             (!alone || (values.empty() && is_true_or_false(words[i + 1].text)))) {
         const ShellWord& value = words[++i];
         values += (values.empty() ? "" : " ") + value.text;
         if (made.unknown.empty()) made.unknown = value.unknown;

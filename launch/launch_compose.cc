@@ -202,6 +202,15 @@ void compose_dispatcher(LaunchLedger& ledger) {
   if (kind) ledger.leave_out(facts::dispatcher, IgnoreReason::not_said, "tokens travel by all-to-all");
 }
 
+// What Liger's apply_liger_kernel_to_*() puts in by itself (linkedin/Liger-Kernel, transformers/monkey_patch.py).
+void compose_liger(LaunchLedger& ledger) {
+  const auto loss = ledger.text(facts::liger);
+  if (!loss) return;
+  if (!ledger.says("model.loss")) ledger.set("model.loss", *loss, "Liger's default");
+  for (const char* key : {"model.fused_norms", "model.fused_rotary", "model.fused_gate"})
+    if (!ledger.says(key)) ledger.set(key, "true", "Liger's default");
+}
+
 void compose_plugins(LaunchLedger& ledger) {
   const auto plugins = ledger.text(facts::plugins);
   if (!plugins) return;
@@ -327,7 +336,12 @@ void compose_replicas(LaunchLedger& ledger, std::int64_t machine_gpus) {
     return ledger.set("model.data_parallel", std::to_string(*replicas),
                       "the batch over micro-batches and accumulation");
   const bool has_mesh = ledger.says(facts::replicas) || ledger.says(facts::shards);
-  const std::int64_t mesh = times(ledger.number_or(facts::replicas, 1), ledger.number_or(facts::shards, 1));
+  // axolotl's ranks of experts have batches of their own: expert_parallel_size x dp_shard_size (x cp) is the world.
+  const std::int64_t by_experts = ledger.dialect() == Dialect::axolotl
+                                      ? std::max<std::int64_t>(1, ledger.number_or("model.expert_parallel", 1))
+                                      : 1;
+  const std::int64_t mesh =
+      times(times(ledger.number_or(facts::replicas, 1), ledger.number_or(facts::shards, 1)), by_experts);
   const std::int64_t replicas = has_mesh ? mesh : replicas_of(ledger, machine_gpus, divisor_of(ledger));
   ledger.set("model.data_parallel", std::to_string(replicas),
              gpus_of(ledger) > 0 ? by_layout : "the launch doesn't say how many GPUs there are");
@@ -420,11 +434,12 @@ void compose_state(LaunchLedger& ledger) {
     const std::string optimizer = ledger.chosen("model.optimizer").value_or("adamw");
     if (optimizer != "adamw" && optimizer != "adam" && optimizer != "muon") {
       for (const std::string_view fact : {facts::optimizer, std::string_view("model.optimizer")})
-        if (ledger.says(fact)) ledger.doubt(fact, IgnoreReason::time, "on the CPU its states are counted as AdamW's");
+        if (ledger.says(fact)) ledger.doubt(fact, IgnoreReason::saves, "on the CPU its states are counted as AdamW's");
       ledger.set("model.optimizer", "adamw", "on the CPU states are AdamW's at most");
     }
-    if (is_several && (is_torchrun || ledger.has_format(LaunchFormat::accelerate) ||
-                       ledger.dialect() == Dialect::factory || ledger.launcher() == LaunchFormat::swift))
+    if (is_several &&
+        (is_torchrun || ledger.has_format(LaunchFormat::accelerate) || ledger.dialect() == Dialect::factory ||
+         ledger.dialect() == Dialect::factory_v1 || ledger.launcher() == LaunchFormat::swift))
       ledger.assume("model.host_threads", "1", "torchrun and accelerate give each process one thread");
   }
   if (ledger.chosen("model.weight_device").value_or("gpu") != "gpu" && (stage != 3 || on_gpu))
@@ -462,6 +477,8 @@ void compose_by_launcher(LaunchLedger& ledger) {
   if (ledger.launcher() == LaunchFormat::swift_megatron && ledger.number_or("model.expert_parallel", 1) > 1 &&
       ledger.chosen("model.sequence_parallel") == "true")
     ledger.assume("model.expert_tensor_parallel", "1", "ms-swift's default");
+  if (ledger.dialect() == Dialect::factory_v1 && ledger.text(facts::fsdp2) == "3")
+    ledger.assume(facts::reduce_type, "true", "LLaMA-Factory reduces gradients in fp32");
   if (ledger.launcher() == LaunchFormat::automodel) {
     const bool is_megatrons = ledger.text(facts::sharding) == "3";
     ledger.assume(facts::reduce_type, is_megatrons ? "false" : "true",
@@ -623,6 +640,7 @@ void compose_kernels(LaunchLedger& ledger) {
   compose_optimizer(ledger);
   compose_dispatcher(ledger);
   compose_plugins(ledger);
+  compose_liger(ledger);
   compose_allocator(ledger);
 }
 
@@ -715,6 +733,8 @@ void compose_batches(LaunchLedger& ledger, std::int64_t layers) {
   compose_pipeline(ledger, layers);
   compose_frozen_layers(ledger, layers);
   if (const auto packed = ledger.number(facts::packed)) ledger.set("model.sequence", std::to_string(*packed), "");
+  if (const auto cut = ledger.number(facts::tokenizer_length); cut && !ledger.says("model.sequence"))
+    ledger.set("model.sequence", std::to_string(*cut), "what its tokenizer cuts texts to");
   if (const auto pass = ledger.number(facts::pass_batch); pass && ledger.launcher() == LaunchFormat::automodel)
     ledger.set("model.micro_batch", std::to_string(*pass), "");
   if (ledger.program() == LaunchFormat::torchtitan) compose_titan_batches(ledger);

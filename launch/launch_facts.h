@@ -1,4 +1,4 @@
-// What a launch says in words of its own, between its flags and a scenario's keys. Other facts are called as the
+// Facts of a launch that have no key of a scenario, between its flags and the keys. Other facts have the name of the
 // scenario's key that they are: "model.tensor_parallel".
 #pragma once
 
@@ -33,14 +33,14 @@ inline constexpr Name hidden_dropout = "launch.hidden_dropout", attention_dropou
 inline constexpr Name attention_backend = "launch.attention_backend";
 inline constexpr Name offload_everything = "launch.offload_everything";
 inline constexpr Name fsdp_version = "launch.fsdp_version";
-// Where the inputs of recomputed layers, or all activations, are kept: host, drive.
+// The place of the inputs of recomputed layers, or of all activations: host, drive.
 inline constexpr Name offload_inputs = "launch.offload_inputs";
 inline constexpr Name plugins = "launch.plugins";
-// What carries tokens to experts: a kind, and for the kind flex who.
+// The exchange that carries tokens to experts: a kind, and for the kind flex its backend.
 inline constexpr Name dispatcher = "launch.dispatcher", flex_backend = "launch.flex_backend";
 inline constexpr Name reduce_type = "launch.reduce_type";
 inline constexpr Name allocator_settings = "launch.allocator_settings";
-// Of evaluation: whether and when; global batches.
+// Evaluation: whether and when; global batches.
 inline constexpr Name eval_when = "launch.eval_when", eval_iterations = "launch.eval_iterations";
 // CUDA graphs: whether, and of what.
 inline constexpr Name graphs = "launch.graphs", graph_scope = "launch.graph_scope";
@@ -63,18 +63,22 @@ inline constexpr Name vllm = "launch.vllm", vllm_mode = "launch.vllm_mode", vllm
                       vllm_sleep = "launch.vllm_sleep", vllm_parallel = "launch.vllm_parallel",
                       answers_each = "launch.answers_each", prompt_tokens = "launch.prompt_tokens",
                       answer_tokens = "launch.answer_tokens";
-// Of a model whose first layers are frozen: how many of the last are trained; below 0: of the first.
+// All of Liger's kernels that it puts in by itself; fused: its cross-entropy on whole logits in place of the chunked.
+inline constexpr Name liger = "launch.liger";
+// The length that the tokenizer's calls cut texts to.
+inline constexpr Name tokenizer_length = "launch.tokenizer_length";
+// How many of the last layers are trained, with the others frozen; below 0: of the first.
 inline constexpr Name trained_layers = "launch.trained_layers";
-// Of what there are adapters, each by itself.
+// The matrices that have adapters, each by itself.
 inline constexpr Name adapters_of_query = "launch.adapters_of_query", adapters_of_key = "launch.adapters_of_key",
                       adapters_of_value = "launch.adapters_of_value", adapters_of_output = "launch.adapters_of_output",
                       adapters_of_mlp = "launch.adapters_of_mlp";
-// Of a decoder with rotary positions and gated products, as transformers names them; what stands for all.
+// Modules of a decoder with rotary positions and gated products, as transformers names them; a word for all.
 inline constexpr Name qkv_modules = "q_proj k_proj v_proj", output_module = "o_proj",
                       mlp_modules = "gate_proj up_proj down_proj", all_modules = "all-linear";
-// Whose model.
+// The model.
 inline constexpr Name model = "launch.model", flavor = "launch.flavor";
-// A recipe or builder whose name says the model.
+// A recipe or builder with a name that says the model.
 inline constexpr Name recipe = "launch.recipe";
 
 // Of a model's shape.

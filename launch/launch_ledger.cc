@@ -169,18 +169,20 @@ bool LaunchLedger::says_any(std::string_view beginning) const {
 }
 
 Dialect LaunchLedger::dialect() const {
-  constexpr std::array<std::pair<std::string_view, Dialect>, 9> marks = {{{"base_model", Dialect::axolotl},
-                                                                          {"sequence_len", Dialect::axolotl},
-                                                                          {"finetuning_type", Dialect::factory},
-                                                                          {"cutoff_len", Dialect::factory},
-                                                                          {"pure_bf16", Dialect::factory},
-                                                                          {"sftconfig", Dialect::trl},
-                                                                          {"dpoconfig", Dialect::trl},
-                                                                          {"ktoconfig", Dialect::trl},
-                                                                          {"grpoconfig", Dialect::trl}}};
+  constexpr std::array<std::pair<std::string_view, Dialect>, 11> marks = {{{"model_class", Dialect::factory_v1},
+                                                                           {"train_dataset", Dialect::factory_v1},
+                                                                           {"base_model", Dialect::axolotl},
+                                                                           {"sequence_len", Dialect::axolotl},
+                                                                           {"finetuning_type", Dialect::factory},
+                                                                           {"cutoff_len", Dialect::factory},
+                                                                           {"pure_bf16", Dialect::factory},
+                                                                           {"sftconfig", Dialect::trl},
+                                                                           {"dpoconfig", Dialect::trl},
+                                                                           {"ktoconfig", Dialect::trl},
+                                                                           {"grpoconfig", Dialect::trl}}};
   if (launch_.program != LaunchFormat::hf) return Dialect::any;
-  for (const LaunchSetting& setting : launch_.settings)
-    for (const auto& [name, whose] : marks)
+  for (const auto& [name, whose] : marks)  // what the second format alone has comes before what both have
+    for (const LaunchSetting& setting : launch_.settings)
       if (setting.name == name) return whose;
   return launch_.script.starts_with("trl") ? Dialect::trl : Dialect::any;
 }

@@ -91,7 +91,9 @@ constexpr std::array<Mark, 28> command_marks = {{
     {"megatron", "@*pretrain_*.py *"},
 }};
 
-constexpr std::array<Mark, 68> key_marks = {{
+constexpr std::array<Mark, 70> key_marks = {{
+    {"hf", "train_dataset cutoff_len"},
+    {"hf", "model_class peft_config.name"},
     {"megatron", "--tensor_model_parallel_size"},
     {"megatron", "--model_parallel_size"},
     {"megatron", "--micro_batch_size"},

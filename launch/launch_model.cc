@@ -181,7 +181,7 @@ LaunchModel by_shape(LaunchLedger& ledger, std::int64_t tensor_parallel) {
   ModelSpec wanted = megatron_spec(ledger, vocabulary);
   if (auto found = with_shape(wanted, vocabulary)) {
     if (!vocabulary.is_said())
-      ledger.warn(fmt::format("the launch doesn't say its vocabulary: taken are the {} rows of {}, whose shape it has",
+      ledger.warn(fmt::format("the launch doesn't say its vocabulary: taken are the {} rows of {}, which has its shape",
                               found->spec.vocabulary, found->name));
     found->states_vocabulary = vocabulary.is_said();
     return std::move(*found);

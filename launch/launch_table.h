@@ -21,7 +21,7 @@ inline constexpr std::string_view all_cores = "$(nproc)";
 enum class FlagRole : std::uint8_t {
   value,        // decides `key`
   file,         // names another file of the same launch
-  as_modelled,  // what spillway reckons with anyway
+  as_modelled,  // as spillway assumes anyway
   no_effect,    // on memory or time of a step
   time,         // has one on time alone, which a scenario can't say: a warning
   saves,        // needs less memory than what a scenario can say
@@ -36,7 +36,7 @@ struct LaunchFlag {
   std::string flag;  // a * at its end stands for anything
   FlagRole role = FlagRole::value;
   std::string_view key{};  // of the scenario
-  // What it is called between the launch and the scenario (launch_facts.h); the key itself where they correspond one to
+  // Its name between the launch and the scenario (launch_facts.h); the key itself where they correspond one to
   // one.
   std::string_view fact{};
   // "": any text; "#": whole numbers; else pairs "theirs=ours", the first of several with one of ours is exported, and
@@ -52,19 +52,19 @@ const std::vector<LaunchFlag>& launch_flags();
 
 // As the table spells it: "--Seq_Length" is "seq-length" of Megatron-LM's.
 std::string flag_name(LaunchFormat format, std::string_view shown);
-// Whose settings `format` has beside its own: the format that keys behind the prefix belong to. Those of an empty
-// prefix are the other's where `format` has no row of its own.
+// A format that `format` has settings of beside its own: keys behind the prefix belong to it. With an empty prefix they
+// belong to it if `format` has no row for them.
 struct InnerFormat {
   LaunchFormat format;
   std::string_view prefix;
   LaunchFormat of;
 };
 std::span<const InnerFormat> inner_formats();
-// Whose program a format starts, where it isn't its own: what is reckoned with is that one's.
+// The program that a format starts, if it isn't its own: that one's defaults count.
 LaunchFormat engine_of(LaunchFormat format);
 // The row of a name by flag_name(): of the whole name, of its last part, or by a *; null: none.
 const LaunchFlag* find_flag(LaunchFormat format, std::string_view name);
-// The row that decides something and whose name this is but for one letter, or two in each other's place; null: none.
+// The row that decides something with this name up to one letter, or two in each other's place; null: none.
 const LaunchFlag* misspelt_flag(LaunchFormat format, std::string_view name);
 // Whether the flag may stand without a value.
 bool is_switch(const LaunchFlag& flag);
@@ -73,22 +73,22 @@ bool is_switch(const LaunchFlag& flag);
 std::optional<std::string> our_value(const LaunchFlag& flag, std::string_view theirs);
 // The framework's; nullopt: it can't say it.
 std::optional<std::string> their_value(const LaunchFlag& flag, std::string_view ours);
-// Of a list, however it is written: "a b", "a,b", "['a', 'b']".
+// The words of a list, however it is written: "a b", "a,b", "['a', 'b']".
 std::vector<std::string> listed_words(std::string_view text);
 // "16", "5e8", "1_000"; nullopt: no whole number of 64 bits.
 std::optional<std::int64_t> whole_number(std::string_view text);
 
 // Programs that have the Trainer's arguments and defaults of their own.
-enum class Dialect : std::uint8_t { any, axolotl, factory, trl };
+enum class Dialect : std::uint8_t { any, axolotl, factory, factory_v1, trl };
 
-// What counts where a launch doesn't say it, other than spillway's own default.
+// The value that counts where a launch doesn't say one, other than spillway's own default.
 struct LaunchDefault {
   LaunchFormat format;
   std::string_view fact, value, why;
   Dialect dialect = Dialect::any;  // of this program alone
 };
 std::span<const LaunchDefault> launch_defaults();
-// The word of model.framework: whose kernels the program runs where nothing is said.
+// The word of model.framework for the kernels that the program runs if nothing is said.
 std::string_view usual_framework(LaunchFormat program);
 
 // For docs/reference/launch-files.md: a Markdown table for each framework, and the lists of what it leaves out.

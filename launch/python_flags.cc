@@ -13,6 +13,8 @@ constexpr std::string_view of_loading =
 std::vector<LaunchFlag> of_transformers() {
   FlagRows rows(LaunchFormat::python);
   rows.read("gradient_checkpointing_enable", "model.recompute", "true=full", "that it is called")
+      .read("tokenizer_max_length", "model.sequence", facts::tokenizer_length, whole,
+            "max_length or model_max_length of a tokenizer, where nothing else says the sequence")
       .as_modelled("sftconfig dpoconfig ktoconfig grpoconfig", "trl's defaults count where its keywords say nothing")
       .as_modelled_if("device_map.", "0", "the whole model is on its GPU")
       .not_said("max_memory device_map device_map.*", "where weights live is modelled one way")

@@ -29,7 +29,8 @@ constexpr std::string_view adapter_keywords =
     "r=lora_r target_modules=lora_target_modules bias=lora_bias task_type=lora_task_type "
     "modules_to_save=lora_modules_to_save init_lora_weights=lora_init layers_to_transform=lora_layers_to_transform "
     "rank_pattern=lora_rank_pattern inference_mode=lora_inference_mode fan_in_fan_out=lora_fan_in_fan_out";
-constexpr std::array<PythonClass, 18> python_classes = {{
+constexpr std::string_view tokenizer_keywords = "max_length=tokenizer_max_length model_max_length=tokenizer_max_length";
+constexpr std::array<PythonClass, 20> python_classes = {{
     {"TrainingArguments", LaunchFormat::python, "output_dir", "", "", ""},
     {"SFTConfig", LaunchFormat::python, "output_dir", "", "sftconfig", ""},
     {"SFTTrainer", LaunchFormat::python, "model", "model=model_name_or_path", "", "model max_seq_length packing"},
@@ -43,6 +44,8 @@ constexpr std::array<PythonClass, 18> python_classes = {{
      "pretrained_model_name_or_path=model_name_or_path", "", ""},
     {"AutoLigerKernelForCausalLM.from_pretrained", LaunchFormat::python, "model_name_or_path",
      "pretrained_model_name_or_path=model_name_or_path", "use_liger_kernel", ""},
+    {"AutoTokenizer.from_pretrained", LaunchFormat::python, "", tokenizer_keywords, "", "model_max_length"},
+    {"tokenizer", LaunchFormat::python, "", tokenizer_keywords, "", "max_length"},
     {"BitsAndBytesConfig", LaunchFormat::python, "", "", "", ""},
     {"LoraConfig", LaunchFormat::python, "", adapter_keywords, "use_peft", ""},
     {".gradient_checkpointing_enable", LaunchFormat::python, "", "", "gradient_checkpointing_enable", ""},
@@ -148,7 +151,7 @@ class PythonSettings {
         if (names_call(call.name, each.call)) read(call, each);
     }
     if (settings_.empty())
-      throw InputError(budget_.file(), "", "it calls none of the classes whose keywords are read",
+      throw InputError(budget_.file(), "", "it calls none of the classes that are read",
                        "give the command that starts it with its arguments; read are TrainingArguments, SFTConfig, "
                        "LoraConfig, from_pretrained and Unsloth's FastLanguageModel");
     return std::move(settings_);
@@ -180,7 +183,8 @@ class PythonSettings {
       std::string name = argument.name;
       if (name.empty() && place < places.size()) name = places[place++];
       if (name.empty() || (!of.only.empty() && !has_word(of.only, name))) continue;
-      if (name == "model" && !argument.is_known) continue;  // made elsewhere
+      const bool may_be_elsewhere = name == "model" || of.renamed == tokenizer_keywords;
+      if (may_be_elsewhere && (!argument.is_known || argument.is_null)) continue;
       add(of, renamed(of, name), argument);
     }
   }

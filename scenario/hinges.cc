@@ -141,13 +141,13 @@ class Hinges {
     }
   }
 
-  // Whether the step fits with as little as such a flag can leave: a paged optimizer's states leave the GPU, others
-  // keep the least of a step's activations and logits.
-  [[nodiscard]] bool could_save(bool pages_states) {
-    std::optional<bool>& could = could_save_[pages_states ? 1 : 0];
+  // Whether the step fits with as little as such a flag can leave: an optimizer's states leave the GPU in pages, or are
+  // of few bytes on the host; others keep the least of a step's activations and logits.
+  [[nodiscard]] bool could_save(bool is_of_states) {
+    std::optional<bool>& could = could_save_[is_of_states ? 1 : 0];
     if (could) return *could;
     TrainingSetup training = loaded_.scenario.training;
-    if (pages_states) {
+    if (is_of_states) {
       training.optimizer = OptimizerKind::sgd;
     } else {
       training.recompute = Recompute::full;
@@ -160,7 +160,8 @@ class Hinges {
   void savers() {
     for (const UnsayableFlag& flag : imported_.unsayable) {
       if (flag.effect == LaunchEffect::time || flag.effect == LaunchEffect::adds) continue;
-      if (flag.effect == LaunchEffect::saves && !could_save(flag.value.starts_with("paged_"))) continue;
+      const bool is_of_states = flag.flag.find("optim") != std::string::npos;
+      if (flag.effect == LaunchEffect::saves && !could_save(is_of_states)) continue;
       say(fmt::format("unless {} {} saves it", shown(flag),
                       flag.effect == LaunchEffect::unknown ? "is not known and" : "which a scenario can't say"));
     }

@@ -10,6 +10,7 @@
 
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "base/shell_word.h"
 #include "cli/commands/listed.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
@@ -194,7 +195,10 @@ void run_import(Context& context, const ImportCall& request) {
   if (context.json()) return print_import(import, request.model);
   if (context.rows_only()) return print(context, import_table(import));
   print_lists(context, import, writes);
-  if (!writes) print(import.scenario);
+  if (writes)
+    print("next: spillway run " + shell_word(request.output) + ", or fit\n");
+  else
+    print(import.scenario);
 }
 
 }  // namespace

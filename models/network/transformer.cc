@@ -200,7 +200,7 @@ std::int64_t Transformer::stream_elements() const {
 
 Tensor Transformer::norm(const std::string& name, const Tensor& x) {
   if (!model_.norm_weights) return eager::bare_norm(rec_, name, x, model_.hidden, true);
-  if (model_.norm == NormKind::rms_norm && !setup_.fused_kernels)
+  if (model_.norm == NormKind::rms_norm && !setup_.fused_kernels && !setup_.fused_norms)
     return eager::unfused_rms_norm(rec_, name, x, weight(name));
   return eager::norm(rec_, name, x, weight(name), bias(name));
 }
@@ -643,19 +643,20 @@ double Transformer::attention_dropout() const {
 Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
   const bool gelu = model_.activation == Activation::gelu_gated;
   const eager::Pointwise gate_function = gelu ? eager::Pointwise::gelu : eager::Pointwise::silu;
+  const bool is_fused = setup_.compile || setup_.fused_gate;
   if (has(prefix + "mlp.gate_up"))
     return eager::swiglu(rec_, prefix + "mlp.swiglu",
                          eager::column_linears(rec_, {layer_of(prefix + "mlp.gate_up")}, x)[0]);
   if (model_.gated() && setup_.tensor_parallel == 1 && !has_narrow_products(setup_.precision)) {
     Tensor gate = linear(prefix + "mlp.gate", x);
-    if (setup_.compile) return eager::compiled_gate(rec_, prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
+    if (is_fused) return eager::compiled_gate(rec_, prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
     gate = activated(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), gate, gate_function);
     return eager::multiply(rec_, prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
   }
   if (model_.gated()) {
     std::vector<Tensor> both =
         eager::column_linears(rec_, {layer_of(prefix + "mlp.gate"), layer_of(prefix + "mlp.up")}, x);
-    if (setup_.compile) return eager::compiled_gate(rec_, prefix + "mlp.product", both[0], both[1]);
+    if (is_fused) return eager::compiled_gate(rec_, prefix + "mlp.product", both[0], both[1]);
     both[0] = activated(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), both[0], gate_function);
     return eager::multiply(rec_, prefix + "mlp.product", both[0], both[1]);
   }

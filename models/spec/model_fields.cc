@@ -431,8 +431,8 @@ std::string model_schema() {
   FieldSchema schema;
   describe(spec, schema);
   return schema.document("spillway.model.v1", "spillway model",
-                         "The shape of a transformer. parameters.count is the published checkpoint's; a file whose "
-                         "shape gives another count is refused.");
+                         "The shape of a transformer. parameters.count is the published checkpoint's; a file is "
+                         "refused if its shape gives another count.");
 }
 
 }  // namespace spillway::models

@@ -59,15 +59,16 @@ constexpr bool projects_gradients(OptimizerKind kind) {
 // the parameter group. fused: one kernel does the whole update, no temporary.
 enum class OptimizerForm : std::uint8_t { foreach, fused };
 
-// none: every activation the backward needs is kept. selective: what recompute_modules names is recomputed; without
-// Megatron-core's layers that is the attention core alone (scores, softmax, dropout, context; Korthikanti et al. 2022,
-// section 5), of which flash attention keeps its result and row sums, so that little is gained and its forward runs
-// again. full: only each layer's input is kept, of the layers that recompute_layers and recompute_every say. operators:
-// the results of every second linear layer, of attention and of reduce-scatters are kept, all else is recomputed
-// (torchtitan's selective activation checkpointing, option "op").
+// `none`: every activation the backward needs is kept.
+// `selective`: what recompute_modules names is recomputed. Without Megatron-core's layers that is the attention core
+// alone (scores, softmax, dropout, context; Korthikanti et al. 2022, section 5). Flash attention keeps its result and
+// row sums of it, so little is gained and its forward runs again.
+// `full`: only each layer's input is kept, of the layers that recompute_layers and recompute_every say.
+// `operators`: the results of every second linear layer, of attention and of reduce-scatters are kept, all else is
+// recomputed (torchtitan's selective activation checkpointing, option "op").
 enum class Recompute : std::uint8_t { none, selective, full, operators };
 
-// What an fp8 operand's scale is taken from, and how operands are made.
+// The source of an fp8 operand's scale, and how operands are made.
 enum class Fp8Recipe : std::uint8_t {
   delayed,     // of the last passes (Transformer Engine's DelayedScaling): one pass casts and transposes
   tensorwise,  // of the tensor itself: a pass finds its largest value first (Float8CurrentScaling; torchao tensorwise)
@@ -81,12 +82,12 @@ enum class Fp8Recipe : std::uint8_t {
 // --main-grads-dtype, --exp-avg-dtype, --exp-avg-sq-dtype). fp8: a byte, its scales not counted.
 enum class StateType : std::uint8_t { usual, fp32, bf16, fp8 };
 
-// What is trained. full: every parameter of the layers that aren't frozen. lora: low-rank adapters of the layers'
-// linear layers (Hu et al. 2021, arXiv 2106.09685, section 4.1), everything else frozen. qlora: the same on a base in
-// NF4 (Dettmers et al. 2023, arXiv 2305.14314, section 3).
+// The trained parameters. full: every parameter of the layers that aren't frozen. lora: low-rank adapters of the
+// layers' linear layers (Hu et al. 2021, arXiv 2106.09685, section 4.1), everything else frozen. qlora: the same on a
+// base in NF4 (Dettmers et al. 2023, arXiv 2305.14314, section 3).
 enum class Trainable : std::uint8_t { full, lora, qlora };
 
-// Which linear layers have adapters: attention's projections, those of queries, keys and values alone, those of
+// The linear layers that have adapters: attention's projections, those of queries, keys and values alone, those of
 // feed-forward blocks and experts, or all of these. Routers, embeddings and heads never have.
 enum class LoraTargets : std::uint8_t { attention, qkv, mlp, all_linear };
 
@@ -101,7 +102,7 @@ enum class SavedModules : std::uint8_t { none, embedding, head, both };
 // How frozen matrices inside layers are stored (models/spec/trainable.h has the bytes).
 enum class BaseWeights : std::uint8_t { same, nf4, nf4_double, int8, fp8 };
 
-// Which fused kernel computes attention. best: the fastest measured on the GPU (cuDNN's on Hopper and Blackwell).
+// The fused kernel that computes attention. best: the fastest measured on the GPU (cuDNN's on Hopper and Blackwell).
 // flash2: FlashAttention 2. triton: the first FlashAttention in Triton, as trained with in 2022 and 2023.
 enum class AttentionKernel : std::uint8_t { best, flash2, triton };
 
@@ -111,37 +112,39 @@ enum class AttentionKernel : std::uint8_t { best, flash2, triton };
 // for every query head, are gathered, partial results are merged in fp32, gradients of keys go round in fp32.
 enum class ContextExchange : std::uint8_t { p2p, a2a, all_gather };
 
-// What carries tokens to the ranks of their experts and back (models/cost/token_exchange.h). nccl: a row per token and
-// expert, in one all-to-all. deepep, hybridep: kernels that send a token once per rank, and across NVLink domains once
-// per domain.
+// The exchange that carries tokens to the ranks of their experts and back (models/cost/token_exchange.h). `nccl`: a row
+// per token and expert, in one all-to-all. `deepep` and `hybridep`: kernels that send a token once per rank, and across
+// NVLink domains once per domain.
 enum class ExpertDispatcher : std::uint8_t { nccl, deepep, hybridep };
 
-// The cross-entropy of the whole vocabulary on one GPU. fp32: PyTorch's kernels on a fp32 copy of the logits, as under
-// autocast. native: the same on the logits as they are. fused: one kernel each way that keeps a number per row
-// (flash-attn, Apex). chunked: the head's product and the loss chunk by chunk of the tokens, gradients at once, the
-// whole logits never there (Liger's fused linear cross-entropy). sliced: as fp32, on a copy without each sequence's
-// last position (logits[:, :-1]), the way scripts shift logits by a token. preference: DPO's (Rafailov et al. 2023,
-// arXiv 2305.18290): log-probabilities of the labels, sequence by sequence (trl/trainer/utils.py,
-// selective_log_softmax), of which two, a chosen and a rejected answer, are a pair. unpaired: KTO's (Ethayarajh et al.
-// 2024, arXiv 2402.01306): the same of single answers, and the trained and the reference model's of as many others that
-// estimate a divergence (trl/trainer/kto_trainer.py). group: GRPO's (Shao et al. 2024, arXiv 2402.03300) and PPO's kin:
-// the same of answers that the model gave itself, before which a phase of their own has the reference's.
+// The cross-entropy of the whole vocabulary on one GPU.
+// `fp32`: PyTorch's kernels on a fp32 copy of the logits, as under autocast.
+// `native`: the same on the logits as they are.
+// `fused`: one kernel each way that keeps a number per row (flash-attn, Apex).
+// `chunked`: the head's product and the loss chunk by chunk of the tokens, gradients at once. The whole logits are
+// never there (Liger's fused linear cross-entropy). `sliced`: as fp32, on a copy without each sequence's last position
+// (logits[:, :-1]), the way scripts shift logits. `preference`: DPO's (Rafailov et al. 2023, arXiv 2305.18290).
+// Log-probabilities of the labels, sequence by sequence (trl/trainer/utils.py, selective_log_softmax). Two of them, a
+// chosen and a rejected answer, are a pair. `unpaired`: KTO's (Ethayarajh et al. 2024, arXiv 2402.01306). The same of
+// single answers. As many other answers estimate a divergence, with the trained and the reference model
+// (trl/trainer/kto_trainer.py). `group`: GRPO's (Shao et al. 2024, arXiv 2402.03300) and PPO's kin. The same of answers
+// that the model gave itself. A separate phase before them has the reference's log-probabilities.
 enum class LossForm : std::uint8_t { fp32, native, fused, chunked, sliced, preference, unpaired, group };
 
-// What an evaluation keeps of its batches besides their losses. loss: nothing. logits: those of every batch, in fp32,
-// gathered from all replicas and joined on the GPU, as transformers' Trainer does for compute_metrics.
+// Tensors that an evaluation keeps of its batches besides their losses. `loss`: none. `logits`: those of every batch,
+// in fp32, gathered from all replicas and joined on the GPU, as transformers' Trainer does for compute_metrics.
 enum class EvaluationKeeps : std::uint8_t { loss, logits };
 
 // How routers spread tokens over experts (models/spec/expert_load.h). even: alike. lognormal: shares are exponentials
 // of normal numbers. dirichlet: the symmetric Dirichlet distribution.
 enum class ExpertSpread : std::uint8_t { even, lognormal, dirichlet };
 
-// Whose log-probabilities a preference loss compares with, in a forward of its own for each micro-batch, behind the
-// trained model's. none: they are in the data. base: the same weights without their adapters. model: a second model of
-// the same shape, in 16 bits, whole on every rank or shared out as zero_stage 3 has it.
+// The reference of a preference loss. Its log-probabilities take a separate forward for each micro-batch, behind the
+// trained model's. `none`: they are in the data. `base`: the same weights without their adapters. `model`: a second
+// model of the same shape, in 16 bits, whole on every rank or shared out as zero_stage 3 has it.
 enum class Reference : std::uint8_t { none, base, model };
 
-// Where a part of the model's state lives between its uses. cpu: in host memory. drives: on the machine's drives, with
+// The place of a part of the model's state between its uses. cpu: in host memory. drives: on the machine's drives, with
 // staging buffers in host memory.
 enum class StateDevice : std::uint8_t { gpu, cpu, drives };
 
@@ -177,7 +180,7 @@ struct TrainingSetup {
   std::int64_t trained_layers = 0;
   StateType main_gradients = StateType::usual;  // of gradient buffers that live all the time: fp32 or bf16
   StateType moments = StateType::usual;         // Adam's
-  // fp8_mixed: weights of the layers whose products are in fp8 are stored so, and not in 16 bits (Megatron-core's
+  // fp8_mixed: weights of the layers with products in fp8 are stored so, and not in 16 bits (Megatron-core's
   // --fp8-param-gather); the copy that backward products read stays.
   bool fp8_weights = false;
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;  // fp8_mixed
@@ -187,8 +190,8 @@ struct TrainingSetup {
   // optimizer, store_param_remainders).
   bool master_remainders = false;
   Recompute recompute = Recompute::none;
-  // Of selective, Megatron-core's words, with commas: core_attn, layernorm (those that are modules of their own),
-  // moe_act, mla_up_proj, shared_experts, mlp, moe. Of PyTorch modules also attention, with its projections.
+  // For selective, Megatron-core's words, with commas: core_attn, layernorm (those that are separate modules), moe_act,
+  // mla_up_proj, shared_experts, mlp, moe. PyTorch modules also have attention, with its projections.
   std::string recompute_modules = "core_attn";
   std::int64_t recompute_layers = 0;  // full: the first so many of each stage's chunk (Megatron's "block"); 0: all
   std::int64_t recompute_every = 1;   // full: every n-th layer (torchtitan's selective, option n)
@@ -198,18 +201,22 @@ struct TrainingSetup {
   std::int64_t document_tokens = 0;
   AttentionKernel attention_kernel = AttentionKernel::best;  // with flash_attention
   // RMSNorm, rotary embedding and gelu_new as one kernel each (Apex, Transformer Engine, a compiler), attention on
-  // queries, keys and values as they come, scores masked and normed by one kernel. false: the sequence of elementwise
-  // kernels of Hugging Face's code run eagerly, with its fp32 copies, heads moved before the sequence and shared keys
-  // and values repeated, scores scaled, masked and normed kernel by kernel; slower and larger.
+  // queries, keys and values as they come, scores masked and normed by one kernel. Else it is the sequence of
+  // elementwise kernels of Hugging Face's code run eagerly, with its fp32 copies. Heads are moved before the sequence,
+  // shared keys and values repeated, scores scaled, masked and normed kernel by kernel; slower and larger.
   bool fused_kernels = true;
   // The rotary embedding is one kernel where the others aren't: flash-attn's, which modules of their own call (Qwen).
   bool fused_rotary = false;
-  // PyTorch modules under torch.compile: fused_kernels; gate, activation and product of a feed-forward block are one
-  // kernel, whose backward has gate and up alone; an fp32 loss reads logits as they are and writes no copy of them
+  // RMSNorm is one kernel where the others aren't. Gate, activation and product of a dense feed-forward block are one
+  // kernel; its backward has gate and up alone. These are Liger's rms_norm and swiglu (linkedin/Liger-Kernel,
+  // ops/swiglu.py keeps a and b and recomputes silu(a)). Experts and a joined gate_up stay as they are.
+  bool fused_norms = false, fused_gate = false;
+  // PyTorch modules under torch.compile: fused_kernels. Gate, activation and product of a feed-forward block are one
+  // kernel; its backward has gate and up alone. An fp32 loss reads logits as they are and writes no copy of them
   // (Inductor's fusion of elementwise chains and reductions).
   bool compile = false;
-  // bf16_mixed and fp16_mixed, PyTorch modules: weights, the residual stream and norms are in fp32, and what enters a
-  // product is cast for it, weights once a forward (torch.autocast over a model loaded in fp32).
+  // bf16_mixed and fp16_mixed, PyTorch modules: weights, the residual stream and norms are in fp32. The inputs of a
+  // product are cast for it, weights once a forward (torch.autocast over a model loaded in fp32).
   bool autocast = false;
   LossForm loss = LossForm::fp32;
   Reference reference = Reference::none;  // losses that compare answers
@@ -235,7 +242,7 @@ struct TrainingSetup {
   ContextExchange context_exchange = ContextExchange::p2p;
   std::int64_t pipeline_parallel = 1;  // p stages
   std::int64_t pipeline_chunks = 1;    // v model chunks per stage; 1: as many as the schedule needs
-  // A name of models/pipeline/named_schedules.h; 1f1b over several chunks is interleaved. Or a file NAME.json, whose
+  // A name of models/pipeline/named_schedules.h; 1f1b over several chunks is interleaved. Or a file NAME.json; its
   // reader sets pipeline_plan.
   std::string pipeline_schedule = "1f1b";
   std::shared_ptr<const PipelinePlan> pipeline_plan;
@@ -243,17 +250,17 @@ struct TrainingSetup {
   // schedule needs.
   std::int64_t sequence_slices = 1;
   std::int64_t recomputed_chunks = 0;  // of each stage, the first ones: kept as their input alone, run forward twice
-  bool split_backward = false;         // chronos: W as a pass of its own
-  // Of each stage, the last chunks whose optimizer states live in host memory and move in the time between a chunk's
-  // last backward and its next first forward (models/step/chunk_states.h); the update runs on optimizer_device.
+  bool split_backward = false;         // chronos: W as a separate pass
+  // How many last chunks of each stage keep optimizer states in host memory. The states move between a chunk's last
+  // backward and its next first forward (models/step/chunk_states.h); the update runs on optimizer_device.
   std::int64_t offloaded_states = 0;
-  // false: no stage waits for the others before it updates, so steps follow each other stage by stage (the Zero Bubble
-  // papers' post-validation); a step is then the longest time of any one stage.
+  // false: no stage waits for the others before it updates, so steps follow each other stage by stage. A step is then
+  // the longest time of any one stage (the Zero Bubble papers' post-validation).
   bool step_barrier = true;
-  // Of a model with an encoder: the first so many stages are the encoder's, the others the decoder's (Megatron-LM's
+  // With an encoder: the first so many stages are the encoder's, the others the decoder's (Megatron-LM's
   // pipeline split rank), 1 .. p - 1; 0: by their layers.
   std::int64_t pipeline_split = 0;
-  // Layers of each of the p v parts of the model, in the order of the forward, with commas; empty: as even as can be,
+  // Layers of each of the p v parts of the model, in the order of the forward, with commas. Empty: as even as can be,
   // fewer in the first and last.
   std::string stage_layers;
   std::int64_t data_parallel = 1;    // d replicas
@@ -279,8 +286,8 @@ struct TrainingSetup {
   // Rows of experts have shapes that the host knows: a capacity factor, padded or paged buffers. false: the host waits
   // for the counts of tokens in every layer (framework megatron).
   bool static_experts = false;
-  // fp8_mixed, framework megatron: up product, activation and the cast of its result as one grouped kernel, whose
-  // shapes the GPU reads itself (Transformer Engine's cuteDSL grouped MLP).
+  // fp8_mixed, framework megatron: up product, activation and the cast of its result as one grouped kernel. The
+  // GPU reads its shapes itself (Transformer Engine's cuteDSL grouped MLP).
   bool fused_experts = false;
   // Framework megatron: the router's scores and choice, and the permutation of tokens, as fused kernels
   // (--moe-router-fusion, --moe-permute-fusion).
@@ -290,7 +297,7 @@ struct TrainingSetup {
   // Parts of a micro-batch that the program replays as CUDA graphs, with commas: attn, mlp, moe_router,
   // moe_preprocess, full_iteration. Their operators cost the host next to nothing.
   std::string cuda_graphs;
-  // What captured parts allocate comes from the graphs' own pool, which other work never uses (PyTorch's private
+  // Tensors of captured parts come from the graphs' own pool, which other work never uses (PyTorch's private
   // pools); false: from the program's.
   bool graph_pool = true;
   // CUDA_LAUNCH_BLOCKING=1: a launch returns when its kernel has ended, so the host's time is never hidden.
@@ -304,16 +311,16 @@ struct TrainingSetup {
   // 0: every replica holds everything. 1: optimizer state and master weights are split over d * context_parallel
   // ranks; 2: gradients too; 3: weights too (FSDP). One rank splits nothing, whatever it says (resolve()).
   std::int64_t zero_stage = 0;
-  // zero_stage 1 to 3: the ranks form so many groups of neighbours, each of which shares out a whole copy, and shares
-  // of gradients are added up over the groups (FSDP's HYBRID_SHARD, torchtitan's data_parallel_replicate_degree,
-  // Megatron-core's num-distributed-optimizer-instances, MiCS: Zhang et al. 2022, arXiv 2205.00119). A divisor of
+  // zero_stage 1 to 3: the ranks form so many groups of neighbours. Each group shares out a whole copy, and shares of
+  // gradients are added up over the groups. It is FSDP's HYBRID_SHARD, torchtitan's data_parallel_replicate_degree,
+  // Megatron-core's num-distributed-optimizer-instances, and MiCS (Zhang et al. 2022, arXiv 2205.00119). A divisor of
   // data_parallel that leaves every group several ranks.
   std::int64_t shard_groups = 1;
   // Gradients are reduced in buckets of at least so many bytes. 0: as the framework does, default_bucket_bytes().
   std::int64_t bucket_bytes = 0;
-  std::int64_t prefetch = 1;  // zero_stage 3: layers whose weights are gathered ahead of their use, 0 .. 8
-  // framework deepspeed, zero_stage 3: parameters of a share that are updated at a time (DeepSpeed's sub_group_size);
-  // elements of weights gathered ahead of their use (stage3_prefetch_bucket_size), in place of prefetch; experts of a
+  std::int64_t prefetch = 1;  // zero_stage 3: layers with weights gathered ahead of their use, 0 .. 8
+  // framework deepspeed, zero_stage 3: parameters of a share that are updated at a time (DeepSpeed's sub_group_size).
+  // Elements of weights gathered ahead of their use (stage3_prefetch_bucket_size), in place of prefetch. Experts of a
   // layer are gathered together (leaf modules), not one by one.
   std::int64_t sub_group = 1'000'000'000;
   std::int64_t prefetch_elements = 50'000'000;
@@ -325,13 +332,14 @@ struct TrainingSetup {
   // weights (precision bf16) shares are cast back, as FSDP2 keeps them in the type of its shards.
   bool fp32_reduction = false;
   // zero_stage 2 and 3: whole gradients are added up over the micro-batches and reduced in the last one alone (FSDP's
-  // no_sync, FSDP2's set_requires_gradient_sync): less to send, and a whole model's gradients stay in memory, in fp32
-  // with fp32_reduction (torch/distributed/fsdp/_fully_shard/_fsdp_param.py, to_accumulated_grad_if_needed).
+  // no_sync, FSDP2's set_requires_gradient_sync). There is less to send, and a whole model's gradients stay in memory.
+  // With fp32_reduction they are in fp32 (torch/distributed/fsdp/_fully_shard/_fsdp_param.py,
+  // to_accumulated_grad_if_needed).
   bool late_reduction = false;
   // Gradients are reduced while the last micro-batch's backward still runs; false: after it.
   bool overlap_gradients = true;
-  // The program times every forward and backward of a micro-batch on the host, waiting for the device before and after
-  // each, as Megatron-LM did until August 2022: host and device no longer run ahead of each other.
+  // The program times every forward and backward of a micro-batch on the host, and waits for the device before and
+  // after each. Host and device then don't run ahead of each other. Megatron-LM did so until August 2022.
   bool phase_timers = false;
   // cpu, drives: the optimizer runs on the CPU (models/step/host_optimizer.h); adam and adamw only.
   StateDevice optimizer_device = StateDevice::gpu;
@@ -345,7 +353,7 @@ struct TrainingSetup {
   bool delayed_update = false;
 
   // Training steps between two evaluations, which run forwards alone; 0: none. Their memory is part of the allocator's
-  // history before the step shown, their time is told beside the step's (models/step/evaluation_pass.h).
+  // history before the step shown, their time is printed beside the step's (models/step/evaluation_pass.h).
   std::int64_t evaluate_every = 0;
   std::int64_t evaluation_batches = 1;      // micro-batches of a replica in one evaluation, 1 .. most_micro_batches
   std::int64_t evaluation_micro_batch = 0;  // sequences of each; 0: micro_batch
@@ -353,7 +361,7 @@ struct TrainingSetup {
   std::int64_t evaluation_flush = 0;  // batches after which what is kept goes to the host; 0: at the end
 
   [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence; }  // of one micro-batch, all its ranks
-  // Of a model's key-value heads: whether several tensor ranks hold the same one, and how many a rank's attention sees.
+  // Key-value heads: whether several tensor ranks hold the same one, and how many a rank's attention sees.
   [[nodiscard]] bool shares_key_heads(std::int64_t key_heads) const {
     return traits().core && key_heads > 0 && tensor_parallel > key_heads && tensor_parallel % key_heads == 0;
   }
@@ -366,10 +374,10 @@ struct TrainingSetup {
   }
   [[nodiscard]] bool has_engine() const { return rollout_memory > 0; }
   [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }
-  // What attention sees as one, and how many of these a sequence has.
+  // The tokens that attention sees as one, and how many of these a sequence has.
   [[nodiscard]] std::int64_t document() const { return document_tokens > 0 ? document_tokens : sequence; }
   [[nodiscard]] std::int64_t documents() const { return sequence / document(); }
-  // Of one sequence on this rank, in one pass through a chunk.
+  // Tokens of one sequence on this rank, in one pass through a chunk.
   [[nodiscard]] std::int64_t slice_tokens() const { return local_sequence() / sequence_slices; }
   // Sequences of all replicas, whether given as such or by micro-batches.
   [[nodiscard]] std::int64_t step_sequences() const {
@@ -380,7 +388,7 @@ struct TrainingSetup {
   [[nodiscard]] std::int64_t gpus() const {
     return tensor_parallel * context_parallel * pipeline_parallel * data_parallel;
   }
-  // Elements of a parameter whose optimizer state one rank keeps (ZeRO stage 1 and up: a share, rounded up). Experts
+  // Elements of a parameter with their optimizer state on one rank (ZeRO stage 1 and up: a share, rounded up). Experts
   // spread over e ranks are held by e times fewer ranks.
   [[nodiscard]] std::int64_t optimizer_share(std::int64_t elements, bool is_expert = false) const {
     const std::int64_t ranks = optimizer_ranks(is_expert);
@@ -390,7 +398,7 @@ struct TrainingSetup {
   [[nodiscard]] std::int64_t optimizer_ranks(bool is_expert) const {
     return zero_stage == 0 ? 1 : is_expert ? expert_shards() : shards();
   }
-  // zero_stage where there are ranks to share with; else 0. What a set-up is called by.
+  // zero_stage where there are ranks to share with; else 0. Names of set-ups use it.
   [[nodiscard]] std::int64_t shared_stage() const { return data_parallel > 1 || context_parallel > 1 ? zero_stage : 0; }
   // Ranks of a stage that share out one copy of what zero_stage says, and those that do so with a rank's experts.
   [[nodiscard]] std::int64_t shards() const { return data_parallel * context_parallel / shard_groups; }
@@ -404,7 +412,7 @@ struct TrainingSetup {
   [[nodiscard]] bool captures(std::string_view scope) const;  // one of cuda_graphs, or all
   // Layers of experts do not all have the same rows in every micro-batch, or not as many as their tokens ask for.
   [[nodiscard]] bool has_expert_loads() const { return expert_load != ExpertSpread::even || expert_capacity > 0; }
-  // Of stage_layers, which resolve() checked; empty: none stated.
+  // The numbers of stage_layers, which resolve() checked; empty: none stated.
   [[nodiscard]] std::vector<std::int64_t> stated_layers() const;
   [[nodiscard]] bool is_wide() const {
     return precision == TrainingPrecision::fp32 || precision == TrainingPrecision::tf32;
@@ -418,7 +426,7 @@ struct TrainingSetup {
   // Weights, norms and the residual stream are in fp32 while products are in 16 bits.
   [[nodiscard]] bool has_wide_stream() const { return autocast || fp32_unpacked; }
   [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() || has_wide_stream() ? 4 : 2; }
-  // Of parameters that are trained: an fp32 copy beside the weight; the weight; its gradient; one moment.
+  // Types of trained parameters: an fp32 copy beside the weight; the weight; its gradient; one moment.
   [[nodiscard]] bool has_master_weights() const { return is_mixed(precision) && !has_wide_adapters() && !autocast; }
   // FSDP: the shards are the fp32 weights themselves, gradients' shards are in fp32 too, and weights in 16 bits are
   // there while they are gathered.
@@ -460,7 +468,7 @@ struct TrainingSetup {
 // Buckets that no layer fills: gradients are reduced a layer at a time, as FSDP and Megatron-FSDP do.
 constexpr std::int64_t whole_layers = std::int64_t{1} << 40;
 
-// What a bucket_bytes of 0 stands for, by framework, zero_stage and data_parallel:
+// The meaning of a bucket_bytes of 0, by framework, zero_stage and data_parallel:
 //   zero_stage 2, 3   whole_layers (torch/distributed/fsdp: one reduce-scatter per unit)
 //   Megatron-LM       max(40 million, 1 million x data_parallel) gradients, in the type they are kept in
 //                     (megatron/core/distributed/distributed_data_parallel.py; what follows the first stage and chunk
@@ -470,10 +478,10 @@ constexpr std::int64_t whole_layers = std::int64_t{1} << 40;
 std::int64_t default_bucket_bytes(const TrainingSetup& setup);
 
 // Fills the defaults in from the model (sequence, dropout), from global_batch and from the framework (bucket_bytes). A
-// ZeRO stage over one rank becomes none, with what it says of reductions; where weights live elsewhere it becomes 3,
-// which fetches them. Throws InputError, naming the value, when the set-up is out of range, the model can't run it
-// (sequence longer than a learned position table; heads, widths or layers that don't divide), or the step is too large
-// to count in 64 bits.
+// ZeRO stage over one rank becomes none, with what it says of reductions. If weights live elsewhere it becomes 3, which
+// fetches them. Throws InputError, naming the value, when the set-up is out of range, when the step is too large to
+// count in 64 bits, or when the model can't run it: a sequence longer than a learned position table; heads, widths or
+// layers that don't divide.
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model);
 
 // A field by its name and a text, for scenario files and --set: "micro_batch" "4", "precision" "fp32", "recompute"

@@ -189,15 +189,16 @@ void describe_batch(TrainingSetup& setup, FieldVisitor& visitor) {
                    .label = "micro-batch",
                    .unit = "seq."},
                   setup.micro_batch);
-  fields::integer(visitor,
-                  {.key = "sequence",
-                   .dimension = Dimension::sequence,
-                   .max = 0x1p24,
-                   .about = "Tokens per sequence, 8k for 8192; 0: the model's longest. Not above that for learned positions. "
+  fields::integer(
+      visitor,
+      {.key = "sequence",
+       .dimension = Dimension::sequence,
+       .max = 0x1p24,
+       .about = "Tokens per sequence, 8k for 8192; 0: the model's longest. Not above that for learned positions. "
                 "micro_batch x sequence at most 2^28.",
        .label = "sequence",
-                   .unit = "tokens"},
-                  setup.sequence);
+       .unit = "tokens"},
+      setup.sequence);
   fields::integer(visitor,
                   {.key = "gradient_accumulation",
                    .min = 1,
@@ -379,6 +380,15 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
                setup.fused_rotary);
   fields::flag(
       visitor,
+      {.key = "fused_norms", .about = "RMSNorm is one kernel though fused_kernels is false, as Liger's rms_norm."},
+      setup.fused_norms);
+  fields::flag(visitor,
+               {.key = "fused_gate",
+                .about = "Gate, activation and product of a dense feed-forward block are one kernel that keeps its two "
+                         "inputs alone, as Liger's swiglu and geglu."},
+               setup.fused_gate);
+  fields::flag(
+      visitor,
       {.key = "compile",
        .about = "PyTorch modules under torch.compile: fused_kernels, one kernel for a gated activation, and an "
                 "fp32 loss without copies of the logits."},
@@ -391,8 +401,8 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(visitor, {.key = "loss", .about = "Cross-entropy of the whole vocabulary."}, setup.loss, loss_words());
   fields::word(visitor,
                {.key = "reference",
-                .about = "With losses preference, unpaired and group: whose log-probabilities it compares with, by a "
-                         "forward of its own."},
+                .about = "With losses preference, unpaired and group: the model that it compares with, by a "
+                         "separate forward."},
                setup.reference, reference_words());
   fields::number(visitor,
                  {.key = "rollout_memory",
@@ -519,7 +529,7 @@ void describe_pipeline(TrainingSetup& setup, FieldVisitor& visitor) {
       visitor,
       {.key = "offloaded_states",
        .max = 64,
-       .about = "Of each stage, the last chunks whose optimizer states live in host memory and move between a chunk's "
+       .about = "How many last chunks of each stage keep optimizer states in host memory. They move between a chunk's "
                 "last backward and its next first forward; optimizer_device says where they are updated."},
       setup.offloaded_states);
   fields::flag(visitor,
@@ -683,7 +693,7 @@ void describe_sharding(TrainingSetup& setup, FieldVisitor& visitor) {
        .min = 1,
        .max = 0x1p40,
        .about = "With framework deepspeed and zero_stage 3: parameters of a GPU's share that are updated at "
-                "a time, whose gradients are cast to fp32 meanwhile (sub_group_size)."},
+                "a time; their gradients are cast to fp32 meanwhile (sub_group_size)."},
       setup.sub_group);
   fields::integer(visitor,
                   {.key = "prefetch_elements",

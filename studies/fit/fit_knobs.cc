@@ -74,6 +74,8 @@ const std::map<std::string_view, Key>& keys() {
       {"attention_kernel", {knob, {"best"}}},
       {"fused_kernels", {knob, {"true"}}},
       {"fused_rotary", {question}},
+      {"fused_norms", {question}},
+      {"fused_gate", {question}},
       {"compile", {question}},
       {"autocast", {question}},
       {"loss", {knob, {"fused", "chunked"}, has_token_loss}},

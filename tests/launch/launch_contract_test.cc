@@ -21,10 +21,12 @@ namespace {
 
 using test::complaint;
 using test::CorpusLaunch;
+using test::expect_keys;
 using test::fixture;
 using test::Folder;
 using test::ignored;
 using test::key;
+using test::Keys;
 using test::request;
 using test::text_of;
 using testing::Contains;
@@ -283,6 +285,62 @@ TEST(LaunchContract, NothingThatHasAKeyIsDropped) {
                                                                         {"model.optimizer_device", "cpu"},
                                                                         {"model.weight_device", "cpu"},
                                                                         {"model.precision", "bf16_mixed"}});
+}
+
+// Liger puts in what it has for a model, unless a switch says otherwise.
+TEST(LaunchContract, LigersKernels) {
+  const std::string args = "per_device_train_batch_size: 1\nmax_seq_length: 4096\nbf16: true\n";
+  const Keys all = {{"model.loss", "chunked"},
+                    {"model.fused_norms", "true"},
+                    {"model.fused_rotary", "true"},
+                    {"model.fused_gate", "true"}};
+  expect_keys(import_text(args + "use_liger_kernel: true\n"), all);
+  expect_keys(import_text(args + "use_liger_kernel: true\nliger_kernel_config:\n  swiglu: false\n  rope: false\n"),
+              {{"model.loss", "chunked"},
+               {"model.fused_norms", "true"},
+               {"model.fused_rotary", "false"},
+               {"model.fused_gate", "false"}});
+  expect_keys(import_text(args + "use_liger_kernel: false\n"),
+              {{"model.loss", "(none)"}, {"model.fused_norms", "(none)"}, {"model.fused_gate", "(none)"}});
+  const std::string axolotl = "base_model: Qwen/Qwen3-8B\nsequence_len: 4096\nmicro_batch_size: 1\nbf16: true\n";
+  expect_keys(import_text(axolotl + "liger_rms_norm: true\nliger_glu_activation: true\n", ""),
+              {{"model.loss", "(none)"},
+               {"model.fused_norms", "true"},
+               {"model.fused_rotary", "(none)"},
+               {"model.fused_gate", "true"}});
+}
+
+// LLaMA-Factory's second format has plugins by name, other defaults, and no adapters unless it says so.
+TEST(LaunchContract, FactorysSecondFormat) {
+  const std::string text =
+      "model: Qwen/Qwen3-0.6B\nmodel_class: llm\nkernel_config:\n  name: auto\nquant_config: null\n"
+      "dist_config:\n  name: fsdp2\n  dcp_path: null\ntrain_dataset: data/v1_sft_demo.yaml\n"
+      "output_dir: outputs/test\nmicro_batch_size: 1\ncutoff_len: 2048\nlearning_rate: 1.0e-4\nmax_steps: 10\n";
+  const LaunchImport plain = import_text(text, "");
+  expect_keys(plain, {{"model.name", "qwen3-0.6b"},
+                      {"model.trainable", "(none)"},
+                      {"model.zero_stage", "3"},
+                      {"model.recompute", "full"},
+                      {"model.precision", "bf16_mixed"},
+                      {"model.micro_batch", "1"},
+                      {"model.sequence", "2048"},
+                      {"model.loss", "(none)"}});
+  for (const auto& [flag, effect] : ignored(plain)) EXPECT_NE(effect, "unknown") << flag;
+  expect_keys(import_text(text + "peft_config:\n  name: lora\n  r: 16\n  lora_alpha: 32\n  target_modules: all\n", ""),
+              {{"model.trainable", "lora"}, {"model.lora_rank", "16"}, {"model.lora_targets", "all_linear"}});
+  std::string liger = text;
+  liger.replace(liger.find("auto"), 4, "liger_kernel");
+  expect_keys(import_text(liger, ""), {{"model.loss", "fused"}, {"model.fused_norms", "true"}});
+  expect_keys(import_text(text + "flash_attn: flash_attention_2\ncp_mode: ulysses\ncp_size: 2\n", ""),
+              {{"model.context_parallel", "2"}});
+}
+
+// axolotl's expert ranks have batches of their own, beside those that share.
+TEST(LaunchContract, AxolotlsExpertsAreRanksOfData) {
+  const std::string text =
+      "base_model: Qwen/Qwen3-30B-A3B\nsequence_len: 2048\nmicro_batch_size: 1\nbf16: true\n"
+      "expert_parallel_size: 4\ndp_shard_size: 1\n";
+  expect_keys(import_text(text, ""), {{"model.expert_parallel", "4"}, {"model.data_parallel", "4"}});
 }
 
 // What turns a switch off again is not the same as silence.

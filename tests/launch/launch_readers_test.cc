@@ -278,6 +278,23 @@ TEST(LaunchReaders, PythonPrograms) {
                                        {"offload.technique", "checkpoints"}});
 }
 
+// A tokenizer says to what texts are cut, where nothing else does; what it gets from elsewhere decides nothing.
+TEST(LaunchReaders, ATokenizerSaysTheSequence) {
+  const Folder folder;
+  const auto sequence = [&](const std::string& tokenizer, const std::string& more = "") {
+    return key(import_launch(request({folder.write(
+                   "t.py",
+                   "from transformers import TrainingArguments, AutoTokenizer, AutoModelForCausalLM\n"
+                   "m = AutoModelForCausalLM.from_pretrained(\"gpt2\")\n" +
+                       tokenizer + "a = TrainingArguments(output_dir=\"o\", bf16=True, per_device_train_batch_size=2" +
+                       more + ")\n")})),
+               "model.sequence");
+  };
+  EXPECT_EQ(sequence("t = AutoTokenizer.from_pretrained(\"gpt2\", model_max_length=512)\n"), "512");
+  EXPECT_EQ(sequence("x = tokenizer(text, truncation=True, max_length=256)\n"), "256");
+  EXPECT_EQ(sequence("x = tokenizer(text, truncation=True, max_length=longest(text))\n"), "(none)");
+}
+
 // What a run alone knows is asked for where it decides something, by its own words.
 TEST(LaunchReaders, PythonsUnknownsAreAskedFor) {
   const Folder folder;

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "launch/launch_command.h"
 #include "tests/launch/launch_fixture.h"
 
 namespace spillway::launch {
@@ -83,6 +84,26 @@ TEST(ShellScript, WhatIsUnknownIsNotSplit) {
   EXPECT_THAT(words("D=$1\nA=\"--data $D/x --split 1\"\nrun $A"), ElementsAre("run", "--data", "?D", "--split", "1"));
   EXPECT_THAT(words("A=(\"--data $(date +%s) z\" --x)\nrun ${A[@]}"),
               ElementsAre("run", "--data", "?$(date +%s)", "z", "--x"));
+}
+
+// What nothing assigns, behind a flag that takes a number, is no part of that number.
+TEST(ShellScript, FlagsThatMayHideAreBlamedOnTheirVariable) {
+  ShellCommand command{.words = {{.text = "torchrun", .line = 1},
+                                 {.text = "pretrain_gpt.py", .line = 1},
+                                 {.text = "--num-attention-heads", .line = 2},
+                                 {.text = "32", .line = 2},
+                                 {.text = "$gqa", .line = 3, .unknown = "gqa"}},
+                       .line = 1};
+  TextBudget budget("launch.sh", 1U << 20U);
+  std::vector<std::string> notes;
+  try {
+    launch_command(command, notes, budget);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.place(), "line 3");
+    EXPECT_THAT(error.cause(), HasSubstr("$gqa"));
+    EXPECT_THAT(error.remedy(), HasSubstr("--env 'gqa="));
+  }
 }
 
 TEST(ShellScript, WhatTheEnvironmentMayHoldIsTakenAsNotSet) {

@@ -238,6 +238,23 @@ TEST(HuggingFace, TheRotaryEmbeddingMayBeFusedAlone) {
   EXPECT_EQ(fused[2], 0);
 }
 
+// Liger's norms and gated products in modules that are otherwise run operator by operator: a gated block keeps gate,
+// what goes up and the product, not the activation's result.
+TEST(HuggingFace, NormsAndGatesMayBeFusedAlone) {
+  const auto trace = [](TrainingSetup setup) {
+    setup.fused_kernels = false;
+    setup.framework = Framework::eager;
+    return generate(llama(2), setup);
+  };
+  const Trace plain = trace({}), norms = trace({.fused_norms = true}), gates = trace({.fused_gate = true});
+  EXPECT_GT(count_of(plain, "pow"), 0);
+  EXPECT_EQ(count_of(norms, "pow"), 0);
+  EXPECT_EQ(count_of(norms, "rotary"), count_of(plain, "rotary"));
+  EXPECT_LT(memory_of(norms).kept, memory_of(plain).kept);
+  EXPECT_EQ(count_of(gates, "pow"), count_of(plain, "pow"));
+  EXPECT_EQ(memory_of(plain).kept - memory_of(gates).kept, 4 * t * 512) << "an activation of 2 bytes in two layers";
+}
+
 TEST(Autocast, RefusesWhatItDoesNotModel) {
   const auto refused = [](TrainingSetup setup) {
     setup.autocast = true;
