@@ -18,6 +18,12 @@ inline double rounded(double value) {
   return scale >= 1 ? std::round(value * scale) / scale : std::round(value / (1 / scale)) * (1 / scale);
 }
 inline std::string figure(double value) { return number_text(rounded(value)); }
+inline std::string dollars(double usd) {
+  const double size = std::abs(usd);
+  if (size >= 1e9) return figure(usd / 1e9) + " billion USD";
+  if (size >= 1e6) return figure(usd / 1e6) + " million USD";
+  return figure(usd) + " USD";
+}
 inline ReportCell cell(double value) {
   return {figure(value), std::isfinite(value) ? std::optional(value) : std::nullopt};
 }

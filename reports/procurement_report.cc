@@ -20,13 +20,6 @@ namespace {
 
 constexpr double gibibyte = 1073741824.0;
 
-std::string dollars(double usd) {
-  const double size = std::abs(usd);
-  if (size >= 1e9) return figure(usd / 1e9) + " billion USD";
-  if (size >= 1e6) return figure(usd / 1e6) + " million USD";
-  return figure(usd) + " USD";
-}
-
 std::string tokens_text(double tokens) {
   return tokens >= 1e12 ? figure(tokens / 1e12) + " x 10¹² tokens" : figure(tokens / 1e9) + " x 10⁹ tokens";
 }
@@ -46,6 +39,7 @@ class Writer {
     document_.formulas = answer_.book;
     asked();
     in_short();
+    if (in_.budget_usd > 0) document_.sections.push_back(budget_section(in_, answer_));
     if (answer_.today) document_.sections.push_back(today_section(in_, answer_));
     shortlist();
     rent_or_buy();
@@ -56,7 +50,8 @@ class Writer {
     prices();
     provenance();
     left_out();
-    constexpr std::array<std::string_view, 4> first = {"What was asked", "In short", "Options", "Rent or buy"};
+    constexpr std::array<std::string_view, 5> first = {"What was asked", "In short", "Budget", "Options",
+                                                       "Rent or buy"};
     for (ReportSection& part : document_.sections)
       part.is_detail = std::find(first.begin(), first.end(), part.heading) == first.end();
     return std::move(document_);
@@ -83,6 +78,9 @@ class Writer {
       return fmt::format("No: none of {} options trains the programme; {}.", answer_.options.size(),
                          answer_.options.empty() ? "there are none" : answer_.options.front().failure);
     const std::string what = option->name() + (option->drive ? " with " + option->drive_name() : "");
+    if (!answer_.chosen && std::any_of(answer_.options.begin(), answer_.options.end(),
+                                       [](const PricedOption& one) { return one.in_time; }))
+      return over_budget(in_, answer_);
     if (!answer_.chosen) {
       const bool by_deadline = in_.deadline_days > 0 && in_.deadline_days <= in_.period_days();
       return fmt::format("No: the cheapest option, {}, takes {} days of the {} {}, and no other is fast enough.", what,

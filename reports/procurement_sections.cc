@@ -153,6 +153,46 @@ ReportSection step_picture_section(const Result& step, const std::string& run) {
   return part;
 }
 
+ReportSection budget_section(const ProcurementRequest& request, const ProcurementAnswer& answer) {
+  ReportSection part{"Budget", {}, {}, {}, {}};
+  ReportTable table{"", {"fleet and technique", "to buy USD", "to rent USD", "left USD", "days", "in time"}, {}};
+  const auto price = [](const std::optional<double>& usd) { return usd ? cell(*usd) : text_cell("-"); };
+  std::size_t within = 0, priced = 0;
+  for (const PricedOption& option : answer.options) {
+    if (!option.failure.empty()) continue;
+    within += option.in_budget ? 1 : 0;
+    if (priced++ >= static_cast<std::size_t>(request.shortlist)) continue;
+    table.rows.push_back({text_cell(option.name()), price(option.buy_usd), price(option.rent_usd),
+                          cell(request.budget_usd - option.least_usd()), cell(option.days),
+                          text_cell(option.in_time ? "yes" : "no")});
+  }
+  part.paragraphs.push_back(
+      fmt::format("{} of {} options that train it fit in {}. Bought are machines, network and drives, without running "
+                  "costs; rented "
+                  "are the machines for the programme's days alone. Left is what the cheaper of the two leaves.",
+                  within, priced, dollars(request.budget_usd)));
+  if (!table.rows.empty()) part.tables.push_back(std::move(table));
+  return part;
+}
+
+std::string over_budget(const ProcurementRequest& request, const ProcurementAnswer& answer) {
+  const PricedOption* least = nullptr;
+  const PricedOption* within = nullptr;
+  for (const PricedOption& option : answer.options) {
+    if (!option.failure.empty()) continue;
+    if (option.in_time && (least == nullptr || option.least_usd() < least->least_usd())) least = &option;
+    if (option.in_budget && (within == nullptr || option.days < within->days)) within = &option;
+  }
+  const bool to_rent = least->rent_usd && *least->rent_usd == least->least_usd();
+  std::string words = fmt::format("No: {} is the least expensive in time, {} to {}: {} more than the budget of {}.",
+                                  least->name(), dollars(least->least_usd()), to_rent ? "rent" : "buy",
+                                  dollars(least->least_usd() - request.budget_usd), dollars(request.budget_usd));
+  if (within != nullptr)
+    words += fmt::format(" Within it {} takes {} days of the {} there are.", within->name(), figure(within->days),
+                         figure(request.days_there_are()));
+  return words;
+}
+
 ReportSection today_section(const ProcurementRequest& request, const ProcurementAnswer& answer) {
   const TodaysFleet& today = *answer.today;
   const std::string name = fmt::format("{} GPUs of {}, {}", today.gpus, today.machine, words_of_ways(today.technique));

@@ -16,6 +16,10 @@ std::optional<ReportSection> links_section(const ProcurementAnswer& answer);
 ReportSection step_picture_section(const Result& step, const std::string& run);
 
 // The chosen option (else the cheapest) beside answer.today, which must be there.
+// The options within the budget of a request, and by how much the others exceed it.
+ReportSection budget_section(const ProcurementRequest& request, const ProcurementAnswer& answer);
+// The verdict where options train it in time and none of them within the budget.
+std::string over_budget(const ProcurementRequest& request, const ProcurementAnswer& answer);
 ReportSection today_section(const ProcurementRequest& request, const ProcurementAnswer& answer);
 
 }  // namespace spillway::reports

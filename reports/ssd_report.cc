@@ -42,7 +42,7 @@ ReportCell count_cell(std::int64_t count) {
 
 ReportCell life_count_cell(const DriveAnswer& drive) {
   if (drive.count_for_life > 0 || drive.any_count_for_life <= 0) return count_cell(drive.count_for_life);
-  return text_cell(fmt::format("none: {} are more than a machine holds", number_text(drive.any_count_for_life)));
+  return text_cell(fmt::format("none, {} needed", number_text(drive.any_count_for_life)));
 }
 
 // Bytes that come due in each bin of the step, as a rate in GB/s.
@@ -164,25 +164,42 @@ class SsdReport {
   // How many drives do, whatever number was asked about.
   void purchase() {
     if (load_.written() == Bytes(0) || answer_.drives.empty()) return;
-    ReportTable table{
-        "", {"drives", fmt::format("for {:.3g} years", question_.life_years), "for the rate", "buy", "USD"}, {}};
+    // A number that is enough for both is bought; where no set has one, there is nothing to buy.
+    const auto to_buy = [](const DriveAnswer& drive) {
+      const bool is_enough = drive.count_for_life > 0 && drive.count_for_rate > 0;
+      return is_enough ? std::max(drive.count_for_life, drive.count_for_rate) : 0;
+    };
+    const bool any = std::any_of(answer_.drives.begin(), answer_.drives.end(),
+                                 [&](const DriveAnswer& drive) { return to_buy(drive) > 0; });
+    ReportTable table{"", {"drives", fmt::format("for {:.3g} years", question_.life_years), "for the rate"}, {}};
+    if (any) table.columns.insert(table.columns.end(), {"buy", "USD"});
     if (question_.tokens > 0) table.columns.push_back(fmt::format("USD for {:.3g} tokens", question_.tokens));
     for (const DriveAnswer& drive : answer_.drives) {
-      const bool is_enough = drive.count_for_life > 0 && drive.count_for_rate > 0;
-      const std::int64_t count = is_enough ? std::max(drive.count_for_life, drive.count_for_rate) : 0;
+      const std::int64_t count = to_buy(drive);
       const auto& price = drive.drive.price_usd;
       const std::string of = drive.sharers == 1 ? "a GPU" : fmt::format("{} GPUs", drive.sharers);
       const std::string& name = drive.drive.title.empty() ? drive.drive.name : drive.drive.title;
-      table.rows.push_back({text_cell(fmt::format("{}, for {}", name, of)), life_count_cell(drive),
-                            count_cell(drive.count_for_rate), count_cell(count),
-                            price && count > 0 ? number_cell(price->value * static_cast<double>(count))
-                                               : text_cell(price ? "-" : "no price known")});
+      table.rows.push_back(
+          {text_cell(fmt::format("{}, for {}", name, of)), life_count_cell(drive), count_cell(drive.count_for_rate)});
+      if (any) {
+        table.rows.back().push_back(count_cell(count));
+        table.rows.back().push_back(price && count > 0 ? number_cell(price->value * static_cast<double>(count))
+                                                       : text_cell(price ? "-" : "no price known"));
+      }
       if (question_.tokens > 0)
         table.rows.back().push_back(drive.usd_per_billion_tokens
                                         ? number_cell(*drive.usd_per_billion_tokens * question_.tokens / 1e9)
                                         : text_cell("-"));
     }
-    section("To buy").tables.push_back(std::move(table));
+    // Sets of other sizes of the same drives ask for as many.
+    const auto alike = [](const std::vector<ReportCell>& a, const std::vector<ReportCell>& b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                        [](const ReportCell& one, const ReportCell& other) { return one.text == other.text; });
+    };
+    table.rows.erase(std::unique(table.rows.begin(), table.rows.end(), alike), table.rows.end());
+    ReportSection& part = section("To buy");
+    if (!any) part.paragraphs.emplace_back("No number of these drives that a machine holds is enough.");
+    part.tables.push_back(std::move(table));
   }
 
   void step_on_drives() {

@@ -113,7 +113,7 @@ void note_host_update(LoadedScenario& loaded, StateDevice device) {
         "cores are gone by (host.cpu_adam_parameters_per_second)");
   if (device == StateDevice::drives && loaded.hardware.drives.empty() && loaded.scenario.offload.drives.empty())
     throw InputError(loaded.scenario.path, "/model/optimizer_device", loaded.hardware.name + " has no drives",
-                     "name some: \"offload\": {\"drives\": \"samsung-990-pro-2tb\"}");
+                     "name some: --set offload.drives=samsung-990-pro-2tb");
 }
 
 constexpr const char* machine_of_unknown = "h100-80gb-1gpu";

@@ -145,6 +145,7 @@ Json step_json(const std::optional<StepOnDrives>& step) {
           {"step_time_ns", whole_nanoseconds(step->step_time)},
           {"stored_bytes", step->written.count()},
           {"loaded_bytes", step->read.count()},
+          {"saved_bytes", step->saved.count()},
           {"saves_nothing", step->saves_nothing}};
 }
 

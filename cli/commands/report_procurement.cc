@@ -50,6 +50,9 @@ Json option_json(const ProcurementAnswer& answer, const PricedOption& option, do
     return json;
   }
   json["in_time"] = option.in_time;
+  json["in_budget"] = option.in_budget;
+  json["buy_usd"] = number_or_null(option.buy_usd);
+  json["rent_usd"] = number_or_null(option.rent_usd);
   json["probability_cheapest"] = odds;
   json["days"] = option.days;
   json["usd_per_billion_tokens"] = option.usd_per_billion;
@@ -208,6 +211,12 @@ void add_procurement_report(Command& group, Context& context) {
       ->amount(Dimension::tokens, "")
       ->type_name("N");
   command->add_option("--deadline-days", said.deadline_days, "days there are for it, pauses included")->type_name("N");
+  command
+      ->add_option("--budget", said.budget_usd,
+                   "most that may be spent, in USD: on what is bought, or on the rent of these days")
+      ->amount(Dimension::money, "USD")
+      ->check(positive_number())
+      ->type_name("USD");
   command->add_option("--period-months", said.period_months, "how long the fleet is kept and written off (36)")
       ->type_name("N");
   command->add_option("--utilisation", said.utilisation, "share of the time it trains (0.9)")->type_name("X");

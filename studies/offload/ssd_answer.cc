@@ -366,8 +366,11 @@ std::vector<JudgedTest> StepOnDrives::tests() const {
       {"memory", "the step fits", std::string(to_string(verdict)), sim::is_yes(verdict),
        verdict == Verdict::unknown ? "whether the step fits with them is unknown"
                                    : fmt::format("the step still runs out of memory under {}{}", technique, missing)}};
-  tests.push_back({"saving", "memory", saves_nothing.empty() ? "memory" : "nothing", saves_nothing.empty(),
-                   saves_nothing + ", which is no basis for judging drives"});
+  tests.push_back({"saving", "memory",
+                   !saves_nothing.empty() ? "nothing"
+                   : saved > Bytes(0)     ? gib_text(saved)
+                                          : "memory",
+                   saves_nothing.empty(), saves_nothing + ", which is no basis for judging drives"});
   if (room)
     tests.push_back({"capacity", gigabytes(held), gigabytes(*room), held <= *room,
                      fmt::format("room for {}, the step keeps {} there at once", gigabytes(*room), gigabytes(held))});
@@ -417,6 +420,8 @@ StepOnDrives step_on_drives(const LoadedScenario& loaded, const Result& result) 
   step.read = result.offload->loaded;
   if (result.ranks.size() > 1 && !result.drives.empty()) set_busiest(step, result);
   step.saves_nothing = saves_nothing(*result.offload, result.memory);
+  if (result.offload->plain_peak > result.memory.peak_allocated)
+    step.saved = result.offload->plain_peak - result.memory.peak_allocated;
   return step;
 }
 

@@ -70,6 +70,7 @@ struct StepOnDrives {
   Picos step_time{};
   FigureRange step_time_range;
   Picos without_waits{};      // the same step on drives that are infinitely fast; 0: not asked
+  Bytes saved{};              // of the peak allocated, on that GPU; 0: none, or nobody asked
   std::string saves_nothing;  // why it's no step to judge drives by; empty: it is one
   // Whether it fits memory and the drives, and is a step to judge them by.
   [[nodiscard]] std::vector<JudgedTest> tests() const;

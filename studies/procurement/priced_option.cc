@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "planners/technique/technique_table.h"
 #include "studies/procurement/procurement.h"
@@ -27,6 +28,11 @@ std::vector<std::string> PricedOption::settings_of(std::size_t r) const {
   settings.push_back("offload.drives_per_machine=" +
                      std::to_string(drive->chosen * std::min(fleet.gpus, hardware.gpu_count)));
   return settings;
+}
+
+double PricedOption::least_usd() const {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  return std::min(buy_usd.value_or(none), rent_usd.value_or(none));
 }
 
 std::string PricedOption::drive_name() const {

@@ -311,6 +311,16 @@ class Procurement {
       option.usd_per_billion = value("usd_per_billion");
       option.programme_usd = value("programme_cost");
       option.in_time = option.days <= in_.days_there_are();
+      if (option.is_rented()) {
+        option.rent_usd = option.programme_usd;
+      } else {
+        option.buy_usd = value("capital");
+        const double gpu_hours = value("total") / value("usd_per_gpu_hour_alone");
+        if (option.price.usd_per_hour)
+          option.rent_usd =
+              option.price.usd_per_hour->value / static_cast<double>(option.hardware.gpu_count) * gpu_hours;
+      }
+      option.in_budget = in_.budget_usd <= 0 || option.least_usd() <= in_.budget_usd;
     }
   }
 
@@ -343,7 +353,7 @@ class Procurement {
     for (std::size_t o = 0; o < answer_.options.size(); ++o) {
       const PricedOption& option = answer_.options[o];
       if (!option.failure.empty()) continue;
-      if (option.in_time && !answer_.chosen) answer_.chosen = o;
+      if (option.in_time && option.in_budget && !answer_.chosen) answer_.chosen = o;
       // Drives are judged by a step that gains memory from them, if there is one.
       const std::pair basis(option.saves_nothing.empty(), option.in_time);
       if (!option.drive || (answer_.with_drives && basis <= with_drives_)) continue;

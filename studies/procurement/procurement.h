@@ -44,7 +44,9 @@ struct PricedOption {
   std::string failure;     // why it can't be bought: does not fit, no drives hold, no price
   std::size_t place = 0;   // case of the table "Options"; only without failure
   double days = 0, usd_per_billion = 0, programme_usd = 0;
-  bool in_time = false;
+  std::optional<double> buy_usd, rent_usd;  // the purchase; the rent of the programme's days alone; none: no price
+  bool in_time = false, in_budget = false;
+  [[nodiscard]] double least_usd() const;  // of the two
   [[nodiscard]] bool is_rented() const { return !price.price_usd && price.usd_per_hour.has_value(); }
   [[nodiscard]] std::string name() const;  // "4 x dgx-h100 (32 GPUs), full"
   // With which `run` does on the programme's scenario what run r was priced by.
@@ -73,7 +75,7 @@ struct UsedPrice {
 
 struct ProcurementAnswer {
   std::vector<PricedOption> options;       // cheapest first; those with a failure last, as found
-  std::optional<std::size_t> chosen;       // of options: cheapest in time; none: no
+  std::optional<std::size_t> chosen;       // of options: cheapest in time and budget; none: no
   std::optional<std::size_t> with_drives;  // the cheapest that writes to drives, in time or not
   std::vector<DriveChoice> drives;         // of `with_drives`, by model: replayed ones, cheapest first; those that
                                            // carry it and were not replayed; those that can't

@@ -52,6 +52,12 @@ void describe(ProcurementSection& section, FieldVisitor& visitor) {
   fields::number(visitor, tokens_to_train, section.tokens);
   fields::number(visitor, {.key = "deadline_days", .min = 1e-6, .max = 1e6, .about = "Pauses included; default: none."},
                  section.deadline_days);
+  describe_limit(section.budget_usd,
+                 {.key = "budget_usd",
+                  .about = "For machines, network and drives that are bought, or for the rent of the programme's days; "
+                           "default: none.",
+                  .above_min = true},
+                 visitor);
   fields::list(visitor, {.key = "runs", .about = "One after the other on the whole fleet.", .least_items = 1},
                section.runs, [&](ProcurementSection::Run& run) {
                  FieldInfo tokens = tokens_to_train;

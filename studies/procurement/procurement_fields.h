@@ -21,6 +21,7 @@ struct ProcurementTerms : LayoutSizes {
   DriveRoute route = DriveRoute::gpudirect;
   double period_months = 36, utilisation = 0.9;
   std::int64_t shortlist = 6;
+  double budget_usd = 0;  // for what is bought, or for the rent; 0: none
 };
 
 // Not nested: clang 14 makes no optional of a nested type with default values.

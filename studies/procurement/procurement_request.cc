@@ -46,6 +46,7 @@ class Reader {
   }
 
   ProcurementRequest read() {
+    require_inputs();
     if (sweep_) check_sweep();
     read_runs();
     made_.deadline_days = section_.deadline_days.value_or(0);
@@ -61,6 +62,17 @@ class Reader {
   }
 
  private:
+  // All that is missing at once.
+  void require_inputs() const {
+    const bool has_runs = !section_.runs.empty() && !asked_->is_said("tokens");
+    const TrainingSetup training = sweep_ ? parse_scenario(sweep_->base, path_, made_.folder).training : base_.training;
+    if (has_runs || section_.tokens.value_or(0) > 0 || training.global_batch > 0) return;
+    throw InputError(path_, "/procurement",
+                     "two things are not said: how many tokens are to be trained, and the batch of a step, which "
+                     "would depend on the layout",
+                     sweep_ ? R"(give --tokens 1T, and "global_batch": 1024 in the base's model)"
+                            : "give --tokens 1T --set model.global_batch=1024");
+  }
   // A sweep's points are the options, so what would make others is refused, and all must train alike.
   void check_sweep() const {
     for (const char* key :
@@ -97,9 +109,7 @@ class Reader {
       return;
     }
     ProgrammeRun run{made_.title, section_.tokens.value_or(0), text_};
-    if (run.tokens == 0)
-      asked_->fail("tokens", "how many tokens are to be trained isn't said",
-                   R"(add "procurement": {"tokens": 1e12}, or give --tokens)");
+    if (run.tokens == 0) asked_->fail("tokens", "how many tokens are to be trained isn't said", "give --tokens 1T");
     made_.runs.push_back(std::move(run));
   }
   void add_run(const ProcurementSection::Run& run, const std::string& place) {
@@ -134,7 +144,7 @@ class Reader {
       const Scenario scenario = parse_scenario(run.scenario, path_, made_.folder);
       if (scenario.training.global_batch == 0)
         throw InputError(path_, "/model/global_batch", "the batch of a step depends on the layout",
-                         "fix it, so that layouts train alike: \"global_batch\": 1024");
+                         "fix it, so that layouts train alike: --set model.global_batch=1024");
       static_cast<void>(hardware_of(scenario));  // overrides that no machine takes would make every option fail
     }
     if (made_.machines.empty()) made_.machines = {base_.hardware};

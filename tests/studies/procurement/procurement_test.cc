@@ -326,6 +326,29 @@ TEST_F(ProcurementFile, ChoosesTheCheapestInTime) {
   EXPECT_EQ(procurement_report(late, none).verdict.substr(0, 3), "No:");
 }
 
+// A budget is for what is bought: options beyond it aren't chosen, and the report says by how much.
+TEST_F(ProcurementFile, KeepsABudget) {
+  const std::string path = scenario(R"("tokens": 1e10, "gpus": [8, 16], "techniques": ["keep"], "utilisation": 0.8)");
+  const ProcurementAnswer free = answer(path);
+  ASSERT_TRUE(free.chosen);
+  const double least = std::min(free.options[0].least_usd(), free.options[1].least_usd());
+  ASSERT_GT(least, 0);
+  for (const PricedOption& option : free.options) EXPECT_TRUE(option.in_budget);
+  auto flags = unsaid<ProcurementSection>();
+  flags.budget_usd = least * 1.01;
+  const ProcurementRequest enough = read_procurement_request(path, {}, flags);
+  const ProcurementAnswer some = answer_procurement(enough);
+  ASSERT_TRUE(some.chosen);
+  EXPECT_DOUBLE_EQ(some.options[*some.chosen].least_usd(), least);
+  EXPECT_EQ(std::count_if(some.options.begin(), some.options.end(), [](const auto& one) { return one.in_budget; }), 1);
+  EXPECT_THAT(report_csv(procurement_report(enough, some)), HasSubstr("1 of 2 options that train it fit in"));
+  flags.budget_usd = least / 2;
+  const ProcurementRequest little = read_procurement_request(path, {}, flags);
+  const ProcurementAnswer none = answer_procurement(little);
+  EXPECT_FALSE(none.chosen);
+  EXPECT_THAT(procurement_report(little, none).verdict, HasSubstr("more than the budget of"));
+}
+
 // Drives: the number chosen carries the need with its caches full, has the room, and costs least of all numbers; the
 // cheapest model is the option's; and its replacements follow from its life.
 TEST_F(ProcurementFile, ChoosesDrivesByCost) {
@@ -654,6 +677,11 @@ TEST_F(ProcurementFile, SameBytesAgain) {
 
 TEST_F(ProcurementFile, MistakesAreNamed) {
   EXPECT_THAT(complaint_of(scenario(R"("gpus": [8])")), HasSubstr("tokens"));
+  const std::string open = (folder_ / "open.json").string();
+  std::ofstream(open) << R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small"},)"
+                      << R"( "hardware": {"profile": "dgx-a100"}})";
+  EXPECT_THAT(complaint_of(open), testing::AllOf(HasSubstr("--tokens 1T"), HasSubstr("--set model.global_batch=1024")))
+      << "both at once";
   EXPECT_THAT(complaint_of(scenario(R"("tokens": 1e9, "tokns": 1)")), HasSubstr("did you mean tokens?"));
   EXPECT_THAT(complaint_of(scenario(R"("tokens": 1e9, "machines": ["dgx-h101"])")), HasSubstr("dgx-h100"));
   EXPECT_THAT(complaint_of(scenario(R"("tokens": 1e9, "techniques": ["kept"])")), HasSubstr("did you mean keep?"));
