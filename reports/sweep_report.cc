@@ -100,6 +100,12 @@ Json sweep_json(const SweepFile& file, const SweepOutcome& outcome) {
                           {"below_bound", outcome.below_bound},
                           {"margin", file.margin},
                           {"memory_margin", file.memory_margin}};
+  json["nearest"] = Json();
+  if (const std::optional<SweepShortfall> nearest = nearest_to_meet(file, outcome)) {
+    json["nearest"] = {{"point", nearest->row->number}, {"misses", Json::array()}};
+    for (const Miss& miss : nearest->misses)
+      json["nearest"]["misses"].push_back({{"what", miss.words}, {"share", finite(miss.share)}});
+  }
   json["rows"] = Json::array();
   for (const SweepRow& row : outcome.rows) json["rows"].push_back(sweep_row_json(row));
   return json;

@@ -69,7 +69,22 @@ class Loader {
     describe(scenario, resolver);
     set_pipeline_offload(scenario, reader.gave("/offload/tier"));
     check(scenario);
+    check_texts(scenario);
     return scenario;
+  }
+
+  // Texts with a form of their own.
+  void check_texts(const Scenario& scenario) const {
+    try {
+      if (!scenario.reserve.empty()) static_cast<void>(parse_size_or_share(scenario.reserve));
+    } catch (const InputError& error) {
+      fail("/memory/reserve", error.cause(), error.remedy());
+    }
+    try {
+      static_cast<void>(TieOrder::parse(scenario.tie_order));
+    } catch (const InputError& error) {
+      fail("/replay/tie_order", error.cause(), error.remedy());
+    }
   }
 
  private:
@@ -98,16 +113,6 @@ class Loader {
       fail("/hardware/profile", "a model needs hardware to run on", "name one of `spillway profile list`");
     if (!scenario.execution_trace.empty() && scenario.trace.empty())
       fail("/execution_trace", "an execution trace joins a timed trace", "name that one as \"trace\"");
-    try {
-      if (!scenario.reserve.empty()) static_cast<void>(parse_size_or_share(scenario.reserve));
-    } catch (const InputError& error) {
-      fail("/memory/reserve", error.cause(), error.remedy());
-    }
-    try {
-      static_cast<void>(TieOrder::parse(scenario.tie_order));
-    } catch (const InputError& error) {
-      fail("/replay/tie_order", error.cause(), error.remedy());
-    }
   }
 
   const std::string& name_;
@@ -175,6 +180,21 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
   Scenario scenario = build(parsed(text, name), name, folder, settings);
   scenario.path = name;
   return scenario;
+}
+
+void check_setting(const std::string& setting) {
+  Json root = Json::object();
+  apply_setting(root, setting);
+  const Json leaves = root.flatten();
+  const std::string place = leaves.empty() ? "" : leaves.begin().key();
+  Scenario scenario;
+  std::vector<FieldProblem> problems;
+  FieldReader reader(root, problems);
+  describe(scenario, reader);
+  const std::string key = setting.substr(0, setting.find('='));
+  for (const FieldProblem& problem : problems)
+    if (problem.place == place) throw InputError("", key, problem.cause, problem.remedy);
+  Loader(key).check_texts(scenario);
 }
 
 Scenario load_scenario(const std::string& path, std::span<const std::string> settings) {

@@ -103,6 +103,9 @@ std::string with_setting(const std::string& text, const std::string& setting);
 std::optional<std::vector<std::string>> settings_between(const std::string& from, const std::string& to);
 // The value of a leaf as --set would take it ("model.sequence" -> "4096"); none: it isn't there, or is no leaf.
 std::optional<std::string> setting_of(const std::string& text, const std::string& key);
+// Whether the key takes the value, whatever the others say: its type, its range, a word that there is. Throws
+// InputError (place: the key) with the nearest values.
+void check_setting(const std::string& setting);
 // With its paths of files made to hold in another folder.
 std::string moved_scenario(const std::string& text, const std::string& from_folder, const std::string& to_folder);
 

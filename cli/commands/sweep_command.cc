@@ -122,6 +122,17 @@ std::string invalid_text(const SweepFile& file, const SweepOutcome& outcome) {
   return text;
 }
 
+// What the configuration that comes nearest lacks, and by how much.
+std::string nearest_text(const SweepFile& file, const SweepOutcome& outcome) {
+  const std::optional<SweepShortfall> nearest = nearest_to_meet(file, outcome);
+  if (!nearest) return "no configuration meets the requirements\n";
+  std::string text = "no configuration meets the requirements; the nearest is " + nearest->row->candidate.name + ":\n";
+  for (const Miss& miss : nearest->misses)
+    text +=
+        "- " + miss.words + (std::isfinite(miss.share) ? fmt::format(" (by {})", percent_text(miss.share)) : "") + "\n";
+  return text;
+}
+
 Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
   std::vector<std::string> headings;
   for (const SweepAxis& axis : file.axes) headings.push_back(axis.name);
@@ -138,7 +149,7 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
   const std::size_t figures = headings.size() - axes;
   headings.emplace_back("binds");
   headings.emplace_back("front");
-  Table table(headings);
+  Table table(headings, axes);
   for (const SweepRow& row : outcome.rows) {
     if (row.twin_of || (!all && !row.on_front)) continue;
     std::vector<std::string> cells = merged_options(outcome, row);
@@ -214,7 +225,7 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
           ? fmt::format(" by {} simulations: the others are the same steps", outcome.replays)
           : ""));
   print_lines(invalid_text(file, outcome));
-  print_lines(proof_text(file, outcome));
+  if (answered || !outcome.is_proven()) print_lines(proof_text(file, outcome));
   if (outcome.time_error.compared > 0)
     print_lines(
         fmt::format("estimate against simulation, {} configurations: step time median {}, 90th percentile {}, worst {} "
@@ -231,7 +242,7 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
         "median, {} at the 90th percentile; {} below\n",
         outcome.time_above_bound.compared, percent_text(outcome.time_above_bound.median, 2),
         percent_text(outcome.time_above_bound.p90, 2), outcome.below_bound));
-  if (!answered) print("no configuration meets the requirements\n");
+  if (!answered) print_lines(nearest_text(file, outcome));
 }
 
 void print_check(Context& context, const SweepFile& file, const SweepCheck& result) {

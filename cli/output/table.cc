@@ -44,7 +44,7 @@ std::string csv_line(const std::vector<std::string>& row) {
 
 }  // namespace
 
-Table::Table(std::vector<std::string> headings) : headings_(std::move(headings)) {}
+Table::Table(std::vector<std::string> headings, std::size_t keys) : headings_(std::move(headings)), keys_(keys) {}
 
 void Table::add(std::vector<std::string> row) {
   SPILLWAY_ASSERT(row.size() == headings_.size());
@@ -75,8 +75,8 @@ std::vector<std::string> cut(std::string_view text, std::size_t width) {
 class TextTable {
  public:
   TextTable(const std::vector<std::string>& headings, const std::vector<std::vector<std::string>>& rows,
-            std::size_t page, std::size_t words)
-      : page_(page), words_(words) {
+            std::size_t page, std::size_t words, std::size_t keys)
+      : page_(page), words_(words), keys_(keys) {
     for (std::size_t i = 0; i < headings.size(); ++i) {
       // Every row is as wide as the widest: one long value would be paid for in each.
       std::vector<std::string> cells = {headings[i]};
@@ -111,8 +111,11 @@ class TextTable {
                                           [](const Column& column) { return !column.cells.front().front().empty(); });
     for (std::size_t from = 0, to = 0; from < columns_.size(); from = to) {
       std::vector<const Column*> shown;
-      if (from > 0) shown.push_back(&columns_.front());
-      std::size_t used = from > 0 ? columns_.front().width : 0;
+      std::size_t used = 0;
+      for (std::size_t key = 0; from > 0 && key < keys_below(); ++key) {
+        used += (shown.empty() ? 0 : 2) + columns_[key].width;
+        shown.push_back(&columns_[key]);
+      }
       while (to < columns_.size() && (to == from || page_ == 0 || used + 2 + columns_[to].width <= page_)) {
         used += (shown.empty() ? 0 : 2) + columns_[to].width;
         shown.push_back(&columns_[to++]);
@@ -140,6 +143,13 @@ class TextTable {
     }
   };
 
+  // All that name a row, where they leave half of the page; else the first.
+  [[nodiscard]] std::size_t keys_below() const {
+    std::size_t used = 0;
+    for (std::size_t key = 0; key < keys_; ++key) used += columns_[key].width + 2;
+    return used <= page_ / 2 ? keys_ : 1;
+  }
+
   // What stands before the last column may leave it more.
   [[nodiscard]] std::size_t words_width(bool is_last) const {
     std::size_t used = 0;
@@ -164,7 +174,7 @@ class TextTable {
     }
   }
 
-  std::size_t page_, words_;
+  std::size_t page_, words_, keys_;
   std::vector<Column> columns_;
   std::string out_;
 };
@@ -172,10 +182,10 @@ class TextTable {
 }  // namespace
 
 std::string Table::text(std::size_t width) const {
-  TextTable table(headings_, rows_, width, widest_words);
+  TextTable table(headings_, rows_, width, widest_words, keys_);
   if (table.fits()) return table.text();
   for (const std::size_t words : narrower_words)
-    if (TextTable narrow(headings_, rows_, width, words); narrow.fits()) return narrow.text();
+    if (TextTable narrow(headings_, rows_, width, words, keys_); narrow.fits()) return narrow.text();
   return table.text();
 }
 

@@ -18,20 +18,22 @@ namespace spillway::cli {
 
 class Table {
  public:
-  explicit Table(std::vector<std::string> headings);
+  // keys: how many columns name a row.
+  explicit Table(std::vector<std::string> headings, std::size_t keys = 1);
   // Precondition: as many cells as headings.
   void add(std::vector<std::string> row);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
   // Columns two spaces apart; those with numbers only are flush right. Control characters are shown as '?'. Columns
   // that don't fit into `width` characters are made narrower where that is enough; else they stand below, each time
-  // behind the first one. 0: as wide as they are.
+  // behind those that name the row. 0: as wide as they are.
   [[nodiscard]] std::string text(std::size_t width = 0) const;
   [[nodiscard]] std::string csv() const;
   [[nodiscard]] std::string markdown() const;
 
  private:
   std::vector<std::string> headings_;
+  std::size_t keys_;
   std::vector<std::vector<std::string>> rows_;
 };
 

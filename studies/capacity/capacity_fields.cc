@@ -7,10 +7,7 @@ void describe(Constraints& constraints, FieldVisitor& visitor) {
   const auto bound = [&](std::string_view key, std::string_view about, double& limit) {
     describe_limit(limit, {.key = key, .about = about, .above_min = true}, visitor);
   };
-  bound("step_time_seconds", "At most.", constraints.most_step_seconds);
-  bound("tokens_per_second", "At least.", constraints.least_tokens_per_second);
-  bound("mfu", "At least.", constraints.least_mfu);
-  bound("life_years", "Of the drives, at least.", constraints.least_life_years);
+  describe_bounds(constraints, visitor);
   bound("budget_usd", "Of machines and drives named, at most.", constraints.most_usd);
   bound("power_kw", "Of the same, while they train, at most.", constraints.most_kilowatts);
 }

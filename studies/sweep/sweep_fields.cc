@@ -1,7 +1,6 @@
 #include "studies/sweep/sweep_fields.h"
 
 #include "base/field_schema.h"
-#include "studies/candidates/request_parts.h"
 
 namespace spillway::studies {
 namespace {
@@ -58,12 +57,7 @@ void describe_require(SweepDocument& document, FieldVisitor& visitor) {
                {.key = "fits",
                 .about = "Only points that fit, with the reserve kept free; where none does, those that are tight."},
                document.must_fit);
-  const auto limit = [&](std::string_view key, double min, std::string_view about, double& value) {
-    describe_limit(value, {.key = key, .min = min, .max = 1e12, .about = about}, visitor);
-  };
-  limit("step_time_seconds", 0, "At most.", document.constraints.most_step_seconds);
-  limit("gpus", 1, "At most.", document.constraints.most_gpus);
-  limit("life_years", 0, "Of the drives, at least.", document.constraints.least_life_years);
+  describe_bounds(document.constraints, visitor);
 }
 
 }  // namespace

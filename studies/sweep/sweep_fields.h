@@ -18,7 +18,7 @@ inline constexpr std::string_view sweep_schema_name = "spillway-sweep";
 struct SweepTerms {
   std::string title;
   bool must_fit = true;
-  Constraints constraints;      // step time, GPUs, life
+  Constraints constraints;      // describe_bounds()
   double margin = 0.15;         // of the screen's times
   double memory_margin = 0.15;  // of the screen's peaks
   std::int64_t replays = 500;   // at most

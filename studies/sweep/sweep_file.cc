@@ -159,9 +159,20 @@ class Reader {
         fail(place, "the axis '" + axis.name + "' has the value " + option.label + " twice", "leave one out");
     return axis;
   }
+  // A value that no other setting can make valid.
+  void check_value(const SweepAxis& axis, const std::string& key, const std::string& text,
+                   const std::string& place) const {
+    try {
+      check_setting(key + "=" + text);
+    } catch (const InputError& error) {
+      fail(place, "the axis '" + axis.name + "' can't set " + key + " to " + text + ": " + error.cause(),
+           error.remedy());
+    }
+  }
   void add_values(const SweepDocument::Axis& given, const std::string& place, SweepAxis& axis) const {
     if (given.values.size() > most_values) fail(place, "more than 100,000 values", "give fewer");
     for (const Scalar& value : given.values) {
+      check_value(axis, given.key, value.text, place + "/" + std::to_string(axis.options.size()));
       const double number =
           value.is_number ? Json::parse(value.text).get<double>() : static_cast<double>(axis.options.size());
       axis.options.push_back({value.text, number, {{given.key, value.text}}});
@@ -175,9 +186,14 @@ class Reader {
     for (std::size_t i = 0; axis.options.size() <= most_values; ++i) {
       const auto step = static_cast<double>(i);
       const double value = given.times ? from * std::pow(*given.times, step) : from + given.step.value_or(0) * step;
-      if (value > to * (1 + 1e-12)) return;
+      if (value > to * (1 + 1e-12)) {
+        if (i > 2) check_value(axis, given.key, axis.options.back().label, place);
+        return;
+      }
       const bool whole = value == std::floor(value) && std::abs(value) < 9e18;
       const std::string as_text = whole ? std::to_string(static_cast<std::int64_t>(value)) : Json(value).dump();
+      // What the first two and the last are, all between are.
+      if (i < 2) check_value(axis, given.key, as_text, place);
       axis.options.push_back({as_text, value, {{given.key, as_text}}});
     }
     fail(place, "more than 100,000 values", "take larger steps");
@@ -202,6 +218,7 @@ class Reader {
       for (const auto& [key, text] : settings) {
         const std::string at = place + "/" + label + "/" + key;
         claim(scenario_key(key, at), axis.name, at);
+        check_value(axis, key, text, at);
       }
       axis.options.push_back({label, static_cast<double>(axis.options.size()), settings});
     }

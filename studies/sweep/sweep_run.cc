@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -44,6 +45,7 @@ class Sweep {
   SweepOutcome run() {
     screen_all();
     if (!stopped_) replay_waves();
+    if (!stopped_ && outcome_.rows.empty() && outcome_.is_whole) replay_nearest();
     finish();
     return std::move(outcome_);
   }
@@ -84,6 +86,7 @@ class Sweep {
     outcome_.screened += block.screened;
     outcome_.unable += block.unable;
     outcome_.beaten += block.beaten;
+    nearest_.take(block.nearest);
     for (const SweepValues& values : block.sure) sure_.add(values);
     remaining_.insert(remaining_.end(), block.remaining.begin(), block.remaining.end());
     if (remaining_.size() > 2 * kept_ + 100'000) drop_beaten();
@@ -132,6 +135,19 @@ class Sweep {
     for (std::size_t i = 0; i < file_.objectives.size(); ++i)
       for (const SweepRemaining& one : waiting)
         if (&one == &waiting.front() || one.best[i] < outcome_.unproven[i]) outcome_.unproven[i] = one.best[i];
+  }
+
+  // Where estimates leave nothing, what comes nearest tells by how much.
+  void replay_nearest() {
+    if (nearest_.number < 0 || file_.replays < 1) return;
+    const SweepEstimate estimate = screen_.estimate(space_.settings(space_.at(nearest_.number)));
+    SweepFront front(file_.objectives.size());
+    --outcome_.unable;
+    replay_wave({{.number = nearest_.number,
+                  .step_seconds = estimate.metrics.step_seconds,
+                  .peak_bytes = estimate.metrics.peak_bytes,
+                  .is_bound = estimate.is_bound}},
+                1, front);
   }
 
   // Points of the wave's states take its replays as theirs. Equal states have equal estimates, so these are looked at
@@ -306,6 +322,7 @@ class Sweep {
   SweepFront sure_;
   SweepOutcome outcome_;
   std::vector<SweepRemaining> remaining_;
+  SweepNearest nearest_;
   std::size_t kept_ = 0;          // of them after the last look
   std::map<double, bool> kinds_;  // replayed ones: whether one of them fits
   bool stopped_ = false;
@@ -344,6 +361,26 @@ void mark_front(const SweepFile& file, std::vector<SweepRow>& rows) {
     if (row.does) front.add(objective_values(file, row.replayed));
   }
   for (SweepRow& row : rows) row.on_front = row.does && !front.beats(objective_values(file, row.replayed));
+}
+
+std::optional<SweepShortfall> nearest_to_meet(const SweepFile& file, const SweepOutcome& outcome) {
+  std::optional<SweepShortfall> nearest;
+  for (const SweepRow& row : outcome.rows) {
+    if (row.does) return std::nullopt;
+    if (!row.ran()) continue;
+    SweepShortfall one{&row, misses(file.constraints, row), 0};
+    const Result& result = row.result;
+    if (file.must_fit && !sim::is_yes(result.verdict())) {
+      const double capacity = static_cast<double>(result.memory.capacity.count());
+      const bool has_figure = result.memory.short_of > Bytes(0) && capacity > 0;
+      one.misses.insert(one.misses.begin(), {sim::verdict_sentence(result),
+                                             has_figure ? static_cast<double>(result.memory.short_of.count()) / capacity
+                                                        : std::numeric_limits<double>::infinity()});
+    }
+    for (const Miss& miss : one.misses) one.share = std::max(one.share, miss.share);
+    if (!nearest || one.share < nearest->share) nearest = std::move(one);
+  }
+  return nearest;
 }
 
 SweepOutcome run_sweep(const SweepFile& file, const SweepOptions& options, SweepStore& store) {

@@ -72,6 +72,15 @@ void mark_twins(std::vector<SweepRow>& rows);
 // replayed so far. O(rows x front).
 void mark_front(const SweepFile& file, std::vector<SweepRow>& rows);
 
+// The replayed row that misses the requirements by least, and what it misses.
+struct SweepShortfall {
+  const SweepRow* row = nullptr;
+  std::vector<Miss> misses;
+  double share = 0;  // the largest of theirs
+};
+// None where a row meets them, or none ran. Precondition: mark_front().
+std::optional<SweepShortfall> nearest_to_meet(const SweepFile& file, const SweepOutcome& outcome);
+
 struct SweepOptions {
   std::int64_t shard = 0, shards = 1;  // of the blocks; more than one: the answer is of this shard alone
   std::function<bool(const std::string& what, std::int64_t done, std::int64_t all)> progress;  // false: stop

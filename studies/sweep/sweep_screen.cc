@@ -1,5 +1,8 @@
 #include "studies/sweep/sweep_screen.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -50,23 +53,28 @@ TrainingSetup with_settings(TrainingSetup setup, const SweepSettings& settings) 
 
 }  // namespace
 
+// What estimates don't know stays 0: the reserve, so what is free; MFU; lifetimes.
+Figures SweepEstimate::within(const SweepFile& file, double sign) const {
+  Figures figures = metrics;
+  figures.step_seconds *= 1 + sign * file.margin;
+  figures.busy_seconds *= 1 + sign * file.margin;
+  const bool counts_cached = sign > 0 || !may_give_back(file);
+  figures.peak_bytes = is_bound        ? 0
+                       : counts_cached ? metrics.peak_bytes * (1 + sign * file.memory_margin)
+                                       : metrics.allocated_bytes * (1 + sign * file.memory_margin);
+  figures.life_years = figures.rated_years = 0;
+  return figures;
+}
+
 SweepValues SweepEstimate::best(const SweepFile& file) const {
-  Figures margin = metrics;
-  margin.step_seconds *= 1 - file.margin;
-  margin.busy_seconds *= 1 - file.margin;
-  margin.peak_bytes =
-      is_bound ? 0 : (may_give_back(file) ? metrics.allocated_bytes : metrics.peak_bytes) * (1 - file.memory_margin);
-  margin.life_years = 0;
+  const Figures margin = within(file, -1);
   SweepValues values{};
   for (std::size_t i = 0; i < file.objectives.size(); ++i) values[i] = margin.value(file.objectives[i]);
   return values;
 }
 
 SweepValues SweepEstimate::worst(const SweepFile& file) const {
-  Figures margin = metrics;
-  margin.step_seconds *= 1 + file.margin;
-  margin.busy_seconds *= 1 + file.margin;
-  margin.peak_bytes *= 1 + file.memory_margin;
+  const Figures margin = within(file, 1);
   SweepValues values{};
   for (std::size_t i = 0; i < file.objectives.size(); ++i) {
     const bool unknown = is_bound || is_least || file.objectives[i] == Objective::ssd_life;
@@ -75,22 +83,26 @@ SweepValues SweepEstimate::worst(const SweepFile& file) const {
   return values;
 }
 
-bool SweepEstimate::may_do(const SweepFile& file) const {
-  const double limit = file.constraints.most_step_seconds;
-  if (limit > 0 && metrics.step_seconds * (1 - file.margin) > limit) return false;
-  if (file.constraints.most_gpus > 0 && metrics.gpus > file.constraints.most_gpus) return false;
-  if (!file.must_fit || capacity_bytes <= 0 || is_bound) return true;
-  return metrics.allocated_bytes * (1 - file.memory_margin) <= capacity_bytes;
+double SweepEstimate::lacks_share(const SweepFile& file, double sign) const {
+  Figures figures = within(file, sign);
+  if (capacity_bytes > 0 && figures.peak_bytes > 0) figures.free_bytes = capacity_bytes - figures.peak_bytes;
+  double share = excess(file.constraints, figures);
+  if (file.must_fit && capacity_bytes > 0 && !is_bound)
+    share = std::max(share, metrics.allocated_bytes * (1 + sign * file.memory_margin) / capacity_bytes - 1);
+  return share;
 }
+
+bool SweepEstimate::may_do(const SweepFile& file) const { return lacks_share(file, -1) <= 0; }
 
 bool SweepEstimate::may_give_back(const SweepFile& file) const {
   return capacity_bytes > 0 && metrics.peak_bytes * (1 + file.memory_margin) > capacity_bytes;
 }
 
 bool SweepEstimate::does(const SweepFile& file) const {
-  if (is_bound || is_least || file.constraints.least_life_years > 0 || !may_do(file)) return false;
-  const double limit = file.constraints.most_step_seconds;
-  if (limit > 0 && metrics.step_seconds * (1 + file.margin) > limit) return false;
+  const Constraints& asked = file.constraints;
+  const bool is_known =
+      !is_bound && !is_least && asked.least_life_years <= 0 && asked.least_mfu <= 0 && asked.least_free_bytes <= 0;
+  if (!is_known || !may_do(file) || excess(asked, within(file, 1)) > 0) return false;
   return !file.must_fit || !may_give_back(file);
 }
 
@@ -180,14 +192,15 @@ SweepScreen::SweepScreen(const SweepFile& file) : file_(file) {}
 SweepScreen::~SweepScreen() = default;
 
 void SweepScreen::check_rates(const std::string& hardware, const Rates& rates) const {
-  const auto asks = [this](Objective objective) {
+  const auto ranks_by = [this](Objective objective) {
     return std::find(file_.objectives.begin(), file_.objectives.end(), objective) != file_.objectives.end();
   };
-  if (asks(Objective::cost_per_token) && rates.usd_per_hour <= 0)
-    throw InputError(file_.path, "/objectives", "no price per hour is known of " + hardware,
+  const bool by_usd = ranks_by(Objective::cost_per_token), by_energy = ranks_by(Objective::energy_per_token);
+  if ((by_usd || asks_usd(file_.constraints)) && rates.usd_per_hour <= 0)
+    throw InputError(file_.path, by_usd ? "/objectives" : "/require", "no price per hour is known of " + hardware,
                      "give one: \"hardware\": {\"set\": {\"gpu.price_usd_per_hour\": 2.5}}");
-  if (asks(Objective::energy_per_token) && rates.busy_watts <= 0)
-    throw InputError(file_.path, "/objectives", "it is not known what " + hardware + " draws",
+  if ((by_energy || asks_energy(file_.constraints)) && rates.busy_watts <= 0)
+    throw InputError(file_.path, by_energy ? "/objectives" : "/require", "it is not known what " + hardware + " draws",
                      "give it: \"hardware\": {\"set\": {\"gpu.tdp\": \"700 W\"}}");
 }
 
@@ -202,27 +215,37 @@ std::shared_ptr<SweepScreen::Environment> SweepScreen::environment(const SweepSe
   for (const auto& [name, text] : settings)
     if (training_field(name).empty()) assignments.push_back(name + "=" + text);
   auto made = std::make_shared<Environment>();
-  made->scenario = parse_scenario(file_.base, file_.path, file_.folder, assignments);
-  const Scenario& scenario = made->scenario;
-  if (!scenario.model.empty()) {
-    const auto own = file_.models.find(scenario.model);
-    made->model = with_layers(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second);
-    const HardwareProfile hardware = hardware_of(scenario);
-    made->capacity_bytes = static_cast<double>(
-        scenario.capacity_bytes ? *scenario.capacity_bytes
-                                : (hardware.gpu.memory.value - hardware.gpu.context_memory.value).count());
-    made->rates = rates_of(hardware);
-    check_rates(hardware.name, made->rates);
-    if (has_alike_layers(made->model, scenario.training)) {
-      made->cost.emplace(hardware);
-      made->machine.emplace(made->model, hardware, *made->cost);
-      made->machine->options.speed = scenario.what_if;
-      made->machine->options.memory.settings = scenario.allocator_config;
-    }
-    made->is_bound = scenario.offload.moves() || !scenario.plan.empty() || scenario.allocator != torch_policy ||
-                     !scenario.memory_plan.empty();
+  try {
+    fill(assignments, *made);
+  } catch (const InputError& error) {
+    if (assignments.empty()) throw;
+    throw InputError(file_.path, error.place(), fmt::format("with {}: {}", fmt::join(assignments, ", "), error.cause()),
+                     error.remedy());
   }
   return environments_.emplace(key, std::move(made)).first->second;
+}
+
+void SweepScreen::fill(const std::vector<std::string>& assignments, Environment& made) const {
+  made.scenario = parse_scenario(file_.base, file_.path, file_.folder, assignments);
+  const Scenario& scenario = made.scenario;
+  if (!scenario.model.empty()) {
+    const auto own = file_.models.find(scenario.model);
+    made.model = with_layers(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second);
+    const HardwareProfile hardware = hardware_of(scenario);
+    made.capacity_bytes = static_cast<double>(
+        scenario.capacity_bytes ? *scenario.capacity_bytes
+                                : (hardware.gpu.memory.value - hardware.gpu.context_memory.value).count());
+    made.rates = rates_of(hardware);
+    check_rates(hardware.name, made.rates);
+    if (has_alike_layers(made.model, scenario.training)) {
+      made.cost.emplace(hardware);
+      made.machine.emplace(made.model, hardware, *made.cost);
+      made.machine->options.speed = scenario.what_if;
+      made.machine->options.memory.settings = scenario.allocator_config;
+    }
+    made.is_bound = scenario.offload.moves() || !scenario.plan.empty() || scenario.allocator != torch_policy ||
+                    !scenario.memory_plan.empty();
+  }
 }
 
 SweepEstimate SweepScreen::first_look(const SweepSettings& settings) { return look(settings, true); }

@@ -44,8 +44,11 @@ struct SweepEstimate {
   // without a limit than there is: the allocator gives cached segments back and tries again.
   [[nodiscard]] bool may_do(const SweepFile& file) const;
   [[nodiscard]] bool does(const SweepFile& file) const;
+  // Share of a requirement, at most, by which it is missed: -1 as good as it may turn out, 0 as estimated, 1 as bad.
+  [[nodiscard]] double lacks_share(const SweepFile& file, double sign) const;
 
  private:
+  [[nodiscard]] Figures within(const SweepFile& file, double sign) const;
   [[nodiscard]] bool may_give_back(const SweepFile& file) const;
 };
 
@@ -76,6 +79,7 @@ class SweepScreen {
   struct Environment;
   SweepEstimate look(const SweepSettings& settings, bool is_first);
   std::shared_ptr<Environment> environment(const SweepSettings& settings);
+  void fill(const std::vector<std::string>& assignments, Environment& made) const;
   void check_rates(const std::string& hardware, const Rates& rates) const;
 
   const SweepFile& file_;

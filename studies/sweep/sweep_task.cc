@@ -22,7 +22,7 @@
 namespace spillway::studies {
 namespace {
 
-constexpr int record_version = 13;  // of what records hold and how points are estimated
+constexpr int record_version = 14;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -89,6 +89,8 @@ void describe(BlockRecord& record, FieldVisitor& visitor) {
   fields::integer(visitor, {.key = "screened", .required = true}, block.screened);
   fields::integer(visitor, {.key = "unable", .required = true}, block.unable);
   fields::integer(visitor, {.key = "beaten", .required = true}, block.beaten);
+  fields::integer(visitor, {.key = "nearest", .min = -1}, block.nearest.number);
+  fields::number(visitor, {.key = "nearest_share"}, block.nearest.share);
   describe(block.left_out, "left_out", visitor);
   describe(block.invalid, "invalid", visitor);
   fields::list(visitor, {.key = "sure", .required = true, .as_value = true, .even_empty = true}, block.sure,
@@ -196,6 +198,7 @@ SweepBlock SweepWorker::screen_block(std::int64_t number) {
   SweepBlock block;
   SweepFront sure = seeds_;
   std::vector<std::pair<std::int64_t, SweepEstimate*>> remaining;
+  std::vector<std::pair<double, std::int64_t>> bounds;  // of points that can't do: by what they lack at least
   const auto take = [&](std::int64_t point, SweepEstimate& estimate) {
     if (!estimate.invalid.empty()) {
       const auto [reason, is_new] = block.invalid.emplace(without_figures(estimate.invalid), SweepReason{0, point});
@@ -206,6 +209,7 @@ SweepBlock SweepWorker::screen_block(std::int64_t number) {
     ++block.screened;
     if (!estimate.may_do(file_)) {
       ++block.unable;
+      bounds.emplace_back(estimate.lacks_share(file_, 0), point);
       return;
     }
     // The allocator is run for those alone that may still be ahead.
@@ -254,6 +258,17 @@ SweepBlock SweepWorker::screen_block(std::int64_t number) {
       ++block.beaten;
   }
   block.sure = sure.points();
+  // Where nothing may do, the nearest is sought: the likeliest first, as long as one may be nearer.
+  constexpr std::size_t most_sought = 64;
+  std::sort(bounds.begin(), bounds.end());
+  if (!block.remaining.empty() || !block.sure.empty()) bounds.clear();
+  for (std::size_t i = 0; i < std::min(most_sought, bounds.size()); ++i) {
+    const auto [least, point] = bounds[i];
+    if (block.nearest.number >= 0 && least >= block.nearest.share) break;
+    SweepEstimate& estimate = looks.second(point);
+    screen_.add_cached(estimate, space.settings(space.at(point)));
+    block.nearest.take({point, estimate.lacks_share(file_, 0)});
+  }
   return block;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "studies/candidates/evaluate.h"
@@ -33,10 +34,21 @@ struct SweepRemaining {
   double likely_seconds = 0, likely_bytes = 0, likely_use = 0;
 };
 
+// The point that misses the requirements by least of those that can't meet them; below 0: none.
+struct SweepNearest {
+  std::int64_t number = -1;
+  double share = 0;  // SweepEstimate::lacks_share()
+  void take(const SweepNearest& other) {
+    if (other.number >= 0 && (number < 0 || std::pair(other.share, other.number) < std::pair(share, number)))
+      *this = other;
+  }
+};
+
 // The screen's findings in a block of points.
 struct SweepBlock {
   std::map<std::string, SweepReason> left_out, invalid;
   std::int64_t screened = 0, unable = 0, beaten = 0;
+  SweepNearest nearest;
   std::vector<SweepValues> sure;  // front of the worst that points turn out which do what is required for sure
   std::vector<SweepRemaining> remaining;
 };

@@ -180,7 +180,7 @@ TEST(SweepLooks, AreThoseOfEachPointAlone) {
       R"json({"name": "bucket", "key": "model.bucket_bytes", "values": [1000000, 90000000]})json";
   const std::vector<SweepFile> files = {
       file_of(buckets + R"json(, {"name": "prefetch", "key": "model.prefetch", "values": [0, 1, 3]})json", eight),
-      file_of(R"json({"name": "prefetch", "key": "model.prefetch", "values": [9, 1, 0]}, )json" + buckets, eight),
+      file_of(R"json({"name": "prefetch", "key": "model.prefetch", "values": [8, 1, 0]}, )json" + buckets, eight),
       file_of(R"json({"name": "prefetch", "key": "model.prefetch", "values": [1, 0, 2]}, )json" + buckets,
               R"json({"name": "d", "key": "model.data_parallel", "value": "2 ^ prefetch"})json"),
       file_of(R"json({"name": "form", "options": {"a": {"model.bucket_bytes": 1000000},

@@ -112,6 +112,70 @@ TEST(SweepFile, RefusesWhatItCantMean) {
   expect_refused(changed("/marign", 1), "/marign", "unknown key");
 }
 
+// A value that its key never takes is named with its axis; what only doesn't go together with others is a point's own.
+TEST(SweepFile, NamesAValueThatItsKeyNeverTakes) {
+  expect_refused(changed("/axes/1/values", {1, 0}), "/axes/1/values/1", "the axis 'p' can't set");
+  expect_refused(changed("/axes/0/from", 0.5), "/axes/0", "the axis 't' can't set model.tensor_parallel to 0.5");
+  expect_refused(
+      changed("/axes/3/options", {{"keep", nlohmann::ordered_json::object()}, {"f", {{"model.recompute", "ful"}}}}),
+      "/axes/3/options/f/model.recompute", "the axis 'recompute' can't set model.recompute to ful");
+  try {
+    parsed(changed("/axes/3", {{"name", "r"}, {"key", "model.recompute"}, {"values", {"none", "ful"}}}));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.place(), "/axes/3/values/1");
+    EXPECT_THAT(error.remedy(), HasSubstr("full"));
+  }
+  expect_refused(changed("/axes/3", {{"name", "k"}, {"key", "memory.reserve"}, {"values", {"2 GiB", "lots"}}}),
+                 "/axes/3/values/1", "lots");
+  EXPECT_NO_THROW(parsed(changed("/axes/1/values", {1, 5}))) << "5 stages: of 12 layers, which other settings change";
+  const SweepFile file =
+      parsed(changed("/axes/1", {{"name", "s"}, {"key", "model.document_tokens"}, {"values", {"1k"}}}));
+  EXPECT_EQ(file.axes[1].options[0].label, "1k");
+}
+
+// Bounds on figures of a row: of what an estimate knows they leave out, and of replays all count.
+TEST(Sweep, RequiresFiguresOfARow) {
+  const auto run = [](const nlohmann::ordered_json& require) {
+    auto json = nlohmann::ordered_json::parse(small_sweep);
+    json["axes"][0] = {{"name", "t"}, {"key", "model.tensor_parallel"}, {"values", {1, 2}}};
+    json["axes"][1]["values"] = {1};
+    json["require"] = require;
+    const SweepFile file = parsed(json.dump());
+    SweepStore store;
+    return std::pair(file, run_sweep(file, {}, store));
+  };
+  const auto [any, free] = run({{"fits", true}});
+  double least = 1e30, most = 0;
+  for (const SweepRow& row : free.rows)
+    if (row.does) least = std::min(least, row.replayed.peak_bytes), most = std::max(most, row.replayed.peak_bytes);
+  ASSERT_LT(least, most);
+  EXPECT_FALSE(nearest_to_meet(any, free)) << "some meet what is asked";
+  const auto [half, bound] = run({{"peak_reserved_bytes", (least + most) / 2}});
+  std::size_t kept = 0;
+  for (const SweepRow& row : bound.rows) {
+    if (!row.does) continue;
+    EXPECT_LE(row.replayed.peak_bytes, (least + most) / 2);
+    ++kept;
+  }
+  EXPECT_GT(kept, 0U);
+  for (const auto& [key, value] : std::map<std::string, nlohmann::ordered_json>{{"peak_reserved_bytes", "1 MiB"},
+                                                                                {"free_bytes", "79.9 GiB"},
+                                                                                {"tokens_per_second", 1e12},
+                                                                                {"mfu", 0.999},
+                                                                                {"gpu_hours_per_million_tokens", 1e-9},
+                                                                                {"kwh_per_million_tokens", 1e-9},
+                                                                                {"step_time_seconds", 1e-6}}) {
+    const auto [file, none] = run({{key, value}});
+    const auto nearest = nearest_to_meet(file, none);
+    ASSERT_TRUE(nearest) << key;
+    ASSERT_EQ(nearest->misses.size(), 1U) << key;
+    EXPECT_GT(nearest->misses[0].share, 0) << key;
+    EXPECT_THAT(sweep_json(file, none)["nearest"]["misses"][0]["what"].get<std::string>(),
+                testing::Eq(nearest->misses[0].words));
+  }
+}
+
 // Steps of unlike work are compared by the token.
 TEST(SweepFile, RanksUnlikeBatchesByTheToken) {
   auto json = nlohmann::ordered_json::parse(small_sweep);
@@ -127,7 +191,7 @@ TEST(SweepFile, RefusesMorePointsThanCanBeNumbered) {
   auto json = nlohmann::ordered_json::parse(small_sweep);
   json["axes"] = nlohmann::ordered_json::array();
   for (const std::string name : {"sequence", "layers", "micro_batch", "global_batch", "bucket_bytes"})
-    json["axes"].push_back({{"name", name}, {"key", "model." + name}, {"from", 1}, {"to", 90000}, {"step", 1}});
+    json["axes"].push_back({{"name", name}, {"key", "model." + name}, {"from", 1}, {"to", 60000}, {"step", 1}});
   expect_refused(json.dump(), "/axes", "more than 2^62 points");
 }
 
