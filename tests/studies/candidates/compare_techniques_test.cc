@@ -11,6 +11,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "planners/offload/ssdtrain.h"
 #include "planners/technique/technique_table.h"
+#include "tests/test_size.h"
 
 namespace spillway::studies {
 namespace {
@@ -68,12 +69,14 @@ struct Kind {
   const char* name;
   const char* model;
   const char* schedule = "";  // set on top of every way that has none of its own
+  bool is_large = false;      // minutes of processor time: tried at full size
 };
 
 class EveryTechnique : public testing::TestWithParam<Kind> {};
 
 TEST_P(EveryTechnique, RunsOrSaysWhyNot) {
   const Kind& kind = GetParam();
+  if (kind.is_large && !test::is_full_size()) GTEST_SKIP() << "at full size";
   const BaseScenario step{std::string(R"({"schema": "spillway-scenario", "version": 1, "model": )") + kind.model +
                               R"(, "hardware": {"profile": "dgx-a100-40gb"},
                                  "offload": {"least_elements": 10000, "drives": "samsung-990-pro-2tb"}})",
@@ -107,34 +110,83 @@ TEST_P(EveryTechnique, RunsOrSaysWhyNot) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, EveryTechnique,
-    testing::Values(Kind{"dense", R"({"name": "gpt2-small", "layers": 3, "sequence": 128, "micro_batch": 1,
+    testing::Values(
+        Kind{"dense", R"({"name": "gpt2-small", "layers": 3, "sequence": 128, "micro_batch": 1,
                           "gradient_accumulation": 2})"},
-                    Kind{"experts", R"({"name": "olmoe-1b-7b", "layers": 2, "sequence": 128, "micro_batch": 1,
+        Kind{"experts", R"({"name": "olmoe-1b-7b", "layers": 2, "sequence": 128, "micro_batch": 1,
                             "data_parallel": 4, "expert_parallel": 4, "framework": "megatron_2022"})"},
-                    Kind{"uneven_experts", R"({"name": "olmoe-1b-7b", "layers": 2, "sequence": 128, "micro_batch": 1,
+        Kind{"uneven_experts", R"({"name": "olmoe-1b-7b", "layers": 2, "sequence": 128, "micro_batch": 1,
                                    "data_parallel": 4, "expert_parallel": 4, "framework": "megatron_2022",
                                    "expert_load": "lognormal"})"},
-                    Kind{"stages", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
+        Kind{"stages", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
                            "gradient_accumulation": 4, "pipeline_parallel": 2, "framework": "megatron_2022"})"},
-                    Kind{"gpipe", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
+        Kind{"gpipe", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
                           "gradient_accumulation": 4, "pipeline_parallel": 2, "framework": "megatron_2022"})",
-                         "gpipe"},
-                    Kind{"zb_h1", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
+             "gpipe"},
+        Kind{"zb_h1", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
                           "gradient_accumulation": 4, "pipeline_parallel": 4, "framework": "megatron_2022"})",
-                         "zb-h1"},
-                    Kind{"zero1", R"({"name": "gpt2-small", "layers": 3, "sequence": 128, "micro_batch": 1,
+             "zb-h1"},
+        Kind{"zero1", R"({"name": "gpt2-small", "layers": 3, "sequence": 128, "micro_batch": 1,
                           "gradient_accumulation": 2, "data_parallel": 4, "zero_stage": 1})"},
-                    Kind{"zero3", R"({"name": "gpt2-small", "layers": 3, "sequence": 128, "micro_batch": 1,
+        Kind{"zero3", R"({"name": "gpt2-small", "layers": 3, "sequence": 128, "micro_batch": 1,
                           "gradient_accumulation": 2, "data_parallel": 4, "zero_stage": 3})"},
-                    Kind{"zero1_stages", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
+        Kind{"zero1_stages", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 1,
                                  "gradient_accumulation": 4, "pipeline_parallel": 2, "data_parallel": 2,
                                  "zero_stage": 1, "framework": "megatron_2022"})"},
-                    Kind{"latent", R"({"name": "deepseek-v2-lite", "layers": 2, "sequence": 128, "micro_batch": 1,
+        Kind{"latent", R"({"name": "deepseek-v2-lite", "layers": 2, "sequence": 128, "micro_batch": 1,
                            "gradient_accumulation": 2})"},
-                    Kind{"windows", R"({"name": "gemma-3-270m", "layers": 6, "sequence": 1024, "micro_batch": 1,
+        Kind{"windows", R"({"name": "gemma-3-270m", "layers": 6, "sequence": 1024, "micro_batch": 1,
                             "gradient_accumulation": 2})"},
-                    Kind{"hybrid", R"({"name": "qwen3.5-27b", "layers": 4, "sequence": 128, "micro_batch": 1,
-                           "gradient_accumulation": 2})"}),
+        Kind{"hybrid", R"({"name": "qwen3.5-27b", "layers": 4, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})"},
+        Kind{"mamba2_beside", R"({"name": "falcon-h1-0.5b", "layers": 2, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})"},
+        Kind{"mamba2_experts", R"({"name": "nemotron-3-nano-30b-a3b", "layers": 7, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})",
+             "", true},
+        Kind{"first_mamba", R"({"name": "jamba-52b", "layers": 6, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})",
+             "", true},
+        Kind{"channel_decays", R"({"name": "kimi-linear-48b-a3b", "layers": 5, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})",
+             "", true},
+        Kind{"residual_groups", R"({"name": "kimi-k3", "layers": 5, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})",
+             "", true},
+        Kind{"compressed_keys", R"({"name": "deepseek-v4-flash", "layers": 5, "sequence": 256, "micro_batch": 1,
+                           "gradient_accumulation": 2})",
+             "", true},
+        Kind{"chosen_blocks", R"({"name": "minimax-m3", "layers": 5, "sequence": 256, "micro_batch": 1,
+                           "gradient_accumulation": 2})",
+             "", true},
+        Kind{"chosen_keys", R"({"name": "deepseek-v3.2", "layers": 4, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})",
+             "", true},
+        Kind{"convolutions", R"({"name": "lfm2-350m", "layers": 4, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})"},
+        Kind{"two_head_widths", R"({"name": "gemma-4-26b-a4b", "layers": 6, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})",
+             "", true},
+        Kind{"layer_inputs", R"({"name": "gemma-4-e2b", "layers": 20, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})",
+             "", true},
+        Kind{"tower", R"({"name": "gemma-3-4b", "layers": 6, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})",
+             "", true},
+        Kind{"idle_experts", R"({"name": "longcat-flash", "layers": 2, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2})",
+             "", true},
+        Kind{"saved_modules", R"({"name": "llama-3-8b", "layers": 2, "sequence": 128, "micro_batch": 1,
+                           "gradient_accumulation": 2, "trainable": "lora", "modules_to_save": "both"})"},
+        Kind{"pairs", R"({"name": "gpt2-small", "layers": 3, "sequence": 128, "micro_batch": 2,
+                           "gradient_accumulation": 2, "loss": "preference", "reference": "model",
+                           "framework": "huggingface"})"},
+        Kind{"pairs_stages", R"({"name": "gpt2-small", "layers": 4, "sequence": 128, "micro_batch": 2,
+                           "gradient_accumulation": 4, "loss": "preference", "reference": "model",
+                           "framework": "huggingface", "pipeline_parallel": 2})"},
+        Kind{"rollouts", R"({"name": "gpt2-small", "layers": 3, "sequence": 128, "micro_batch": 2,
+                           "gradient_accumulation": 2, "loss": "group", "reference": "model", "rollout_memory": 0.3,
+                           "rollout_group": 2, "prompt_tokens": 32, "framework": "huggingface"})"}),
     [](const testing::TestParamInfo<Kind>& each) { return std::string(each.param.name); });
 
 TEST(CompareTechniques, SayWhatThePlainStepIsWithout) {
