@@ -368,7 +368,7 @@ void check_saved_modules(const TrainingSetup& setup, const ModelSpec& model) {
   if (model.reads_images() || model.has_encoder() || model.pretraining_heads || model.masked_lm_head)
     refuse("it is modelled for decoders with a head of their own", "set it to none");
   if (setup.base_weights != BaseWeights::same && setup.fp32_unpacked)
-    refuse("beside a base whose rest is in fp32 it is not modelled", "set fp32_unpacked to false");
+    refuse("a base with all else in fp32 is not modelled beside it", "set fp32_unpacked to false");
 }
 
 void check_trainable(TrainingSetup& setup, const ModelSpec& model) {
