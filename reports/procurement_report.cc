@@ -317,7 +317,8 @@ class Writer {
 
   void add_runner_up(const PricedOption& option, ReportSection& part) const {
     for (const PricedOption& other : answer_.options) {
-      if (&other == &option || !other.failure.empty() || other.in_time != option.in_time) continue;
+      if (&other == &option || !other.failure.empty()) continue;
+      if (other.in_time != option.in_time || other.in_budget != option.in_budget) continue;
       const double more = other.usd_per_billion / option.usd_per_billion - 1;
       part.items.push_back(fmt::format(
           "Next: {}, {} USD per 10⁹ tokens ({} % more) in {} days{}.", other.name(), figure(other.usd_per_billion),

@@ -141,9 +141,11 @@ class Hinges {
     }
   }
 
-  // Whether the step fits with as little as such a flag can leave: an optimizer's states leave the GPU in pages, or are
-  // of few bytes on the host; others keep the least of a step's activations and logits.
+  // Whether the step fits with as little as such a flag can leave: a paged optimizer's states leave the GPU, those of
+  // one on the CPU may be of few bytes there; other flags keep the least of a step's activations and logits.
   [[nodiscard]] bool could_save(bool is_of_states) {
+    if (is_of_states && loaded_.scenario.training.optimizer_device != StateDevice::gpu)
+      return is_yes(result_.memory.verdict()) && result_.host_memory.verdict() == Verdict::does_not_fit;
     std::optional<bool>& could = could_save_[is_of_states ? 1 : 0];
     if (could) return *could;
     TrainingSetup training = loaded_.scenario.training;
@@ -160,7 +162,7 @@ class Hinges {
   void savers() {
     for (const UnsayableFlag& flag : imported_.unsayable) {
       if (flag.effect == LaunchEffect::time || flag.effect == LaunchEffect::adds) continue;
-      const bool is_of_states = flag.flag.find("optim") != std::string::npos;
+      const bool is_of_states = flag.value.starts_with("paged_") || flag.flag.find("optim") != std::string::npos;
       if (flag.effect == LaunchEffect::saves && !could_save(is_of_states)) continue;
       say(fmt::format("unless {} {} saves it", shown(flag),
                       flag.effect == LaunchEffect::unknown ? "is not known and" : "which a scenario can't say"));

@@ -109,5 +109,17 @@ TEST(Hinges, WhatSavesStatesCannotSaveActivations) {
   EXPECT_THAT(hinged(little, paged).hangs_on, ElementsAre(StartsWith("unless --x (a.sh: line 3)")));
 }
 
+// States of few bytes are counted as AdamW's on the CPU: they may save the host's memory, and no GPU's.
+TEST(Hinges, StatesOnTheCpuMaySaveTheHostsMemory) {
+  std::string small = flag("memory-", 0, "adamw_bnb_8bit");
+  small.replace(small.find("--x"), 3, "--optim");
+  const std::vector<std::string> on_cpu = {"model.optimizer_device=cpu"};
+  EXPECT_THAT(hinged(enough, small, on_cpu).hangs_on, IsEmpty()) << "it fits";
+  EXPECT_THAT(hinged(1, small, on_cpu).hangs_on, IsEmpty()) << "the GPU's memory is short";
+  const Result short_host = hinged(enough, small, {"model.optimizer_device=cpu", "hardware.set.host.dram=1 GiB"});
+  EXPECT_THAT(short_host.hangs_on, ElementsAre(StartsWith("unless --optim (a.sh: line 3)")));
+  EXPECT_EQ(short_host.verdict(), Verdict::unknown);
+}
+
 }  // namespace
 }  // namespace spillway::scenario
