@@ -372,7 +372,9 @@ Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& t
                                 : CostSource::fitted,
            of_regime(inside ? times.table_error : times.physics_error, smallest, small_side, medium_side));
   duration.clocked = from_seconds(std::min(seconds.clocked, seconds.total) * residual);
-  return duration;
+  if (kernel.flops_per_clock <= 0) return duration;
+  const Duration older = chunks(kernel);
+  return older.time > duration.time ? older : duration;
 }
 
 // max(flops / (efficiency peak), bytes / (efficiency bandwidth)) + latency, with the profile's constants.

@@ -105,8 +105,8 @@ struct KernelCost {
   Bytes whole{};     // kind memory_bound, above 0: this is one of the kernels that together take as long as so many
   double share = 1;  // bytes do, and takes this share of it
   std::int64_t launches = 1;  // MemoryAccess::rows: kernels that this one stands for
-  // Kind memory_bound, above 0: products within chunks of a sequence, in tiles too small for the tensor unit's rate, so
-  // many flops a clock of each multiprocessor at most.
+  // Above 0: so many flops a clock of each multiprocessor at most. Kind memory_bound: products within chunks of a
+  // sequence, in tiles too small for the tensor unit's rate. Kind gemm: a library's older kernels.
   double flops_per_clock = 0;
   Picos least{};  // kind memory_bound: chunks, or rows in a block, go one after the other
   // Kind gemm in fp8: A comes in fp8. false: it is scaled and cast on the way, as the published products are.

@@ -242,12 +242,14 @@ Tensor MoeBlock::unpermute(const std::string& name, const Tensor& rows, const Ro
 }
 
 void MoeBlock::grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops,
-                               std::vector<Tensor> reads, const Tensor& write, const HostWork& host) {
+                               std::vector<Tensor> reads, const Tensor& write, const HostWork& host,
+                               double flops_per_clock) {
   const KernelCost cost{.kind = KernelClass::gemm,
                         .type = has_own_type(reads[0].type()) ? reads[0].type() : options_.product,
                         .gemm = shape,
                         .flops = Flops(flops),
                         .launches = std::max<std::int64_t>(1, host.experts),
+                        .flops_per_clock = flops_per_clock,
                         .is_cast_before = true,
                         .scaling = eager::scaling(context_.rec),
                         .accumulates = reads.back().id() == write.id() && write.type() == DataType::fp32,
@@ -368,7 +370,7 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
         }
         if (!weight.trains) return std::vector<Tensor>{std::move(back)};
         const GemmShape shape{.m = outputs, .n = inputs, .k = each, .batch = groups, .layout = GemmLayout::nt};
-        context_.autograd.weight_work([this, name, shape, flops, groups, kept,
+        context_.autograd.weight_work([this, name, shape, flops, groups, kept, is_last,
                                        casts = in_fp8 && !is_narrow(kept.type()), columns = std::move(incoming.columns),
                                        &weight] {
           Tensor input = kept;
@@ -378,16 +380,18 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
           }
           HostWork host = options_.merged_experts ? each_expert(further_product, groups) : HostWork{};
           if (options_.merged_experts) host.operators = static_cast<double>(groups);  // hooks of the reducer
+          const double rate = eager::bias_gradient_rate(
+              context_.rec, options_.merged_experts && !is_last ? context_.bias(name) : nullptr, input.type());
           if (options_.fused_accumulation) {
             grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {columns, input, weight.gradient},
-                            weight.gradient, host);
+                            weight.gradient, host, rate);
             context_.autograd.accumulate(weight, {});
             if (context_.rec.workspaces != nullptr) context_.rec.workspaces->use_dummy(weight);
           } else {
             const DataType product = is_narrow(columns.type()) ? options_.type : columns.type();
             Tensor sum = context_.session.empty(weight.shape.name + ".grad", product, weight.shape.elements(),
                                                 TensorRole::gradient);
-            grouped_product("grouped_gemm_wgrad", shape, flops, {columns, input}, sum, host);
+            grouped_product("grouped_gemm_wgrad", shape, flops, {columns, input}, sum, host, rate);
             eager::accumulate(context_.rec, weight, std::move(sum));
           }
         });

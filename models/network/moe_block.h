@@ -104,7 +104,7 @@ class MoeBlock {
   Tensor expert_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight, std::int64_t expert,
                        const std::shared_ptr<Tensor>& sum);
   void grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops, std::vector<Tensor> reads,
-                       const Tensor& write, const HostWork& host = {});
+                       const Tensor& write, const HostWork& host = {}, double flops_per_clock = 0);
   [[nodiscard]] bool has_own_type(DataType type) const;
   Tensor shared(const std::string& prefix, const Tensor& x);
   [[nodiscard]] eager::Pointwise function() const;

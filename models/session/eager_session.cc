@@ -21,7 +21,7 @@ constexpr std::int64_t first_transfer_lane = 200, memory_stream_number = 198, be
 bool is_same_product(const KernelCost& a, const KernelCost& b) {
   const auto sides = [](const KernelCost& one) {
     return std::tie(one.gemm.m, one.gemm.n, one.gemm.k, one.gemm.batch, one.gemm.layout, one.type, one.flops, one.bytes,
-                    one.is_cast_before, one.accumulates, one.one_by_one, one.before_cuda_12);
+                    one.is_cast_before, one.accumulates, one.one_by_one, one.before_cuda_12, one.flops_per_clock);
   };
   return sides(a) == sides(b);
 }

@@ -297,6 +297,24 @@ TEST(CostModel, OneByOneIsLaunchedOneByOne) {
   EXPECT_LT(ms(cost.duration(experts)), 160 * 8e-3);
 }
 
+// Older kernels of a library do so many flops a clock and multiprocessor, and never more than the others.
+TEST(CostModel, OlderProductsAreBoundByTheirRate) {
+  HardwareProfile profile = example_profile();
+  profile.gpu = ProfileLibrary::standard().load_gpu("h100-sxm5-80gb");
+  const CostModel cost(profile);
+  KernelCost product{.kind = KernelClass::gemm,
+                     .gemm = {.m = 8192, .n = 8192, .k = 8192},
+                     .flops = Flops(std::int64_t{2} * 8192 * 8192 * 8192)};
+  const double best = ms(cost.duration(product));
+  product.flops_per_clock = 850;
+  const double older = ms(cost.duration(product));
+  EXPECT_GT(older, 2 * best);
+  product.flops_per_clock = 425;
+  EXPECT_NEAR(ms(cost.duration(product)), 2 * older, 0.01 * older);
+  product.flops_per_clock = 1e9;
+  EXPECT_EQ(ms(cost.duration(product)), best);
+}
+
 // Grouped heads share keys and values: no more traffic, the same flops, so never slower.
 TEST(CostModel, LatentAndGroupedAttention) {
   HardwareProfile profile = example_profile();

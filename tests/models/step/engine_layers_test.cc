@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/input_error.h"
+#include "hwprofiles/profile_library.h"
 #include "models/step/parallel_trace.h"
 #include "models/step/trace_generator.h"
 #include "sim/devices/memory/allocation_stream.h"
@@ -331,6 +332,30 @@ TEST(EngineLayers, ExpertsMayHaveBiasesAndHeadsSinks) {
     EXPECT_EQ(count_of(trace, "bias_gradient"), 2 * (framework == Framework::megatron ? 3 : 8));
     EXPECT_EQ(count_of(trace, "add_weighted_bias_backward"), framework == Framework::megatron ? 2 : 0);
   }
+}
+
+// The bias gradient of Transformer Engine's product in 16 bits is its epilogue, which cuBLASLt has older kernels for:
+// of large products, the experts' first ones and the queries' take longer. PyTorch's modules sum it apart.
+TEST(EngineLayers, ProductsThatSumABiasGradientAreSlower) {
+  HardwareProfile profile = example_profile();
+  profile.gpu = hwprofiles::ProfileLibrary::standard().load_gpu("h100-sxm5-80gb");
+  const CostModel cost(profile);
+  const auto seconds = [&cost](bool has_biases, Framework framework) {
+    ModelSpec model = small_experts(2);
+    model.hidden = 2048;
+    model.experts.width = 4096;
+    model.experts.bias = model.qkv_bias = model.output_bias = has_biases;
+    TrainingSetup setup = core();
+    setup.sequence = 4096;
+    setup.framework = framework;
+    const Trace trace = generate_parallel_trace(model, setup, cost, flat_cluster());
+    Picos sum{};
+    for (std::size_t i = 0; i < trace.ops.size(); ++i)
+      if (trace.strings.text(trace.ops.name[i]).find("wgrad") != std::string::npos) sum += trace.ops.duration[i];
+    return to_seconds(sum);
+  };
+  EXPECT_GT(seconds(true, Framework::megatron), 1.2 * seconds(false, Framework::megatron));
+  EXPECT_NEAR(seconds(true, Framework::eager) / seconds(false, Framework::eager), 1, 0.02);
 }
 
 // What goes is made again before the backward that reads it: the activation of every row, the norm's result.
