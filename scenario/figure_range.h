@@ -4,14 +4,15 @@
 // over the parts of the step's critical path (Result::breakdown). Factors depend on the kind of step (RangeKind): the
 // reach of its network, experts, who measured the kernels, what slows the host. The bounds low_b and high_b are two
 // regressions on published steps that no constant was fitted to, sources weighing alike
-// (validation/published/range_fit.py; docs/internals/validation.md, "Ranges"). They are quantiles 0.06 and 0.9, which
-// hold 80 % of the steps of a source that is left out of them. None is nearer to 1 than 0.05: chips of one model differ
+// (validation/published/range_fit.py; docs/internals/validation.md, "Ranges"). They are quantiles 0.05 and 0.92, which
+// hold 84 % of the steps of sources that are left out of them. None is nearer to 1 than 0.05: chips of one model differ
 // by as much. For a step over several machines at least a tenth counts as communication at the upper end: a range must
 // not narrow because too little is predicted. O(1).
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "hwprofiles/hardware_profile.h"
 #include "models/spec/training_setup.h"
@@ -36,10 +37,30 @@ std::string range_kind_words(RangeKind kind);  // "across", "inside experts"
 sim::FigureRange step_time_range(const models::TrainingSetup& setup, const sim::Result& result,
                                  const hwprofiles::HardwareProfile& machine);
 
-// Range of its peaks under PyTorch's allocator, by the framework of its layers (models::Framework) and by what they
-// train: the middle 80 % of published peaks. Small peaks of adapters' training get half a GiB more at the upper end,
-// which programs hold beside. Not known if tensors leave the GPU, and for Megatron-core's settings with layers of 2022
-// (ZeRO 3).
+// A step's peak errs as published peaks of its kind do: the framework of its layers, and what it trains. `other`: too
+// few were published.
+enum class PeakKind : std::uint8_t {
+  core,
+  experts,
+  megatron,
+  modules,
+  split_modules,
+  trainer,
+  deepspeed,
+  adapters,
+  other
+};
+PeakKind peak_kind(const models::TrainingSetup& setup);
+std::string_view peak_kind_word(PeakKind kind);
+
+// Range of its peaks under PyTorch's allocator by their kind: the middle 80 % of published peaks, sources weighing
+// alike (validation/published/range_fit.py). Small peaks of adapters' training get half a GiB more at the upper end,
+// which programs hold beside. It is not known if tensors leave the GPU, and for `other`. DeepSpeed's is known with Adam
+// on the CPU.
 sim::FigureRange peak_range(const models::TrainingSetup& setup, const sim::Result& result);
+
+// The highest predicted peak that stays within `room` in nine of ten cases, by the upper end of its kind's range. For
+// `other` that is the range of all kinds.
+Bytes peak_within(const models::TrainingSetup& setup, Bytes room);
 
 }  // namespace spillway::scenario

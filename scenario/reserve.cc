@@ -10,6 +10,7 @@
 #include "base/input_error.h"
 #include "base/number_text.h"
 #include "models/step/operator_list.h"
+#include "scenario/figure_range.h"
 #include "scenario/least_capacity.h"
 
 namespace spillway::scenario {
@@ -18,7 +19,7 @@ namespace {
 constexpr std::int64_t gibibyte = std::int64_t{1} << 30;
 constexpr Bytes least_outside(gibibyte / 2), most_outside(gibibyte);  // context, handles, loaded kernels
 constexpr Bytes least_communicator(gibibyte / 10), most_communicator(gibibyte / 2);
-constexpr double replay_error = 0.015;  // of the peak
+constexpr double replay_error = 0.015;  // of the peak of a recorded step
 constexpr const char* assumed = "assumed";
 
 struct Communicators {
@@ -81,15 +82,16 @@ void add_by_parts(Reserve& reserve, const LoadedScenario& loaded, Bytes context)
             .source = "buffers of its channels take 0.1 to 0.5 GiB a communicator"});
   const Bytes open = most_outside - std::clamp(context, least_outside, most_outside) +
                      (most_communicator - least_communicator) * nccl.count;
-  const Bytes error(static_cast<std::int64_t>(replay_error * static_cast<double>(loaded.capacity.count())));
-  add_part(reserve,
-           {.name = "margin",
-            .bytes = open + error,
-            .is_margin = true,
-            .provenance = assumed,
-            .source = fmt::format("{} up to the upper ends of these ranges, and {:.1f} % of the memory for the "
-                                  "replay's error in peak reserved",
-                                  gib_text(open), 100 * replay_error)});
+  const Bytes room = loaded.capacity - std::min(loaded.capacity, reserve.taken);
+  const bool is_generated = !loaded.scenario.model.empty();
+  const Bytes error = is_generated ? room - std::min(room, peak_within(loaded.setup, room))
+                                   : Bytes(static_cast<std::int64_t>(replay_error * static_cast<double>(room.count())));
+  add_part(reserve, {.name = "margin",
+                     .bytes = open + error,
+                     .is_margin = true,
+                     .provenance = assumed,
+                     .source = fmt::format("{} up to the upper ends of these ranges, and {} for the error of the peak",
+                                           gib_text(open), gib_text(error))});
 }
 
 // What the scenario says, covering the parts first.
@@ -232,6 +234,8 @@ ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replaye
       mark_tight(wider.result, run.result);
       run = std::move(wider);
     }
+  } else if (run.result.memory.gives_back && !run.planned && loaded.reserve.margin > Bytes(0)) {
+    run.result.memory.is_tight = evaluate(VariedReplayer(replayer, {.capacity = most})).result.memory.gives_back;
   }
   Result& result = run.result;
   if (!result.memory.known || result.memory.on_host) return run;

@@ -1,6 +1,8 @@
 // Memory kept free on a GPU, and the verdict that follows. "fits": the step runs within the capacity less the reserve.
-// "tight": it runs only within the capacity less what is really taken, without the reserve's margin. Found by replays
-// under these limits, not by subtraction: PyTorch reserves more where it may.
+// "tight": it runs only without the reserve's margin, within the capacity less what is really taken. It is tight as
+// well if even there the allocator gives cached memory back in each step. DeepSpeed warns of that as high memory
+// pressure (runtime/zero/stage3.py). Found by replays under these limits, not by subtraction: PyTorch reserves more
+// where it may.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@ namespace spillway::scenario {
 //   of
 //                    more than one GPU, of a capture the groups of its collectives
 //   margin           up to the upper ends of these ranges (0.5 GiB a communicator, 1 GiB for context and handles), and
-//                    1.5 % of the capacity, by which a replayed peak may be off
+//                    what a peak like it may be more than predicted (peak_within()), of a recording 1.5 % of the memory
 // All are assumed: no published figures were found. memory.reserve replaces all but the context: what it names covers
 // the parts above first, and what is left is margin. The parts that loading put into its reserve (a tower's weights)
 // come on top. A recording on the GPU it ran on keeps nothing: it did fit. Empty where no capacity is known.

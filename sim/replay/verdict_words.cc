@@ -66,6 +66,8 @@ std::string plain_sentence(const Result& result) {
                                : "; peak reserved " + short_size(memory.peak_reserved));
     case Verdict::tight:
       if (!result.drives_refuse.empty()) break;
+      if (memory.gives_back)
+        return "tight: runs with " + to_spare(result) + ", as the allocator gives cached memory back in each step";
       return "tight: runs with " + to_spare(result) + ", but not with the margin of " +
              short_size(result.reserve.margin) + " kept free";
     case Verdict::fits:

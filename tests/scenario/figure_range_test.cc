@@ -138,6 +138,32 @@ TEST(FigureRange, OfPeaksAreThoseOfTheLayersAndTheAllocatorThatWerePublished) {
   EXPECT_FALSE(run_on({"model.framework=nanotron"}).peak_range.known);
 }
 
+TEST(FigureRange, OfPeaksIsKnownForDeepspeedsAdamOnTheCpu) {
+  const std::vector<std::string> settings = {"model.framework=deepspeed", "model.precision=bf16_mixed",
+                                             "model.zero_stage=2", "model.optimizer_device=cpu"};
+  const Result away = run_on(settings);
+  ASSERT_TRUE(away.peak_range.known);
+  EXPECT_FALSE(away.step_time_range.known);
+  EXPECT_NEAR(static_cast<double>(peak_within({.framework = models::Framework::deepspeed}, Bytes(1 << 30)).count()) *
+                  away.peak_range.high,
+              1 << 30, 2);
+}
+
+TEST(FigureRange, OfPeaksIsByKind) {
+  const auto kind = [](models::TrainingSetup setup) { return peak_kind_word(peak_kind(setup)); };
+  using models::Framework;
+  EXPECT_EQ(kind({.framework = Framework::megatron}), "core");
+  EXPECT_EQ(kind({.framework = Framework::megatron, .expert_parallel = 8}), "experts");
+  EXPECT_EQ(kind({.framework = Framework::megatron, .zero_stage = 3}), "other");
+  EXPECT_EQ(kind({.framework = Framework::eager}), "modules");
+  EXPECT_EQ(kind({.framework = Framework::eager, .tensor_parallel = 2}), "split modules");
+  EXPECT_EQ(kind({.framework = Framework::deepspeed}), "deepspeed");
+  models::TrainingSetup adapted{.framework = Framework::deepspeed};
+  adapted.trainable = models::Trainable::lora;
+  EXPECT_EQ(kind(adapted), "adapters");
+  EXPECT_LT(peak_within(adapted, Bytes(1 << 30)), Bytes(1 << 29)) << "half a GiB beside";
+}
+
 TEST(FigureRange, IsUnknownWithStateOffTheGpu) {
   const Result away = run_on({"model.framework=megatron_2022", "model.optimizer_device=cpu"});
   EXPECT_FALSE(away.peak_range.known);

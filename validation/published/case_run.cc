@@ -53,6 +53,13 @@ FigureRange range_of(Metric metric, const Result& result) {
   return {};
 }
 
+// Of steps whose range is known the same way.
+std::string kind_of(Metric metric, const LoadedScenario& loaded) {
+  if (metric == Metric::peak_allocated || metric == Metric::peak_reserved)
+    return std::string(scenario::peak_kind_word(scenario::peak_kind(loaded.setup)));
+  return scenario::range_kind_words(scenario::range_kind(loaded.setup, loaded.hardware));
+}
+
 // The figure of a metric that takes several steps.
 void run_several(const Group& group, SharedMachines& machines) {
   const auto model = [&group](const std::string& name) {
@@ -87,7 +94,7 @@ void run_group(const Group& group, SharedMachines& machines) {
                                  : predict(measured.metric, measured.unit, loaded, result, measured.stage);
         outcome->verdict = result.verdict();
         outcome->range = range_of(measured.metric, result);
-        outcome->range_kind = scenario::range_kind_words(scenario::range_kind(loaded.setup, loaded.hardware));
+        outcome->range_kind = kind_of(measured.metric, loaded);
         for (std::size_t i = 0; i < outcome->shares.size() && result.replayed > Picos(0); ++i)
           outcome->shares[i] = to_seconds(result.breakdown[i]) / to_seconds(result.replayed);
       } catch (const InputError& error) {

@@ -7,7 +7,8 @@ Usage: range_fit.py CSV...
 measured / predicted is a sum over what binds on the critical path, share by share, by the kind of step: two linear
 regressions at the quantiles LOW and HIGH, sources weighing alike, factors at least FLOOR away from 1 (experts' kernels
 further, as one source alone has them). Each source is left out in turn. The host of experts has factors that are not
-fitted here. Needs numpy and scipy (Debian: python3-numpy, python3-scipy).
+fitted here. Peaks have no parts: their factors are the quantiles of measured / predicted by kind, sources weighing
+alike. Needs numpy and scipy (Debian: python3-numpy, python3-scipy).
 """
 import collections
 import csv
@@ -17,14 +18,16 @@ import sys
 import numpy
 from scipy.optimize import linprog
 
-LOW, HIGH, FLOOR, FLOOR_OF_EXPERTS = 0.06, 0.9, 0.05, (0.12, 0.25)
+LOW, HIGH, FLOOR, FLOOR_OF_EXPERTS = 0.05, 0.92, 0.05, (0.12, 0.25)
 PARTS = ("kernels", "experts", "inside", "across", "split", "gathers", "host")
 HOST_OF_EXPERTS, ON_CLOUDS, LEAST_NETWORK = (0.8, 1.45), 1.25, 0.1
+PEAK_LOW, PEAK_HIGH, PEAK_FLOOR = 0.1, 0.9, 0.01
 
 
 def source_of(name):
-    """Tables and sections of one publication, parts of one table, are one source; None: the same steps again."""
-    if name.endswith("rate known"):
+    """Tables and sections of one publication, parts of one table, are one source; None: the same steps again, or those
+    whose set-up is not stated."""
+    if name.endswith("rate known") or name.startswith("STAlloc"):
         return None
     if "ZeRO-3" in name:
         return name  # another program
@@ -80,6 +83,43 @@ def factors(groups, is_high):
     return linprog(costs, A_eq=equal, b_eq=ratios, bounds=bounds, method="highs").x[:parts]
 
 
+def read_peaks(paths):
+    """Ratios by kind and source."""
+    peaks = collections.defaultdict(lambda: collections.defaultdict(list))
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                source = source_of(row["source"])
+                if row["metric"] in ("peak_allocated", "peak_reserved") and row["role"] == "validation" and source:
+                    peaks[row["range_kind"]][source].append(1 / (1 + float(row["relative_error"])))
+    return peaks
+
+
+def peak_factors(groups):
+    ratios = sorted((ratio, 1 / len(group)) for group in groups for ratio in group)
+    weights = numpy.cumsum([weight for _, weight in ratios]) / len(groups)
+    low, high = (ratios[min(numpy.searchsorted(weights, at), len(ratios) - 1)][0] for at in (PEAK_LOW, PEAK_HIGH))
+    return min(low, 1 - PEAK_FLOOR), max(high, 1 + PEAK_FLOOR)
+
+
+def fit_peaks(paths):
+    kinds = read_peaks(paths)
+    print(f"\n{'peaks of':14} {'left out':34} {'peaks':>5} within   range")
+    for kind, sources in sorted(kinds.items()):
+        for source, mine in sorted(sources.items()):
+            others = [group for name, group in sources.items() if name != source]
+            if others:
+                low, high = peak_factors(others)
+                hits = sum(low <= ratio <= high for ratio in mine)
+                print(f"{kind:14} {source:34} {len(mine):5} {hits / len(mine):6.0%}   {low:.3f} to {high:.3f}")
+        low, high = peak_factors(list(sources.values()))
+        mine = [ratio for group in sources.values() for ratio in group]
+        hits = sum(low <= ratio <= high for ratio in mine)
+        print(f"{kind:14} {'none':34} {len(mine):5} {hits / len(mine):6.0%}   {low:.3f} to {high:.3f}")
+    low, high = peak_factors([group for sources in kinds.values() for group in sources.values()])
+    print(f"all kinds {low:.3f} to {high:.3f}")
+
+
 def main():
     sources = read(sys.argv[1:])
     within = total = 0
@@ -99,6 +139,7 @@ def main():
     print({kind: round(numpy.mean(values), 2) for kind, values in widths.items()})
     for is_high in (False, True):
         print("high" if is_high else "low", dict(zip(PARTS, factors(list(sources.values()), is_high).round(3))))
+    fit_peaks(sys.argv[1:])
 
 
 if __name__ == "__main__":
