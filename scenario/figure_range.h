@@ -44,7 +44,7 @@ enum class PeakKind : std::uint8_t {
   experts,
   megatron,
   modules,
-  split_modules,
+  whole_vocabulary,
   trainer,
   deepspeed,
   adapters,

@@ -156,7 +156,8 @@ TEST(FigureRange, OfPeaksIsByKind) {
   EXPECT_EQ(kind({.framework = Framework::megatron, .expert_parallel = 8}), "experts");
   EXPECT_EQ(kind({.framework = Framework::megatron, .zero_stage = 3}), "other");
   EXPECT_EQ(kind({.framework = Framework::eager}), "modules");
-  EXPECT_EQ(kind({.framework = Framework::eager, .tensor_parallel = 2}), "split modules");
+  EXPECT_EQ(kind({.framework = Framework::eager, .tensor_parallel = 2}), "modules");
+  EXPECT_EQ(kind({.framework = Framework::eager, .tensor_parallel = 2, .whole_vocabulary = true}), "whole vocabulary");
   EXPECT_EQ(kind({.framework = Framework::deepspeed}), "deepspeed");
   models::TrainingSetup adapted{.framework = Framework::deepspeed};
   adapted.trainable = models::Trainable::lora;
