@@ -379,7 +379,7 @@ class Writer {
                        "capital million USD", "running million USD", "power kW", "USD per 10⁹ tokens"},
                       {}};
     ReportTable failed{"What can't", {"fleet and technique", "why"}, {}};
-    std::size_t shown = 0, able = 0;
+    std::size_t shown = 0, able = 0, in_time = 0;
     std::string rest;
     std::size_t left = 0;
     std::set<std::string> machines;  // the best option of each is shown
@@ -389,6 +389,7 @@ class Writer {
         continue;
       }
       ++able;
+      in_time += option.in_time ? 1 : 0;
       const bool is_best = machines.insert(option.fleet.machine).second;
       if (shown++ >= static_cast<std::size_t>(in_.shortlist) && !is_best) {
         ++left;
@@ -415,10 +416,11 @@ class Writer {
         replayed += plan.replayed;
       }
     part.paragraphs.push_back(fmt::format(
-        "{} options; {} train the programme. Their layouts are the fastest of {} estimated, {} of them "
+        "{} option{}; {} can train the programme, {} in time. Their layouts are the fastest of {} estimated, {} of "
+        "them "
         "replayed in full (t tensor parallel, p pipeline stages, b sequences of a micro-batch). Capital: machines, "
         "network, drives, switches. Running: energy or rent, maintenance, worn-out drives.{}",
-        answer_.options.size(), able, screened, replayed,
+        answer_.options.size(), answer_.options.size() == 1 ? "" : "s", able, in_time, screened, replayed,
         in_.runs.size() > 1 ? " Step and MFU are the largest of the runs'." : ""));
     if (left > 0) part.items.push_back(fmt::format("{} more, dearer (USD per 10⁹ tokens): {}.", left, rest));
     if (!table.rows.empty()) part.tables.push_back(std::move(table));

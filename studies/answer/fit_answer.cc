@@ -78,7 +78,8 @@ AnswerLaunch launch_of(const Exported& exported, const std::vector<std::string>&
   to.figures = exported.alone ? figures(*exported.alone) : "✖ " + exported.refusal;
   if (exported.alone)
     for (const launch::UnsaidKey& each : exported.launch.unsaid)
-      to.cannot_say.push_back(each.key.substr(each.key.find('.') + 1));
+      if (each.key != "model.name" && each.key != "model.framework")  // the program's, and the target itself
+        to.cannot_say.push_back(each.key.substr(each.key.find('.') + 1));
   if (to.state != LaunchState::no)
     for (const std::string& setting : edits)
       for (const launch::SaidKey& said : exported.launch.said)

@@ -13,6 +13,7 @@
 #include "scenario/brief_run.h"
 #include "sim/devices/memory/memory_policies.h"
 #include "studies/fit/fit_knobs.h"
+#include "studies/fit/fit_point.h"
 #include "studies/fit/fit_rank.h"
 #include "studies/fit/way_mechanisms.h"
 
@@ -259,6 +260,7 @@ FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, c
     try {
       const launch::LaunchExport made = launch::export_launch(scenario_of(subject.scenario, edits), target);
       if (!other_weights(made).empty()) continue;
+      std::erase_if(edits, keeps_sequences);  // a candidate's own, made again below
       for (std::string& edit : done_otherwise(made, true)) edits.push_back(std::move(edit));
       const FitPoint point = points.with(points.as_given(), edits);
       if (!seen.insert(points.settings(point)).second) continue;

@@ -175,6 +175,22 @@ TEST(ShownWays, OfASearchAreFewAndDiffer) {
   EXPECT_TRUE(best.row.is_yes());
 }
 
+// Of a scenario that says its micro-batches, ways that share them out anew are launched too.
+TEST(ShownWays, AsLaunchedKeepsWaysOfOtherMicroBatches) {
+  const FitSubject plain = fit_subject({.what = "gpt2-small", .machine = "1xh100", .sequence = 512, .global_batch = 8});
+  FitQuestion question{.what = "gpt2-small", .replays = 12};
+  question.settings = {"model.layers=4", "model.framework=deepspeed", "model.global_batch=null",
+                       "model.gradient_accumulation=8"};
+  const FitSubject subject = fit_subject(question, plain.scenario);
+  const FitQuestion asked = asked_by(question, subject, "deepspeed");
+  const FitSubject by_deepspeed = fit_subject(asked, plain.scenario);
+  const FitOutcome found = find_fit(asked, by_deepspeed);
+  const std::vector<std::string>& edits = found.ways.front().row.candidate.edits;
+  ASSERT_EQ(std::count(edits.begin(), edits.end(), "model.gradient_accumulation=null"), 1);
+  const FitOutcome launched = as_launched(asked, by_deepspeed, found, "deepspeed", {});
+  EXPECT_EQ(launched.ways.front().row.candidate.edits, edits);
+}
+
 TEST(WayNames, AreTheFieldsTerms) {
   TrainingSetup given, setup;
   setup.tensor_parallel = 4;
