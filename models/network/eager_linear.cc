@@ -16,10 +16,6 @@ namespace {
 constexpr double product_views = 3, product_views_backward = 4;
 constexpr std::int64_t padded_side = 8;  // elements
 
-// Flops a clock and multiprocessor of cuBLASLt's products with a bias gradient (bias_gradient_rate()). On A100 the
-// backward of a 10B model took 1.63 times as long with them (NVIDIA/CUDALibrarySamples issue 90), some 630.
-constexpr double bias_gradient_flops = 850;
-
 // Whether a layer with narrow operands keeps its input as it came.
 bool keeps_wide(const EagerRecorder& rec, const Linear& layer) {
   return layer.keeps_input || rec.setup.fp8_recipe == Fp8Recipe::rowwise;
@@ -189,13 +185,8 @@ Sides turned(Sides sides) {
 
 }  // namespace
 
-double bias_gradient_rate(const EagerRecorder& rec, const TrainedParameter* bias, DataType operand) {
-  const bool is_epilogue = rec.setup.traits().core && bias != nullptr && bias->trains && size_of(operand) == 2;
-  return is_epilogue ? bias_gradient_flops : 0;
-}
-
 void product(EagerRecorder& rec, std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads,
-             Tensor write, Bytes bias, double flops_per_clock) {
+             Tensor write, Bytes bias) {
   Bytes bytes = bias;
   const DataType of_data = reads[0].type();
   const bool apart = is_narrow(of_data) || (of_data == DataType::fp32 && rec.options.type != DataType::fp32);
@@ -217,7 +208,6 @@ void product(EagerRecorder& rec, std::string_view kernel, const GemmShape& shape
                 .type = type,
                 .gemm = sides,
                 .flops = Flops(2 * shape.m * shape.n * shape.k),
-                .flops_per_clock = flops_per_clock,
                 .is_cast_before = true,
                 .scaling = scaling(rec),
                 .accumulates = accumulates},
@@ -286,16 +276,15 @@ void weight_gradient(EagerRecorder& rec, const Linear& layer, const Tensor& grad
   const bool in_fp8 = is_narrow(x.type());  // its products take both operands with k contiguous
   const GemmShape shape{
       .m = outputs, .n = inputs, .k = x.elements() / inputs, .layout = in_fp8 ? GemmLayout::tn : GemmLayout::nt};
-  const double rate = bias_gradient_rate(rec, layer.bias, x.type());
   if (rec.options.fused_accumulation) {
     product(rec, "gemm_wgrad_accumulate", shape, {gradient, x, weight.gradient}, weight.gradient,
-            weight.gradient.bytes(), rate);
+            weight.gradient.bytes());
     rec.autograd.accumulate(weight, {});
     return;
   }
   const DataType type = is_narrow(gradient.type()) ? rec.options.type : gradient.type();
   Tensor result = rec.session.empty(weight.shape.name + ".grad", type, weight.shape.elements(), TensorRole::gradient);
-  product(rec, "gemm_wgrad", shape, {gradient, x}, result, {}, rate);
+  product(rec, "gemm_wgrad", shape, {gradient, x}, result, {});
   accumulate(rec, weight, std::move(result));
 }
 

@@ -60,13 +60,9 @@ struct SavedInput {
   Tensor whole;   // what they read, from the first use of the backward to the last, where it isn't `kept`
   Tensor weight;  // autocast: as the forward cast it
 };
-// A linear layer's, with operands in OpsOptions::product. `flops_per_clock`: KernelCost's.
+// A linear layer's, with operands in OpsOptions::product.
 void product(EagerRecorder& rec, std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads,
-             Tensor write, Bytes bias, double flops_per_clock = 0);
-// Flops a clock and multiprocessor of a weight gradient's product that sums the bias's gradient besides. 0: no bound.
-// Transformer Engine has it as the product's epilogue in 16 bits (CUBLASLT_EPILOGUE_BGRADB). cuBLASLt runs older
-// kernels for it. Deviation: the sum is another kernel here.
-double bias_gradient_rate(const EagerRecorder& rec, const TrainedParameter* bias, DataType operand);
+             Tensor write, Bytes bias);
 Tensor saved_for_weights(EagerRecorder& rec, const std::string& name, SavedInput& saved);
 void weight_gradient(EagerRecorder& rec, const Linear& layer, const Tensor& gradient, const Tensor& x);
 // The next collective of the tensor group is cut up. A gathering one goes in a ring of as many pieces as ranks, and

@@ -43,6 +43,11 @@ constexpr double clamped_passes = 5.5, clamped_backward_passes = 7.5;
 // 16 bits; operators of an expert.
 constexpr double wide_bias_passes = 14, bias_passes = 6, wide_bias_backward_passes = 20, bias_backward_passes = 8;
 constexpr std::int64_t bias_operators = 2, bias_backward_operators = 6;
+// Flops a clock and multiprocessor of an expert's weight gradient that sums its bias's gradient besides. Transformer
+// Engine has it as the product's epilogue in 16 bits (CUBLASLT_EPILOGUE_BGRADB), for which cuBLASLt runs older kernels
+// (NVIDIA/CUDALibrarySamples issue 90: some 630 on A100). Deviation: the sum is another kernel here. Dense layers have
+// the epilogue in their queries' product alone; nothing measured says that it is slow there.
+constexpr double bias_gradient_flops = 850;
 // Of an operand in mxfp8: its scales, read and written in the products' order.
 constexpr double scale_bytes = 1.0 / 16;
 constexpr std::int64_t fused_rows = 256;  // of an expert come in multiples of this, for fused products
@@ -241,6 +246,11 @@ Tensor MoeBlock::unpermute(const std::string& name, const Tensor& rows, const Ro
       });
 }
 
+bool MoeBlock::sums_bias(const std::string& name, DataType operand) const {
+  const TrainedParameter* bias = context_.bias(name);
+  return context_.rec.setup.traits().core && bias != nullptr && bias->trains && size_of(operand) == 2;
+}
+
 void MoeBlock::grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops,
                                std::vector<Tensor> reads, const Tensor& write, const HostWork& host,
                                double flops_per_clock) {
@@ -380,8 +390,8 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
           }
           HostWork host = options_.merged_experts ? each_expert(further_product, groups) : HostWork{};
           if (options_.merged_experts) host.operators = static_cast<double>(groups);  // hooks of the reducer
-          const double rate = eager::bias_gradient_rate(
-              context_.rec, options_.merged_experts && !is_last ? context_.bias(name) : nullptr, input.type());
+          const double rate =
+              options_.merged_experts && !is_last && sums_bias(name, input.type()) ? bias_gradient_flops : 0;
           if (options_.fused_accumulation) {
             grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {columns, input, weight.gradient},
                             weight.gradient, host, rate);

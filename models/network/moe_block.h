@@ -105,6 +105,8 @@ class MoeBlock {
                        const std::shared_ptr<Tensor>& sum);
   void grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops, std::vector<Tensor> reads,
                        const Tensor& write, const HostWork& host = {}, double flops_per_clock = 0);
+  // Whether an expert's weight gradient sums its bias's too.
+  [[nodiscard]] bool sums_bias(const std::string& name, DataType operand) const;
   [[nodiscard]] bool has_own_type(DataType type) const;
   Tensor shared(const std::string& prefix, const Tensor& x);
   [[nodiscard]] eager::Pointwise function() const;
