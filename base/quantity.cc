@@ -117,6 +117,8 @@ Quantified parse_quantity(std::string_view text, Dimension dimension) {
   double number = 0;
   const auto [end, error] = std::from_chars(whole.data(), whole.data() + whole.size(), number);
   if (error != std::errc() || !std::isfinite(number)) {
+    if (dimension == Dimension::tokens)
+      throw InputError("", "", "'" + std::string(text) + "' is no number of tokens", "write for example 2e12 or 2T");
     throw InputError("", "", "'" + std::string(text) + "' is not a number with a unit",
                      "write for example 80 GiB or 3.35 TB/s");
   }

@@ -128,8 +128,10 @@ nlohmann::ordered_json stakes_json(const std::vector<studies::DefaultStake>& sta
 }
 
 // What hangs on defaults takes replays of its own: where it may turn the verdict, and where people ask for more.
-std::vector<studies::DefaultStake> stakes_of_run(const LoadedScenario& loaded, const Result& result) {
-  return studies::default_stakes(loaded, result, !is_verbose() && result.answer() == Verdict::fits);
+std::vector<studies::DefaultStake> stakes_of_run(const Context& context, const LoadedScenario& loaded,
+                                                 const Result& result) {
+  const bool wants_all = is_verbose() && !context.json();  // options of words change no result
+  return studies::default_stakes(loaded, result, !wants_all && result.answer() == Verdict::fits);
 }
 
 // The page has what every modelled step rests on.
@@ -216,7 +218,7 @@ void run_scenario(const RunArguments& arguments, Context& context) {
     diagnosis = diagnose_capture(loaded, run, DiagnosisDepth::short_form);
   const std::vector<studies::DefaultStake> stakes = arguments.output.empty() && context.rows_only()
                                                         ? std::vector<studies::DefaultStake>()
-                                                        : stakes_of_run(loaded, result);
+                                                        : stakes_of_run(context, loaded, result);
   if (!arguments.output.empty()) {
     studies::Answer document = run_document("run", arguments, loaded, run, diagnosis);
     add_defaults(stakes, result, document);

@@ -1,7 +1,6 @@
 #include "cli/options/wrong_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -49,14 +48,9 @@ const std::vector<Taken>& taken_by_commands() {
   return all;
 }
 
-bool is_there(const std::string& word) {
-  std::error_code none;
-  return std::filesystem::exists(word, none);
-}
-
 // A model's name counts as a file of one.
 FileKind kind_of_word(const std::string& word) {
-  if (is_there(word)) return file_kind(word);
+  if (lies_at(word)) return file_kind(word);
   return names_model(word) ? FileKind::model : FileKind::other;
 }
 
@@ -78,7 +72,7 @@ std::optional<InputError> wrong_file(const Command& app, const InputError& said)
         const auto takes = [&taken](FileKind each) {
           return std::find(taken->kinds.begin(), taken->kinds.end(), each) != taken->kinds.end();
         };
-        if (kind == FileKind::other && takes(FileKind::scenario) && said.file() == file && !is_there(file))
+        if (kind == FileKind::other && takes(FileKind::scenario) && said.file() == file && !lies_at(file))
           return nothing_there(file);
         if (kind == FileKind::other || takes(kind)) continue;
         const FileKindWords words = words_of(kind, file);

@@ -22,11 +22,6 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t longest_default_sequence = 8192;
-bool is_there(const std::string& path) {
-  std::error_code none;
-  return fs::symlink_status(path, none).type() != fs::file_type::not_found;
-}
-
 class Reader {
  public:
   explicit Reader(const FitQuestion& question) : question_(question) {}
@@ -40,7 +35,7 @@ class Reader {
     const std::string& what = question_.what;
     if (names_model(what))
       read_model(whole_model_name(what));
-    else if (!is_there(what))
+    else if (!lies_at(what))
       throw nothing_there(what);
     else
       read_by_kind(file_kind(what));

@@ -186,7 +186,7 @@ def a_data_loader(folder):
     for rows in ("host", "kernels", "operators"):
         expect(short[rows] == found[rows][:3], f"loader: run's {rows}: {short[rows]}")
     expect("reliefs" not in short and "modules" not in short, "loader: run says nothing of what it didn't work out")
-    expect("10.000 ms  41.7 %  DataLoader" in run("run", path).stdout, "loader: in the text of run")
+    expect("10.0 ms  41.7 %  DataLoader" in run("run", path).stdout, "loader: in the text of run")
     # GPU work of the last step that ends behind its annotation.
     capture.launch(9000, 23_990)
     capture.kernel(9000, 24_500, 500)
@@ -195,7 +195,7 @@ def a_data_loader(folder):
     busy_on_the_host = 2 * (5_000 + 1_000 + 2_000) + 4
     expect(late["active_ns"] == (busy_on_the_host + 500) * 1000, f"late work: {late['active_ns']}")
     text = run("explain", path, "--stacks", pathlib.Path(folder, "folded.txt")).stdout
-    expect("DataLoader" in text and "10.000" in text, "loader: in the text")
+    expect("DataLoader" in text and "10.0 ms" in text, "loader: in the text")
     folded = pathlib.Path(folder, "folded.txt").read_text().splitlines()
     expect(any(line.endswith("Iter.__next__ 10000") for line in folded), f"loader: {folded}")
 

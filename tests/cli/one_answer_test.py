@@ -156,8 +156,10 @@ class OneAnswer(folder_case.FolderCase):
         self.same(point, run, "sweep")
         with open(sweep, encoding="utf-8") as file:
             required = {key: value for key, value in json.load(file).items() if key != "require"}
-        front = self.ask("sweep", self.path("required.json", required))["rows"]
+        answer = self.ask("sweep", self.path("required.json", required))
+        front = [row for row in answer["rows"] if row["on_front"]]
         self.assertEqual(len(front), 1 if run["fits"] else 0, "sweep: meets what is required")
+        self.assertEqual(answer["nearest"] is None, bool(front), "sweep: the nearest, where none meets it")
         subprocess.run([PROGRAM, "sweep", sweep, "--point", str(point["point"]), "--output", self.path("point.json")],
                        check=True, timeout=120)
         self.same(self.ask("run", self.path("point.json")), run, "a sweep's point as a scenario")
