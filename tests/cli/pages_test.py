@@ -27,7 +27,7 @@ LLAMA, GPT2 = "cli/scenarios/llama3-8b-8k-h100.json", "cli/scenarios/gpt2-xl-32-
 CASES = {
     "run": ["run", LLAMA],
     "run-pipeline": ["run", "cli/scenarios/gpt3-175b-128xa100.json"],
-    "fit": ["fit", GPT2, "--replays", "40"],
+    "fit": ["fit", GPT2, "--replays", "80"],
     "explain": ["explain", LLAMA],
     "report-ssd": ["report", "ssd", GPT2],
     "report-pcie": ["report", "pcie", GPT2],
