@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/number_text.h"
+#include "base/short_text.h"
 #include "models/spec/model_spec.h"
 #include "models/step/inference_engine.h"
 #include "scenario/evaluation.h"
@@ -46,7 +46,7 @@ TEST(StepPhases, SumAndMemory) {
   EXPECT_EQ(result.memory.owners.front().name, "inference engine");
   EXPECT_EQ(result.memory.owners.front().bytes, taken);
   EXPECT_EQ(sum_of(result.memory.owners), result.memory.peak_allocated);
-  EXPECT_EQ(to_spare(result), gib_text(result.memory.limit - held - taken) + " free");
+  EXPECT_EQ(to_spare(result), short_size(result.memory.limit - held - taken) + " free");
   const Result alone = run(phased({"model.rollout_memory=0", "model.reference=model"}));
   EXPECT_TRUE(alone.phases.empty());
   EXPECT_EQ(result.phases[2].time, alone.step_time);
