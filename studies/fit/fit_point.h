@@ -19,7 +19,7 @@ struct FitPoint {
   std::map<std::string, std::string> others;  // by key outside "model.": what differs from the scenario as given
 };
 
-// Of a candidate's edits, those that follow from others: as many sequences in a step and in an evaluation as before.
+// Whether an edit follows from others: a step and an evaluation keep the number of their sequences.
 bool keeps_sequences(std::string_view setting);
 
 class FitPoints {
@@ -43,8 +43,8 @@ class FitPoints {
   [[nodiscard]] std::string name(const FitPoint& point) const;
   // Differences from the scenario as given, by key.
   [[nodiscard]] std::vector<std::string> settings(const FitPoint& point) const;
-  // Its settings. Where they share the sequences of a step out in another way, also FitSubject::batch_edits, and the
-  // batches of an evaluation.
+  // Its settings. FitSubject::batch_edits and the batches of an evaluation come with them if they share the sequences
+  // of a step out in another way.
   [[nodiscard]] Candidate candidate(const FitPoint& point) const;
   // Layers run forward and backward in its replay, about. A step that folds (scenario/brief_run.h) runs the
   // micro-batches that are shown. A pipeline runs twice as many, as half of them show more. A step with a plan runs all

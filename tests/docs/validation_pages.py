@@ -19,7 +19,7 @@ import sys
 # Kind of a source, by the beginning of its name; the first that fits. In this order on the pages.
 KINDS = (
     ("dense", ("build-nanogpt", "cuDNN", "fms-fsdp", "KempnerForge", "Korthikanti", "llm-foundry", "SC'21", "NeMo", "TinyLlama", "nanoGPT",
-               "torchao", "torchtune full", "vTrain", "Zero Bubble", "ChronosPipe")),
+               "torchao", "torchtune full", "vTrain", "Zero Bubble", "ChronosPipe", "DeepSpeedExamples", "ml-engineering")),
     ("dense and experts", ("Megatron-core on B200", "STAlloc")),
     ("adapters", ("LitGPT", "torchtune adapters", "Qwen")),
     ("offload", ("SSDTrain",)),
@@ -84,10 +84,12 @@ def pinned_table(groups, role):
         if its_role == role:
             rows.append((order.index(kind_of(source)), source, METRICS.get(metric, metric.replace("_", " ")), group))
     rows.sort(key=lambda row: row[:3])
-    yield from ("| kind | source | what | cases | signed median | median | 90th percentile |", "|---|---|---|---|---|---|---|")
+    yield from ("| kind | source | what | cases | signed median, % | median, % | 90th percentile, % |", "|---|---|---|---|---|---|---|")
     for kind, source, metric, group in rows:
-        yield (f"| {order[kind]} | {source} | {metric} | {group['n']} | {percent(group['median_error'], True)} | "
-               f"{percent(group['median_abs_error'], False)} | {percent(group['p90_abs_error'], False)} |")
+        yield (f"| {order[kind]} | {source} | {metric} | {group['n']} | "
+               + " | ".join(text.removesuffix(" %") for text in (
+                   percent(group["median_error"], True), percent(group["median_abs_error"], False),
+                   percent(group["p90_abs_error"], False))) + " |")
 
 
 def page(version, pinned, text, state):

@@ -221,7 +221,7 @@ TEST(TimelineSvg, SaysWhatIsKeptFreeAndWhenThatIsTight) {
   replay.result.memory.is_tight = true;
   replay.result.memory.limit = Bytes(std::int64_t{19} << 29);
   const std::string svg = timeline_svg(replay.trace, replay.result);
-  EXPECT_TRUE(has(svg, "Tight: runs with 0.88 GiB free"));
+  EXPECT_TRUE(has(svg, "Tight: runs with 0.875 GiB free"));
   EXPECT_TRUE(has(svg, "margin of 1.00 GiB"));
 }
 

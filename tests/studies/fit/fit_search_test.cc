@@ -273,7 +273,7 @@ TEST(FindFit, IsNeverWorseThanTheSearchOfLayouts) {
 TEST(FindFit, LooksBeyondLayoutsThatFitAsTheyAre) {
   FitQuestion question{
       .what = "llama-3-8b", .machine = "8xh100", .same_maths = true, .sequence = 131072, .global_batch = 8};
-  question.settings = {"model.layers=6", "memory.capacity_bytes=40000000000"};
+  question.settings = {"model.layers=6", "memory.capacity_bytes=41600000000"};
   const FitSubject subject = fit_subject(question);
   const FitOutcome outcome = find_fit(question, subject);
   ASSERT_TRUE(outcome.any());
