@@ -19,6 +19,13 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, none);
 }
 
+bool lies_at(const std::string& path) {
+  std::error_code error;
+  const bool is_there = std::filesystem::exists(path, error);
+  return is_there || (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory &&
+                      error != std::errc::filename_too_long);
+}
+
 std::string file_title(const std::string& path) {
   const std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();

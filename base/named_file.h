@@ -13,6 +13,8 @@ namespace spillway {
 [[nodiscard]] bool may_be_published(std::string_view name);
 // Whether a folder lies at the path; no where nothing can be said, so that what opens it next tells the cause.
 [[nodiscard]] bool is_folder(const std::string& path);
+// Whether something lies at the path. What has no permission to be seen counts: opening it tells the cause.
+[[nodiscard]] bool lies_at(const std::string& path);
 // "steps.json.gz", "recording": of a file or a folder, for people.
 [[nodiscard]] std::string file_title(const std::string& path);
 // A relative path seen from `folder`; other names, and those that may be published and are no path there, as they are.

@@ -178,13 +178,6 @@ FileKindWords words_of(FileKind kind, const std::string& path) {
   return {"in no format that is known", "see spillway --help"};
 }
 
-bool lies_at(const std::string& path) {
-  std::error_code error;
-  const bool is_there = std::filesystem::exists(path, error);
-  return is_there || (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory &&
-                      error != std::errc::filename_too_long);
-}
-
 InputError nothing_there(const std::string& word) {
   if (may_be_published(word)) {
     try {

@@ -37,7 +37,5 @@ FileKindWords words_of(FileKind kind, const std::string& path);
 // The error of every command about a word that no file lies at and that is no model's name. An id of a published model
 // has the remedy of find_model(). A path can't be opened.
 InputError nothing_there(const std::string& word);
-// Whether something is at a path. A file without permission counts: opening it says why.
-bool lies_at(const std::string& path);
 
 }  // namespace spillway::scenario

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/floors.h"
+#include "base/named_file.h"
 #include "cli/options/command_options.h"
 #include "models/spec/model_spec.h"
 #include "scenario/file_kind.h"

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -85,14 +84,6 @@ std::string without_endless_numbers(std::string_view text) {
     text.remove_prefix(taken);
   }
   return plain;
-}
-
-bool lies_at(const std::string& path) {
-  std::error_code error;
-  const bool is_there = fs::exists(path, error);
-  // What can't be looked at is opened, which says why.
-  return is_there || (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory &&
-                      error != std::errc::filename_too_long);
 }
 
 std::optional<std::string> bundled_file(const std::string& name) {
