@@ -143,9 +143,13 @@ class Folding {
     }
   }
 
+  // The worst first, but the best of each group: what other numerics would give stays in sight.
   void fold_the_rest() {
+    std::map<FitGroup, std::size_t> first;
+    for (std::size_t i = 0; i < count_; ++i)
+      if (is_shown(i)) first.try_emplace(group_of(ways_[i]), i);
     for (std::size_t i = count_; i-- > 0 && shown_count() > most;)
-      if (is_shown(i) && !kept_.contains(i)) fold(i, first_shown(i), "no better");
+      if (is_shown(i) && !kept_.contains(i) && first.at(group_of(ways_[i])) != i) fold(i, first_shown(i), "no better");
   }
   [[nodiscard]] std::size_t first_shown(std::size_t but) const {
     for (std::size_t i = 0; i < count_; ++i)

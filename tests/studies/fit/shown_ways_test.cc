@@ -101,6 +101,21 @@ FitWay on_host(FitWay way) {
 }
 
 // Within 2 % of the best what is simpler to run comes first: room, then no host, then fewer mechanisms. Beyond, time.
+// Many that train the same don't push the best of another group out.
+TEST(ShownWays, TheBestOfEachGroupStaysInSight) {
+  std::vector<FitWay> ways;
+  for (int i = 0; i < 12; ++i) ways.push_back(way({"a=" + std::to_string(i)}, 1 + i, 60 - 4 * i, 1U << i));
+  for (const double seconds : {0.8, 0.9}) {
+    ways.push_back(way({"n=" + std::to_string(seconds)}, seconds, 70, 1U << 13));
+    ways.back().changes_maths = true;
+  }
+  const FitOutcome outcome = outcome_of(std::move(ways));
+  const std::vector<ShownWay> shown = shown_ways(outcome);
+  EXPECT_EQ(shown.size(), 9U);
+  EXPECT_EQ(shown.back().way, 12U);
+  expect_each_once(outcome, shown);
+}
+
 TEST(ShownOrder, OfNearlyEqualTimesTheSimplerIsFirst) {
   const std::vector<FitWay> ways = {on_host(way({"a=1"}, 1.000, 40, 1)), way({"b=1"}, 1.015, 40, 3),
                                     way({"c=1"}, 1.018, 40, 1), way({"d=1"}, 1.03, 40, 0),
