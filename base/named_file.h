@@ -13,7 +13,7 @@ namespace spillway {
 [[nodiscard]] bool may_be_published(std::string_view name);
 // Whether a folder lies at the path; no where nothing can be said, so that what opens it next tells the cause.
 [[nodiscard]] bool is_folder(const std::string& path);
-// Whether something lies at the path. What has no permission to be seen counts: opening it tells the cause.
+// Whether something lies at the path. It counts without the permission to see it: opening it tells the cause.
 [[nodiscard]] bool lies_at(const std::string& path);
 // "steps.json.gz", "recording": of a file or a folder, for people.
 [[nodiscard]] std::string file_title(const std::string& path);
