@@ -341,7 +341,7 @@ class RandomScenarios {
 // Of random set-ups, 50 here and 1,000 at full size.
 TEST(BriefRun, RandomScenarios) {
   RandomScenarios random(20261);
-  const int cases = test::cases(50, 1000);
+  const int cases = test::cases(25, 1000);
   int folded = 0;
   for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     const Scenario scenario =
