@@ -102,7 +102,7 @@ auto members_of(MemoryResult& v) {
   return std::tie(v.known, v.on_host, v.allocator, v.phase, v.peak_allocated, v.peak_reserved, v.capacity, v.limit,
                   v.peak_time, v.out_of_memory, v.gives_back, v.explanation, v.segments_allocated, v.driver_time,
                   v.first_driver_time, v.is_tight, v.short_of, v.timeline, v.owners, v.owners_by_layer,
-                  v.owners_by_phase, v.device, v.doubt);
+                  v.owners_by_phase, v.largest, v.device, v.doubt);
 }
 auto members_of(ReservePart& v) {
   return std::tie(v.name, v.bytes, v.is_margin, v.in_capacity, v.provenance, v.source);

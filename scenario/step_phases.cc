@@ -74,6 +74,7 @@ void take_fullest(const Trace& trace, Bytes held, Result& result) {
   memory.owners = owners_of(trace, *fullest, held);
   memory.owners_by_layer.clear();
   memory.owners_by_phase.clear();
+  memory.largest = {};
   result.peak_range = {.basis = "no published peak of such a phase was compared"};
 }
 

@@ -48,6 +48,7 @@ class Page {
 
   void verdict() {
     if (!answer_.as_given.empty()) line(answer_.as_given, 2);
+    if (!answer_.why.sentence.empty()) line("  " + answer_.why.sentence, 2);
     line(answer_.heading + "; " + answer_.best, 2);
     if (!answer_.advice.empty()) line("  " + answer_.advice, 2);
     text_ += "\n";
@@ -134,7 +135,7 @@ class Page {
       line(fmt::format("    {:10}  {}{}", launch.framework, launch.figures, cannot), 16);
       if (!launch.lines.empty()) line(fmt::format("    {:10}  {}", "", fmt::join(launch.lines, ", ")), 16);
       if (!launch.with_code_figures.empty())
-        line(fmt::format("    {:10}  * {} with {}", "", launch.with_code_figures, fmt::join(launch.code, ", ")), 16);
+        line(fmt::format("    {:10}  * {} with {}", "", launch.with_code_figures, fmt::join(launch.code, "; ")), 16);
     }
     text_ += "\n";
   }

@@ -72,6 +72,7 @@ class HeldCurve {
     result.owners = owners_by([this](const MemoryEvent& event) { return owner(event); }, most_owners);
     result.owners_by_layer = owners_by([this](const MemoryEvent& event) { return layer_of(event); }, most_layers);
     result.owners_by_phase = owners_by([this](const MemoryEvent& event) { return phase_of(event); }, most_owners);
+    result.largest = largest_tensor();
     for (std::vector<PeakOwner>* owners : {&result.owners_by_layer, &result.owners_by_phase})
       if (std::all_of(owners->begin(), owners->end(), [](const PeakOwner& o) { return !o.known; })) owners->clear();
   }
@@ -170,6 +171,18 @@ class HeldCurve {
     std::stable_sort(owners.begin(), owners.end(),
                      [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
     return largest_owners(std::move(owners), most);
+  }
+
+  [[nodiscard]] PeakOwner largest_tensor() const {
+    PeakOwner largest;
+    for (const auto& [address, block] : live_.sorted()) {
+      const TensorId tensor = trace_.memory_events[block.event].tensor;
+      if (tensor == TensorId::none || block.size <= largest.bytes) continue;
+      const TensorRole role = trace_.tensors.role[index_of(tensor)];
+      if (role == TensorRole::activation || role == TensorRole::temporary)
+        largest = {std::string(trace_.strings.text(trace_.tensors.name[index_of(tensor)])), block.size, true};
+    }
+    return largest;
   }
 
   [[nodiscard]] std::string owner(const MemoryEvent& event) const {

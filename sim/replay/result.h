@@ -162,7 +162,8 @@ struct MemoryResult {
   std::vector<MemoryPoint> timeline;
   std::vector<PeakOwner> owners;                            // by role, else phase; largest first
   std::vector<PeakOwner> owners_by_layer, owners_by_phase;  // the same bytes; empty where nothing is known of either
-  std::int16_t device = -1;                                 // device with this memory; -1: the host
+  PeakOwner largest;         // of these the one tensor that is no state or gradient; 0 bytes: not known
+  std::int16_t device = -1;  // device with this memory; -1: the host
   [[nodiscard]] Verdict verdict() const;
   // Bytes it reserves without a limit beyond the limit; 0 if it fits. For planners that compare failures. The missing
   // bytes are short_of: allocators reserve less under a limit.

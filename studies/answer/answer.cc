@@ -76,7 +76,8 @@ std::vector<AnswerShare> binding_shares(const Result& result) {
   return shares;
 }
 
-// The kinds and their order are a closed list: states, activations, elsewhere, the largest owner.
+// The kinds and their order are a closed list: elsewhere, states, one request, fragments, activations, the largest
+// owner.
 AnswerWhy why_of(const Result& result) {
   const MemoryResult& memory = result.memory;
   if (!result.drives_refuse.empty()) return {.kind = "elsewhere"};  // the verdict says it
@@ -97,6 +98,18 @@ AnswerWhy why_of(const Result& result) {
             fmt::format("Weights and the optimizer's states alone take {} GiB, and the allocator may have {}: "
                         "recomputing or offloading activations cannot help by itself.",
                         gib_number(states), gib_number(memory.limit)),
+            {}};
+  if (memory.short_of > Bytes(0) && 2 * memory.largest.bytes > memory.short_of)
+    return {"request",
+            fmt::format("One tensor, {}, takes {}{}.", memory.largest.name, short_size(memory.largest.bytes),
+                        memory.largest.name.starts_with("loss.logits")
+                            ? ": a loss that is fused or computed in chunks keeps it from memory"
+                            : ", more than half of what is missing"),
+            {}};
+  if (memory.verdict() == Verdict::does_not_fit && memory.peak_allocated <= memory.limit)
+    return {"fragments",
+            fmt::format("What the step holds, {}, would fit: the rest lies free in pieces too small to use.",
+                        short_size(memory.peak_allocated)),
             {}};
   const PeakOwner& first = memory.owners.front();
   std::string name = owner_words(first.name);

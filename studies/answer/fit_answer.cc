@@ -131,6 +131,7 @@ class FitAnswerMaker {
     if (given_ != nullptr) {
       answer_.as_given = verdict_shape(given_->answer()) + " As given: " + verdict_sentence(*given_);
       answer_.now = figures_of(*given_, nullptr);
+      if (given_->answer() == Verdict::does_not_fit) answer_.why = why_of(*given_);
     }
     FoundWays found{.tight = outcome_.fitting, .tried = outcome_.replayed, .ended_early = ended_early(outcome_)};
     for (const ShownWay& way : findings_.shown)

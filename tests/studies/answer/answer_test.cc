@@ -40,6 +40,31 @@ TEST(Answer, OfARunSaysWhatTheReplaySays) {
   EXPECT_NEAR(shares, 1, 0.05);
 }
 
+TEST(Answer, OneTensorThatDecidesIsNamed) {
+  const LoadedScenario loaded = load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1, "title": "tiny",
+    "model": {"name": "gpt2-small", "layers": 1, "sequence": 512, "micro_batch": 32},
+    "hardware": {"profile": "h100-80gb-1gpu"}, "memory": {"capacity_bytes": 8000000000}})",
+                                                    "tiny", ""));
+  const Result result = run_traced(loaded).result;
+  ASSERT_EQ(result.answer(), Verdict::does_not_fit);
+  EXPECT_EQ(result.memory.largest.bytes, Bytes(std::int64_t{32} * 512 * 50257 * 4));
+  const AnswerWhy why = why_of(result);
+  EXPECT_EQ(why.kind, "request");
+  EXPECT_TRUE(why.sentence.starts_with("One tensor, loss.logits_fp32")) << why.sentence;
+}
+
+TEST(Answer, PiecesTooSmallAreTheReasonWhereWhatIsHeldWouldFit) {
+  Result result;
+  result.memory.known = result.memory.out_of_memory = true;
+  result.memory.limit = result.memory.capacity = Bytes(1000);
+  result.memory.peak_allocated = Bytes(990);
+  result.memory.short_of = Bytes(100);
+  result.memory.owners = {{"activation", Bytes(990), true}};
+  EXPECT_EQ(why_of(result).kind, "fragments");
+  result.memory.peak_allocated = Bytes(1090);
+  EXPECT_EQ(why_of(result).kind, "activations");
+}
+
 TEST(Answer, GainsThatSayNothingAreOneLine) {
   Answer answer;
   add_helps({{"a", Picos(1), 0.001}, {"b", Picos(1), 0.1}, {"c", Picos(1), 0.3}}, {}, answer);
