@@ -179,8 +179,8 @@ void compose_graphs(LaunchLedger& ledger) {
   }
   std::string words;
   for (const std::string& word : listed_words(scope.value_or("full"))) {
-    const bool is_known = word == "attn" || word == "mlp" || word == "moe_router" || word == "moe_preprocess" ||
-                          word == "full_iteration" || word == "full";
+    const bool is_known = word == "attn" || word == "mamba" || word == "mlp" || word == "moe_router" ||
+                          word == "moe_preprocess" || word == "full_iteration" || word == "full";
     if (is_known)
       words += (words.empty() ? "" : ",") + (word == "full" ? std::string("attn,mlp") : word);
     else

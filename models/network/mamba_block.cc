@@ -1,7 +1,6 @@
 #include "models/network/mamba_block.h"
 
 #include <utility>
-#include "models/network/eager_linear.h"
 
 namespace spillway::models {
 namespace {
@@ -142,14 +141,16 @@ Tensor MambaBlock::backward(const std::string& name, const Saved& saved, const T
   return projected_back;
 }
 
+eager::Linear MambaBlock::layer(const std::string& of) { return {of, &context_.weight(of), context_.bias(of)}; }
+
 Tensor MambaBlock::run(const std::string& prefix, const Tensor& x) {
+  return run_projected(prefix, eager::column_linears(context_.rec, {layer(prefix + "mamba.in")}, x)[0]);
+}
+
+Tensor MambaBlock::run_projected(const std::string& prefix, const Tensor& projected) {
   const Mamba& mamba = model_.mamba;
   const std::string name = prefix + "mamba";
   const std::int64_t t = tokens(), d = width();
-  const auto layer = [this](const std::string& of) {
-    return eager::Linear{of, &context_.weight(of), context_.bias(of)};
-  };
-  const Tensor projected = eager::column_linears(context_.rec, {layer(name + ".in")}, x)[0];
   const auto saved = std::make_shared<Saved>();
   saved->projected = projected;
   Operands made = make_operands(name, "", *saved);

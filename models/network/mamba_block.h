@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "models/network/block_context.h"
+#include "models/network/eager_linear.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
 
@@ -40,6 +41,8 @@ class MambaBlock {
 
   // x [t, h], normalised, to the result of the last product [t, h].
   Tensor run(const std::string& prefix, const Tensor& x);
+  // The same behind the first product.
+  Tensor run_projected(const std::string& prefix, const Tensor& projected);
 
  private:
   // Tensors of one layer, until its backward.
@@ -58,6 +61,7 @@ class MambaBlock {
   [[nodiscard]] std::int64_t inputs() const { return split(model_.mamba.groups * model_.mamba.state); }
   [[nodiscard]] std::int64_t convolved() const { return width() + 2 * inputs(); }
   [[nodiscard]] bool has_fused_output() const { return setup_.tensor_parallel == 1 && !setup_.traits().megatron; }
+  [[nodiscard]] eager::Linear layer(const std::string& of);
   Tensor sum_for(TrainedParameter& parameter);
   // `again`: "" or what tells its tensors from the forward's.
   Operands make_operands(const std::string& name, const std::string& again, const Saved& saved);

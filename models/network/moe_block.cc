@@ -207,7 +207,7 @@ Tensor MoeBlock::pass_rows(const std::string& name, std::string_view kernel, con
 
 // Products in fp8 want rows in multiples of 16 or 32; Hybrid-EP's permutation sees to that.
 bool MoeBlock::pads(const std::string& name) const {
-  return context_.weight(name + ".gate_up").in_fp8 && setup_.expert_dispatcher != ExpertDispatcher::hybridep;
+  return context_.weight(first_of(name)).in_fp8 && setup_.expert_dispatcher != ExpertDispatcher::hybridep;
 }
 
 // Rows that came from several ranks, by local expert, or back in the order of the ranks.
@@ -437,7 +437,7 @@ Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
   };
   const std::string name = prefix + "mlp.shared";
   Tensor inner;
-  if (options_.merged_experts) {
+  if (options_.merged_experts && model_.gated()) {
     inner = eager::swiglu(rec, name + ".swiglu", eager::column_linears(rec, {layer(name + ".gate_up")}, x)[0]);
   } else if (model_.gated()) {
     std::vector<Tensor> both = eager::column_linears(rec, {layer(name + ".gate"), layer(name + ".up")}, x);
@@ -524,7 +524,7 @@ Tensor MoeBlock::engine_permute(const std::string& name, const Tensor& x, const 
                                 std::int64_t rows, Tensor& probabilities) {
   EagerSession& session = context_.session;
   const std::int64_t elements = x.elements(), cells = routing.probabilities.elements();
-  Tensor out = session.empty(name + ".permuted", x.type(), rows * model_.hidden, TensorRole::activation);
+  Tensor out = session.empty(name + ".permuted", x.type(), rows * row_width(), TensorRole::activation);
   probabilities = session.empty(name + ".probabilities", x.type(), rows, TensorRole::activation);
   const bool is_hybrid = setup_.expert_dispatcher == ExpertDispatcher::hybridep;
   const double operators = setup_.permute_fusion || permutes_late() ? 0 : plain_permutation;
@@ -558,7 +558,9 @@ Tensor MoeBlock::engine_permute(const std::string& name, const Tensor& x, const 
 void MoeBlock::activate(const Tensor& gates, const Tensor& probabilities, const Tensor& out) {
   EagerSession& session = context_.session;
   const FusedScope scope(session, setup_.fused_experts);
-  Kernel kernel{.name = "weighted_swiglu", .reads = {gates, probabilities}, .writes = {out}};
+  Kernel kernel{.name = model_.gated() ? "weighted_swiglu" : "weighted_relu_squared",
+                .reads = {gates, probabilities},
+                .writes = {out}};
   if (is_clamped()) {
     kernel.bytes = times(clamped_passes, gates.bytes());
     if (!setup_.fused_experts && !session.is_captured()) session.host_wait({session.last_kernel()});
@@ -566,10 +568,11 @@ void MoeBlock::activate(const Tensor& gates, const Tensor& probabilities, const 
   run_pass(session, std::move(kernel), is_clamped() ? clamped : activation);
 }
 
-// silu(gate) * up * probability of the row; saves the first two and the last.
-Tensor MoeBlock::weighted_swiglu(const std::string& name, const Tensor& x, const Tensor& probabilities) {
+// silu(gate) * up, or relu(up) squared, times the row's probability; saves all but the result.
+Tensor MoeBlock::weighted_activation(const std::string& name, const Tensor& x, const Tensor& probabilities) {
   EagerSession& session = context_.session;
-  Tensor out = session.empty(name + ".weighted", x.type(), x.elements() / 2, TensorRole::activation);
+  const std::int64_t elements = model_.gated() ? x.elements() / 2 : x.elements();
+  Tensor out = session.empty(name + ".weighted", x.type(), elements, TensorRole::activation);
   activate(x, probabilities, out);
   return context_.autograd.record(
       std::move(out), {x}, false,
@@ -578,8 +581,9 @@ Tensor MoeBlock::weighted_swiglu(const std::string& name, const Tensor& x, const
         *slot = session.empty(name + ".row_probabilities.grad", probabilities.type(), probabilities.elements(),
                               TensorRole::temporary);
         const FusedScope scope(session, setup_.fused_experts);
-        Kernel kernel{
-            .name = "weighted_swiglu_backward", .reads = {gradient, x, probabilities}, .writes = {back, *slot}};
+        Kernel kernel{.name = model_.gated() ? "weighted_swiglu_backward" : "weighted_relu_squared_backward",
+                      .reads = {gradient, x, probabilities},
+                      .writes = {back, *slot}};
         if (is_clamped()) kernel.bytes = times(clamped_backward_passes, x.bytes());
         run_pass(session, std::move(kernel), is_clamped() ? clamped_backward : activation_backward);
         return std::vector<Tensor>{std::move(back)};
@@ -625,10 +629,10 @@ Tensor MoeBlock::engine_unpermute(const std::string& name, const Tensor& rows, c
 
 // The rows of the local experts to theirs.
 Tensor MoeBlock::engine_experts(const std::string& name, Tensor rows, const Tensor& weights) {
-  gates_ = grouped_linear(name + ".gate_up", rows);
+  gates_ = grouped_linear(first_of(name), rows);
   rows = {};
   const FusedScope scope(context_.session, setup_.fused_experts);
-  const Tensor inner = weighted_swiglu(name, gates_, weights);
+  const Tensor inner = weighted_activation(name, gates_, weights);
   const bool keeps_input = setup_.recomputes_module("moe_act");
   return without_activation(name, inner, weights,
                             grouped_linear(name + ".down", inner, context_.weight(name + ".down"), keeps_input, true));
@@ -658,7 +662,7 @@ Tensor MoeBlock::engine_shared(const std::string& prefix, const Tensor& x) {
 void MoeBlock::map_arrived(const Tensor& sent) {
   if (setup_.expert_dispatcher != ExpertDispatcher::deepep) return;
   wait_for_counts(context_.session.last_collective(to_string(CommGroup::expert)));
-  const std::int64_t tokens = sent.elements() / model_.hidden, local = model_.experts.count / expert_ranks();
+  const std::int64_t tokens = sent.elements() / row_width(), local = model_.experts.count / expert_ranks();
   wait_for_counts(run_pass(context_.session,
                            {.name = "map_arrived_rows",
                             .reads = {sent},
@@ -674,9 +678,10 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   if (!options_.overlaps_shared_experts) shared_result = engine_shared(prefix, x);
   const EngineRouting routing = engine_route(prefix + "mlp.router", x);
   Tensor probabilities;
-  Tensor entered = gathers() || is_apart() ? x : eager::enter_tensor_region(rec, name, x, TensorRole::activation);
+  Tensor entered = enter_latent(prefix, x);
+  if (!gathers() && !is_apart()) entered = eager::enter_tensor_region(rec, name, entered, TensorRole::activation);
   const std::int64_t elements = entered.elements(), own = sent_by(elements),
-                     rows = (permutes_late() ? arriving(own) : own) / model_.hidden;
+                     rows = (permutes_late() ? arriving(own) : own) / row_width();
   Tensor sent = permutes_late() ? exchange(name, entered, false, loaded(copies_of(elements))) : Tensor();
   if (sent) map_arrived(sent);
   std::optional<CrowdedScope> crowd;
@@ -695,7 +700,7 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   Tensor sorted = sort(name, whole);
   Tensor weights = with;
   if (!permutes_late()) {
-    weights = context_.session.empty(name + ".row_probabilities", x.type(), sorted.elements() / model_.hidden,
+    weights = context_.session.empty(name + ".row_probabilities", x.type(), sorted.elements() / row_width(),
                                      TensorRole::activation);
     run_pass(context_.session, {.name = "sort_chunks", .reads = {with}, .writes = {weights}}, fused_map);
   }
@@ -708,7 +713,22 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   const Tensor reduced = gathers() ? eager::leave_tensor_region(rec, name + ".down", unsorted, true) : unsorted;
   Tensor routed = engine_combine(name, reduced, routing, elements);
   if (!gathers() && !is_apart()) routed = eager::leave_tensor_region(rec, name, routed, false);
+  routed = leave_latent(prefix, routed);
   return shared_result ? eager::add(rec, name + ".add_shared", routed, shared_result) : routed;
+}
+
+// Where experts work in a latent width; else the same.
+Tensor MoeBlock::enter_latent(const std::string& prefix, const Tensor& x) {
+  const std::string into = prefix + "mlp.enter_latent", norm = prefix + "mlp.latent_norm";
+  if (model_.experts.latent_width == 0) return x;
+  Tensor entered = eager::linear(context_.rec, {into, &context_.weight(into)}, x);
+  return model_.experts.latent_norm ? eager::norm(context_.rec, norm, entered, context_.weight(norm), nullptr)
+                                    : entered;
+}
+Tensor MoeBlock::leave_latent(const std::string& prefix, const Tensor& routed) {
+  const std::string back = prefix + "mlp.leave_latent";
+  return model_.experts.latent_width == 0 ? routed
+                                          : eager::linear(context_.rec, {back, &context_.weight(back)}, routed);
 }
 
 Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
@@ -720,13 +740,7 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   const std::string router = prefix + "mlp.router";
   Routing routing = route(router, eager::linear(rec, {router, &context_.weight(router), context_.bias(router)}, x),
                           x.elements() / model_.hidden);
-  const std::string into = prefix + "mlp.enter_latent", back = prefix + "mlp.leave_latent";
-  const bool is_latent = model_.experts.latent_width > 0;
-  Tensor entered = is_latent ? eager::linear(rec, {into, &context_.weight(into)}, x) : x;
-  if (model_.experts.latent_norm) {
-    const std::string norm = prefix + "mlp.latent_norm";
-    entered = eager::norm(rec, norm, entered, context_.weight(norm), nullptr);
-  }
+  Tensor entered = enter_latent(prefix, x);
   const std::int64_t of_tokens = entered.elements();
   if (!gathers() && !is_apart()) {
     entered = eager::enter_tensor_region(rec, name, entered, TensorRole::activation);
@@ -755,7 +769,7 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   results = exchange(name + ".down", results, true, sent);
   Tensor routed = unpermute(name, results, routing, of_tokens);
   if (!gathers() && !is_apart()) routed = eager::leave_tensor_region(rec, name, routed, false);
-  if (is_latent) routed = eager::linear(rec, {back, &context_.weight(back)}, routed);
+  routed = leave_latent(prefix, routed);
   if (model_.experts.shared_width == 0) return routed;
   return eager::add(rec, name + ".add_shared", routed, shared(prefix, x));
 }

@@ -89,6 +89,12 @@ class MoeBlock {
   Tensor pass_rows(const std::string& name, std::string_view kernel, const Tensor& rows, const RowPass& there,
                    const RowPass& back);
   [[nodiscard]] bool pads(const std::string& name) const;
+  // The name of an expert's first product: gate and up in one where it is gated.
+  [[nodiscard]] std::string first_of(const std::string& name) const {
+    return name + (model_.gated() ? ".gate_up" : ".up");
+  }
+  Tensor enter_latent(const std::string& prefix, const Tensor& x);
+  Tensor leave_latent(const std::string& prefix, const Tensor& routed);
   Tensor sort(const std::string& name, const Tensor& rows);
   Tensor unpermute(const std::string& name, const Tensor& rows, const Routing& routing, std::int64_t elements);
   Tensor grouped_linear(const std::string& name, const Tensor& rows) {
@@ -126,7 +132,7 @@ class MoeBlock {
   void activate(const Tensor& gates, const Tensor& probabilities, const Tensor& out);
   Tensor engine_shared(const std::string& prefix, const Tensor& x);
   void map_arrived(const Tensor& sent);
-  Tensor weighted_swiglu(const std::string& name, const Tensor& x, const Tensor& probabilities);
+  Tensor weighted_activation(const std::string& name, const Tensor& x, const Tensor& probabilities);
   Tensor without_activation(const std::string& name, const Tensor& inner, const Tensor& weights, const Tensor& result);
   Tensor engine_unpermute(const std::string& name, const Tensor& rows, const EngineRouting& routing,
                           std::int64_t elements);

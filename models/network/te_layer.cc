@@ -1,6 +1,5 @@
 // A Transformer's layers as Megatron-core 0.14 builds them from Transformer Engine's modules (core/models/gpt,
 // gpt_layer_specs.py: get_gpt_layer_with_transformer_engine_spec).
-#include <optional>
 #include <utility>
 
 #include "models/network/eager_fused.h"
@@ -29,11 +28,17 @@ Tensor Transformer::engine_add(const std::string& name, const Tensor& branch, co
 
 Tensor Transformer::engine_layer(std::int64_t index, const Tensor& x) {
   const std::string prefix = model_.layer_prefix(index);
-  std::optional<CapturedScope> scope(std::in_place, session_, setup_.captures("attn"));
-  const Tensor middle = engine_add(prefix + "attention.out", engine_attention(index, x), x);
-  scope.reset();
-  scope.emplace(session_, setup_.captures("mlp") && !model_.has_experts(index));
-  if (model_.has_experts(index)) {
+  const Block block = model_.block_of_all(index);
+  Tensor middle = x;
+  if (block.mixer != Mixer::none) {
+    const CapturedScope scope(session_, captures_mixer(block));
+    const Tensor branch = engine_attention(index, x);
+    middle = block.mixer == Mixer::mamba ? add_result(prefix + "attention.out", branch, x)
+                                         : engine_add(prefix + "attention.out", branch, x);
+  }
+  if (block.feed_forward == FeedForward::none) return middle;
+  const CapturedScope scope(session_, setup_.captures("mlp") && !block.has_experts());
+  if (block.has_experts()) {
     const Tensor normed = norm(prefix + "mlp.norm", middle);
     const auto run = [this, prefix](const std::vector<Tensor>& again) { return experts_.run(prefix, again.front()); };
     const Tensor branch = setup_.recomputes_module("moe") ? autograd_.checkpoint({normed}, run, true) : run({normed});
@@ -65,6 +70,8 @@ Tensor Transformer::without_norm(const std::string& name, const Tensor& normed, 
 Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
   const std::string prefix = model_.layer_prefix(index), name = prefix + "attention", core = name + ".core";
   const Block block = model_.block_of_all(index);
+  if (block.mixer == Mixer::mamba)  // the norm lies in the first product
+    return mamba_.run_projected(prefix, eager::norm_linear(rec_, normed(name + ".norm", prefix + "mamba.in", true), x));
   for (const Tensor& table : angles_) session_.touch(table);
   if (block.mixer == Mixer::delta_rule) {
     const Tensor normed = norm(name + ".norm", x);

@@ -340,7 +340,7 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
       block.mixer != Mixer::none &&
       (model_.is_encoder_layer(index) ? before : model_.norms_attention(index - model_.encoder_layers));
   given_keys_ = {input.keys, input.values};
-  std::optional<CapturedScope> scope(std::in_place, session_, setup_.captures("attn"));
+  std::optional<CapturedScope> scope(std::in_place, session_, captures_mixer(block));
   Tensor branch = reads_norm ? norm(prefix + "attention.norm", input.x) : input.x;
   if (model_.block_layout != BlockLayout::sequential) return parallel_blocks(index, branch, input.x);
   Tensor middle;

@@ -129,6 +129,9 @@ class Transformer {
   Tensor make_layer_inputs(const Tensor& ids, const Tensor& x);
   Tensor with_layer_input(std::int64_t index, const Tensor& x, const Tensor& inputs);
   // Layers of Transformer Engine (te_layer.cc).
+  [[nodiscard]] bool captures_mixer(const Block& block) const {
+    return setup_.captures(block.mixer == Mixer::mamba ? "mamba" : "attn");
+  }
   Tensor engine_layer(std::int64_t index, const Tensor& x);
   Tensor without_norm(const std::string& name, const Tensor& normed, const Tensor& x, const Tensor& result);
   Tensor engine_branch(const std::string& name, const Tensor& inner, bool keeps_input = false);

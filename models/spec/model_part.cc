@@ -16,7 +16,8 @@ enum class Split : std::uint8_t { none, rows, columns, vocabulary };
 std::string stem_of(const Parameter& parameter) {
   std::string stem = parameter.name;
   constexpr std::string_view layers = "layers.";
-  if (parameter.layer >= 0) stem.erase(0, stem.find('.', stem.find(layers) + layers.size()) + 1);
+  if (parameter.layer >= 0)
+    stem.erase(0, stem.find('.', stem.find(layers) + layers.size()) + 1);
   return stem.substr(0, stem.rfind('.'));
 }
 
@@ -96,7 +97,7 @@ Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::stri
   if (packed_attention && contains({"attention.q", "attention.k", "attention.v"}, stem))
     return {"attention.qkv", stem == "attention.q"};
   if (contains({"mlp.gate", "mlp.up"}, stem) && model.gated()) return {"mlp.gate_up", stem == "mlp.gate"};
-  if (!has_merged_experts(model, setup)) return {};
+  if (!has_merged_experts(model, setup) || !model.gated()) return {};
   if (contains({"mlp.experts.gate", "mlp.experts.up"}, stem))
     return {"mlp.experts.gate_up", stem == "mlp.experts.gate"};
   if (contains({"mlp.shared.gate", "mlp.shared.up"}, stem)) return {"mlp.shared.gate_up", stem == "mlp.shared.gate"};
@@ -189,11 +190,13 @@ void add_adapters(std::vector<LocalParameter>& list, std::string_view stem, cons
 
 namespace {
 
-// Attention of the model's own sizes or a delta rule, then a feed-forward block, in every layer.
+// Layers of attention of the model's own sizes, a delta rule, Mamba-2 or none of these, then a feed-forward block or
+// none.
 bool has_alike_parts(const ModelSpec& model) {
-  return !model.any_block([](const Block& block) {
-    return (block.mixer != Mixer::attention && block.mixer != Mixer::delta_rule) || block.keys_as_values ||
-           block.shares_keys || block.chooses || block.compression > 0 || block.feed_forward == FeedForward::none ||
+  return !model.mamba.is_first() && !model.any_block([](const Block& block) {
+    const bool mixes = block.mixer == Mixer::attention || block.mixer == Mixer::delta_rule ||
+                       block.mixer == Mixer::mamba || block.mixer == Mixer::none;
+    return !mixes || block.keys_as_values || block.shares_keys || block.chooses || block.compression > 0 ||
            block.feed_forward == FeedForward::both || block.value_dim != block.head_dim;
   });
 }
@@ -205,9 +208,9 @@ bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup) {
   return setup.traits().core && setup.trains_all() && setup.flash_attention && setup.fused_kernels &&
          !model.has_encoder() && !model.reads_images() && model.norm_placement == NormPlacement::pre &&
          model.block_layout == BlockLayout::sequential && !model.wide_query_key_norm && !model.attention_gate &&
-         !model.head_gate && model.linear.gate_rank == 0 && model.experts.latent_width == 0 &&
-         model.activation != Activation::xielu && has_alike_parts(model) && model.norm_weights && model.streams == 1 &&
-         model.residual_group == 0 && !model.has_compressed() && model.norms_attention(0) &&
+         !model.head_gate && model.linear.gate_rank == 0 && model.activation != Activation::xielu &&
+         has_alike_parts(model) && model.norm_weights && model.streams == 1 && model.residual_group == 0 &&
+         !model.has_compressed() && model.norms_attention(0) &&
          !(model.query_key_norm && (goes_round || model.positions != Positions::rotary)) &&
          setup.sequence_slices == 1 && setup.zero_stage < 3;
 }
@@ -224,8 +227,8 @@ LossForm loss_in_effect(const ModelSpec& model, const TrainingSetup& setup) {
 }
 
 bool has_merged_experts(const ModelSpec& model, const TrainingSetup& setup) {
-  return setup.traits().core && model.gated() && model.activation == Activation::silu_gated && setup.trains_all() &&
-         model.experts.latent_width == 0;
+  const bool is_fused = model.activation == Activation::silu_gated || model.activation == Activation::relu_squared;
+  return setup.traits().core && is_fused && setup.trains_all();
 }
 
 std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup,

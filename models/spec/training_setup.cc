@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/input_error.h"
 #include "models/spec/model_spec.h"
@@ -217,11 +218,12 @@ void check_experts(const TrainingSetup& setup) {
 }
 
 void check_graphs(const TrainingSetup& setup) {
-  static const std::vector<std::string_view> known = {"attn", "mlp", "moe_router", "moe_preprocess", "full_iteration"};
+  static const std::vector<std::string_view> known = {"attn",       "mamba",          "mlp",
+                                                      "moe_router", "moe_preprocess", "full_iteration"};
   for (const std::string_view word : words_of(setup.cuda_graphs))
     if (std::find(known.begin(), known.end(), word) == known.end())
       throw InputError("", "cuda_graphs", fmt::format("no scope '{}'", word),
-                       "use some of attn, mlp, moe_router, moe_preprocess, full_iteration");
+                       fmt::format("use some of {}", fmt::join(known, ", ")));
 }
 
 void check_stage_layers(const TrainingSetup& setup, const ModelSpec& model) {

@@ -634,8 +634,8 @@ void describe_experts(TrainingSetup& setup, FieldVisitor& visitor) {
 void describe_launches(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::text(visitor,
                {.key = "cuda_graphs",
-                .about = "What is replayed as CUDA graphs, with commas: attn, mlp, moe_router, moe_preprocess, "
-                         "full_iteration."},
+                .about = "What is replayed as CUDA graphs, with commas: attn, mamba, mlp, moe_router, "
+                         "moe_preprocess, full_iteration."},
                setup.cuda_graphs);
   fields::flag(visitor,
                {.key = "graph_pool",

@@ -34,8 +34,9 @@ void require_recomputable(const ModelSpec& model, const TrainingSetup& setup) {
       {"layernorm", engine, "Transformer Engine's layers"},
       {"mla_up_proj", setup.flash_attention && setup.trains_all() && model.has_latent(),
        "latent attention, fused, and all weights trained"},
-      {"moe_act", merged && model.has_experts(), "gated experts, all weights trained"},
-      {"shared_experts", merged && model.experts.shared_width > 0, "shared experts, gated, all weights trained"},
+      {"moe_act", merged && model.has_experts(), "experts of Megatron-core, all weights trained"},
+      {"shared_experts", merged && model.experts.shared_width > 0,
+       "shared experts of Megatron-core, all weights trained"},
       {"moe", model.has_experts(), "experts"},
   };
   for (const auto& [module, works, needs] : modules)

@@ -401,6 +401,25 @@ TEST(EngineLayers, StatesHaveTypesOfTheirOwn) {
   EXPECT_EQ(before - narrow, 8 * parameters);
 }
 
+// Nemotron's layers of one part: the squares of what is above nought, times each row's probability, are one kernel.
+TEST(EngineLayers, HoldMambaAndExpertsOfOnePartEach) {
+  ModelSpec model = small_llama(3);
+  model.activation = Activation::relu_squared;
+  model.mamba = {.heads = 16, .head_dim = 32, .state = 16, .groups = 2, .convolution = 4, .chunk = 64};
+  model.experts = {.count = 8, .active = 2, .width = 256, .latent_width = 128};
+  model.blocks = {{.mixer = Mixer::mamba, .feed_forward = FeedForward::none},
+                  {.mixer = Mixer::none, .feed_forward = FeedForward::experts},
+                  {.feed_forward = FeedForward::none}};
+  const Trace trace = generate(model, core());
+  EXPECT_EQ(count_of(trace, "weighted_relu_squared"), 1);
+  EXPECT_EQ(count_of(trace, "weighted_relu_squared_backward"), 1);
+  EXPECT_EQ(count_of(trace, "chunk_scan"), 1);
+  EXPECT_EQ(count_of(trace, "permute_tokens"), 1);
+  EXPECT_EQ(count_of(trace, "flash_attention"), 1);
+  // Norms of the mixers lie in their first products.
+  EXPECT_EQ(count_of(trace, "rms_norm"), 3 + 1);
+}
+
 TEST(EngineLayers, RefuseWhatTheyCantExchange) {
   TrainingSetup setup = core();
   setup.context_parallel = 8;
