@@ -256,7 +256,7 @@ void megatron_model(FlagRows& rows) {
                 "experts get all their tokens, or model.expert_capacity")
       .read("moe-expert-capacity-factor", "model.expert_capacity", "")
       .read("moe-pad-expert-input-to-capacity", "model.static_experts", if_on)
-      .adds("mtp-num-layers", "multi-token prediction's layers are left out")
+      .say("mtp-num-layers", "model.mtp_layers", whole)
       .no_effect("mtp-loss-scaling-factor", "a scale")
       .not_said("encoder-num-layers decoder-num-layers decoder-seq-length retriever-seq-length",
                 "encoder-decoders need --model")

@@ -51,8 +51,11 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
 // Transformer Engine's layers: what multiplies tokens inside the blocks, sides in sixteens. Routers, gates, heads and
 // embeddings are not.
 bool is_in_fp8(const ModelSpec& model, const TrainingSetup& setup, const Parameter& shape) {
-  if (!has_narrow_products(setup.precision) || shape.layer < 0 || shape.columns == 1) return false;
-  if (shape.layer < setup.bf16_layers_first || shape.layer >= model.all_layers() - setup.bf16_layers_last) return false;
+  const bool is_of_mtp = shape.name.starts_with("mtp.");
+  if (!has_narrow_products(setup.precision) || (shape.layer < 0 && !is_of_mtp) || shape.columns == 1) return false;
+  if (is_of_mtp ? setup.bf16_layers_last > 0
+                : shape.layer < setup.bf16_layers_first || shape.layer >= model.all_layers() - setup.bf16_layers_last)
+    return false;
   const bool is_linear = shape.component == Component::attention || shape.component == Component::mlp ||
                          shape.component == Component::experts;
   const std::int64_t unit = setup.precision == TrainingPrecision::nvfp4_mixed ? 32 : 16;
@@ -238,6 +241,7 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
   if (model_.streams > 1) x = read_streams("output", x, model_.streams).read;
   if (model_.residual_group > 0) x = read_groups("output", groups, x);
   if (model_.norm_placement != NormPlacement::post) x = norm("final_norm", x);
+  if (model_.mtp_layers > 0) return mtp_loss(x, labels);
   if (is_t5()) x = eager::dropout(rec_, "final_dropout", x, setup_.dropout);
   if (model_.reads_images()) return classifier_loss(x, labels);
   return model_.pretraining_heads || model_.masked_lm_head ? pretraining_loss(x, labels) : head_loss(x, labels);

@@ -141,6 +141,9 @@ class Transformer {
   Tensor engine_feed_forward(const std::string& prefix, const Tensor& x);
   [[nodiscard]] eager::NormedLinear normed(const std::string& norm, const std::string& layer, bool with_bias);
   Tensor attention(std::int64_t index, const Tensor& x, const Tensor& bias);  // without the output projection
+  // Multi-token prediction (mtp.cc): losses of all depths and the head's own.
+  Tensor mtp_loss(const Tensor& x, const Tensor& labels);
+  Tensor joined(const std::string& prefix, const Tensor& hidden, const Tensor& embedded);
   // Branches that read and write mixtures of residual streams, or of earlier groups' results (mixtures.cc).
   struct Mixture {
     Tensor read, shares;

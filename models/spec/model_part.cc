@@ -12,11 +12,13 @@ namespace {
 
 enum class Split : std::uint8_t { none, rows, columns, vocabulary };
 
+bool is_of_mtp(const Parameter& parameter) { return parameter.name.starts_with("mtp."); }
+
 // "attention.q" of "layers.3.attention.q.weight".
 std::string stem_of(const Parameter& parameter) {
   std::string stem = parameter.name;
   constexpr std::string_view layers = "layers.";
-  if (parameter.layer >= 0)
+  if (parameter.layer >= 0 || is_of_mtp(parameter))
     stem.erase(0, stem.find('.', stem.find(layers) + layers.size()) + 1);
   return stem.substr(0, stem.rfind('.'));
 }
@@ -60,7 +62,8 @@ Split split_of(std::string_view stem) {
                 "mlp.shared.gate_up",
                 "mlp.experts.up",
                 "mlp.experts.gate",
-                "mlp.experts.gate_up"},
+                "mlp.experts.gate_up",
+                "join.projection"},
                stem))
     return Split::rows;
   if (contains({"attention.out", "cross_attention.out", "mamba.out", "convolution.out", "attention.relative_bias",
@@ -168,7 +171,7 @@ bool belongs(const Parameter& parameter, std::string_view stem, const ModelSpec&
   if (parameter.layer >= 0) return part.layers.contains(parameter.layer);
   if (stem == "encoder.final_norm") return part.layers.contains(model.encoder_layers - 1);
   if (is_before_layers(stem))
-    return embeddings_in(model, part) > 0 || (part.has_head && stem == "embedding" && model.tied_embeddings);
+    return embeddings_in(model, part) > 0 || (part.has_head && stem == "embedding" && model.embeds_at_head());
   return part.has_head;
 }
 
@@ -261,6 +264,8 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
     if (of_slopes) local.is_partial_sum = setup.tensor_parallel > 1;
     if (stem == "embedding" || stem == "positions") local.uses = embeddings_in(model, part);
     if (stem == "embedding" && model.tied_embeddings && part.has_head) ++local.uses;
+    if (part.has_head && (stem == "embedding" || stem == "head")) local.uses += model.mtp_layers;
+    if (part.has_head && stem == "embedding" && model.tied_embeddings) local.uses += model.mtp_layers;
     const bool is_copy = trains && setup.has_adapters();
     if (is_copy) result.push_back({.shape = original_of(local.shape), .trains = false});
     result.push_back(std::move(local));

@@ -360,6 +360,24 @@ void add_embeddings(ParameterList& list, const ModelSpec& spec) {
   if (spec.norms_embedding()) list.norm("embedding_norm", spec.hidden, spec);
 }
 
+void add_mtp(ParameterList& list, const ModelSpec& spec) {
+  const std::vector<Block> blocks = spec.mtp_layers > 0 ? spec.mtp_blocks() : std::vector<Block>();
+  std::int64_t index = spec.all_layers();
+  for (std::int64_t depth = 0; depth < spec.mtp_layers; ++depth) {
+    list.enter(-1, spec.layer_prefix(index));
+    list.norm("join.embedding_norm", spec.hidden, spec);
+    list.norm("join.hidden_norm", spec.hidden, spec);
+    list.belongs_to(Component::mlp);
+    list.matrix("join.projection", spec.hidden, 2 * spec.hidden);
+    list.norm("join.final_norm", spec.hidden, spec);
+    for (const Block& block : blocks) {
+      list.enter(-1, spec.layer_prefix(index++));
+      add_layer(list, spec, block, false);
+    }
+  }
+  list.enter(-1, "");
+}
+
 void add_heads(ParameterList& list, const ModelSpec& spec) {
   list.belongs_to(Component::head);
   if (spec.pretraining_heads || spec.masked_lm_head) {
@@ -425,7 +443,24 @@ Block ModelSpec::block(std::int64_t layer) const {
   return with_sizes(blocks.empty() ? periodic_block(*this, layer) : listed_block(blocks, layer), *this);
 }
 
+std::vector<Block> ModelSpec::mtp_blocks() const {
+  std::vector<Block> blocks = {block(layers - 1)};
+  if (blocks[0].mixer != Mixer::none && blocks[0].feed_forward != FeedForward::none) return blocks;
+  blocks.clear();
+  const auto add_last = [&](bool (*is)(const Block&)) {
+    for (std::int64_t layer = layers; layer-- > 0;)
+      if (const Block one = block(layer); is(one)) return blocks.push_back(one);
+  };
+  add_last([](const Block& one) { return one.attends(); });
+  add_last([](const Block& one) { return one.feed_forward != FeedForward::none; });
+  return blocks;
+}
+
 Block ModelSpec::block_of_all(std::int64_t layer) const {
+  if (layer >= all_layers()) {
+    const std::vector<Block> blocks = mtp_blocks();
+    return blocks[static_cast<std::size_t>(layer - all_layers()) % blocks.size()];
+  }
   return is_encoder_layer(layer) ? with_sizes({}, *this) : block(layer - encoder_layers);
 }
 
@@ -445,6 +480,7 @@ std::vector<Parameter> parameters(const ModelSpec& spec) {
   list.belongs_to(Component::norm);
   add_mixture(list, spec, "output", spec.streams, 1);
   if (spec.norm_placement != NormPlacement::post) list.norm("final_norm", spec.hidden, spec);
+  add_mtp(list, spec);
   add_heads(list, spec);
   return result;
 }
@@ -465,7 +501,7 @@ std::int64_t matmul_parameter_count(const ModelSpec& spec) {
   std::int64_t count = 0;
   for (const Parameter& parameter : parameters(spec)) count += matmul_elements(spec, parameter);
   const bool shared_head = spec.tied_embeddings && !spec.reads_images();
-  return count + (shared_head ? spec.vocabulary * spec.hidden : 0);
+  return count + ((shared_head ? 1 : 0) + spec.mtp_layers) * spec.vocabulary * spec.hidden;
 }
 
 std::int64_t half_squares_of_scores(const ModelSpec& spec) {
@@ -475,6 +511,8 @@ std::int64_t half_squares_of_scores(const ModelSpec& spec) {
     const Block block = spec.block(layer);
     attending += block.attends() ? block.query_width() : 0;
   }
+  for (const Block& block : spec.mtp_layers > 0 ? spec.mtp_blocks() : std::vector<Block>())
+    attending += block.attends() ? spec.mtp_layers * block.query_width() : 0;
   return attending * self + (2 * spec.encoder_layers + (spec.has_encoder() ? 2 * spec.layers : 0)) * spec.query_width();
 }
 

@@ -235,6 +235,11 @@ struct ModelSpec {
   // own (Kimi K3); 0: the plain sum.
   std::int64_t residual_group = 0;
 
+  // Depths of multi-token prediction that are trained (arXiv:2412.19437, section 2.2), behind the last layer. Each
+  // norms what the depth before gave and the embedding of the next token, and joins them by a product [h, 2 h]. A layer
+  // like the last one and a norm follow; the head reads the result.
+  std::int64_t mtp_layers = 0;
+
   LatentAttention latent;
   CompressedAttention compressed;
   Indexer indexer;
@@ -313,6 +318,7 @@ struct ModelSpec {
   [[nodiscard]] std::int64_t all_layers() const { return encoder_layers + layers; }
   [[nodiscard]] bool is_encoder_layer(std::int64_t index) const { return index < encoder_layers; }
   [[nodiscard]] std::string layer_prefix(std::int64_t index) const {
+    if (index >= all_layers()) return "mtp.layers." + std::to_string(index - all_layers()) + ".";
     return is_encoder_layer(index) ? "encoder.layers." + std::to_string(index) + "."
                                    : "layers." + std::to_string(index - encoder_layers) + ".";
   }
@@ -326,8 +332,13 @@ struct ModelSpec {
   [[nodiscard]] bool reads_images() const { return patches.image > 0; }
   // The parts of a layer of the decoder, counted within it, with their sizes.
   [[nodiscard]] Block block(std::int64_t layer) const;
-  // The same of all layers and encoder layers, as Parameter::layer counts.
+  // The same of all layers and encoder layers, as Parameter::layer counts, and behind them mtp_blocks() of each depth.
   [[nodiscard]] Block block_of_all(std::int64_t layer) const;
+  // The layers of a depth of multi-token prediction: the last layer; the last attention and the last feed-forward block
+  // where layers hold one of the two. Their parameters belong to no layer.
+  [[nodiscard]] std::vector<Block> mtp_blocks() const;
+  // Whether the part with the head has the embedding too.
+  [[nodiscard]] bool embeds_at_head() const { return tied_embeddings || mtp_layers > 0; }
   [[nodiscard]] bool has_experts(std::int64_t layer) const { return block(layer).has_experts(); }
   // Tokens that the layer's attention sees at most; 0: all.
   [[nodiscard]] std::int64_t window_of(std::int64_t layer) const { return block(layer).window; }

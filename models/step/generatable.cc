@@ -58,7 +58,20 @@ void require_generatable(const ModelSpec& model) {
   for (const Gap& gap : gaps) refuse(model, gap, "choose another model, or record a trace of this one");
 }
 
+// What holds multi-token prediction apart from every other step.
+void require_predictable(const ModelSpec& model, const TrainingSetup& setup) {
+  if (model.mtp_layers == 0) return;
+  const bool is_plain = !model.has_encoder() && !model.reads_images() && model.streams == 1 &&
+                        model.residual_group == 0 && !model.has_layer_inputs() && !model.shares_keys();
+  if (!setup.traits().core || !setup.trains_all() || setup.zero_stage == 3 || setup.sequence_slices > 1 || !is_plain)
+    throw InputError("", "mtp_layers",
+                     "multi-token prediction is Megatron-core's here, of decoders, with all weights trained and whole "
+                     "on each rank",
+                     "set framework to megatron and zero_stage to 0, 1 or 2, or mtp_layers to 0");
+}
+
 void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
+  require_predictable(model, setup);
   const bool split = setup.tensor_parallel > 1, ring = setup.context_parallel > 1;
   const Gap splits[] = {
       {split && model.wide_query_key_norm && model.norm != NormKind::rms_norm,

@@ -308,7 +308,7 @@ class StageRecorder {
     const bool any_order = setup_.has_main_gradients() && setup_.zero_stage < 2;
     const bool splits = std::any_of(program_.chunks.begin(), program_.chunks.end(),
                                     [](const StageProgram::Chunk& chunk) { return chunk.passes.splits; });
-    if (!model_.tied_embeddings || setup_.zero_stage == 3 || layout_.routes() > 1 || (splits && !any_order))
+    if (!model_.embeds_at_head() || setup_.zero_stage == 3 || layout_.routes() > 1 || (splits && !any_order))
       return nullptr;
     for (Chunk& chunk : chunks_) {
       if (chunk.transformer == nullptr) continue;  // the one that asks
@@ -594,7 +594,7 @@ class StageRecorder {
     std::vector<std::int64_t> readers = {layout_.first_stage()}, embedders, of_encoder, of_decoder;
     if (decoder > 0) readers.push_back(decoder);
     embedders = readers;
-    if (model_.tied_embeddings) embedders.push_back(layout_.last_stage());
+    if (model_.embeds_at_head()) embedders.push_back(layout_.last_stage());
     std::sort(embedders.begin(), embedders.end());
     embedders.erase(std::unique(embedders.begin(), embedders.end()), embedders.end());
     for (std::int64_t stage = 0; stage < layout_.stages(); ++stage)

@@ -457,7 +457,7 @@ StepMachine::StepMachine(const ModelSpec& spec, const HardwareProfile& profile, 
     : model(&spec), hardware(profile), cost(&cost_model), cluster(cluster_of(profile)) {
   for (const Parameter& parameter : parameters(spec)) {
     if (parameter.layer == 0) layer_parameters.push_back(parameter.elements());
-    if (spec.tied_embeddings && parameter.name == "embedding.weight") shared_parameters += parameter.elements();
+    if (spec.embeds_at_head() && parameter.name == "embedding.weight") shared_parameters += parameter.elements();
   }
 }
 

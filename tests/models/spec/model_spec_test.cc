@@ -150,6 +150,26 @@ TEST(ModelSpec, ComponentsOfDeepSeekV3) {
 }
 
 // Each component once, whatever the family.
+// deepseek-ai/DeepSeek-V3, README_WEIGHTS.md: 11.5 B parameters of its own.
+TEST(ModelSpec, MultiTokenPredictionIsALayerMoreThatJoinsTheEmbedding) {
+  ModelSpec model = find_model("deepseek-v3");
+  const std::int64_t before = parameter_count(model), products = matmul_parameter_count(model);
+  std::int64_t last = 0;
+  for (const Parameter& parameter : parameters(model))
+    if (parameter.layer == model.layers - 1) last += parameter.elements();
+  model.mtp_layers = 1;
+  const std::int64_t more = parameter_count(model) - before;
+  EXPECT_EQ(more, last + 2 * model.hidden * model.hidden + 3 * model.hidden);
+  EXPECT_NEAR(static_cast<double>(more), 11.5e9, 0.15e9);
+  EXPECT_GT(matmul_parameter_count(model) - products,
+            model.vocabulary * model.hidden + 2 * model.hidden * model.hidden);
+  model = find_model("nemotron-3-super-120b-a12b");
+  const std::vector<Block> blocks = model.mtp_blocks();
+  ASSERT_EQ(blocks.size(), 2U);
+  EXPECT_TRUE(blocks[0].attends());
+  EXPECT_TRUE(blocks[1].has_experts());
+}
+
 TEST(ModelSpec, ComponentsAddUp) {
   for (const std::string& name : bundled_models()) {
     const ModelSpec spec = find_model(name);

@@ -401,6 +401,36 @@ TEST(EngineLayers, StatesHaveTypesOfTheirOwn) {
   EXPECT_EQ(before - narrow, 8 * parameters);
 }
 
+// Of each depth: its layer; the embedding and the layer's result, which norms read, with a number a row of three norms;
+// both inputs side by side, what the head reads, and the logits.
+TEST(EngineLayers, DepthsOfMultiTokenPredictionKeepALayerAndLogits) {
+  const auto with = [](std::int64_t depths) {
+    ModelSpec model = small_llama(2);
+    model.mtp_layers = depths;
+    return model;
+  };
+  const TrainingSetup setup = core();
+  const std::int64_t n = S * b, V = small_llama(2).vocabulary;
+  const Trace one = generate(with(1), setup), two = generate(with(2), setup);
+  EXPECT_EQ(memory_of(two).kept - memory_of(one).kept,
+            kept_by_a_layer(setup) + 2 * n * (h + h) + 2 * n * 2 * h + 2 * n * h + 2 * n * V + 3 * 4 * n);
+  EXPECT_EQ(count_of(two, "embedding"), 3);
+  EXPECT_EQ(count_of(two, "gemm"), count_of(generate(small_llama(2), setup), "gemm") + 2 * (4 + 2));
+}
+
+TEST(EngineLayers, TheHeadsStageHasTheEmbeddingForMultiTokenPrediction) {
+  TrainingSetup setup = core();
+  setup.pipeline_parallel = 2;
+  setup.gradient_accumulation = 2;
+  ModelSpec model = small_llama(2);
+  EXPECT_EQ(count_of(generate(model, setup), "all_reduce_embedding"), 0);
+  model.mtp_layers = 1;
+  EXPECT_GT(count_of(generate(model, setup), "all_reduce_embedding"), 0);
+  setup = {.micro_batch = b, .sequence = S};
+  EXPECT_THROW(static_cast<void>(generate_trace(model, setup, CostModel(example_profile()), flat_cluster())),
+               InputError);
+}
+
 // Nemotron's layers of one part: the squares of what is above nought, times each row's probability, are one kernel.
 TEST(EngineLayers, HoldMambaAndExpertsOfOnePartEach) {
   ModelSpec model = small_llama(3);
