@@ -30,17 +30,21 @@ def step(source, seconds, group, **fields):
 
 BRIDGE_MODELS = {"DeepSeekV3": "deepseek-v3", "Kimi_K2": "kimi-k2", "Qwen3_235B_a22B": "qwen3-235b-a22b",
                  "Qwen3_30B_a3B": "qwen3-30b-a3b", "GPT OSS 120B": "gpt-oss-120b", "LLAMA3.1_405B": "llama-3.1-405b",
-                 "LLAMA3_70B": "llama-3-70b", "LLAMA3_8B": "llama-3-8b"}
+                 "LLAMA3_70B": "llama-3-70b", "LLAMA3_8B": "llama-3-8b",
+                 "Nemotron_3_Nano": "nemotron-3-nano-30b-a3b", "Nemotron_3_Super": "nemotron-3-super-120b-a12b",
+                 "Nemotron_3_Ultra": "nemotron-3-ultra-550b-a55b"}
 BRIDGE_SYSTEMS = {"DGX-GB300": "gb300-nvl72", "DGX-GB200": "gb200-nvl72", "DGX-B300": "hgx-b300",
                   "DGX-B200": "hgx-b200", "DGX-H100": "dgx-h100"}
 BRIDGE_PRECISIONS = {"BF16": "bf16_mixed", "NVFP4": "nvfp4_mixed"}  # else fp8_mixed
 FP8_RECIPES = {"delayed", "tensorwise", "rowwise", "blockwise", "mxfp8"}
+# Layers of each part of the 61 of DeepSeek-V3 and Kimi K2 (_get_*_pipeline_layout of the recipes), by parts.
+BRIDGE_PARTS = {4: [16, 16, 16, 13], 8: [8] * 7 + [5], 16: [4] * 15 + [1]}
 DISPATCHERS = {"alltoall": "nccl", "deepep": "deepep", "hybridep": "hybridep"}
 STATE_TYPES = {"bfloat16": "bf16", "float32": "fp32"}
 
 def bridge_skip(row):
     if row["model"] not in BRIDGE_MODELS and "tokendrop" not in row["model"] and "w/o MTP" not in row["model"]:
-        return "a model with layers that are not attention, or of another kind"
+        return "a model that is not known"
     if any("(" in row[key] for key in ("tp", "pp", "cp", "vp", "tok_s_gpu", "fsdp")):
         return "two layouts in one row"
     if row["section"].startswith("LoRA"):
@@ -53,7 +57,7 @@ def bridge_graphs(row):
     scopes = row["cuda_graph_scope"].split("+") if row["cuda_graph_scope"] else []
     if row["cuda_graph_impl"] == "full_iteration" or "full_iteration" in scopes:
         return "full_iteration"
-    return ",".join(scope for scope in scopes if scope != "mamba")
+    return ",".join(scopes)
 
 
 def bridge_experts(row):
@@ -78,7 +82,7 @@ def bridge_experts(row):
 def megatron_bridge(rows):
     cases = CaseFile("Megatron-Bridge: throughput of 25.09 to 26.08 on H100 to GB300",
                      "NVIDIA-NeMo/Megatron-Bridge docs/performance-summary*.md, settings from each release's recipe. "
-                     "Routing is forced even. Layers that predict further tokens are left out.",
+                     "Routing is forced even.",
                      {"median": 0.06, "p90": 0.15})
     for row in rows:
         experts = row["moe_dispatcher"] != ""
@@ -103,6 +107,13 @@ def megatron_bridge(rows):
             fields["model__fp8_recipe"] = row["fp8_recipe"]
         if row["vp"] not in ("n/a", "1"):
             fields["model__pipeline_chunks"] = int(row["vp"])
+        parts = BRIDGE_PARTS.get(pipeline * fields.get("model__pipeline_chunks", 1))
+        if parts and row["model"].startswith(("DeepSeekV3", "Kimi_K2")):
+            fields["model__stage_layers"] = ",".join(map(str, parts))
+        if row["bf16_layers_first_last"] not in ("", "0+0"):
+            fields["model__bf16_layers_last"] = int(row["bf16_layers_first_last"].split("+")[1])
+        if row["mtp_layers"] and "w/o MTP" not in row["model"]:
+            fields["model__mtp_layers"] = int(row["mtp_layers"])
         if row["exp_avg_dtype"] == "bfloat16":
             fields["model__moments"] = "bf16"
         if row["recompute_modules"]:
