@@ -102,7 +102,7 @@ AnswerWhy why_of(const Result& result) {
   if (memory.short_of > Bytes(0) && 2 * memory.largest.bytes > memory.short_of)
     return {"request",
             fmt::format("One tensor, {}, takes {}{}.", memory.largest.name, short_size(memory.largest.bytes),
-                        memory.largest.name.starts_with("loss.logits")
+                        memory.largest.name.starts_with("loss.")
                             ? ": a loss that is fused or computed in chunks keeps it from memory"
                             : ", more than half of what is missing"),
             {}};
