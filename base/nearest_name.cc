@@ -28,6 +28,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 constexpr std::size_t longest_compared = 128;
 
+// In small letters, without what separates parts: "llama38b" of "Llama-3-8B".
+std::string squeezed(std::string_view name) {
+  std::string letters;
+  for (const char c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) letters += lower(c);
+  return letters;
+}
+
 std::string joined(std::string_view head, std::span<const std::string_view> names, std::string_view last_separator) {
   std::string text(head);
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -49,7 +57,9 @@ std::vector<std::string_view> nearest_names(std::string_view word, std::span<con
     std::size_t distance = edit_distance(word, candidate);
     const bool part = word.size() >= 3 && (candidate.find(word) != std::string_view::npos ||
                                            (candidate.size() >= 3 && word.find(candidate) != std::string_view::npos));
-    if (part) distance = std::min(distance, allowed);
+    const std::string beginning = squeezed(word);
+    const bool is_squeezed = beginning.size() >= 3 && squeezed(candidate).starts_with(beginning);
+    if (part || is_squeezed) distance = std::min(distance, allowed);
     // "h100" of "h100-80gb-1gpu": before what is as short by chance.
     const bool is_family = word.size() >= 3 && candidate.size() > word.size() && candidate.starts_with(word) &&
                            std::isalnum(static_cast<unsigned char>(candidate[word.size()])) == 0;

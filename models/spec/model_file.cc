@@ -137,7 +137,7 @@ ModelSpec aliased_model(const ModelAlias& alias) {
   std::vector<std::string> known = bundled_models();
   if (!names_file(name))
     throw InputError(name, "", "no model of this name",
-                     suggest(name, known, fmt::format("name a .json file or one of {}", fmt::join(known, ", "))));
+                     suggest(name, known, "name a .json file or a model of `spillway list models`"));
   for (const std::string& shape : bundled_models())
     for (std::string& id : published_ids(shape)) known.push_back(std::move(id));
   const std::string id = name.starts_with("hf:") ? name.substr(3) : name;

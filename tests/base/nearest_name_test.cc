@@ -40,6 +40,11 @@ TEST(NearestName, IgnoresCaseAndFindsParts) {
               ElementsAre("memory/read_bandwidth"));
 }
 
+// "llama-3-8b" is five letters away from "llama3", and begins with it.
+TEST(NearestName, IgnoresWhatSeparatesParts) {
+  EXPECT_THAT(nearest_names("llama3", Names{"gpt2-xl", "llama-2-7b", "llama-3-8b"}), ElementsAre("llama-3-8b"));
+}
+
 // Two letters are within distance 2 of any two others: no letter is kept, so that is no suggestion.
 TEST(NearestName, ShortWordsMatchNothingForeign) {
   EXPECT_THAT(nearest_names("zz", Names{"ab", "c"}), IsEmpty());

@@ -191,6 +191,11 @@ class WrongFiles(Files):
             for command in set(takes) & {"run", "export", "import", "new"}:
                 self.assertNotIn(called, spillway(command, self.path(name), *COMMANDS[command]).stderr)
 
+    def test_a_model_that_is_nearly_named_is_offered(self):
+        for words in (("run", "llama3"), ("fit", "llama3", "--on", "8xh100"), ("new", "llama3", "8xh100")):
+            self.assertRegex(self.done(*words, rc=2).stderr, r"did you mean llama-3[^\n]*\?")
+        self.assertLess(len(self.done("new", "nosuchthing", "8xh100", rc=2).stderr), 200)
+
     def test_a_model_by_name_is_no_step(self):
         said = self.done("run", "Qwen/Qwen3-8B", rc=2).stderr
         self.assertIn("Qwen/Qwen3-8B: is a model; spillway run takes a scenario or a trace", said)
