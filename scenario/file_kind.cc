@@ -116,6 +116,7 @@ bool is_store(std::string_view head) {
 }
 
 FileKind kind_of_bytes(std::string_view head) {
+  if (without_blanks(head).empty()) return FileKind::empty;
   if (head.starts_with("GGUF") || head.starts_with("PK\x03\x04")) return FileKind::weights;
   if (head.size() > 9 && head.substr(8).starts_with("{\"") && !is_text(head.substr(0, 8))) return FileKind::weights;
   if (head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) return FileKind::snapshot;
@@ -172,6 +173,8 @@ FileKindWords words_of(FileKind kind, const std::string& path) {
       return {"a notebook", "jupyter nbconvert --to script " + path + ", then spillway import of the script"};
     case FileKind::weights:
       return {"a file of weights", "give the folder that has their config.json: spillway fit FOLDER --on 8xh100"};
+    case FileKind::empty:
+      return {"empty", "see that what writes it has ended well, and give it again"};
     case FileKind::other:
       break;
   }

@@ -22,6 +22,7 @@ enum class FileKind : std::uint8_t {
   launch,  // a script, configuration or program of a framework
   notebook,
   weights,
+  empty,
   other
 };
 

@@ -162,6 +162,7 @@ KINDS = [
     ("w.gguf", b"GGUF\x03\x00\x00\x00", "is a file of weights", "config.json", ()),
     ("w.safetensors", b"\x40\x00\x00\x00\x00\x00\x00\x00{\"a\": {\"dtype\": \"BF16\"}}", "is a file of weights", "config.json", ()),
     ("w.index.json", '{"metadata": {}, "weight_map": {}}', "is a file of weights", "config.json", ()),
+    ("empty.json", b"\n", "is empty", "has ended well", ()),
     ("n.ipynb", '{"cells": [{"cell_type": "code"}], "nbformat": 4}', "is a notebook", "jupyter nbconvert", ()),
 ]
 COMMANDS = {"run": (), "explain": (), "memory": (), "capacity": (), "sweep": (), "import": (), "export": ("--for", "megatron"),
