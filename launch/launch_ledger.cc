@@ -70,12 +70,13 @@ void LaunchLedger::ignore(std::size_t at, IgnoreReason kind, std::string reason)
 void LaunchLedger::classify(std::size_t at) {
   const LaunchSetting& setting = launch_.settings[at];
   const LaunchFlag* row = entries_[at].row = find_flag(setting.format, setting.name);
-  if (row == nullptr) return ignore(at, IgnoreReason::unknown, "no flag that is known");
-  if (row->flag.ends_with('*'))
-    if (const LaunchFlag* meant = misspelt_flag(setting.format, setting.name)) {
-      entries_[at].row = nullptr;
-      return ignore(at, IgnoreReason::unknown, "no flag that is known: is it " + meant->flag + "?");
-    }
+  if (row == nullptr || row->flag.ends_with('*')) {
+    const LaunchFlag* const meant = misspelt_flag(setting.format, setting.name);
+    if (meant != nullptr) entries_[at].row = nullptr;
+    if (meant != nullptr || row == nullptr)
+      return ignore(at, IgnoreReason::unknown,
+                    "no flag that is known" + (meant != nullptr ? ": is it " + meant->flag + "?" : ""));
+  }
   if (setting.is_null) return ignore(at, IgnoreReason::no_effect, "null: as if not given");
   switch (row->role) {
     case FlagRole::no_effect:

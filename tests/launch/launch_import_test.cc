@@ -110,6 +110,18 @@ TEST(LaunchImport, AFlagPutAnywhereIsListed) {
   }
 }
 
+// One that is known up to a letter is named.
+TEST(LaunchImport, AMisspeltFlagHasItsRemedy) {
+  const Folder folder;
+  const LaunchImport import = import_launch(
+      request({folder.write("run.sh", "python pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
+                                      "--micro-batch-size 1 --vocab-size 512 --recompute-granularty full\n")}));
+  const auto found = std::find_if(import.ignored.begin(), import.ignored.end(),
+                                  [](const auto& each) { return each.flag == "--recompute-granularty"; });
+  ASSERT_NE(found, import.ignored.end());
+  EXPECT_EQ(found->reason, "no flag that is known: is it recompute-granularity?");
+}
+
 TEST(LaunchImport, MegatronScriptWithArrays) {
   const LaunchImport import = import_fixture("megatron-llama3-8b.sh");
   expect_keys(import, {{"model.name", "llama-3-8b"},
