@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace spillway::cli {
 namespace {
@@ -16,10 +17,18 @@ bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) ==
 
 namespace {
 
+// Whoever reads a pipe may say its width.
+std::size_t told_columns() {
+  const char* const told = std::getenv("COLUMNS");
+  const long columns = told == nullptr ? 0 : std::strtol(told, nullptr, 10);
+  return columns > 0 ? static_cast<std::size_t>(columns) : 0;
+}
+
 std::size_t terminal_width(std::size_t otherwise) {
   winsize size{};
   const bool is_terminal = isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
-  return is_terminal && size.ws_col > 0 ? std::clamp<std::size_t>(size.ws_col, least, most) : otherwise;
+  const std::size_t columns = is_terminal && size.ws_col > 0 ? size.ws_col : told_columns();
+  return columns > 0 ? std::clamp(columns, least, most) : otherwise;
 }
 
 }  // namespace

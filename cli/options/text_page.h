@@ -8,9 +8,9 @@
 
 namespace spillway::cli {
 
-// Width of the terminal that standard output is, between 40 and 100; 80 where it is none.
+// Width of the terminal that standard output is, else what COLUMNS says, between 40 and 100; 80 where nothing does.
 std::size_t page_width();
-// The same for tables: 100 where there is no terminal.
+// The same for tables: 100 where nothing says it.
 std::size_t table_width();
 
 // In lines of at most `width` characters, broken at spaces; those behind the first begin with `indent` spaces, the

@@ -1000,6 +1000,17 @@ class TerminalTest(ProgramTest):
         self.assertTrue([line for line in seen if line.startswith("best: ") and "layers under keep" in line], seen)
         self.assertFalse([line for line in seen if "values tried" in line], seen)
 
+    def test_a_pipe_may_say_how_wide_it_is(self):
+        widths = {}
+        for columns in ("", "70", "100", "none", "-5"):
+            told = subprocess.run([PROGRAM, "run", "llama3-8b-8k-h100.json"], capture_output=True, text=True, timeout=120,
+                                  check=False, cwd=self.SCENARIOS, env={**os.environ, "COLUMNS": columns}).stdout
+            widths[columns] = max(len(line) for line in told.splitlines())
+        self.assertLessEqual(widths["70"], 70)
+        self.assertEqual(len({widths[columns] for columns in ("", "none", "-5")}), 1)
+        self.assertLessEqual(widths[""], 80)
+        self.assertGreater(widths["100"], 80)
+
     def test_the_answer_stands_first(self):
         for case, says in (("llama3-8b-8k-h100.json", "✖ Does not fit"), ("gpt3-175b-128xa100.json", "✔ Fits with")):
             self.assertTrue(self.shown(80, "run", case).splitlines()[2].startswith(says), case)
