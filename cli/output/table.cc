@@ -13,6 +13,7 @@
 #include "base/input_error.h"
 #include "base/markdown_text.h"
 #include "base/number_text.h"
+#include "base/short_text.h"
 #include "base/shortened.h"
 #include "base/terminal_text.h"
 #include "cli/options/text_page.h"
@@ -237,12 +238,7 @@ void put_verdict(nlohmann::ordered_json& document, Verdict verdict) {
   document["verdict"] = to_string(verdict);
 }
 
-std::string for_people(Bytes bytes) {
-  if (bytes < Bytes(0)) return "-";
-  const InUnit number = in_byte_unit(bytes);
-  if (number.is_smallest) return fmt::format("{} B", bytes.count());
-  return fmt::format("{} B ({:.1f} {})", bytes.count(), number.amount, number.unit);
-}
+std::string for_people(Bytes bytes) { return bytes < Bytes(0) ? "-" : short_size(bytes); }
 
 std::string for_people(Picos time) {
   if (time == unknown_time) return "-";

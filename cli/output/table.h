@@ -49,7 +49,7 @@ void put_verdict(nlohmann::ordered_json& document, Verdict verdict);
 // Behind a name that is something else, so joined: ", tight"; "fit unknown"; "does not fit". Empty: it fits.
 std::string verdict_note(Verdict verdict, std::string_view before = "", std::string_view after = "");
 
-// "81920000 B (78.1 MiB)"; "-" for a negative count, which stands for unknown.
+// "78.1 MiB"; "-" for a negative count, which stands for unknown.
 std::string for_people(Bytes bytes);
 // "12.345 ms", in the largest unit that keeps the number above 1; "-" if unknown.
 std::string for_people(Picos time);

@@ -1668,6 +1668,8 @@ class MemoryTest(ProgramTest):
                              stats["allocation.all.current"])
         table = spillway("memory", self.snapshot(), *arguments).stdout
         self.assertIn("torch:roundup_power2_divisions:4", table)
+        self.assertRegex(table, r"peak reserved +[0-9.]+ MiB")
+        self.assertNotRegex(table, r"\d{7}")  # bytes are for programs
 
     def test_a_layout_is_followed(self):
         snapshot, requests, layout = self.snapshot(), self.path("requests.csv"), self.path("layout.csv")
