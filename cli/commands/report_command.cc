@@ -47,6 +47,25 @@ struct ReportArguments {
   SsdQuestion question;
 };
 
+// What the scenario or --set says of a key; none: neither does.
+std::optional<std::string> said_of(const ReportArguments& arguments, std::string_view key) {
+  std::error_code none;
+  if (std::filesystem::exists(arguments.scenario, none) && is_scenario_file(arguments.scenario))
+    return setting_of(scenario_text(arguments.scenario, arguments.settings), std::string(key));
+  std::string text = "{}";
+  for (const std::string& setting : arguments.settings) text = with_setting(text, setting);
+  return setting_of(text, std::string(key));
+}
+
+// Of a model that the machine is to have instead of its own, where nobody says a number: as many.
+std::int64_t count_for_machine(const ReportArguments& arguments, const LoadedScenario& loaded) {
+  std::int64_t own = 0;
+  for (const DriveGroup& group : loaded.hardware.drives) own += group.count;
+  const bool is_said = own == 0 || !loaded.scenario.offload.drives.empty() ||
+                       said_of(arguments, "offload.drives_per_machine").has_value();
+  return is_said ? loaded.scenario.offload.drives_per_machine : own;
+}
+
 // One footing: a number says of what it is, and is of drives that are named.
 void read_numbers(const ReportArguments& arguments, const LoadedScenario& loaded, SsdQuestion& question) {
   if (arguments.count)
@@ -59,9 +78,8 @@ void read_numbers(const ReportArguments& arguments, const LoadedScenario& loaded
                      "given without --drives, and the machine's own sets are as its profile says",
                      "name the drives: --drives MODEL");
   question.drives_per_gpu = arguments.drives_per_gpu.value_or(0);
-  question.drives_per_machine = question.drives_per_gpu > 0
-                                    ? 0
-                                    : arguments.drives_per_machine.value_or(loaded.scenario.offload.drives_per_machine);
+  question.drives_per_machine =
+      question.drives_per_gpu > 0 ? 0 : arguments.drives_per_machine.value_or(count_for_machine(arguments, loaded));
 }
 
 SsdQuestion question_of(const ReportArguments& arguments, const LoadedScenario& loaded) {
@@ -84,22 +102,11 @@ void add_setting(LoadedScenario& loaded, const std::string& setting, const Repor
   loaded.scenario.title += (is_first ? " with " : ", ") + setting;
 }
 
-// The technique that the scenario or --set names; none: neither does.
-std::optional<std::string> named_technique(const ReportArguments& arguments) {
-  constexpr const char* key = "offload.technique";
-  std::error_code none;
-  if (std::filesystem::exists(arguments.scenario, none) && is_scenario_file(arguments.scenario))
-    return setting_of(scenario_text(arguments.scenario, arguments.settings), key);
-  std::string text = "{}";
-  for (const std::string& setting : arguments.settings) text = with_setting(text, setting);
-  return setting_of(text, key);
-}
-
 // A step that moves nothing is asked about as SSDTrain would move it, where there are drives for it.
 void let_move(LoadedScenario& loaded, const ReportArguments& arguments) {
   const bool has_drives = !arguments.drives.empty() || !loaded.hardware.drives.empty();
   if (!has_drives || loaded.offloads() || studies::uses_drives(loaded.trace)) return;
-  if (named_technique(arguments) == planners::no_offload)
+  if (said_of(arguments, "offload.technique") == planners::no_offload)
     throw InputError(
         arguments.scenario, "offload.technique", "none moves nothing, so there is no load to judge",
         fmt::format("leave it out, to judge {0}, or name what moves: --set offload.technique={0}", ssdtrain_word));
@@ -325,7 +332,8 @@ void add_report_options(Command& command, ReportArguments& arguments) {
   command
       .add_option(
           "--drives-per-machine", arguments.drives_per_machine,
-          "of each model, in one RAID-0 set for all GPUs; the scenario's offload.drives_per_machine if not given")
+          "of each model, in one RAID-0 set for all GPUs; the scenario's offload.drives_per_machine if not given, else "
+          "as many as the machine has")
       ->check(positive_number())
       ->type_name("N");
   command

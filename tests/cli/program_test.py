@@ -1300,6 +1300,16 @@ class ReportTest(ProgramTest):
     SLOW = ("--set", "what_if.compute=0.6", "--set", "offload.technique=ssdtrain", "--set", "offload.adaptive=false",
             "--drives-per-gpu", "4", "--life-years", "1")
 
+    def test_another_drive_is_asked_about_as_many_as_the_machine_has(self):
+        moves = ("--set", "model.layers=2", "--set", "offload.technique=ssdtrain", "--drives", "micron-9550-max-12.8tb",
+                 "--format", "json")
+        scenario = self.path("s.json", json.dumps({
+            "schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "sequence": 256},
+            "hardware": {"profile": "dgx-h100"}}).encode())
+        for more, count in (((), 8), (("--drives-per-machine", "3"), 3), (("--set", "offload.drives_per_machine=2"), 2)):
+            drives = json.loads(spillway("report", "ssd", scenario, *moves, *more).stdout)["drives"]
+            self.assertEqual([drive["drives_per_set"] for drive in drives], [count], more)
+
     def test_drives_that_hold_and_drives_that_do_not(self):
         good = spillway("report", "ssd", self.SCENARIO, *self.SLOW, "--format", "json",
                         "--drives", "micron-9550-max-12.8tb,samsung-980-pro-1tb")
