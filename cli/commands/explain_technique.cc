@@ -65,7 +65,7 @@ std::string end_words(const PayoffAnswer& answer) {
     case PayoffAnswer::End::impossible:
       return "can't be run there";
     case PayoffAnswer::End::unfinished:
-      return answer.trials.empty() ? "not known" : "not known beyond " + tried(answer);
+      return answer.trials.empty() ? "not known" : "not from " + tried(answer) + ", not known beyond";
   }
   return "";
 }

@@ -187,6 +187,9 @@ class Techniques(OwnQuestions):
         early = self.call("explain", scenario, "--technique", "full", "--saves", "99", "--axis", "layers", "--effort", "0.001")
         self.assertEqual(early.returncode, 4, early.stderr)
         self.assertIn("not known", early.stdout)
+        # Where the work was used up on the way: no as far as was tried.
+        some = self.call("explain", scenario, "--technique", "full", "--saves", "99", "--axis", "layers", "--effort", "0.003")
+        self.assertRegex(" ".join(some.stdout.split()), r"not from 1 to \d+, not known ")
         self.refused("explain", scenario, "--output", picture, says=["--technique"])
         self.refused("explain", scenario, "--technique", "full", "--axis", "width", says=["--axis"])
 
