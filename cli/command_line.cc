@@ -1,13 +1,16 @@
 #include "cli/command_line.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <new>
@@ -24,6 +27,7 @@
 #include "base/log.h"
 #include "base/memory_limit.h"
 #include "base/nearest_name.h"
+#include "base/short_text.h"
 #include "base/shortened.h"
 #include "base/terminal_text.h"
 #include "base/version.h"
@@ -229,10 +233,32 @@ bool tell_missing_data() {
   return true;
 }
 
+std::timespec coarse_now() {
+  std::timespec now{};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);  // which file systems take their times from
+  return now;
+}
+
+// Names and sizes of the files that the command was asked to write, and wrote after `begin`.
+void tell_written(const Command& app, const Context& context, const std::timespec& begin) {
+  for (const Option& option : app.chosen().back()->options()) {
+    if (!option.is_written()) continue;
+    for (const std::string& word : option.words()) {
+      const std::string path = option.file_of(word);
+      struct stat file {};
+      if (path == "-" || stat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
+      if (std::pair(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) >= std::pair(begin.tv_sec, begin.tv_nsec))
+        note(context, fmt::format("wrote {}, {}", path, short_size(Bytes(file.st_size))));
+    }
+  }
+}
+
 // Exit codes of what a command may throw.
 int run_guarded(Command& app, int argc, const char* const* argv, Context& context) {
+  const std::timespec begin = coarse_now();
   try {
     if (!app.parse(argc, argv)) return exit_done;
+    tell_written(app, context, begin);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       if (has_no_reader()) return exit_no_reader;
       throw InputError("standard output", "", "could not be written", "check the space where it goes");

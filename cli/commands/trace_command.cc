@@ -238,7 +238,7 @@ void run_convert(const Context& context, const Files& files) {
   writer.write(trace, out);
   if (is_interrupted()) throw Cancelled{};
   out.commit();
-  note(context, fmt::format("wrote {} as {}: {} ops, {} memory events", files.output, writer.name, trace.ops.size(),
+  note(context, fmt::format("{} is {}: {} ops, {} memory events", files.output, writer.name, trace.ops.size(),
                             trace.memory_events.size()));
 }
 

@@ -98,6 +98,17 @@ class WrittenFilesTest(FolderCase):
         self.assertGreater(refused, 200)
         self.assertEqual(sorted(os.listdir(self.folder)), ["file.json", "folder", "hard.json", "link.json"])
 
+    def test_what_was_written_is_told(self):
+        told = spillway("run", "file.json", "--output", "answer.json", "--timeline", "lanes.svg", cwd=self.folder)
+        self.assertRegex(told.stderr, r"(?m)^wrote answer\.json, [0-9.]+ KiB$")
+        self.assertRegex(told.stderr, r"(?m)^wrote lanes\.svg, [0-9.]+ KiB$")
+        self.assertNotIn("wrote", told.stdout)
+        self.assertNotIn("wrote", spillway("run", "file.json", "-q", "--output", "answer.json", cwd=self.folder).stderr)
+        self.assertNotIn("wrote", spillway("run", "file.json", "--output", "-", cwd=self.folder).stderr)
+        # Nothing fits: the older file stays, and is not said to be new.
+        small = ["--set", "memory.capacity_bytes=1000000", "--replays", "1", "--output", "answer.json"]
+        self.assertNotIn("wrote", spillway("fit", "file.json", *small, cwd=self.folder).stderr)
+
     def test_what_says_that_it_writes_is_in_the_table(self):
         for command in self.commands:
             for option in command["arguments"] + command["options"]:
