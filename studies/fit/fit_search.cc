@@ -25,6 +25,7 @@
 #include "studies/fit/fit_layouts.h"
 #include "studies/fit/fit_prospects.h"
 #include "studies/fit/fit_rank.h"
+#include "studies/fit/fit_space.h"
 #include "studies/fit/way_mechanisms.h"
 
 namespace spillway::studies {
@@ -35,7 +36,6 @@ constexpr double comparable = 1.6;      // times the best: shown beside it
 constexpr double bound_margin = 0.1;    // of bounds, whose closed forms are off as well
 constexpr std::size_t wave = 4;         // replays between two looks at what is known
 constexpr std::size_t most_layouts = 40, most_rounds = 8;
-constexpr std::int64_t largest_micro_batch = 16;
 constexpr double of_layouts = 0.7;  // of the work: the rest is for what the best of them lack
 
 struct Stopped {};
@@ -187,12 +187,10 @@ class Search {
     if (question_.few_layouts)
       std::erase_if(layouts, [](const FitPoint& point) { return ways_split(point.setup) > 1; });
     outcome_.screened += layouts.size();
-    notes_bounds_ = true;
-    try_recipes(layouts);
-    const std::vector<Prospect> candidates = space_over(std::move(layouts));
-    notes_bounds_ = false;
-    FitProspects::sort(too_large_);
-    for (const Prospect& one : too_large_) faster_with_room_.push_back(one.point);
+    FitSpace space(subject_, points_, moves_, *prospects_, &bounds_);
+    try_recipes(layouts, space);
+    const std::vector<Prospect> candidates = space.over(std::move(layouts));
+    for (const Prospect& one : space.too_large()) faster_with_room_.push_back(one.point);
     if (is_verbose())
       log_choice("search", fmt::format("{} set-ups that may run, {} shapes measured", candidates.size(),
                                        prospects_->screen().shapes()));
@@ -215,7 +213,7 @@ class Search {
   // What somebody with experience tries first, so that there soon is a way that people can run: layouts of is_recipe()
   // as they are, with all layers computed again and lean kernels, and with the optimizer on the CPU besides. What is
   // soon replayed goes first, until one fits.
-  void try_recipes(const std::vector<FitPoint>& layouts) {
+  void try_recipes(const std::vector<FitPoint>& layouts, FitSpace& space) {
     constexpr std::size_t most = 6;
     std::vector<FitPoint> points;
     for (const FitPoint& layout : layouts) {
@@ -226,116 +224,13 @@ class Search {
       if (layout.setup.shared_stage() > 0)
         points.push_back(points_.with(least, {setting(optimizer_device_key, to_string(StateDevice::cpu))}));
     }
-    std::vector<Prospect> recipes = estimated(std::move(points));
+    std::vector<Prospect> recipes = space.estimated(std::move(points));
     std::erase_if(recipes, [this](const Prospect& one) { return !prospects_->fits_perhaps(one, 0); });
     std::stable_partition(recipes.begin(), recipes.end(),
                           [this](const Prospect& one) { return points_.work(one.point) <= question_.work / 20; });
     for (std::size_t i = 0; i < std::min(most, recipes.size()) && !found(); ++i)
       if (!replay_all("recipes replayed", {&recipes[i]})) return;
   }
-  // Of each layout: everything kept, one sequence at a time; where that does not fit, kernels that hold less, some or
-  // all layers computed again, the optimizer and the weights on the CPU; where there is room, more sequences at a time.
-  std::vector<Prospect> space_over(std::vector<FitPoint> layouts) {
-    std::vector<Prospect> all, large = estimated(std::move(layouts));
-    keep_fitting(large, all);
-    for (Prospect& one : large) one.point = moves_.lean(one.point);
-    large = estimated_again(std::move(large));
-    keep_fitting(large, all);
-    add_less(large, all);
-    std::vector<Prospect> on_cpu = estimated(on_the_cpu(large, false));
-    keep_fitting(on_cpu, all);
-    add_less(on_cpu, all);
-    std::vector<Prospect> fetched = estimated(on_the_cpu(large, true));
-    keep_fitting(fetched, all);
-    add_less(fetched, all);
-    too_large_ = std::move(large);
-    too_large_.insert(too_large_.end(), on_cpu.begin(), on_cpu.end());
-    std::erase_if(too_large_, [](const Prospect& one) { return one.estimate.holds_too_much; });
-    add_batches(all);
-    FitProspects::sort(all);
-    return all;
-  }
-  std::vector<Prospect> estimated_again(std::vector<Prospect> candidates) {
-    std::vector<FitPoint> points;
-    for (Prospect& one : candidates) points.push_back(std::move(one.point));
-    return estimated(std::move(points));
-  }
-
-  // Moves those that seem to fit over to `all`.
-  void keep_fitting(std::vector<Prospect>& from, std::vector<Prospect>& all) const {
-    const auto fits = [this](const Prospect& one) { return prospects_->fits_perhaps(one, 0); };
-    std::copy_if(from.begin(), from.end(), std::back_inserter(all), fits);
-    std::erase_if(from, fits);
-  }
-
-  std::vector<FitPoint> on_the_cpu(const std::vector<Prospect>& from, bool with_weights) const {
-    const std::string cpu(to_string(StateDevice::cpu));
-    std::vector<std::string> edits = {setting(optimizer_device_key, cpu)};
-    if (with_weights) edits.push_back(setting("model.weight_device", cpu));
-    std::vector<FitPoint> points;
-    for (const Prospect& one : from) {
-      const TrainingSetup& setup = one.point.setup;
-      if (setup.optimizer_device != StateDevice::gpu) continue;
-      if (with_weights && setup.zero_stage != 3 && setup.shared_stage() + setup.pipeline_parallel != 1) continue;
-      points.push_back(points_.with(one.point, edits));
-    }
-    return points;
-  }
-
-  // Of those that are too large with everything kept: all layers computed again, and as many as it takes, by what
-  // lies between the two.
-  void add_less(const std::vector<Prospect>& kept, std::vector<Prospect>& all) {
-    std::map<Settings, const Prospect*> of;
-    std::vector<FitPoint> points;
-    for (const Prospect& one : kept) {
-      if (one.estimate.holds_too_much || one.point.setup.recompute != Recompute::none) continue;
-      points.push_back(points_.with(one.point, {setting(recompute_key, to_string(Recompute::full))}));
-      of[points_.settings(points.back())] = &one;
-    }
-    std::vector<Prospect> partial;
-    for (Prospect& full : estimated(std::move(points))) {
-      const Prospect& none = *of.at(points_.settings(full.point));
-      if (std::optional<Prospect> some = between(none, full)) partial.push_back(std::move(*some));
-      all.push_back(std::move(full));
-    }
-    std::move(partial.begin(), partial.end(), std::back_inserter(all));
-  }
-  [[nodiscard]] std::optional<Prospect> between(const Prospect& none, const Prospect& full) const {
-    const TrainingSetup& setup = none.point.setup;
-    const auto peak = [](const Prospect& one) { return static_cast<double>(one.estimate.peak.count()); };
-    const std::int64_t of_chunk = subject_.model->all_layers() / setup.pipeline_parallel / setup.pipeline_chunks;
-    const auto layers = static_cast<double>(of_chunk);
-    const double room = static_cast<double>(prospects_->screen().capacity().count());
-    if (none.estimate.is_bound || full.estimate.is_bound || peak(full) >= room || peak(none) <= room) return {};
-    const double share = (peak(none) - room) / (peak(none) - peak(full)), count = std::ceil(share * layers);
-    if (count >= layers) return {};
-    Prospect some = full;
-    some.point = points_.with(full.point, {fmt::format("model.recompute_layers={:.0f}", count)});
-    some.estimate.peak = prospects_->screen().capacity();
-    some.estimate.seconds = none.estimate.seconds + count / layers * (full.estimate.seconds - none.estimate.seconds);
-    some.figure = prospects_->figure_of(some.point, some.estimate);
-    return some;
-  }
-
-  // Twice as many sequences at a time, while that seems to fit.
-  void add_batches(std::vector<Prospect>& all) {
-    std::vector<Prospect> last = all;
-    for (std::int64_t b = 2; b <= largest_micro_batch && !last.empty(); b *= 2) {
-      std::vector<FitPoint> points;
-      for (const Prospect& one : last) {
-        const TrainingSetup& setup = one.point.setup;
-        const bool is_partial = setup.recompute == Recompute::full && setup.recompute_layers > 0;
-        const std::int64_t each = setup.step_sequences() / setup.data_parallel, micro_batches = each / b;
-        if (!prospects_->fits_perhaps(one, 0) || one.estimate.is_bound || is_partial || each % b != 0) continue;
-        if (setup.pipeline_chunks > 1 && micro_batches % setup.pipeline_parallel != 0) continue;
-        points.push_back(points_.with(one.point, {fmt::format("model.micro_batch={}", b)}));
-      }
-      last = estimated(std::move(points));
-      std::erase_if(last, [this](const Prospect& one) { return !prospects_->fits_perhaps(one, 0.05); });
-      all.insert(all.end(), last.begin(), last.end());
-    }
-  }
-
   // The last resort.
   std::vector<Prospect> on_drives(const std::vector<Prospect>& candidates) {
     constexpr std::size_t most_bases = 100;
@@ -344,16 +239,9 @@ class Search {
       if (points.size() >= most_bases) break;
       for (FitMove& move : moves_.states_on_drives(one.point)) points.push_back(std::move(move.point));
     }
-    return estimated(std::move(points));
+    return prospects_->estimated(std::move(points));
   }
 
-  std::vector<Prospect> estimated(std::vector<FitPoint> points) {
-    std::vector<Prospect> candidates = prospects_->estimated(std::move(points));
-    if (notes_bounds_)
-      for (const Prospect& one : candidates)
-        bounds_.note(points_.settings(one.point), one.estimate, one.point.setup.gpus());
-    return candidates;
-  }
   // From its replay, if there was one.
   void learn(const Prospect& one) {
     const std::optional<std::size_t> row = row_of(one.point);
@@ -487,7 +375,7 @@ class Search {
       replay("activations moved", points);
       return;
     }
-    replay_best("activations moved", estimated(std::move(points)), most);
+    replay_best("activations moved", prospects_->estimated(std::move(points)), most);
   }
 
   // As given, and on the way to the best.
@@ -516,7 +404,8 @@ class Search {
     for (const FitPoint& layout : layouts)
       for (FitMove& move : moves_.other_maths(layout)) by_move[move.name].push_back(std::move(move.point));
     for (auto& [name, points] : by_move)
-      replay_best("other numerics: " + name, space_over(std::move(points)), most_each);
+      replay_best("other numerics: " + name, FitSpace(subject_, points_, moves_, *prospects_).over(std::move(points)),
+                  most_each);
     if (found()) climb("other numerics", [this](const FitPoint& point) { return moves_.other_maths(point); });
   }
 
@@ -684,9 +573,7 @@ class Search {
   std::map<Settings, std::size_t> seen_;  // rows by their edits; no_row: the question's launcher has no such set-up
   std::optional<std::size_t> best_;
   FitBounds bounds_;
-  bool notes_bounds_ = false;               // what is estimated now is of layouts
-  std::vector<Prospect> too_large_;         // of space_over(), with everything kept
-  std::vector<FitPoint> faster_with_room_;  // of these, the fastest first
+  std::vector<FitPoint> faster_with_room_;  // too large with everything kept, the fastest first
   std::vector<std::pair<std::string, std::size_t>> worth_;
   bool stopped_ = false, is_share_used_ = false,
        is_cut_ = false;  // more seemed to fit than a list replays, while none was found to
