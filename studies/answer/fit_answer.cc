@@ -107,7 +107,7 @@ class FitAnswerMaker {
       if (other.best) answer_.ways.push_back(other_way(other));
     for (const OtherMachine& machine : findings_.machines) answer_.ways.push_back(on_machine(machine));
     if (outcome_.any() && !answer_.ways.empty())
-      if (std::string words = smallest_change(); !words.empty()) answer_.ways.front().sentences.push_back(words);
+      for (std::string& words : kept_in_sight()) answer_.ways.front().sentences.push_back(std::move(words));
     ends();
     return std::move(answer_);
   }
@@ -329,8 +329,8 @@ class FitAnswerMaker {
     return lines;
   }
 
-  // The way with fewest edits, where it isn't among those shown.
-  [[nodiscard]] std::string smallest_change() const {
+  // What is no row of its own, though it was asked for: the way with fewest edits, and the best that takes no code.
+  [[nodiscard]] std::vector<std::string> kept_in_sight() const {
     const FitWay* least = nullptr;
     for (std::size_t i = 0; i < outcome_.fitting; ++i) {
       const FitWay& way = outcome_.ways[i];
@@ -338,13 +338,21 @@ class FitAnswerMaker {
           (least == nullptr || changes_of(way.row) < changes_of(least->row)))
         least = &way;
     }
-    const bool is_shown = std::any_of(findings_.shown.begin(), findings_.shown.end(),
-                                      [&](const ShownWay& one) { return &outcome_.ways[one.way] == least; });
-    if (least == nullptr || is_shown) return "";
-    const std::vector<std::string>& edits = least->row.candidate.edits;
-    return fmt::format("smallest change that fits: {}, {}, {} GiB left ({})", lowered(least->row.candidate.name),
-                       short_duration(to_seconds(least->row.result.step_time)), room_left(least->row.result),
-                       edits.empty() ? "-" : fmt::format("{}", fmt::join(edits, " ")));
+    const std::optional<std::size_t> plain = best_plain(outcome_);
+    std::vector<std::string> lines;
+    const auto tell = [&](std::string_view what, const FitWay* way) {
+      const bool is_shown = std::any_of(findings_.shown.begin(), findings_.shown.end(),
+                                        [&](const ShownWay& one) { return &outcome_.ways[one.way] == way; });
+      if (way == nullptr || is_shown) return;
+      const std::vector<std::string>& edits = way->row.candidate.edits;
+      lines.push_back(fmt::format("{}: {}, {}, {} GiB left ({})", what, lowered(way->row.candidate.name),
+                                  short_duration(to_seconds(way->row.result.step_time)), room_left(way->row.result),
+                                  edits.empty() ? "-" : fmt::format("{}", fmt::join(edits, " "))));
+    };
+    tell("smallest change that fits", least);
+    const FitWay* const best = plain ? &outcome_.ways[*plain] : nullptr;
+    if (best != least) tell("best without code of your own", best);
+    return lines;
   }
 
   void ends() {
@@ -446,7 +454,9 @@ FitFindings find_ways(FitQuestion question, FitSubject subject, std::string fram
     found.machines = on_other_machines(found.question, found.subject, options);
   if (!found.framework.empty() && outcome.any())
     outcome = as_launched(found.question, found.subject, outcome, found.framework, {.store = options.store});
-  found.shown = shown_ways(outcome, !found.framework.empty());
+  else if (const std::string from = imported_target(found.subject.parsed); !from.empty())
+    find_plain(found.subject, from, outcome);
+  found.shown = shown_ways(outcome);
   found.launched_by.resize(found.count());
   return found;
 }

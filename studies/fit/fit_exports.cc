@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -244,6 +245,28 @@ std::optional<FitPoint> launched_point(const FitSubject& subject, const FitPoint
   }
 }
 
+namespace {
+
+// Whether the file alone says each of the edits.
+bool says_all(const launch::LaunchExport& made, const std::vector<std::string>& edits) {
+  const Needs needs = needs_of(made, edits);
+  return needs.is_said && !needs.code && other_weights(made).empty() && unsaid_splits(made).empty();
+}
+
+}  // namespace
+
+void find_plain(const FitSubject& subject, std::string_view target, FitOutcome& outcome) {
+  for (FitWay& way : std::span(outcome.ways).first(outcome.fitting)) {
+    const std::vector<std::string>& edits = way.row.candidate.edits;
+    try {
+      way.is_plain = way.carrier == Carrier::frameworks &&
+                     says_all(launch::export_launch(scenario_of(subject.scenario, edits), target), edits);
+    } catch (const InputError&) {
+      // it has no such set-up
+    }
+  }
+}
+
 FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, const FitOutcome& outcome,
                        std::string_view target, const FitOptions& options) {
   constexpr std::size_t most_tried = 24;
@@ -253,19 +276,26 @@ FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, c
   launched.worth.clear();
   launched.proof.reset();  // it is of the ways as searched
   launched.fitting = 0;
-  std::vector<Candidate> ways;
+  std::vector<Candidate> ways;  // that are not as they were searched
+  std::vector<std::size_t> of;  // their places
   std::set<std::vector<std::string>> seen;
-  for (std::size_t i = 0; i < outcome.fitting && ways.size() < most_tried; ++i) {
+  bool has_plain = false;
+  for (std::size_t i = 0; i < outcome.fitting && (launched.ways.size() < most_tried || !has_plain); ++i) {
     std::vector<std::string> edits = outcome.ways[i].row.candidate.edits;
     try {
       const launch::LaunchExport made = launch::export_launch(scenario_of(subject.scenario, edits), target);
-      if (!other_weights(made).empty()) continue;
+      const bool is_plain = says_all(made, edits);
+      if (!other_weights(made).empty() || (launched.ways.size() >= most_tried && !is_plain)) continue;
+      has_plain |= is_plain;
       std::erase_if(edits, keeps_sequences);  // a candidate's own, made again below
       for (std::string& edit : done_otherwise(made, true)) edits.push_back(std::move(edit));
       const FitPoint point = points.with(points.as_given(), edits);
       if (!seen.insert(points.settings(point)).second) continue;
-      ways.push_back(points.candidate(point));
       FitWay& way = launched.ways.emplace_back(outcome.ways[i]);
+      if (Candidate one = points.candidate(point); one.edits != way.row.candidate.edits) {
+        ways.push_back(std::move(one));
+        of.push_back(launched.ways.size() - 1);
+      }
       way.carrier = Carrier::frameworks;
       way.changes_maths = points.changes_maths(point);
       way.mechanisms = mechanisms_of(points, point);
@@ -275,9 +305,8 @@ FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, c
     }
   }
   std::vector<Row> rows = evaluate(subject.scenario, ways, {.store = options.store});
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    FitWay& way = launched.ways[i];
-    way.row = std::move(rows[i]);
+  for (std::size_t i = 0; i < rows.size(); ++i) launched.ways[of[i]].row = std::move(rows[i]);
+  for (FitWay& way : launched.ways) {
     launched.stopped |= !way.row.is_done;
     launched.fitting += does_fit(way.row) ? 1 : 0;
     if (way.row.ran()) way.binding_provenance = binding_provenance(way.row.result, subject.hardware);
@@ -288,6 +317,7 @@ FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, c
   std::vector<FitWay> ordered;
   for (const std::size_t i : shown_order(question.goal, ranked)) ordered.push_back(std::move(launched.ways[i]));
   launched.ways = std::move(ordered);
+  find_plain(subject, target, launched);
   return launched;
 }
 

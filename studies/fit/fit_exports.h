@@ -46,9 +46,11 @@ FitQuestion asked_by(FitQuestion question, const FitSubject& subject, std::strin
 std::optional<FitPoint> launched_point(const FitSubject& subject, const FitPoints& points, const FitPoint& point,
                                        std::string_view target);
 
+// Sets which of the ways that fit the target launches by its file alone (FitWay::is_plain).
+void find_plain(const FitSubject& subject, std::string_view target, FitOutcome& outcome);
 // The ways that fit, as the target runs them: keys that neither its file nor a line of the program can say are as the
-// target has them. Each is replayed again and ranked as the search ranks. At most so many are tried, the best first.
-// Its edits of each make that. Threads and stopping as of evaluate().
+// target has them. Each is replayed again and ranked as the search ranks. The first 24 are tried, and the first that
+// the file alone says. Its edits of each make that. Threads and stopping as of evaluate().
 FitOutcome as_launched(const FitQuestion& question, const FitSubject& subject, const FitOutcome& outcome,
                        std::string_view target, const FitOptions& options);
 

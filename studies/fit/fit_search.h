@@ -36,6 +36,7 @@ struct FitWay {
   Carrier carrier = Carrier::frameworks;        // who can run it
   bool changes_maths = false;                   // FitPoints::changes_maths()
   std::uint32_t mechanisms = 0;                 // mechanisms_of()
+  bool is_plain = false;                        // by its file alone the framework at hand launches it
   std::vector<std::string> binding_provenance;  // of what ran (binding_provenance.h)
 };
 

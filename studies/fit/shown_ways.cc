@@ -18,13 +18,14 @@ constexpr std::int64_t half_gib = std::int64_t{1} << 29;
 
 class Folding {
  public:
-  explicit Folding(const FitOutcome& outcome) : ways_(outcome.ways), count_(outcome.fitting), under_(count_) {}
+  explicit Folding(const FitOutcome& outcome)
+      : ways_(outcome.ways), count_(outcome.fitting), plain_(best_plain(outcome)), under_(count_) {}
 
-  std::vector<ShownWay> run(bool every_class) {
+  std::vector<ShownWay> run() {
     keep_whatever_happens();
     fold_idle_parts();
     fold_alike();
-    if (!every_class) fold_dominated();
+    fold_dominated();
     unfold_layouts();
     fold_the_rest();
     return shown();
@@ -65,6 +66,7 @@ class Folding {
     keep_least([this](std::size_t i) { return peak(i); }, any, half_gib);
     const auto place = [](std::size_t i) { return static_cast<double>(i); };
     keep_least(place, [this](std::size_t i) { return tier(i) == 0; });
+    if (plain_) kept_.insert(*plain_);
     if (leaves_little(row(0).result))
       keep_least(place, [this](std::size_t i) { return !leaves_little(row(i).result); });
   }
@@ -114,13 +116,14 @@ class Folding {
       for (std::size_t j = 0; j < count_ && is_shown(i) && !kept_.contains(i); ++j)
         if (i != j && is_shown(j) && works(j) && group_of(ways_[j]) <= group_of(ways_[i]) &&
             step(j) < (1 + dominated_step) * step(i) && peak(j) < peak(i) + half_gib && tier(j) <= tier(i) &&
-            mechanisms(j) <= mechanisms(i) && !is_dominated_by(j, i))
+            mechanisms(j) <= mechanisms(i) && ways_[j].is_plain >= ways_[i].is_plain && !is_dominated_by(j, i))
           fold(i, j, "no better");
   }
   // Of two that dominate each other the better ranked stays.
   [[nodiscard]] bool is_dominated_by(std::size_t j, std::size_t i) const {
     return i < j && works(i) && group_of(ways_[i]) <= group_of(ways_[j]) && step(i) < (1 + dominated_step) * step(j) &&
-           peak(i) < peak(j) + half_gib && tier(i) <= tier(j) && mechanisms(i) <= mechanisms(j);
+           peak(i) < peak(j) + half_gib && tier(i) <= tier(j) && mechanisms(i) <= mechanisms(j) &&
+           ways_[i].is_plain >= ways_[j].is_plain;
   }
 
   [[nodiscard]] std::size_t shown_count() const {
@@ -176,6 +179,7 @@ class Folding {
 
   const std::vector<FitWay>& ways_;
   std::size_t count_;
+  std::optional<std::size_t> plain_;
   std::vector<std::optional<Under>> under_;  // none: shown
   std::set<std::size_t> kept_;
 };
@@ -184,8 +188,16 @@ class Folding {
 
 FitGroup group_of(const FitWay& way) { return group_of(way.carrier, way.changes_maths); }
 
-std::vector<ShownWay> shown_ways(const FitOutcome& outcome, bool every_class) {
-  if (outcome.any()) return Folding(outcome).run(every_class);
+std::optional<std::size_t> best_plain(const FitOutcome& outcome) {
+  for (std::size_t i = 0; i < outcome.fitting; ++i) {
+    const FitWay& way = outcome.ways[i];
+    if (way.is_plain && does_work(way.row) && group_of(way) <= FitGroup::planner) return i;
+  }
+  return std::nullopt;
+}
+
+std::vector<ShownWay> shown_ways(const FitOutcome& outcome) {
+  if (outcome.any()) return Folding(outcome).run();
   std::vector<ShownWay> all;
   for (std::size_t i = 0; i < std::min(nearest, outcome.ways.size()); ++i) all.push_back({i, {}});
   return all;
