@@ -9,9 +9,10 @@
 
 namespace spillway {
 
-// Up to `limit` known names, nearest first, ties in the order given. A name is near if it contains the word, lies in
-// it, begins with it whatever separates their parts, or has an edit distance of at most a third of it. That distance is 2 at least, and one letter is kept. Case and
-// what follows the first 128 letters don't count. The views are those of `known`. O(names x length^2).
+// Up to `limit` known names, nearest first, ties in the order given. A name is near if it contains the word or lies in
+// it. So is one that begins with it, whatever separates their parts, or has an edit distance of at most a third of it.
+// That distance is 2 at least, and one letter is kept. Case and what follows the first 128 letters don't count. The
+// views are those of `known`. O(names x length^2).
 std::vector<std::string_view> nearest_names(std::string_view word, std::span<const std::string_view> known,
                                             std::size_t limit = 3);
 

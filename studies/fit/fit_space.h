@@ -1,7 +1,7 @@
 // The set-ups over layouts that a search looks at first, by their estimates.
 //
 //   layout -- fits? --> kept                                       --+
-//     +-- no: kernels that hold less, layers computed again,         +--> with more sequences at a time,
+//     +-- no: kernels that hold less, layers recomputed,             +--> with more sequences at a time,
 //         the optimizer and the weights on the CPU -- fits? -------> +    while that fits
 #pragma once
 
@@ -21,11 +21,11 @@ class FitSpace {
            FitBounds* bounds = nullptr)
       : subject_(subject), points_(points), moves_(moves), prospects_(prospects), bounds_(bounds) {}
 
-  // Of each layout: everything kept, one sequence at a time; where that does not fit, kernels that hold less, some or
-  // all layers computed again, the optimizer and the weights on the CPU; where there is room, more sequences at a time.
-  // Sorted.
+  // Each layout is tried with everything kept and one sequence at a time. Kernels that hold less, recomputed layers,
+  // and the optimizer and the weights on the CPU follow where that doesn't fit. More sequences at a time follow where
+  // there is room. Sorted.
   std::vector<Prospect> over(std::vector<FitPoint> layouts);
-  // Of those, what is too large with everything kept, but not for its state alone. Sorted.
+  // Sorted. They are too large with everything kept, but not for their state alone.
   [[nodiscard]] const std::vector<Prospect>& too_large() const { return too_large_; }
   // FitProspects::estimated(), noted.
   std::vector<Prospect> estimated(std::vector<FitPoint> points);

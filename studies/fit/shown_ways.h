@@ -30,10 +30,10 @@ struct ShownWay {
 
 // In the order of ranks; groups stay together unless other numerics are ranked among the same training. Each way that
 // fits or is tight is shown or folded, once. If none does, the three nearest are shown. The best way is the first.
-// Four ways fold only under one of their class with a step within a tenth of theirs: fewest edits, most room, the best
-// that leaves the host alone, and the best plain one. A plain way is no worse than one that takes code of one's own.
-// The next with room stays beside a best one that leaves_little(). The last of more than nine are folded, and the best
-// of each group stays.
+// Four ways fold only under one of their class with a step within a tenth of theirs. They are the one with fewest
+// edits, the one with most room, the best that leaves the host alone, and the best plain one. A plain way is no worse
+// than one that takes code besides. The next with room stays beside a best one that leaves_little(). The last of more
+// than nine are folded, and the best of each group stays.
 std::vector<ShownWay> shown_ways(const FitOutcome& outcome);
 // The best plain way that trains alike and keeps the reserve, of FitOutcome::ways; none: no such way is known.
 std::optional<std::size_t> best_plain(const FitOutcome& outcome);

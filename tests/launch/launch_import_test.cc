@@ -114,8 +114,9 @@ TEST(LaunchImport, AFlagPutAnywhereIsListed) {
 TEST(LaunchImport, AMisspeltFlagHasItsRemedy) {
   const Folder folder;
   const LaunchImport import = import_launch(
-      request({folder.write("run.sh", "python pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
-                                      "--micro-batch-size 1 --vocab-size 512 --recompute-granularty full\n")}));
+      request({folder.write("run.sh",
+                            "python pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
+                            "--micro-batch-size 1 --vocab-size 512 --recompute-granularty full\n")}));
   const auto found = std::find_if(import.ignored.begin(), import.ignored.end(),
                                   [](const auto& each) { return each.flag == "--recompute-granularty"; });
   ASSERT_NE(found, import.ignored.end());

@@ -79,8 +79,8 @@ TEST(ShownWays, DominatedOnesAreFolded) {
 // its own where it is another class, or a tenth slower than the best of its class.
 TEST(ShownWays, TheBestWithoutCodeStaysInSight) {
   const auto shown_of = [](double seconds, std::uint32_t mechanisms) {
-    FitOutcome outcome = outcome_of({way({"a=1", "b=1"}, 1, 40, 1), way({"c=1", "d=1", "e=1"}, seconds, 41, mechanisms),
-                                     way({"f=1"}, 1.6, 39, 8)});
+    FitOutcome outcome = outcome_of(
+        {way({"a=1", "b=1"}, 1, 40, 1), way({"c=1", "d=1", "e=1"}, seconds, 41, mechanisms), way({"f=1"}, 1.6, 39, 8)});
     outcome.ways[1].is_plain = true;
     EXPECT_EQ(best_plain(outcome), 1U);
     const std::vector<ShownWay> shown = shown_ways(outcome);
