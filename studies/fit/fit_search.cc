@@ -60,6 +60,7 @@ class Search {
       if (!does_work(rows_.front())) single_moves();
       climb("changes of the best set-up",
             [this](const FitPoint& point) { return moves_.from(point, found(), Carrier::frameworks); });
+      improve_on_gpus_alone();
       pack_near_misses();
       move_activations();
       search_fates();
@@ -153,6 +154,7 @@ class Search {
     return rank_of(question_.goal, rows_[row], group_of(of_row_[row]));
   }
   [[nodiscard]] bool found() const { return best_ && does_work(rows_[*best_]); }
+  [[nodiscard]] std::optional<std::size_t> found_best() const { return found() ? best_ : std::nullopt; }
   [[nodiscard]] double best_figure() const {
     return found() ? figure_of(question_.goal, rows_[*best_]) : std::numeric_limits<double>::infinity();
   }
@@ -198,7 +200,7 @@ class Search {
     replay_best("layouts replayed", candidates, most_layouts);
     share_ = 1;
     if (!found()) replay_best("what lacks little replayed", candidates, most_layouts, memory_margin);
-    relieve_near_misses();
+    relieve(near_misses(found_best()));
     if (found()) return;
     std::vector<Prospect> least = on_drives(candidates);
     replay_best("states on drives replayed", least, most_layouts / 4);
@@ -314,8 +316,8 @@ class Search {
     replay("single edits replayed", points);
   }
 
-  // Ways that would be better than the best, had they a little more room, the best of them.
-  [[nodiscard]] std::vector<std::size_t> near_misses() const {
+  // Ways that would be better than this one, had they a little more room, the best of them. alone: on the GPUs alone.
+  [[nodiscard]] std::vector<std::size_t> near_misses(std::optional<std::size_t> best, bool alone = false) const {
     constexpr std::size_t most_misses = 4;
     constexpr double by_packing = 0.1;  // of the capacity
     std::vector<std::size_t> misses;
@@ -327,7 +329,8 @@ class Search {
                                     rows_[i].result.host_memory.verdict() != Verdict::does_not_fit);
       const double room = (1 + by_packing) * static_cast<double>(memory.limit.count());
       if (!is_near || static_cast<double>(memory.peak_allocated.count()) > room) continue;
-      if (!found() || figure_of(question_.goal, rows_[i]) < best_figure()) misses.push_back(i);
+      if (alone && tier_of(rows_[i].result) > 0) continue;
+      if (!best || figure_of(question_.goal, rows_[i]) < figure_of(question_.goal, rows_[*best])) misses.push_back(i);
     }
     std::sort(misses.begin(), misses.end(), [this](std::size_t a, std::size_t b) {
       return figure_of(question_.goal, rows_[a]) < figure_of(question_.goal, rows_[b]);
@@ -337,16 +340,16 @@ class Search {
   }
 
   // With a little less on the GPU, for a little time: what estimates called a fit, and its replay did not.
-  void relieve_near_misses() {
+  void relieve(const std::vector<std::size_t>& misses) {
     std::vector<FitPoint> points;
-    for (const std::size_t row : near_misses())
+    for (const std::size_t row : misses)
       for (FitMove& move : moves_.relieved(of_row_[row])) points.push_back(std::move(move.point));
     replay("what lacks little, with less on the GPU", points);
   }
 
   // What packs them better may give the room.
   void pack_near_misses() {
-    for (const std::size_t row : near_misses()) {
+    for (const std::size_t row : near_misses(found_best())) {
       pack(row, PlanPart::memory, 1);
       pack(row, PlanPart::order, 1 - fit_trifle);  // which take longest to plan
     }
@@ -425,9 +428,14 @@ class Search {
   // before, and at last all that were not tried on what came of it.
   template <class Moves>
   void climb(const std::string& what, const Moves& moves_from) {
+    climb(what, moves_from, [this] { return best_; });
+  }
+  // The same of another kind of best.
+  template <class Moves, class Best>
+  void climb(const std::string& what, const Moves& moves_from, const Best& best) {
     std::set<std::string> lost;
-    for (std::size_t round = 0; round < most_rounds && best_; ++round) {
-      const std::size_t from = *best_;
+    for (std::size_t round = 0; round < most_rounds && best(); ++round) {
+      const std::size_t from = *best();
       std::vector<FitMove> moves = moves_from(of_row_[from]);
       const bool is_whole = lost.empty();
       std::erase_if(moves,
@@ -440,7 +448,8 @@ class Search {
       for (const FitMove& move : moves)
         if (!move.is_layout && lost_to(move.point, from)) lost.insert(move.name);
       if (!more) return;
-      if (is_worth_another(from)) continue;
+      const std::optional<std::size_t> now = best();
+      if (now && is_worth_another(*now, from)) continue;
       if (is_whole) return;
       lost.clear();  // what lost elsewhere may gain here
     }
@@ -460,13 +469,42 @@ class Search {
     }
   }
 
-  // Whether the best way now is better than this one by more than a fit_trifle.
-  [[nodiscard]] bool is_worth_another(std::size_t from) const {
-    if (*best_ == from || rank(*best_) >= rank(from)) return false;
+  // Whether the way now is better than this one by more than a fit_trifle.
+  [[nodiscard]] bool is_worth_another(std::size_t now, std::size_t from) const {
+    if (now == from || rank(now) >= rank(from)) return false;
     if (!does_work(rows_[from])) return true;
-    const double a = figure_of(question_.goal, rows_[*best_]), b = figure_of(question_.goal, rows_[from]);
+    const double a = figure_of(question_.goal, rows_[now]), b = figure_of(question_.goal, rows_[from]);
     return !(std::abs(a - b) <= fit_trifle * std::abs(b)) ||
-           to_seconds(rows_[*best_].result.step_time) < (1 - fit_trifle) * to_seconds(rows_[from].result.step_time);
+           to_seconds(rows_[now].result.step_time) < (1 - fit_trifle) * to_seconds(rows_[from].result.step_time);
+  }
+
+  // A change may make it the first.
+  void improve_on_gpus_alone() {
+    const bool is_about_time = question_.goal == FitGoal::speed || question_.goal == FitGoal::cost;
+    if (!is_about_time || !found() || tier_of(rows_[*best_].result) == 0) return;
+    const auto best = [this] { return on_gpus_alone(); };
+    const auto changes = [this](const FitPoint& point) {
+      std::vector<FitMove> moves = moves_.from(point, true, Carrier::frameworks);
+      std::erase_if(moves, [](const FitMove& move) {
+        const TrainingSetup& setup = move.point.setup;
+        return setup.optimizer_device != StateDevice::gpu || setup.weight_device != StateDevice::gpu;
+      });
+      return moves;
+    };
+    climb("changes of the best on the GPUs alone", changes, best);
+    if (best()) relieve(near_misses(best(), true));
+  }
+
+  // The best without host and drives, where the best of all is hardly better: a change may make it the first that
+  // people are shown (shown_order()). None: there is none such.
+  [[nodiscard]] std::optional<std::size_t> on_gpus_alone() const {
+    constexpr double hardly = 1.05;
+    std::optional<std::size_t> least;
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      if (does_work(rows_[i]) && tier_of(rows_[i].result) == 0 && group_of(of_row_[i]) == FitGroup::same &&
+          figure_of(question_.goal, rows_[i]) < hardly * best_figure() && (!least || rank(i) < rank(*least)))
+        least = i;
+    return least;
   }
 
   // By their estimates: those of what is left and was not replayed yet.
