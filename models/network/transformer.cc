@@ -244,6 +244,7 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
   if (model_.mtp_layers > 0) return mtp_loss(x, labels);
   if (is_t5()) x = eager::dropout(rec_, "final_dropout", x, setup_.dropout);
   if (model_.reads_images()) return classifier_loss(x, labels);
+  if (model_.embedding_width > 0) x = linear("head.projection", x);
   return model_.pretraining_heads || model_.masked_lm_head ? pretraining_loss(x, labels) : head_loss(x, labels);
 }
 
@@ -270,6 +271,7 @@ Tensor Transformer::embed(const Tensor& ids) {
     x = eager::leave_tensor_region(rec_, "embedding", x, scatter);
   else if (scatter)
     x = eager::split_sequence(rec_, "embedding.split", x);
+  if (model_.embedding_width > 0) x = linear("embedding.projection", x);
   if (model_.token_types > 0) {
     const Tensor types = eager::embedding(rec_, "token_types", ids, weight("token_types"));
     x = eager::add(rec_, "token_types.add", x, types);

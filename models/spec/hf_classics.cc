@@ -73,9 +73,14 @@ void read_opt(const HfObject& config, ModelSpec& spec) {
   spec.position_offset = 2;
   read_plain_activation(config, spec, "activation_function", "relu");
   spec.tied_embeddings = config.flag("tie_word_embeddings", true);
-  if (config.integer("word_embed_proj_dim", spec.hidden) != spec.hidden)
-    config.unsupported("word_embed_proj_dim", "an embedding narrower than the layers");
-  if (!config.flag("do_layer_norm_before", true)) config.unsupported("do_layer_norm_before", "OPT with post-norms");
+  const std::int64_t width = config.integer("word_embed_proj_dim", spec.hidden);
+  if (width != spec.hidden) spec.embedding_width = width;
+  if (!config.flag("do_layer_norm_before", true)) {  // without a norm of the embedding
+    if (width == spec.hidden) config.unsupported("do_layer_norm_before", "post-norms behind an embedding as wide");
+    spec.norm_placement = NormPlacement::post;
+  } else if (width != spec.hidden) {
+    config.unsupported("word_embed_proj_dim", "a narrow embedding with norms before the layers' parts");
+  }
   if (!config.flag("layer_norm_elementwise_affine", true))
     config.unsupported("layer_norm_elementwise_affine", "a norm without weights");
   spec.dropout = config.number("dropout", 0.1, 0, 1);

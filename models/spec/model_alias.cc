@@ -16,7 +16,7 @@ struct Published {
 };
 
 // From the models' config.json; Step-3.7's tower as its card rounds it.
-constexpr std::array<Published, 251> published = {{
+constexpr std::array<Published, 252> published = {{
     {"afm-4.5b", "", "arcee-ai/AFM-4.5B-Base arcee-ai/AFM-4.5B"},
     {"apertus-8b", "", "swiss-ai/Apertus-8B-2509 swiss-ai/Apertus-8B-Instruct-2509"},
     {"bamba-9b", "", "ibm-ai-platform/Bamba-9B-v1 ibm-ai-platform/Bamba-9B-v2"},
@@ -205,6 +205,7 @@ constexpr std::array<Published, 251> published = {{
     {"opt-1.3b", "", "facebook/opt-1.3b"},
     {"opt-125m", "", "facebook/opt-125m"},
     {"opt-13b", "", "facebook/opt-13b"},
+    {"opt-350m", "", "facebook/opt-350m"},
     {"opt-2.7b", "", "facebook/opt-2.7b"},
     {"opt-30b", "", "facebook/opt-30b"},
     {"opt-6.7b", "", "facebook/opt-6.7b"},

@@ -84,6 +84,11 @@ Fault mixture_fault(const ModelSpec& spec) {
   if (!spec.norm_weights && (spec.norm != NormKind::layer_norm || spec.norm_placement != NormPlacement::pre ||
                              spec.streams > 1 || spec.residual_group > 0))
     return ShapeFault{"norm_weights", "false in LayerNorms before a branch alone", "set it to true"};
+  if (spec.embedding_width > 0 &&
+      (spec.has_encoder() || spec.reads_images() || spec.pretraining_heads || spec.masked_lm_head ||
+       spec.token_types > 0 || spec.has_layer_inputs() || spec.streams > 1 || spec.residual_group > 0))
+    return ShapeFault{"embedding_width", "given beside parts that read an embedding as wide as the layers",
+                      "remove it"};
   const bool compresses = spec.any_block([](const Block& block) { return block.compression > 0; });
   if (!spec.has_compressed())
     return compresses ? Fault(ShapeFault{"compressed_attention", "missing, but blocks compress keys", "add it"})

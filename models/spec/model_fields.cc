@@ -84,6 +84,12 @@ void describe_shape(ModelSpec& spec, FieldVisitor& visitor) {
       visitor,
       {.key = "position_offset", .max = 65536, .about = "Unused leading rows of the learned position table (OPT: 2)."},
       spec.position_offset);
+  fields::integer(visitor,
+                  {.key = "embedding_width",
+                   .max = 1 << 20,
+                   .about = "Width of the embedding, with a matrix into the layers and one out of them (OPT-350m); 0: "
+                            "the layers'."},
+                  spec.embedding_width);
   fields::integer_or_none(
       visitor, {.key = "position_buckets", .min = 1, .max = 65536, .about = "Rows of the relative bias (T5: 32)."},
       spec.position_buckets);

@@ -75,7 +75,9 @@ Split split_of(std::string_view stem) {
 }
 
 bool is_before_layers(std::string_view stem) {
-  return contains({"embedding", "positions", "token_types", "embedding_norm", "patches", "class_token"}, stem);
+  return contains(
+      {"embedding", "embedding.projection", "positions", "token_types", "embedding_norm", "patches", "class_token"},
+      stem);
 }
 
 // Lookups: the encoder's and the decoder's, where there are both.

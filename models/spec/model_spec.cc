@@ -346,7 +346,8 @@ void add_embeddings(ParameterList& list, const ModelSpec& spec) {
     list.vector("class_token", spec.hidden);
     list.linear("patches", spec.hidden, spec.patches.values(), true);
   } else {
-    list.matrix("embedding", spec.vocabulary, spec.hidden);
+    list.matrix("embedding", spec.vocabulary, spec.embedding_columns());
+    if (spec.embedding_width > 0) list.matrix("embedding.projection", spec.hidden, spec.embedding_width);
   }
   if (spec.has_layer_inputs()) {
     const std::int64_t width = spec.layers * spec.layer_inputs.width;
@@ -391,7 +392,8 @@ void add_heads(ParameterList& list, const ModelSpec& spec) {
   }
   if (spec.classes > 0) list.linear("classifier", spec.classes, spec.hidden, true);
   if (spec.reads_images()) return;
-  if (!spec.tied_embeddings) list.matrix("head", spec.vocabulary, spec.hidden);
+  if (spec.embedding_width > 0) list.matrix("head.projection", spec.embedding_width, spec.hidden);
+  if (!spec.tied_embeddings) list.matrix("head", spec.vocabulary, spec.embedding_columns());
   if (spec.head_bias) list.vector("head.bias", spec.vocabulary);
 }
 
@@ -501,7 +503,7 @@ std::int64_t matmul_parameter_count(const ModelSpec& spec) {
   std::int64_t count = 0;
   for (const Parameter& parameter : parameters(spec)) count += matmul_elements(spec, parameter);
   const bool shared_head = spec.tied_embeddings && !spec.reads_images();
-  return count + ((shared_head ? 1 : 0) + spec.mtp_layers) * spec.vocabulary * spec.hidden;
+  return count + ((shared_head ? 1 : 0) + spec.mtp_layers) * spec.vocabulary * spec.embedding_columns();
 }
 
 std::int64_t half_squares_of_scores(const ModelSpec& spec) {

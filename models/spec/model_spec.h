@@ -220,6 +220,7 @@ struct ModelSpec {
   std::int64_t head_dim = 0;          // of queries and keys; hidden / heads if the file has none
   std::int64_t feed_forward = 0;      // width inside the (dense) feed-forward block
   std::int64_t vocabulary = 0;        // rows of the embedding, padding included where the checkpoint has it; 0: images
+  std::int64_t embedding_width = 0;   // with a matrix into the layers and one out of them (OPT-350m); 0: hidden
   std::int64_t max_positions = 0;     // longest sequence; rows of the table when positions are learned
   std::int64_t position_offset = 0;   // unused leading rows of the learned table (OPT: 2)
   std::int64_t position_buckets = 0;  // rows of the relative bias (T5: 32)
@@ -309,7 +310,10 @@ struct ModelSpec {
   [[nodiscard]] bool norms_attention(std::int64_t layer) const {
     return norms_inputs() && !(layer == 0 && embedding_norm && mask == AttentionMask::bidirectional);
   }
-  [[nodiscard]] bool norms_embedding() const { return embedding_norm || norm_placement == NormPlacement::post; }
+  [[nodiscard]] bool norms_embedding() const {
+    return embedding_norm || (norm_placement == NormPlacement::post && embedding_width == 0);
+  }
+  [[nodiscard]] std::int64_t embedding_columns() const { return embedding_width > 0 ? embedding_width : hidden; }
   [[nodiscard]] bool has_layer_inputs() const { return layer_inputs.width > 0; }
   [[nodiscard]] bool shares_keys() const {
     return any_block([](const Block& block) { return block.shares_keys; });

@@ -148,7 +148,7 @@ double product_flops_per_token(const ModelSpec& model, const TrainingSetup& setu
     add(adapter_a(parameter, setup.lora_rank), 3);
     add(adapter_b(parameter, setup.lora_rank), 3);
   }
-  if (model.tied_embeddings && !model.reads_images()) passes += 2 * model.vocabulary * model.hidden;
+  if (model.tied_embeddings && !model.reads_images()) passes += 2 * model.vocabulary * model.embedding_columns();
   return 2.0 * static_cast<double>(passes);
 }
 

@@ -78,6 +78,7 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
        "wide LayerNorms of queries and keys split over tensors"},
       {setup.sequence_parallel && split && model.reads_images(),
        "an image's tokens, an odd number, split over tensors"},
+      {split && model.embedding_width > 0, "an embedding narrower than its layers, split over tensors"},
       {ring && model.reads_images(), "image patches round a ring"},
       {ring && model.has_encoder(), "an encoder beside the decoder, split round a ring"},
       {ring && model.positions == Positions::relative_bias, "a relative position bias round a ring"},

@@ -87,6 +87,12 @@ std::string config(const std::string& type, const std::string& more = "") {
 TEST(HfConfig, CountsOfPublishedModels) {
   EXPECT_EQ(count_of(config("gpt2")), 124'439'808);
   EXPECT_EQ(count_of(config("opt")), 125'239'296);
+  // OPT-350m: an embedding of 512 with matrices into the layers and out of them, norms behind their parts and none at
+  // the end. The count: the checkpoint's.
+  EXPECT_EQ(count_of(R"({"model_type": "opt", "vocab_size": 50272, "hidden_size": 1024, "num_hidden_layers": 24,
+                         "num_attention_heads": 16, "ffn_dim": 4096, "max_position_embeddings": 2048,
+                         "word_embed_proj_dim": 512, "do_layer_norm_before": false})"),
+            331'196'416);
   EXPECT_EQ(count_of(config("bert")), 110'106'428);
   EXPECT_EQ(count_of(config("llama")), 6'738'415'616);
   EXPECT_EQ(count_of(config("mistral")), 7'241'732'096);
@@ -356,7 +362,9 @@ TEST(HfConfig, WhatIsNotModelledIsRefused) {
   EXPECT_EQ(config_error(R"({"model_type": "nemotron_h"})"),
             "/hybrid_override_pattern: missing: what the layers are made of isn't assumed");
   EXPECT_EQ(config_error(config("opt", R"("word_embed_proj_dim": 512)")),
-            "/word_embed_proj_dim: an embedding narrower than the layers is not modelled");
+            "/word_embed_proj_dim: a narrow embedding with norms before the layers' parts is not modelled");
+  EXPECT_EQ(config_error(config("opt", R"("do_layer_norm_before": false)")),
+            "/do_layer_norm_before: post-norms behind an embedding as wide is not modelled");
   EXPECT_EQ(config_error(config("llama", R"("hidden_act": "tanh")")),
             "/hidden_act: gated activation \"tanh\" is not modelled");
   EXPECT_EQ(config_error(config("gpt2", R"("embd_pdrop": 0.2)")),

@@ -113,6 +113,7 @@ const std::vector<std::pair<const char*, std::int64_t>>& counted_ids() {
       {"openai-community/gpt2", 124'439'808},
       {"Qwen/Qwen3-0.6B-Base", 596'049'920},
       {"facebook/opt-125m", 125'239'296},
+      {"facebook/opt-350m", 331'196'416},
       {"Qwen/Qwen2-0.5B-Instruct", 494'032'768},
       {"facebook/opt-1.3b", 1'315'758'080},
       {"meta-llama/Llama-4-Scout-17B-16E", 107'769'861'120},
@@ -258,7 +259,7 @@ TEST(ModelAlias, WhatAPublishedModelHasOtherwiseIsTaken) {
   EXPECT_EQ(mistral.published_parameters, parameter_count(mistral));
   EXPECT_NE(mistral.title.find("mistralai/Mistral-7B-Instruct-v0.3"), std::string::npos);
   EXPECT_FALSE(find_model("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B").tied_embeddings);
-  for (const char* id : {"google-bert/bert-base-cased", "facebook/opt-350m", "Skywork/Skywork-Reward-V2-Qwen3-8B",
+  for (const char* id : {"google-bert/bert-base-cased", "Skywork/Skywork-Reward-V2-Qwen3-8B",
                          "Qwen/Qwen3-Embedding-0.6B", "Qwen/Qwen3-Reranker-8B", "infly/INF-ORM-Llama3.1-70B"})
     EXPECT_EQ(shape_of(id), "none") << id;
 }

@@ -69,6 +69,20 @@ TEST(Experts, FlopsAreThoseOfTheActiveParameters) {
   EXPECT_EQ(flops_of(trace, Phase::backward), 2 * products + square / 2 * 5);
 }
 
+// OPT-350m: what leads from the embedding into the layers, and out of them to the head, multiplies every token, and the
+// head is as narrow as the embedding.
+TEST(NarrowEmbedding, FlopsHaveBothMatrices) {
+  ModelSpec model = find_model("opt-350m");
+  model.layers = 2, model.vocabulary = 1000;
+  const std::int64_t layer = 12 * 1024 * 1024, matrices = 2 * layer + 2 * 512 * 1024 + 1000 * 512;
+  EXPECT_EQ(matmul_parameter_count(model), matrices);
+  const Trace trace = generate(model);
+  const std::int64_t square = 2 * 2 * b * s * s * 1024;
+  EXPECT_EQ(flops_of(trace, Phase::forward), 2 * t * matrices + square);
+  EXPECT_EQ(flops_of(trace, Phase::backward), 4 * t * matrices + square / 2 * 5);
+  EXPECT_THROW(static_cast<void>(generate(model, {.tensor_parallel = 2})), InputError);
+}
+
 TEST(Experts, FirstLayersAreDense) {
   ModelSpec model = small_mixtral();
   model.experts.first_dense_layers = 2;
