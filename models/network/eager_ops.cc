@@ -174,6 +174,17 @@ Tensor multiply(EagerRecorder& rec, const std::string& name, const Tensor& x, co
   });
 }
 
+Tensor gated(EagerRecorder& rec, const std::string& name, const Tensor& result, const Tensor& gate) {
+  const Tensor share = rec.session.empty(name + ".share", gate.type(), gate.elements(), TensorRole::activation);
+  rec.session.kernel({.name = "sigmoid", .reads = {gate}, .writes = {share}});
+  const Tensor shares = rec.autograd.record(share, {gate}, false, [&rec, name, share](const Tensor& gradient) {
+    Tensor back = rec.session.empty(name + ".gate.grad", share.type(), share.elements(), TensorRole::temporary);
+    rec.session.kernel({.name = "sigmoid_backward", .reads = {gradient, share}, .writes = {back}});
+    return std::vector<Tensor>{std::move(back)};
+  });
+  return multiply(rec, name, result, shares);
+}
+
 Tensor add(EagerRecorder& rec, const std::string& name, const Tensor& x, const Tensor& y) {
   const DataType of_x = x.type(), of_y = y.type();
   Tensor out = like(rec, name + ".out", size_of(of_x) < size_of(of_y) ? y : x);

@@ -29,6 +29,8 @@ Tensor split_rms_norm(EagerRecorder& rec, const std::string& name, const Tensor&
 enum class Pointwise : std::uint8_t { gelu, silu, relu, tanh, relu_squared };
 Tensor pointwise(EagerRecorder& rec, const std::string& name, const Tensor& x, Pointwise function);
 Tensor multiply(EagerRecorder& rec, const std::string& name, const Tensor& x, const Tensor& y);
+// result * sigmoid(gate), as two kernels; the sigmoid is kept.
+Tensor gated(EagerRecorder& rec, const std::string& name, const Tensor& result, const Tensor& gate);
 Tensor add(EagerRecorder& rec, const std::string& name, const Tensor& x, const Tensor& y);
 // By a constant. Saves nothing.
 Tensor scale(EagerRecorder& rec, const std::string& name, const Tensor& x);

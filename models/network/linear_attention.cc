@@ -2,6 +2,7 @@
 
 #include <utility>
 #include "models/network/eager_linear.h"
+#include "models/network/eager_ops.h"
 
 namespace spillway::models {
 namespace {
@@ -170,8 +171,37 @@ std::vector<Tensor> LinearAttentionBlock::backward(const std::string& name, cons
   return gradients;
 }
 
+// Lightning attention: the kernel keeps the states of a head to itself, and works through its blocks one by one.
+Tensor LinearAttentionBlock::run_fixed(const std::string& name, const Tensor& x) {
+  const std::int64_t rows = setup_.tokens() * value_heads(), k = model_.linear.key_dim;
+  const auto layer = [this](const std::string& of) { return eager::Linear{of, &context_.weight(of)}; };
+  const std::vector<Tensor> both =
+      eager::column_linears(context_.rec, {layer(name + ".mixed"), layer(name + ".gate")}, x);
+  const Tensor qkv = eager::pointwise(context_.rec, name + ".silu", both[0], eager::Pointwise::silu);
+  const Picos turns = chunk_time * ((setup_.sequence + block - 1) / block);
+  Tensor result = make(name + ".result", value_elements(), TensorRole::activation);
+  context_.chunk_kernel(
+      options_.type, "lightning_attention", {qkv}, {result},
+      {.flops = rows * (4 * block * k + 4 * k * k), .flops_per_clock = delta_rate, .unread = {}, .least = turns});
+  const Tensor attended =
+      context_.autograd.record(std::move(result), {qkv}, false, [this, name, rows, k, qkv](const Tensor& gradient) {
+        const Picos turns_back = chunk_backward_time * ((setup_.sequence + block - 1) / block);
+        Tensor back = make(name + ".qkv.grad", qkv.elements());
+        context_.chunk_kernel(options_.type, "lightning_attention_backward", {qkv, gradient}, {back},
+                              {.flops = rows * (10 * block * k + 10 * k * k),
+                               .flops_per_clock = delta_backward_rate,
+                               .unread = {},
+                               .least = turns_back});
+        return std::vector<Tensor>{std::move(back)};
+      });
+  const Tensor normed =
+      eager::norm(context_.rec, name + ".result_norm", attended, context_.weight(name + ".result_norm"), nullptr);
+  return eager::gated(context_.rec, name + ".gated", normed, both[1]);
+}
+
 Tensor LinearAttentionBlock::run(const std::string& prefix, const Tensor& x) {
   const LinearAttention& linear = model_.linear;
+  if (linear.fixed_decay) return run_fixed(prefix + "attention", x);
   const std::string name = prefix + "attention";
   const std::int64_t rows = setup_.tokens() * value_heads(), k = linear.key_dim, v = linear.value_dim;
   const auto layer = [this](const std::string& of) { return eager::Linear{of, &context_.weight(of)}; };

@@ -25,6 +25,14 @@
 // Decays take 4 t K in place of 4 t a, the first product 2 t V less. One more product within chunks has 2 a t c k.
 // Kimi K3's gate is one product: 2 t r less.
 //
+// Lightning attention (arXiv:2401.04658, section 3; MiniMax-01's modeling code): decays fixed by head and layer.
+//   mixed      queries, keys and values: one product, then silu     [t, 3 V]
+//   core       within blocks of 256 tokens q k^T v, between them the state, all in one kernel: results   [t, V]
+//   norm       RMSNorm over all heads' results, times the sigmoid of a product of x                      [t, V]
+// Kept besides x: products and silu 2 t 6 V, results 2 t V + 4 t, sigmoid, normed and the output's x 2 t 3 V. Flops
+// forward, k of a head: a t (4 c k + 4 k k), c = 256; the backward two and a half times these. Rates are the delta
+// rule's, assumed.
+//
 // Times: kernels that multiply take their traffic's or their products', whichever is longer, at rates fitted to
 // published times of flash-linear-attention's kernels (docs/internals/operator-times.md); the others their traffic's.
 // States go from chunk to chunk one after the other, which decides where batch times heads is small.
@@ -42,7 +50,8 @@ namespace spillway::models {
 
 class LinearAttentionBlock {
  public:
-  static constexpr std::int64_t chunk = 64;  // tokens
+  static constexpr std::int64_t chunk = 64;   // tokens
+  static constexpr std::int64_t block = 256;  // of lightning attention
 
   LinearAttentionBlock(const ModelSpec& model, const BlockContext& context)
       : model_(model), setup_(context.rec.setup), options_(context.rec.options), context_(context) {}
@@ -51,6 +60,7 @@ class LinearAttentionBlock {
   Tensor run(const std::string& prefix, const Tensor& x);
 
  private:
+  Tensor run_fixed(const std::string& name, const Tensor& x);
   // Tensors of one layer, until its backward.
   struct Saved {
     Tensor mixed, decay, channels, gate;  // products; the last two where gates are by channel

@@ -543,8 +543,8 @@ Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor&
   if (model_.has_latent()) {
     const Tensor attended = latent_.run(prefix, x, angles_[slice_]);
     if (!model_.attention_gate) return attended;
-    return gated(prefix + "attention.gated", attended,
-                 eager::column_linears(rec_, {layer_of(prefix + "attention.gate")}, x)[0]);
+    return eager::gated(rec_, prefix + "attention.gated", attended,
+                        eager::column_linears(rec_, {layer_of(prefix + "attention.gate")}, x)[0]);
   }
   const Tensor chosen = block.chooses ? index_.choose(prefix + "attention", x, {}) : Tensor();
   if (block.chooses) block.window = model_.indexer.keys;
@@ -561,19 +561,7 @@ Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor&
                                  .causal = model_.mask == AttentionMask::causal && !model_.is_encoder_layer(index),
                                  .block = block}));
   result = index_.learn(prefix + "attention", std::move(result), chosen);
-  return gate ? gated(prefix + "attention.gated", result, gate) : result;
-}
-
-// result * sigmoid(gate), as two kernels; the sigmoid is kept.
-Tensor Transformer::gated(const std::string& name, const Tensor& result, const Tensor& gate) {
-  const Tensor share = session_.empty(name + ".share", gate.type(), gate.elements(), TensorRole::activation);
-  session_.kernel({.name = "sigmoid", .reads = {gate}, .writes = {share}});
-  const Tensor shares = autograd_.record(share, {gate}, false, [this, name, share](const Tensor& gradient) {
-    Tensor back = session_.empty(name + ".gate.grad", share.type(), share.elements(), TensorRole::temporary);
-    session_.kernel({.name = "sigmoid_backward", .reads = {gradient, share}, .writes = {back}});
-    return std::vector<Tensor>{std::move(back)};
-  });
-  return eager::multiply(rec_, name, result, shares);
+  return gate ? eager::gated(rec_, prefix + "attention.gated", result, gate) : result;
 }
 
 // Learned numbers beside the scores of each row: in attention's kernels as they are, but for their own gradient.

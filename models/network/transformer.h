@@ -169,7 +169,6 @@ class Transformer {
   Tensor attend(const std::string& name, const CoreInput& input);  // recomputed later, if the set-up says so
   Tensor core(const std::string& name, const CoreInput& input);
   Tensor with_sinks(const std::string& prefix, Tensor result);
-  Tensor gated(const std::string& name, const Tensor& result, const Tensor& gate);
   // The activation with learned slopes (xIELU).
   Tensor sloped(const std::string& name, const Tensor& x);
   Tensor mixed_again(std::int64_t index, const Tensor& x, const Tensor& bias);

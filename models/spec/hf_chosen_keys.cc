@@ -109,6 +109,37 @@ void read_minimax_m3(const HfObject& config, ModelSpec& spec) {
   set_blocks(spec, layers);
 }
 
+// Lightning attention but in every so many layers: "attn_type_list", or "layer_types" as transformers has it. Norms
+// come before the parts; what they give joins the stream, weighed, which changes neither memory nor work.
+void read_minimax_text(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {8, 128, 10'240'000, false});
+  set_attention_bias(config, spec);
+  spec.experts = {.count = config.required("num_local_experts"),
+                  .active = config.required("num_experts_per_tok"),
+                  .width = spec.feed_forward,
+                  .shared_width = config.integer("shared_intermediate_size", 0, 0)};
+  spec.linear = {.key_heads = spec.heads,
+                 .value_heads = spec.heads,
+                 .key_dim = spec.head_dim,
+                 .value_dim = spec.head_dim,
+                 .fixed_decay = true};
+  const std::vector<std::int64_t> types = config.integers("attn_type_list");
+  const std::vector<std::string> words = config.texts("layer_types");
+  const char* const key = types.empty() ? "layer_types" : "attn_type_list";
+  if (static_cast<std::int64_t>(std::max(types.size(), words.size())) != spec.layers)
+    config.fail(key, "not one for each layer", "add it, as the model's published config.json has it");
+  std::vector<Block> layers;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(spec.layers); ++i) {
+    const bool is_full = types.empty() ? words[i] == "full_attention" : types[i] == 1;
+    if (!is_full && (types.empty() ? words[i] != "linear_attention" : types[i] != 0))
+      config.unsupported(key, types.empty() ? fmt::format("\"{}\"", words[i]) : fmt::format("{}", types[i]));
+    layers.push_back({.mixer = is_full ? Mixer::attention : Mixer::delta_rule, .feed_forward = FeedForward::experts});
+  }
+  if (std::none_of(layers.begin(), layers.end(), [](const Block& b) { return b.mixer == Mixer::delta_rule; }))
+    spec.linear = {};
+  set_blocks(spec, layers);
+}
+
 // A layer of theirs is two of latent attention before a dense block, the first with experts beside it; what these give
 // joins the stream one sub-layer later there.
 void read_longcat_flash(const HfObject& config, ModelSpec& spec) {

@@ -110,9 +110,12 @@ constexpr Architecture architectures[] = {
     {"mimo_v2_flash", {"MiMoV2FlashForCausalLM"}, hf::read_mimo_v2},
     {"minicpm", {"MiniCPMForCausalLM"}, hf::read_llama},
     {"minicpm3", {"MiniCPM3ForCausalLM"}, hf::read_minicpm3},
+    {"minimax", {"MiniMaxForCausalLM"}, hf::read_minimax_text},
+    {"minimax_m1", {"MiniMaxM1ForCausalLM"}, hf::read_minimax_text},
     {"minimax_m2", {"MiniMaxM2ForCausalLM"}, hf::read_minimax_m2},
     {"minimax_m3", {"MiniMaxM3ForCausalLM", "MiniMaxM3SparseForCausalLM"}, hf::read_minimax_m3},
     {"minimax_m3_text", {}, hf::read_minimax_m3},
+    {"minimax_text_01", {"MiniMaxText01ForCausalLM"}, hf::read_minimax_text},
     {"ministral", {"MinistralForCausalLM"}, hf::read_mistral},
     {"ministral3", {"Ministral3ForCausalLM"}, hf::read_ministral3},
     {"mistral", {"MistralForCausalLM"}, hf::read_mistral},
@@ -167,10 +170,9 @@ constexpr Architecture architectures[] = {
 struct Unmodelled {
   std::string_view model_type, needs, nearest;
 };
-constexpr std::array<Unmodelled, 6> unmodelled = {{
-    {"bailing_hybrid", "linear attention with fixed decays", "bailing_moe_v2"},
+constexpr std::array<Unmodelled, 5> unmodelled = {{
+    {"bailing_hybrid", "lightning attention with norms of groups of heads, beside latent attention", "minimax_text_01"},
     {"gemma3n", "residual streams of another kind (AltUp)", "gemma4_text"},
-    {"minimax_text_01", "linear attention with fixed decays", "minimax_m2"},
     {"mllama", "cross-attention to images", "llama"},
     {"t5gemma", "an encoder of Gemma's layers", "t5"},
     {"zamba2", "Mamba-2 layers before attention blocks that layers share", "nemotron_h"},

@@ -45,6 +45,7 @@ void read_mistral(const HfObject& config, ModelSpec& spec);
 void read_phi3(const HfObject& config, ModelSpec& spec);
 void read_qwen2(const HfObject& config, ModelSpec& spec);
 void read_qwen3(const HfObject& config, ModelSpec& spec);
+void read_minimax_text(const HfObject& config, ModelSpec& spec);
 void read_olmo2(const HfObject& config, ModelSpec& spec);
 void read_olmo3(const HfObject& config, ModelSpec& spec);
 void read_cohere(const HfObject& config, ModelSpec& spec);

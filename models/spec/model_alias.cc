@@ -16,7 +16,7 @@ struct Published {
 };
 
 // From the models' config.json; Step-3.7's tower as its card rounds it.
-constexpr std::array<Published, 252> published = {{
+constexpr std::array<Published, 253> published = {{
     {"afm-4.5b", "", "arcee-ai/AFM-4.5B-Base arcee-ai/AFM-4.5B"},
     {"apertus-8b", "", "swiss-ai/Apertus-8B-2509 swiss-ai/Apertus-8B-Instruct-2509"},
     {"bamba-9b", "", "ibm-ai-platform/Bamba-9B-v1 ibm-ai-platform/Bamba-9B-v2"},
@@ -149,6 +149,8 @@ constexpr std::array<Published, 252> published = {{
     {"minicpm3-4b", "", "openbmb/MiniCPM3-4B"},
     {"minimax-m2", "", "MiniMaxAI/MiniMax-M2 MiniMaxAI/MiniMax-M2.5 MiniMaxAI/MiniMax-M2.7"},
     {"minimax-m3", "", "MiniMaxAI/MiniMax-M3"},
+    {"minimax-text-01", "",
+     "MiniMaxAI/MiniMax-Text-01 MiniMaxAI/MiniMax-Text-01-hf MiniMaxAI/MiniMax-M1-40k MiniMaxAI/MiniMax-M1-80k"},
     {"ministral-3-14b", "",
      "mistralai/Ministral-3-14B-Base-2512 mistralai/Ministral-3-14B-Instruct-2512 "
      "mistralai/Ministral-3-14B-Reasoning-2512"},

@@ -58,6 +58,13 @@ Fault linear_fault(const ModelSpec& spec) {
   if (!spec.has_linear()) return {};
   if (linear.whole_gate && linear.gate_rank == 0)
     return ShapeFault{"linear_attention/whole_gate", "given without gate_rank", "add that, or remove it"};
+  if (linear.fixed_decay != (linear.convolution == 0))
+    return ShapeFault{"linear_attention/convolution",
+                      linear.fixed_decay ? "given beside fixed_decay" : "missing, but decays have weights",
+                      linear.fixed_decay ? "remove it" : "add it, or fixed_decay"};
+  if (linear.fixed_decay &&
+      (linear.gate_rank > 0 || linear.key_heads != linear.value_heads || linear.key_dim != linear.value_dim))
+    return ShapeFault{"linear_attention/fixed_decay", "needs heads of one size, and no gate_rank", "correct it"};
   if (linear.value_heads % linear.key_heads != 0)
     return ShapeFault{"linear_attention/value_heads",
                       fmt::format("no multiple of the {} heads of keys", linear.key_heads), "correct one of the two"};

@@ -185,10 +185,8 @@ void describe(LinearAttention& linear, FieldVisitor& visitor) {
                   linear.value_dim);
   fields::integer(visitor,
                   {.key = "convolution",
-                   .min = 1,
                    .max = 1024,
-                   .about = "Tokens that the convolution of queries, keys and values sees.",
-                   .required = true},
+                   .about = "Tokens that the convolution of queries, keys and values sees; 0: with fixed_decay alone."},
                   linear.convolution);
   fields::integer(visitor,
                   {.key = "full_every",
@@ -201,6 +199,12 @@ void describe(LinearAttention& linear, FieldVisitor& visitor) {
        .max = 65536,
        .about = "Each channel has a decay, made through so narrow a bottleneck (Kimi Linear); 0: each head."},
       linear.gate_rank);
+  fields::flag(
+      visitor,
+      {.key = "fixed_decay",
+       .about = "Lightning attention: decays without weights, no convolution, one norm over all heads' results "
+                "(MiniMax-Text-01)."},
+      linear.fixed_decay);
   fields::flag(visitor,
                {.key = "whole_gate", .about = "With gate_rank: the result's gate has no bottleneck (Kimi K3)."},
                linear.whole_gate);

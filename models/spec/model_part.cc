@@ -213,9 +213,9 @@ bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup) {
   return setup.traits().core && setup.trains_all() && setup.flash_attention && setup.fused_kernels &&
          !model.has_encoder() && !model.reads_images() && model.norm_placement == NormPlacement::pre &&
          model.block_layout == BlockLayout::sequential && !model.wide_query_key_norm && !model.attention_gate &&
-         !model.head_gate && model.linear.gate_rank == 0 && model.activation != Activation::xielu &&
-         has_alike_parts(model) && model.norm_weights && model.streams == 1 && model.residual_group == 0 &&
-         !model.has_compressed() && model.norms_attention(0) &&
+         !model.head_gate && model.linear.gate_rank == 0 && !model.linear.fixed_decay &&
+         model.activation != Activation::xielu && has_alike_parts(model) && model.norm_weights && model.streams == 1 &&
+         model.residual_group == 0 && !model.has_compressed() && model.norms_attention(0) &&
          !(model.query_key_norm && (goes_round || model.positions != Positions::rotary)) &&
          setup.sequence_slices == 1 && setup.zero_stage < 3;
 }

@@ -129,6 +129,12 @@ void add_latent_attention(ParameterList& list, const ModelSpec& spec) {
 void add_linear_attention(ParameterList& list, const ModelSpec& spec) {
   const LinearAttention& linear = spec.linear;
   list.belongs_to(Component::attention);
+  if (linear.fixed_decay) {
+    list.matrix("attention.mixed", linear.convolved(), spec.hidden);
+    list.matrix("attention.gate", linear.value_width(), spec.hidden);
+    list.rms_norm("attention.result_norm", linear.value_width());
+    return list.linear("attention.out", spec.hidden, linear.value_width(), spec.output_bias);
+  }
   if (linear.gate_rank > 0) {
     add_gates_by_channel(list, linear, spec.hidden);
   } else {

@@ -101,6 +101,9 @@ struct LinearAttention {
   // bottleneck; 0: a head has one decay.
   std::int64_t gate_rank = 0;
   bool whole_gate = false;  // the result's gate is one product, without the bottleneck (Kimi K3)
+  // Lightning attention (arXiv:2401.04658, MiniMax-01): decays that are fixed by head and layer, without weights; no
+  // convolution, and one norm over all heads' results.
+  bool fixed_decay = false;
 
   [[nodiscard]] std::int64_t key_width() const { return key_heads * key_dim; }
   [[nodiscard]] std::int64_t value_width() const { return value_heads * value_dim; }

@@ -89,6 +89,7 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
       {ring && model.any_block([](const Block& b) { return b.attends() && b.window > 0; }),
        "an attention window round a ring"},
       {ring && model.has_linear(), "linear attention round a ring"},
+      {split && model.linear.fixed_decay, "linear attention with one norm over all heads, split over tensors"},
       {ring && model.has_mamba(), "Mamba: its states would go from rank to rank, round a ring"},
       {model.mamba.is_first() && setup.tensor_parallel > 1, "the first Mamba: its bottleneck sums over all channels"},
       {ring && model.has_convolutions(), "short convolutions round a ring"},

@@ -16,7 +16,8 @@ PROGRAM, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 KINDS = {"nemotron-3-nano-30b-a3b": 7, "granite-4.0-h-tiny": 7, "falcon-h1-0.5b": 3, "lfm2-8b-a1b": 5, "gemma-4-26b-a4b": 6,
          "gemma-4-e2b": 20,
          "step-3.5-flash": 5, "mimo-v2-flash": 6, "kimi-linear-48b-a3b": 5, "apertus-8b": 3, "mamba-codestral-7b": 3,
-         "jamba-52b": 6, "deepseek-v4-flash": 5, "minimax-m3": 5, "deepseek-v3.2": 4, "longcat-flash": 2, "gemma-3-4b": 6}
+         "jamba-52b": 6, "deepseek-v4-flash": 5, "minimax-m3": 5, "deepseek-v3.2": 4, "longcat-flash": 2, "gemma-3-4b": 6,
+         "minimax-text-01": 8}
 ONE = ["data_parallel=1"]
 WAYS = {"full": ["recompute=full", *ONE], "zero 3": ["zero_stage=3", "data_parallel=8"],
         "tensor 2": ["tensor_parallel=2", "sequence_parallel=true", *ONE],
@@ -34,8 +35,9 @@ TECHNIQUES = {"ssdtrain-host": ["offload.technique=ssdtrain", "offload.tier=host
               "full": ["model.recompute=full"]}
 # Mamba-2's states go from token to token, and so do convolutions; one group of heads can't be split.
 # Gemma 4's small models have one key head, inputs of all layers in the first, and keys that later layers share. The first
-# Mamba's bottleneck sums over all channels; compressed attention has one key head and its own kernel.
-UNSPLIT = ("granite-4.0-h-tiny", "falcon-h1-0.5b", "gemma-4-e2b", "jamba-52b", "deepseek-v4-flash")
+# Mamba's bottleneck sums over all channels; compressed attention has one key head and its own kernel; lightning attention
+# has one norm over all heads.
+UNSPLIT = ("granite-4.0-h-tiny", "falcon-h1-0.5b", "gemma-4-e2b", "jamba-52b", "deepseek-v4-flash", "minimax-text-01")
 REFUSED = {"tensor 2": UNSPLIT, "megatron": UNSPLIT, "unfused": ("deepseek-v4-flash",),
            "pipeline 2": ("gemma-4-e2b",), "zb-h1": ("gemma-4-e2b",), "pairs 2": ("gemma-4-e2b",),
            "experts 2": ("falcon-h1-0.5b", "apertus-8b", "mamba-codestral-7b", "gemma-4-e2b", "gemma-3-4b")}

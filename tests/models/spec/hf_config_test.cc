@@ -357,8 +357,8 @@ TEST(HfConfig, WhatIsNotModelledIsRefused) {
             "/architectures: \"LlamaForSequenceClassification\" is not modelled");
   EXPECT_EQ(config_error(R"({"model_type": "acme", "text_config": {"model_type": "acme_text"}})"),
             "/text_config/model_type: \"acme_text\" is not modelled");
-  EXPECT_EQ(config_error(R"({"model_type": "minimax_text_01"})"),
-            "/model_type: \"minimax_text_01\" needs linear attention with fixed decays: not modelled");
+  EXPECT_EQ(config_error(R"({"model_type": "zamba2"})"),
+            "/model_type: \"zamba2\" needs Mamba-2 layers before attention blocks that layers share: not modelled");
   EXPECT_EQ(config_error(R"({"model_type": "nemotron_h"})"),
             "/hybrid_override_pattern: missing: what the layers are made of isn't assumed");
   EXPECT_EQ(config_error(config("opt", R"("word_embed_proj_dim": 512)")),

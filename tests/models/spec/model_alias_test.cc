@@ -114,6 +114,7 @@ const std::vector<std::pair<const char*, std::int64_t>>& counted_ids() {
       {"Qwen/Qwen3-0.6B-Base", 596'049'920},
       {"facebook/opt-125m", 125'239'296},
       {"facebook/opt-350m", 331'196'416},
+      {"MiniMaxAI/MiniMax-Text-01", 456'089'655'296},
       {"Qwen/Qwen2-0.5B-Instruct", 494'032'768},
       {"facebook/opt-1.3b", 1'315'758'080},
       {"meta-llama/Llama-4-Scout-17B-16E", 107'769'861'120},

@@ -78,6 +78,7 @@ const std::map<std::string, std::int64_t>& counts() {
       {"mimo-v2-flash", 308'778'780'864},
       {"minimax-m2", 228'689'764'864},
       {"minimax-m3", 426'174'572'928},
+      {"minimax-text-01", 456'089'655'296},
       {"minicpm3-4b", 4'073'875'968},
       {"ministral-3-8b", 8'489'553'920},
       {"mistral-small-3.1-24b", 23'572'403'200},

@@ -187,6 +187,19 @@ TEST(DeltaRule, GatesByChannel) {
             2 * t * (2 * h * r + 2 * r * d) - 2 * t * h * (d + a) + 2 * a * t * c * p);
 }
 
+// Lightning attention: the products of q, k and v and what silu makes of them, the heads' results, the norm of all of
+// them, the gate, and what the last product reads.
+TEST(FixedDecay, ActivationBytesAndFlops) {
+  ModelSpec model = small_llama();
+  model.linear = {.key_heads = a, .value_heads = a, .key_dim = p, .value_dim = p, .fixed_decay = true};
+  model.blocks = {{.mixer = Mixer::delta_rule, .feed_forward = FeedForward::none}};
+  EXPECT_EQ(layer_keeps(model), mamba_input + 2 * t * 10 * d + 4 * t);
+  const std::int64_t core = a * t * (4 * 256 * p + 4 * p * p);
+  EXPECT_EQ(layer_flops(model, Phase::forward), 2 * t * 5 * h * d + core);
+  EXPECT_EQ(layer_flops(model, Phase::backward), 2 * (2 * t * 5 * h * d) + core / 2 * 5);
+  EXPECT_THROW(static_cast<void>(trace_of(model, {.tensor_parallel = 2})), InputError);
+}
+
 // Layers whose heads differ have each their own sizes; windows are attended to alone.
 TEST(Blocks, HeadsOfTheirOwn) {
   ModelSpec model = small_llama();
