@@ -86,7 +86,7 @@ std::optional<Scenario> brief_step(const Scenario& scenario) {
   const TrainingSetup setup = resolve(scenario.training, model);
   const std::int64_t p = setup.pipeline_parallel, shown = p > 1 ? 3 * p : 2;
   const std::int64_t layer_runs = model.layers * setup.gradient_accumulation;
-  if (setup.has_expert_loads() || setup.evaluate_every > 0 || setup.has_engine() || layer_runs <= few_layer_runs ||
+  if (setup.has_expert_loads() || setup.evaluate_every > 0 || setup.has_phases() || layer_runs <= few_layer_runs ||
       setup.gradient_accumulation < least_times_fewer * shown)
     return std::nullopt;
   Scenario brief = scenario;

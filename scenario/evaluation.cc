@@ -4,32 +4,45 @@
 #include <utility>
 
 #include "models/step/evaluation_pass.h"
+#include "models/step/trace_generator.h"
 #include "sim/devices/memory/memory_policies.h"
 
 namespace spillway::scenario {
 namespace {
 
-// On the device with most, of the events before the step or of those in it.
-Bytes most_allocated(const Trace& trace, bool before) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> devices;  // held now, at most
+// By device, of the events before the step or of those in it.
+std::vector<Bytes> most_allocated(const Trace& trace, bool before) {
+  std::vector<std::pair<Bytes, Bytes>> devices;  // held now, at most
   for (const MemoryEvent& event : trace.memory_events) {
     if (event.device < 0 || (event.anchor == OpId::none) != before) continue;
     const auto device = static_cast<std::size_t>(event.device);
     if (device >= devices.size()) devices.resize(device + 1);
     auto& [held, most] = devices[device];
-    if (event.action == MemoryAction::allocate) held += event.bytes.count();
-    if (event.action == MemoryAction::free_requested) held -= event.bytes.count();
+    if (event.action == MemoryAction::allocate) held += event.bytes;
+    if (event.action == MemoryAction::free_requested) held -= event.bytes;
     most = std::max(most, held);
   }
-  std::int64_t most = 0;
-  for (const auto& device : devices) most = std::max(most, device.second);
-  return Bytes(most);
+  std::vector<Bytes> most;
+  for (const auto& device : devices) most.push_back(device.second);
+  return most;
+}
+
+Bytes most_of(const std::vector<Bytes>& devices) {
+  return devices.empty() ? Bytes(0) : *std::max_element(devices.begin(), devices.end());
 }
 
 }  // namespace
 
-Bytes peak_of(const Trace& trace) { return most_allocated(trace, false); }
-Bytes held_before(const Trace& trace) { return most_allocated(trace, true); }
+Bytes peak_of(const Trace& trace) { return most_of(most_allocated(trace, false)); }
+Bytes held_before(const Trace& trace) { return most_of(most_allocated(trace, true)); }
+
+Bytes peak_beside(const Trace& held, const Trace& other) {
+  std::vector<Bytes> devices = most_allocated(held, true);
+  const std::vector<Bytes> more = most_allocated(other, false);
+  devices.resize(std::max(devices.size(), more.size()));
+  for (std::size_t device = 0; device < more.size(); ++device) devices[device] += more[device];
+  return most_of(devices);
+}
 
 Picos time_of(const EvaluationTraces& traces, std::int64_t batches, const LoadedScenario& loaded) {
   ReplayOptions options = loaded.options;
@@ -51,6 +64,23 @@ std::shared_ptr<const EvaluationTraces> evaluation_traces(const ModelSpec& model
   if (traces->batches == setup.evaluation_batches) return traces;
   traces->shorter_batches = traces->batches / 2;
   traces->shorter = generate_evaluation(model, setup, machine.cost, machine.cluster, traces->shorter_batches);
+  return traces;
+}
+
+std::shared_ptr<const EvaluationTraces> step_traces(const ModelSpec& model, const TrainingSetup& setup,
+                                                    const ScenarioMachine& machine) {
+  constexpr std::int64_t even_groups = 4;  // as simulated_batches() has them
+  auto traces = std::make_shared<EvaluationTraces>();
+  TrainingSetup part = setup;
+  const auto generate = [&](std::int64_t batches) {
+    part.gradient_accumulation = batches;
+    return generate_trace(model, part, machine.cost, machine.cluster);
+  };
+  traces->batches = std::min(setup.gradient_accumulation, even_groups * setup.pipeline_parallel);
+  traces->whole = generate(traces->batches);
+  if (traces->batches == setup.gradient_accumulation) return traces;
+  traces->shorter_batches = traces->batches / 2;
+  traces->shorter = generate(traces->shorter_batches);
   return traces;
 }
 

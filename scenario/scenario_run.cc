@@ -236,7 +236,7 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given, const Scenar
   warn_of_precision(loaded, setup.precision);
   loaded.trace = step ? std::move(*step) : generate_trace(model, setup, machine.cost, machine.cluster);
   if (setup.evaluate_every > 0) loaded.evaluation = evaluation_traces(model, setup, machine);
-  hold_engine(loaded, model, machine);
+  hold_phases(loaded, model, machine);
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
   loaded.layers = chunked_layers(model, setup);
   loaded.options.tokens_per_step = setup.step_tokens();

@@ -43,11 +43,18 @@ struct ScenarioMachine {
 // The model with as many layers as the scenario says. Throws InputError for encoder-decoders.
 ModelSpec with_layers(const Scenario& scenario, ModelSpec model);
 
-// An evaluation's forwards, all its batches or as many as tell what one more takes.
+// An evaluation's forwards, or another model's step: all its batches or as many as tell what one more takes.
 struct EvaluationTraces {
   Trace whole;
   std::optional<Trace> shorter;  // with fewer batches, where `whole` hasn't all
   std::int64_t batches = 0, shorter_batches = 0;
+};
+
+// A part of the step before the training that is replayed by itself (scenario/step_phases.h).
+struct PhaseTraces {
+  std::string name, basis;
+  std::shared_ptr<const EvaluationTraces> traces;
+  std::int64_t batches = 0;
 };
 
 // The loaded parts of a scenario: replays of it share these and are independent of each other.
@@ -64,7 +71,7 @@ struct LoadedScenario {
   std::shared_ptr<const EvaluationTraces> evaluation;  // of a generated step with evaluate_every; else null
   // The inference engine of a generated step, and the reference's forwards before the training.
   std::optional<models::InferenceEngine> engine;
-  std::shared_ptr<const EvaluationTraces> reference;
+  std::vector<PhaseTraces> before_training;
   ChunkedLayers layers;  // of a generated step with a schedule that moves activations
   // `fates`, order and places of the scenario's plan, as far as it has them; null: none. Techniques plan the others.
   std::shared_ptr<const Plan> plan;

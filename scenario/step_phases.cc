@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/number_text.h"
+#include "models/spec/models_beside.h"
 #include "models/step/reference_pass.h"
 #include "scenario/evaluation.h"
 
@@ -37,7 +38,7 @@ std::string rollout_basis(const models::InferenceEngine& engine) {
 }
 
 // What stays through every phase, by role, on the device with most; and the phase's own beside it.
-std::vector<PeakOwner> owners_of(const Trace& trace, const PhaseResult& phase, Bytes held) {
+std::vector<PeakOwner> owners_of(const Trace& trace, const PhaseResult& phase) {
   std::map<std::pair<std::int16_t, std::string>, Bytes> roles;
   std::map<std::int16_t, Bytes> devices;
   for (const MemoryEvent& event : trace.memory_events) {
@@ -51,8 +52,9 @@ std::vector<PeakOwner> owners_of(const Trace& trace, const PhaseResult& phase, B
   }
   const auto fullest = std::max_element(devices.begin(), devices.end(),
                                         [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::vector<PeakOwner> owners = {
-      {phase.name == "rollout" ? "inference engine" : "the reference's forwards", phase.allocated - held, true}};
+  const Bytes held = fullest == devices.end() ? Bytes(0) : fullest->second;
+  const std::string name = phase.name == "rollout" ? "inference engine" : "work of the phase: " + phase.name;
+  std::vector<PeakOwner> owners = {{name, phase.allocated - held, true}};
   for (const auto& [place, bytes] : roles)
     if (fullest != devices.end() && place.first == fullest->first && bytes != Bytes(0))
       owners.push_back({place.second.empty() ? "not known" : place.second, bytes, !place.second.empty()});
@@ -62,7 +64,7 @@ std::vector<PeakOwner> owners_of(const Trace& trace, const PhaseResult& phase, B
 }
 
 // The memory of the phase that needs most is the step's.
-void take_fullest(const Trace& trace, Bytes held, Result& result) {
+void take_fullest(const Trace& trace, Result& result) {
   const auto fullest =
       std::max_element(result.phases.begin(), result.phases.end(),
                        [](const PhaseResult& a, const PhaseResult& b) { return a.reserved < b.reserved; });
@@ -71,7 +73,7 @@ void take_fullest(const Trace& trace, Bytes held, Result& result) {
   memory.phase = fullest->name;
   memory.peak_allocated = fullest->allocated;
   memory.peak_reserved = fullest->reserved;
-  memory.owners = owners_of(trace, *fullest, held);
+  memory.owners = owners_of(trace, *fullest);
   memory.owners_by_layer.clear();
   memory.owners_by_phase.clear();
   memory.largest = {};
@@ -80,39 +82,52 @@ void take_fullest(const Trace& trace, Bytes held, Result& result) {
 
 }  // namespace
 
-void hold_engine(LoadedScenario& loaded, const ModelSpec& model, const ScenarioMachine& machine) {
+void hold_phases(LoadedScenario& loaded, const ModelSpec& model, const ScenarioMachine& machine) {
   const TrainingSetup& setup = loaded.setup;
-  if (!setup.has_engine()) return;
-  loaded.engine = models::inference_engine(model, setup, loaded.hardware.gpu);
-  if (loaded.engine->asleep > Bytes(0))
+  if (!setup.has_phases()) return;
+  if (setup.has_engine()) loaded.engine = models::inference_engine(model, setup, loaded.hardware.gpu);
+  if (loaded.engine && loaded.engine->asleep > Bytes(0))
     loaded.reserve.parts.push_back({.name = "inference engine",
                                     .bytes = loaded.engine->asleep,
                                     .provenance = "scenario",
                                     .source = "rollout_memory, awake while the model is trained"});
-  if (setup.reference == models::Reference::none) return;
-  TrainingSetup forwards = models::reference_setup(model, setup);
-  forwards.evaluation_batches = setup.gradient_accumulation;
-  forwards.evaluation_micro_batch = 0;
-  loaded.reference = evaluation_traces(model, forwards, machine);
+  const auto add_forwards = [&](const char* name, const ModelSpec& spec, const TrainingSetup& of) {
+    TrainingSetup forwards = models::reference_setup(spec, of);
+    forwards.evaluation_batches = of.gradient_accumulation;
+    forwards.evaluation_micro_batch = 0;
+    loaded.before_training.push_back({name, "forwards as replayed; what they allocate beside what is held",
+                                      evaluation_traces(spec, forwards, machine), of.gradient_accumulation});
+  };
+  if (setup.reference != models::Reference::none) add_forwards("reference", model, setup);
+  if (const auto reward = reward_model(model, setup))
+    add_forwards("rewards", *reward, resolve(reward_setup(setup, setup.gradient_accumulation), *reward));
+  const auto value = value_model(model, setup);
+  if (!value) return;
+  const TrainingSetup trained = resolve(value_setup(setup, value_batches(setup)), *value);
+  add_forwards("values", *value, trained);
+  loaded.before_training.push_back({"value training", "its step as replayed; what it allocates beside what is held",
+                                    step_traces(*value, trained, machine), trained.gradient_accumulation});
 }
 
 void add_phases(const LoadedScenario& loaded, Result& result) {
-  if (!loaded.engine) return;
-  const models::InferenceEngine& engine = *loaded.engine;
-  const Bytes held = held_before(loaded.trace), asleep = engine.asleep;
-  PhaseResult rollout =
-      judged({.name = "rollout", .time = engine.time(), .peak = held + engine.taken, .basis = rollout_basis(engine)},
-             loaded.reserve, asleep, loaded.capacity);
-  if (engine.at_once == 0) {
-    rollout.verdict = Verdict::does_not_fit;
-    rollout.short_of = std::max(rollout.short_of, engine.answer_cache - engine.cache);
+  if (!loaded.setup.has_phases()) return;
+  const Bytes held = held_before(loaded.trace), asleep = loaded.engine ? loaded.engine->asleep : Bytes(0);
+  if (loaded.engine) {
+    const models::InferenceEngine& engine = *loaded.engine;
+    PhaseResult rollout =
+        judged({.name = "rollout", .time = engine.time(), .peak = held + engine.taken, .basis = rollout_basis(engine)},
+               loaded.reserve, asleep, loaded.capacity);
+    if (engine.at_once == 0) {
+      rollout.verdict = Verdict::does_not_fit;
+      rollout.short_of = std::max(rollout.short_of, engine.answer_cache - engine.cache);
+    }
+    result.phases.push_back(std::move(rollout));
   }
-  result.phases.push_back(std::move(rollout));
-  if (loaded.reference)
-    result.phases.push_back(judged({.name = "reference",
-                                    .time = time_of(*loaded.reference, loaded.setup.gradient_accumulation, loaded),
-                                    .peak = held + peak_of(loaded.reference->whole) + asleep,
-                                    .basis = "forwards as replayed; what they allocate beside what is held"},
+  for (const PhaseTraces& before : loaded.before_training)
+    result.phases.push_back(judged({.name = before.name,
+                                    .time = time_of(*before.traces, before.batches, loaded),
+                                    .peak = peak_beside(loaded.trace, before.traces->whole) + asleep,
+                                    .basis = before.basis},
                                    loaded.reserve, asleep, loaded.capacity));
   result.phases.push_back({.name = "training",
                            .time = result.step_time,
@@ -134,16 +149,17 @@ void add_phases(const LoadedScenario& loaded, Result& result) {
     result.memory.explanation = fmt::format("{}: {} at once; {}", phase.name, gib_text(phase.peak), phase.basis);
   }
   if (all == Verdict::tight) result.memory.is_tight = true;
-  take_fullest(loaded.trace, held, result);
+  take_fullest(loaded.trace, result);
   const double share = result.step_time > Picos(0) ? to_seconds(training) / to_seconds(result.step_time) : 1;
   result.tokens_per_second *= share;
   result.mfu *= share;
-  result.step_time_range = {.basis = "the rates of the inference engine are assumed"};
-  if (engine.on_host > Bytes(0))
+  result.step_time_range = {.basis = loaded.engine ? "the rates of the inference engine are assumed"
+                                                   : "no published step of such phases was compared"};
+  if (loaded.engine && loaded.engine->on_host > Bytes(0))
     result.warnings.push_back(
         fmt::format("asleep, the engine's weights take {} of host memory for each GPU; they are "
                     "not in the host's peak",
-                    gib_text(engine.on_host)));
+                    gib_text(loaded.engine->on_host)));
 }
 
 }  // namespace spillway::scenario

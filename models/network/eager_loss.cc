@@ -236,6 +236,17 @@ Tensor preference_loss(EagerRecorder& rec, const std::string& name, const Tensor
   });
 }
 
+Tensor value_loss(EagerRecorder& rec, const std::string& name, const Tensor& values) {
+  const Tensor wide = cast(rec, name + ".values_fp32", values, DataType::fp32);
+  Tensor loss = rec.session.empty(name, DataType::fp32, 1, TensorRole::activation);
+  rec.session.kernel({.name = "value_loss", .reads = {wide}, .writes = {loss}});
+  return rec.autograd.record(std::move(loss), {values}, false, [=, &rec](const Tensor& gradient) {
+    const Tensor result = like(rec, name + ".values.grad", wide, TensorRole::temporary);
+    rec.session.kernel({.name = "value_loss_backward", .reads = {gradient, wide}, .writes = {result}});
+    return std::vector<Tensor>{cast(rec, name + ".values.grad", result, values.type())};
+  });
+}
+
 void loss_metric(EagerRecorder& rec, const std::string& name, const Tensor& logits, const Tensor& labels) {
   const LossForm form = rec.setup.loss == LossForm::native ? LossForm::native : LossForm::fp32;
   const Tensor probabilities = log_softmax(rec, name, logits, labels.elements(), form);

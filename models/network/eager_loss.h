@@ -14,7 +14,10 @@ namespace spillway::models::eager {
 Tensor cross_entropy(EagerRecorder& rec, const std::string& name, const Tensor& logits, const Tensor& labels);
 // LossForm::preference: of each sequence by itself the log-softmax, which is kept, and what its labels have of it.
 Tensor preference_loss(EagerRecorder& rec, const std::string& name, const Tensor& logits, const Tensor& labels);
-// The same with the product of the head before it (LossForm::chunked). Its gradients are there after the forward.
+// The squared difference of a number a token, in fp32, to what it should be (a PPO value model's).
+Tensor value_loss(EagerRecorder& rec, const std::string& name, const Tensor& values);
+// The cross-entropy with the product of the head before it (LossForm::chunked). Its gradients are there after the
+// forward.
 Tensor chunked_cross_entropy(EagerRecorder& rec, const std::string& name, const Linear& head, const Tensor& x,
                              const Tensor& labels);
 void widen_result(EagerRecorder& rec, const std::string& name, const Tensor& result);  // where the program does that

@@ -245,6 +245,7 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
   if (is_t5()) x = eager::dropout(rec_, "final_dropout", x, setup_.dropout);
   if (model_.reads_images()) return classifier_loss(x, labels);
   if (model_.embedding_width > 0) x = linear("head.projection", x);
+  if (model_.value_head) return eager::value_loss(rec_, "loss", linear("value", x));
   return model_.pretraining_heads || model_.masked_lm_head ? pretraining_loss(x, labels) : head_loss(x, labels);
 }
 

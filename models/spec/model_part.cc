@@ -225,7 +225,8 @@ bool has_split_loss(const TrainingSetup& setup) {
 }
 
 LossForm loss_in_effect(const ModelSpec& model, const TrainingSetup& setup) {
-  if (setup.loss == LossForm::chunked || model.reads_images() || model.pretraining_heads || model.masked_lm_head)
+  if (setup.loss == LossForm::chunked || model.reads_images() || model.pretraining_heads || model.masked_lm_head ||
+      model.value_head)
     return setup.loss;
   if (has_engine_layers(model, setup)) return setup.loss == LossForm::fused ? LossForm::fused : LossForm::fp32;
   return has_split_loss(setup) ? LossForm::fp32 : setup.loss;
@@ -259,7 +260,7 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
     const bool sees_part = contains(
         {"attention.q_down", "attention.kv_down", "attention.index_q", "attention.index_k", "attention.index_weights",
          "attention.decay_down", "attention.gate_down", "mlp.router", "mlp.shared_gate", "mlp.enter_latent",
-         "mlp.leave_latent", "attention.mixture", "mlp.mixture", "output.mixture"},
+         "mlp.leave_latent", "attention.mixture", "mlp.mixture", "output.mixture", "value"},
         stem);
     local.is_partial_sum = sequence && (is_norm || sees_part || (is_bias && split_of(stem) == Split::columns));
     if (of_heads) local.is_partial_sum = setup.tensor_parallel > 1 && !model.wide_query_key_norm;

@@ -399,6 +399,7 @@ void add_heads(ParameterList& list, const ModelSpec& spec) {
   if (spec.classes > 0) list.linear("classifier", spec.classes, spec.hidden, true);
   if (spec.reads_images()) return;
   if (spec.embedding_width > 0) list.matrix("head.projection", spec.embedding_width, spec.hidden);
+  if (spec.value_head) return list.linear("value", 1, spec.embedding_columns(), false);
   if (!spec.tied_embeddings) list.matrix("head", spec.vocabulary, spec.embedding_columns());
   if (spec.head_bias) list.vector("head.bias", spec.vocabulary);
 }

@@ -281,6 +281,7 @@ struct ModelSpec {
   bool tied_embeddings = false;      // the LM head shares the embedding matrix
   bool pretraining_heads = false;    // BERT: pooler, masked-LM transform, next-sentence classifier
   bool masked_lm_head = false;       // the masked-LM transform alone; without norm_bias the transform has none either
+  bool value_head = false;           // a number for each token in place of the vocabulary's head (a PPO value model)
   double dropout = 0;                // one probability for embeddings and residuals, [0, 1)
   double attention_dropout = 0;      // of attention weights; `dropout` if the file has none
   double attention_softcap = 0;      // scores are c tanh(score / c) (Gemma 2); 0: none

@@ -558,12 +558,33 @@ void check_engine(const TrainingSetup& setup) {
            "give at least 1, and fewer than sequence");
 }
 
+void check_models_beside(const TrainingSetup& setup) {
+  const auto refuse = [](const char* place, const std::string& cause, const char* remedy) {
+    throw InputError("", place, cause, remedy);
+  };
+  if (setup.value_micro_batch != 0 && setup.value_model.empty())
+    refuse("value_micro_batch", "there is no value model", "name one in value_model, or leave it out");
+  if (!setup.has_models_beside()) return;
+  const char* const place = setup.value_model.empty() ? "reward_model" : "value_model";
+  if (setup.loss != LossForm::group) refuse(place, "it is of a group loss", "set loss to group, or leave it out");
+  if (setup.weight_device != StateDevice::gpu)
+    refuse(place, "a model beside one with weights in host memory is not modelled", "set weight_device to gpu");
+  if (setup.updates_in_backward())
+    refuse(place, "updates in the backward are not modelled beside other models", "set optimizer to adamw");
+  const std::int64_t sequences = setup.micro_batch * setup.gradient_accumulation, each = setup.value_micro_batch;
+  if (each < 0 || (each > 0 && sequences % each != 0))
+    refuse("value_micro_batch",
+           fmt::format("a step's {} sequences of a replica are no multiple of {}", sequences, each),
+           "give a divisor of micro_batch x gradient_accumulation");
+}
+
 // Sequences whole on each GPU.
 void check_preference(const TrainingSetup& setup, const ModelSpec& model) {
   const auto refuse = [](const char* place, const char* cause, const char* remedy) {
     throw InputError("", place, cause, remedy);
   };
   check_engine(setup);
+  check_models_beside(setup);
   if (!setup.compares_answers()) {
     if (setup.reference != Reference::none)
       refuse("reference", "a reference model is for a loss that compares answers",
@@ -575,8 +596,6 @@ void check_preference(const TrainingSetup& setup, const ModelSpec& model) {
   if (setup.gpus() != with_whole || setup.sequence_slices > 1)
     refuse("loss", "a loss that compares answers needs whole sequences on each GPU",
            "set the parallel sizes but data_parallel, tensor_parallel and pipeline_parallel to 1");
-  if (setup.loss == LossForm::group && setup.pipeline_parallel > 1)
-    refuse("pipeline_parallel", "answers of the model itself are not given over stages", "set it to 1");
   if (setup.tensor_parallel > 1 && !setup.whole_vocabulary)
     refuse("whole_vocabulary", "log-probabilities of answers are of the whole vocabulary's logits on each GPU",
            "set whole_vocabulary to true, or tensor_parallel to 1");
@@ -588,9 +607,8 @@ void check_preference(const TrainingSetup& setup, const ModelSpec& model) {
     refuse("loss", "metrics and evaluations of answers are not modelled", "set loss_metrics and evaluate_every to 0");
   if (setup.reference == Reference::base && !setup.has_adapters())
     refuse("reference", "without adapters the base is the trained model", "set it to model, or to none");
-  if (setup.reference != Reference::none && (setup.weight_device != StateDevice::gpu || setup.traits().deepspeed))
-    refuse("reference", "a reference model in host memory, or under DeepSpeed's engine, is not modelled",
-           "set weight_device to gpu and framework to huggingface");
+  if (setup.reference != Reference::none && setup.weight_device != StateDevice::gpu)
+    refuse("reference", "a reference model in host memory is not modelled", "set weight_device to gpu");
 }
 
 void check_wide_stream(const TrainingSetup& setup, const ModelSpec& model) {

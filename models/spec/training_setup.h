@@ -229,6 +229,10 @@ struct TrainingSetup {
   std::int64_t rollout_parallel = 1;  // a divisor of the GPUs
   std::int64_t rollout_group = 8;
   std::int64_t prompt_tokens = 512;
+  // Loss group: PPO's other models (models/spec/models_beside.h), each "same" for the trained one's shape, or a model's
+  // name; empty: none. Sequences of the value model's own micro-batch; 0: micro_batch.
+  std::string value_model, reward_model;
+  std::int64_t value_micro_batch = 0;
   bool holds_logits = false;      // the program has a name for the logits until the backward ends
   std::int64_t loss_metrics = 0;  // metrics that compute the loss once more from each micro-batch's logits, 0 .. 8
   double dropout = -1;            // [0, 1) replaces the model's; -1: the model's own
@@ -373,6 +377,9 @@ struct TrainingSetup {
     return loss == LossForm::preference || loss == LossForm::unpaired || loss == LossForm::group;
   }
   [[nodiscard]] bool has_engine() const { return rollout_memory > 0; }
+  [[nodiscard]] bool has_models_beside() const { return !value_model.empty() || !reward_model.empty(); }
+  // The step has phases, one behind the other (scenario/step_phases.h).
+  [[nodiscard]] bool has_phases() const { return has_engine() || has_models_beside(); }
   [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }
   // The tokens that attention sees as one, and how many of these a sequence has.
   [[nodiscard]] std::int64_t document() const { return document_tokens > 0 ? document_tokens : sequence; }

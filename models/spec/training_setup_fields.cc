@@ -423,6 +423,22 @@ void describe_kernels(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::integer(visitor,
                   {.key = "rollout_group", .min = 1, .max = 65536, .about = "With an engine: answers to a prompt."},
                   setup.rollout_group);
+  fields::text(visitor,
+               {.key = "value_model",
+                .about = "With loss group: PPO's value model (critic), trained beside it: same for its own shape, or a "
+                         "model as model.name has it; empty: none."},
+               setup.value_model);
+  fields::integer(visitor,
+                  {.key = "value_micro_batch",
+                   .max = 65536,
+                   .about = "Sequences in each of the value model's micro-batches; 0: micro_batch.",
+                   .unit = "sequences"},
+                  setup.value_micro_batch);
+  fields::text(visitor,
+               {.key = "reward_model",
+                .about = "With loss group: a model that rates the answers and isn't trained: same, or a model; empty: "
+                         "none."},
+               setup.reward_model);
   fields::integer(visitor,
                   {.key = "prompt_tokens",
                    .dimension = Dimension::sequence,

@@ -16,4 +16,9 @@ void add_step_before(Trace& step, const Trace& other);
 // `evaluation`).
 void add_evaluation(Trace& step, const Trace& evaluation);
 
+// Has the step hold what `other`, a generated trace of the same ranks, has before its step and to the end: weights and
+// states of a model beside. They are tensors that no operator of the step uses. Gives how many memory events are now
+// before the step's own. O(memory events of both).
+std::size_t hold_beside(Trace& step, const Trace& other);
+
 }  // namespace spillway::models

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "base/input_error.h"
 #include "models/spec/model_part.h"
+#include "models/spec/models_beside.h"
 #include "models/spec/parallel_layout.h"
 #include "models/spec/pipeline_setup.h"
 #include "models/step/inference_engine.h"
@@ -128,15 +130,16 @@ class Estimator {
     estimate.busy = std::min(estimate.step_time, least() + all_after / layout_.stages());
     for (const Bytes held : peaks()) estimate.peak_allocated = std::max(estimate.peak_allocated, held);
     estimate.peak_reserved = estimate.peak_allocated + shape_.cached;
-    if (setup_.has_engine()) add_phases(estimate);
+    if (setup_.has_phases()) add_phases(estimate);
     return estimate;
   }
 
  private:
-  // The engine's answers and the reference's forwards before the training: their time, and what the engine takes awake
-  // beside what the training keeps between steps (scenario/step_phases.h).
+  // What comes before the training: its time, and what the engine takes awake beside what is kept between steps
+  // (scenario/step_phases.h). Other models' weights and states are there all the time; what they take is the
+  // training's, by their parameters.
   void add_phases(StepEstimate& estimate) const {
-    const InferenceEngine engine = inference_engine(*machine_.model, setup_, machine_.hardware.gpu);
+    const ModelSpec& model = *machine_.model;
     const std::int64_t states = setup_.zero_stage == 1 ? shards_ : 1;
     Picos forward{};
     Bytes held{};
@@ -144,9 +147,27 @@ class Estimator {
       forward += stage.times.forward;
       held = std::max(held, stage.weights + share(stage.states, states));
     }
-    const bool refers = setup_.reference != Reference::none;
-    estimate.step_time += engine.time() + (refers ? forward * setup_.gradient_accumulation : Picos(0));
-    const Bytes awake = held + engine.taken - engine.asleep;
+    const Picos forwards = forward * setup_.gradient_accumulation, training = estimate.step_time;
+    if (setup_.reference != Reference::none) estimate.step_time += forwards;
+    Bytes beside{};
+    const auto add_model = [&](const std::optional<ModelSpec>& other, bool is_trained) {
+      if (!other) return;
+      const std::int64_t elements = parameter_count(*other), ranks = setup_.tensor_parallel * layout_.stages();
+      const double size = static_cast<double>(elements) / static_cast<double>(parameter_count(model));
+      estimate.step_time += from_seconds(size * to_seconds(is_trained ? forwards + training : forwards));
+      const std::int64_t each = elements / ranks, sharers = setup_.data_parallel / setup_.shard_groups;
+      beside += share(Bytes(each * setup_.weight_bytes()), setup_.zero_stage == 3 ? sharers : 1);
+      if (is_trained)
+        beside += share(Bytes(each * setup_.optimizer_bytes_per_parameter()), setup_.zero_stage > 0 ? sharers : 1);
+    };
+    add_model(reward_model(model, setup_), false);
+    add_model(value_model(model, setup_), true);
+    estimate.peak_allocated += beside;
+    estimate.peak_reserved += beside;
+    if (!setup_.has_engine()) return;
+    const InferenceEngine engine = inference_engine(model, setup_, machine_.hardware.gpu);
+    estimate.step_time += engine.time();
+    const Bytes awake = held + beside + engine.taken - engine.asleep;
     estimate.peak_allocated = std::max(estimate.peak_allocated, awake);
     estimate.peak_reserved = std::max(estimate.peak_reserved, awake);
   }

@@ -511,6 +511,9 @@ TrainingSetup shape_setup(const TrainingSetup& resolved) {
   setup.split_backward = false;
   setup.gradient_accumulation = 1;
   setup.global_batch = 0;
+  setup.value_model.clear();  // add_phases() of step_estimate.cc has them
+  setup.reward_model.clear();
+  setup.value_micro_batch = 0;
   setup.overlap_gradients = true;
   setup.bucket_bytes = TrainingSetup().bucket_bytes;
   if (setup.zero_stage < 3) setup.prefetch = TrainingSetup().prefetch;

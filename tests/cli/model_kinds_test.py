@@ -27,6 +27,10 @@ WAYS = {"full": ["recompute=full", *ONE], "zero 3": ["zero_stage=3", "data_paral
         "experts 2": ["expert_parallel=2", "data_parallel=2"], "lora": ["trainable=lora", *ONE],
         "fp8": ["precision=fp8_mixed", *ONE], "unfused": ["fused_kernels=false", "flash_attention=false", *ONE],
         "operators": ["recompute=operators", *ONE],
+        "ppo": ["loss=group", "value_model=same", "reward_model=same", "reference=model", "rollout_memory=0.3",
+                "rollout_group=1", "prompt_tokens=256", "framework=huggingface", *ONE],
+        "ppo 2": ["loss=group", "value_model=same", "framework=huggingface", "pipeline_parallel=2",
+                  "gradient_accumulation=4", *ONE],
         "pairs": ["loss=preference", "reference=model", "framework=huggingface", "micro_batch=2", *ONE],
         "pairs 2": ["loss=preference", "reference=model", "framework=huggingface", "micro_batch=2", "pipeline_parallel=2",
                     "gradient_accumulation=4", *ONE]}
@@ -39,7 +43,7 @@ TECHNIQUES = {"ssdtrain-host": ["offload.technique=ssdtrain", "offload.tier=host
 # has one norm over all heads.
 UNSPLIT = ("granite-4.0-h-tiny", "falcon-h1-0.5b", "gemma-4-e2b", "jamba-52b", "deepseek-v4-flash", "minimax-text-01")
 REFUSED = {"tensor 2": UNSPLIT, "megatron": UNSPLIT, "unfused": ("deepseek-v4-flash",),
-           "pipeline 2": ("gemma-4-e2b",), "zb-h1": ("gemma-4-e2b",), "pairs 2": ("gemma-4-e2b",),
+           "pipeline 2": ("gemma-4-e2b",), "zb-h1": ("gemma-4-e2b",), "pairs 2": ("gemma-4-e2b",), "ppo 2": ("gemma-4-e2b",),
            "experts 2": ("falcon-h1-0.5b", "apertus-8b", "mamba-codestral-7b", "gemma-4-e2b", "gemma-3-4b")}
 
 

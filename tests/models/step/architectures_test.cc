@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/input_error.h"
+#include "models/spec/models_beside.h"
 #include "models/step/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
@@ -81,6 +82,18 @@ TEST(NarrowEmbedding, FlopsHaveBothMatrices) {
   EXPECT_EQ(flops_of(trace, Phase::forward), 2 * t * matrices + square);
   EXPECT_EQ(flops_of(trace, Phase::backward), 4 * t * matrices + square / 2 * 5);
   EXPECT_THROW(static_cast<void>(generate(model, {.tensor_parallel = 2})), InputError);
+}
+
+// A value model's head is a row: 2 t h flops in place of the vocabulary's, and its loss keeps 4 bytes a token.
+TEST(ValueHead, ANumberForEachToken) {
+  ModelSpec model = find_model("llama-3.2-1b");
+  model.layers = 2;
+  const ModelSpec values = with_value_head(model);
+  EXPECT_EQ(parameter_count(values), parameter_count(model) + 2048);  // the embedding was tied
+  EXPECT_EQ(flops_of(generate(model), Phase::forward) - flops_of(generate(values), Phase::forward),
+            2 * t * 2048 * (model.vocabulary - 1));
+  const HeldBytes held = memory_of(generate(values));
+  EXPECT_EQ(held.left, 0);
 }
 
 TEST(Experts, FirstLayersAreDense) {

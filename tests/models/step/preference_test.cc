@@ -124,6 +124,24 @@ TEST(Preference, GroupsHoldTheReferenceAlone) {
   EXPECT_EQ(flops_of(both, Phase::forward), flops_of(alone, Phase::forward));
 }
 
+// DeepSpeed's reference is an engine of its own: whole below stage 3; shares there, gathered for its forward.
+TEST(Preference, UnderDeepSpeed) {
+  TrainingSetup setup = preferences();
+  setup.framework = Framework::deepspeed, setup.data_parallel = 4;
+  for (const std::int64_t stage : {2, 3}) {
+    setup.zero_stage = stage, setup.reference = Reference::none;
+    const Trace alone = trace_of(setup);
+    setup.reference = Reference::model;
+    const Trace both = trace_of(setup);
+    EXPECT_EQ(flops_of(both, Phase::forward), 2 * flops_of(alone, Phase::forward));
+    EXPECT_EQ(flops_of(both, Phase::backward), flops_of(alone, Phase::backward));
+    if (stage == 2)
+      EXPECT_EQ(held(both) - held(alone), 2 * parameter_count(small_llama()) + 2 * 2 * s * 32);
+    else
+      EXPECT_GT(count_of(both, "all_gather_weights"), count_of(alone, "all_gather_weights"));
+  }
+}
+
 // Tensor ranks gather the vocabulary; what a rank holds of the reference is what it holds of the weights.
 TEST(Preference, TensorRanks) {
   TrainingSetup setup = preferences();
@@ -198,6 +216,12 @@ TEST(Preference, WhatItRefuses) {
   setup.rollout_parallel = 1;
   EXPECT_NO_THROW(resolve(setup, small_llama()));
   setup.pipeline_parallel = 2;
+  EXPECT_NO_THROW(resolve(setup, small_llama()));
+  setup.value_micro_batch = 1;  // of no value model
+  refused(setup);
+  setup.value_model = "same";
+  EXPECT_NO_THROW(resolve(setup, small_llama()));
+  setup.weight_device = StateDevice::cpu;
   refused(setup);
 }
 
