@@ -102,7 +102,8 @@ void assume_adapters(LaunchLedger& ledger) {
   const std::string builder = ledger.text(facts::recipe).value_or("");
   if (builder.find(".qlora_") != std::string::npos) ledger.assume(facts::adapter, "qlora", "the builder's name");
   if (builder.find(".lora_") != std::string::npos) ledger.assume(facts::adapter, "lora", "the builder's name");
-  constexpr std::array<LaunchFormat, 3> by_rank = {LaunchFormat::litgpt, LaunchFormat::openrlhf, LaunchFormat::verl};
+  constexpr std::array<LaunchFormat, 5> by_rank = {LaunchFormat::litgpt, LaunchFormat::openrlhf, LaunchFormat::verl,
+                                                   LaunchFormat::openrlhf_rl, LaunchFormat::verl_rl};
   const bool is_by_rank = std::find(by_rank.begin(), by_rank.end(), ledger.launcher()) != by_rank.end();
   if (is_by_rank && ledger.says("model.lora_rank")) ledger.assume(facts::adapter, "lora", "it has a rank");
 }

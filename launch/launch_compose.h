@@ -14,6 +14,8 @@ void compose_kernels(LaunchLedger& ledger);
 
 // The trained part: adapters, and the bytes of the base below them.
 void compose_adapters(LaunchLedger& ledger);
+// Losses of answers, and what is beside the trained model (launch_answers.cc).
+void compose_preference(LaunchLedger& ledger);
 
 // The split: sets the parallel sizes, ZeRO's stage and the place of state. `machines`: those that were named, all
 // their GPUs and one's; 0: none. Throws InputError where the GPUs are no multiple of the layout.

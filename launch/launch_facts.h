@@ -63,6 +63,13 @@ inline constexpr Name vllm = "launch.vllm", vllm_mode = "launch.vllm_mode", vllm
                       vllm_sleep = "launch.vllm_sleep", vllm_parallel = "launch.vllm_parallel",
                       answers_each = "launch.answers_each", prompt_tokens = "launch.prompt_tokens",
                       answer_tokens = "launch.answer_tokens";
+// Reinforcement: prompts of an update; whether batches count tokens. How advantages are estimated, gae with a value
+// model. The paths of that and of the reward model, whether there is one, a server in its place. Whether rewards have
+// the divergence from a reference.
+inline constexpr Name prompt_batch = "launch.prompt_batch", dynamic_batch = "launch.dynamic_batch",
+                      advantage = "launch.advantage", critic = "launch.critic", reward = "launch.reward",
+                      reward_on = "launch.reward_on", reward_server = "launch.reward_server",
+                      reward_divergence = "launch.reward_divergence";
 // All of Liger's kernels that it puts in by itself; fused: its cross-entropy on whole logits in place of the chunked.
 inline constexpr Name liger = "launch.liger";
 // The length that the tokenizer's calls cut texts to.

@@ -37,8 +37,9 @@ constexpr std::array<Refusal, 18> refusals = {{
      "give the same as flags of Megatron-LM, or of Megatron-Bridge's run_recipe.py"},
     {"Levanter", no_xla, by_config},
     {"MaxText", no_xla, by_config},
-    {"verl's reinforcement learning (actor_rollout_ref)", no_rl, by_model},
-    {"OpenRLHF other than train_sft", "has a loss and models beside the trained one that are not modelled", by_model},
+    {"verl on Megatron", "its models are laid out by Megatron-core, which trains no answers here", by_model},
+    {"OpenRLHF other than train_sft and train_ppo_ray",
+     "has a loss and models beside the trained one that are not modelled", by_model},
     {"TRL's online training", no_rl, by_model},
     {"TRL other than trl sft, dpo, kto and grpo",
      "has a loss, and models beside the trained one, that are not modelled", by_model},
@@ -60,12 +61,16 @@ constexpr std::array<Refusal, 18> refusals = {{
 }};
 
 // Of a command: the first that matches decides.
-constexpr std::array<Mark, 28> command_marks = {{
-    {"verl's reinforcement learning (actor_rollout_ref)", "@*verl.trainer.main_*"},
-    {"verl's reinforcement learning (actor_rollout_ref)", "actor_rollout_ref.*"},
+constexpr std::array<Mark, 32> command_marks = {{
+    {"verl on Megatron", "actor_rollout_ref.actor.strategy=megatron"},
+    {"verl on Megatron", "actor_rollout_ref.actor.megatron.*"},
+    {"verl on Megatron", "--config_name=*megatron*"},
+    {"verl-rl", "@*verl.trainer.main_ppo*"},
+    {"verl-rl", "actor_rollout_ref.*"},
     {"verl", "@*verl.trainer.*sft*"},
     {"openrlhf", "@*openrlhf.cli.train_sft*"},
-    {"OpenRLHF other than train_sft", "@*openrlhf.cli.*"},
+    {"openrlhf-rl", "@*openrlhf.cli.train_ppo_ray*"},
+    {"OpenRLHF other than train_sft and train_ppo_ray", "@*openrlhf.cli.*"},
     {"swift-megatron", "@* megatron sft *"},
     {"swift-megatron", "@* megatron pt *"},
     {"ms-swift's rlhf on Megatron", "@* megatron rlhf *"},
@@ -148,7 +153,7 @@ constexpr std::array<Mark, 70> key_marks = {{
     {"torchtune", "*_component_=torchtune.*"},
     {"neox", "pipe_parallel_size"},
     {"neox", "model_parallel_size train_micro_batch_size_per_gpu"},
-    {"verl's reinforcement learning (actor_rollout_ref)", "actor_rollout_ref.*"},
+    {"verl-rl", "actor_rollout_ref.*"},
     {"verl", "data.micro_batch_size_per_gpu model.partial_pretrain"},
     {"litgpt", "checkpoint_dir lora_query"},
     {"litgpt", "checkpoint_dir train.micro_batch_size"},

@@ -33,6 +33,8 @@ enum class LaunchFormat : std::uint8_t {
   neox,            // YAML of GPT-NeoX
   openrlhf,        // flags of its supervised training
   verl,            // keys of its supervised training
+  openrlhf_rl,     // flags of its train_ppo_ray
+  verl_rl,         // keys of its main_ppo
   litgpt,          // its YAML file
   foundry,         // YAML of llm-foundry
   launcher,        // torchrun, deepspeed, srun, sbatch
@@ -40,7 +42,7 @@ enum class LaunchFormat : std::uint8_t {
 };
 // In the order of the enum; those that --from takes first.
 const Words& launch_format_words();
-inline constexpr std::size_t named_launch_formats = 20;
+inline constexpr std::size_t named_launch_formats = 22;
 
 struct LaunchSetting {
   LaunchFormat format = LaunchFormat::megatron;

@@ -204,6 +204,8 @@ const Words& launch_format_words() {
                               {"neox", "YAML of GPT-NeoX"},
                               {"openrlhf", "its supervised training"},
                               {"verl", "its supervised training"},
+                              {"openrlhf-rl", "OpenRLHF's train_ppo_ray"},
+                              {"verl-rl", "verl's main_ppo on FSDP"},
                               {"litgpt", "its YAML file"},
                               {"foundry", "YAML of llm-foundry"},
                               {"launcher", "torchrun, deepspeed, srun, sbatch"},
@@ -216,7 +218,7 @@ const std::vector<LaunchFlag>& launch_flags() {
     std::vector<LaunchFlag> rows;
     for (auto* part : {&megatron_flags, &torchtitan_flags, &deepspeed_flags, &huggingface_flags, &nanotron_flags,
                        &nvidia_flags, &primus_flags, &swift_flags, &python_flags, &torchtune_flags, &neox_flags,
-                       &post_training_flags, &litgpt_flags, &foundry_flags, &launcher_flags})
+                       &post_training_flags, &reinforcement_flags, &litgpt_flags, &foundry_flags, &launcher_flags})
       for (LaunchFlag& row : (*part)()) rows.push_back(std::move(row));
     return rows;
   }();

@@ -111,6 +111,7 @@ std::vector<LaunchFlag> python_flags();  // python and unsloth
 std::vector<LaunchFlag> torchtune_flags();
 std::vector<LaunchFlag> neox_flags();
 std::vector<LaunchFlag> post_training_flags();  // openrlhf and verl
+std::vector<LaunchFlag> reinforcement_flags();  // openrlhf_rl and verl_rl
 std::vector<LaunchFlag> litgpt_flags();
 std::vector<LaunchFlag> foundry_flags();
 std::vector<LaunchFlag> launcher_flags();  // launcher and environment
