@@ -106,10 +106,15 @@ void zero(FlagRows& rows) {
           "zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_param.nvme_path "
           "zero_optimization.cpu_offload_use_pin_memory",
           "pinned memory and the hardware's drives are assumed")
+      .read("zero_optimization.stage3_gather_16bit_weights_on_model_save", "model.saving", facts::whole_save,
+            "true=first false=-", "under stage 3")
+      .read("zero_optimization.stage3_gather_fp16_weights_on_model_save", "model.saving", facts::whole_save,
+            "true=first false=-", "its former name")
+      .read("zero_optimization.gather_16bit_weights_on_model_save", "model.saving", facts::whole_save,
+            "true=first false=-", "another name")
       .no_effect(
-          "zero_optimization.stage3_gather_16bit_weights_on_model_save zero_optimization.load_from_fp32_weights "
-          "zero_optimization.stage3_gather_fp16_weights_on_model_save zero_optimization.elastic_checkpoint "
-          "zero_optimization.ignore_unused_parameters zero_optimization.gather_16bit_weights_on_model_save "
+          "zero_optimization.load_from_fp32_weights zero_optimization.elastic_checkpoint "
+          "zero_optimization.ignore_unused_parameters "
           "zero_optimization.override_module_apply zero_optimization.log_trace_cache_warnings "
           "zero_optimization.memory_efficient_linear zero_optimization.legacy_stage1",
           "of saving and checks");

@@ -336,10 +336,12 @@ void sharding(FlagRows& rows, std::string_view section, bool has_prefix) {
   rows.read(name("version"), "model.zero_stage", facts::fsdp_version, whole, "");
   rows.read(name("activation_checkpointing"), "model.recompute", "true=full false=-", "");
   rows.no_effect(name("auto_wrap_policy") + " " + name("transformer_layer_cls_to_wrap") + " " +
-                     name("use_orig_params") + " " + name("sync_module_states") + " " +
-                     name("cpu_ram_efficient_loading") + " " + name("state_dict_type") + " " +
-                     name("final_state_dict_type"),
+                     name("use_orig_params") + " " + name("sync_module_states"),
                  "one unit per layer is assumed, whatever it is called");
+  rows.read(name("cpu_ram_efficient_loading"), "model.loading", "true=first false=each", "");
+  for (const char* key : {"state_dict_type", "final_state_dict_type"})
+    rows.read(name(key), "model.saving", facts::whole_save,
+              "FULL_STATE_DICT=first SHARDED_STATE_DICT=- LOCAL_STATE_DICT=-", "under stage 3");
   rows.as_modelled_if(name("forward_prefetch"), "false", "the host runs ahead of the device anyway")
       .or_else(FlagRole::adds);
   rows.as_modelled_if(name("limit_all_gathers"), "true", "weights are gathered model.prefetch layers ahead")
@@ -368,6 +370,7 @@ void starting(FlagRows& rows) {
       .file("config_file", LaunchFormat::accelerate, "accelerate's YAML file")
       .file("deepspeed_config_file", LaunchFormat::deepspeed, "DeepSpeed's JSON file")
       .say("num_cpu_threads_per_process", "model.host_threads", whole, "of the optimizer on the CPU")
+      .read("zero3_save_16bit_model", "model.saving", facts::whole_save, "true=first false=-", "under stage 3")
       .read("deepspeed_moe_layer_cls_names", "model.leaf_modules", facts::leaf_classes, "",
             "any: a layer's experts are gathered together")
       .as_modelled("multi_gpu use_deepspeed", "by the number of processes")
@@ -377,7 +380,7 @@ void starting(FlagRows& rows) {
       .no_effect(
           "num_machines machine_rank main_process_ip main_process_port main_training_function compute_environment "
           "debug downcast_bf16 rdzv_backend same_network gpu_ids use_cpu tpu_* enable_cpu_affinity "
-          "deepspeed_multinode_launcher zero3_init_flag zero3_save_16bit_model "
+          "deepspeed_multinode_launcher zero3_init_flag "
           "deepspeed_hostfile gradient_clipping offload_*_nvme_path "
           "max_restarts role log_dir tee ipex_config.* mpirun_config.* main_process main_process_* monitor_interval "
           "rdzv_conf module no_python quiet standalone",

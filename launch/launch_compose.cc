@@ -422,6 +422,10 @@ void compose_state(LaunchLedger& ledger) {
     ledger.set("model.optimizer_device", "cpu", "state is offloaded");
     if (stage == 3) ledger.set("model.weight_device", "cpu", "weights are offloaded along with their state");
   }
+  if (stage != 3)
+    ledger.leave_out(facts::whole_save, IgnoreReason::no_effect, "weights aren't shared out");
+  else if (const auto saving = ledger.text(facts::whole_save))
+    ledger.set("model.saving", *saving, "");
   const bool on_gpu = ledger.chosen("model.optimizer_device").value_or("gpu") == "gpu";
   if (on_gpu) {
     ledger.leave_out("model.host_threads", IgnoreReason::no_effect, "the optimizer is on the GPU");

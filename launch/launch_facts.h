@@ -32,6 +32,8 @@ inline constexpr Name fp8 = "launch.fp8", fp8_recipe = "launch.fp8_recipe", bf16
 inline constexpr Name hidden_dropout = "launch.hidden_dropout", attention_dropout = "launch.attention_dropout";
 inline constexpr Name attention_backend = "launch.attention_backend";
 inline constexpr Name offload_everything = "launch.offload_everything";
+// Whole weights come together as the model is saved, if stage 3 shares them out.
+inline constexpr Name whole_save = "launch.whole_save";
 inline constexpr Name fsdp_version = "launch.fsdp_version";
 // The place of the inputs of recomputed layers, or of all activations: host, drive.
 inline constexpr Name offload_inputs = "launch.offload_inputs";

@@ -21,6 +21,7 @@
 #include "scenario/evaluation.h"
 #include "scenario/figure_range.h"
 #include "scenario/hinges.h"
+#include "scenario/load_and_save.h"
 #include "scenario/recompute_gain.h"
 #include "scenario/reserve.h"
 #include "scenario/step_phases.h"
@@ -185,6 +186,7 @@ const ScenarioRun& Evaluator::run() const {
   }
   time_evaluation(loaded_, result);
   add_phases(loaded_, result);
+  judge_load_and_save(loaded_, result);
   if (loaded_.evaluation && (!run.plan.memory.empty() || loaded_.options.memory.plan != nullptr))
     result.warnings.emplace_back("places are planned for the step alone: what the evaluation allocates is not in them");
   result.warnings.insert(result.warnings.begin(), loaded_.warnings.begin(), loaded_.warnings.end());

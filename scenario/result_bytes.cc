@@ -118,15 +118,15 @@ auto members_of(EvaluationResult& v) {
                   v.peak);
 }
 auto members_of(PhaseResult& v) {
-  return std::tie(v.name, v.time, v.peak, v.allocated, v.reserved, v.verdict, v.short_of, v.basis);
+  return std::tie(v.name, v.time, v.peak, v.allocated, v.reserved, v.verdict, v.short_of, v.basis, v.on_host);
 }
 auto members_of(FigureRange& v) { return std::tie(v.known, v.low, v.high, v.basis); }
 auto members_of(InputProvenance& v) { return std::tie(v.name, v.value, v.provenance, v.source); }
 auto members_of(Result& v) {
   return std::tie(v.title, v.step_time, v.step_time_range, v.peak_range, v.steps, v.breakdown, v.binding, v.replayed,
-                  v.bubble, v.tokens_per_second, v.mfu, v.mfu_basis, v.evaluation, v.phases, v.power, v.memory,
-                  v.reserve, v.host_memory, v.ranks, v.links, v.drives, v.kept_idle, v.fidelity, v.drives_refuse,
-                  v.offload, v.fingerprint, v.hangs_on, v.warnings, v.provenance);
+                  v.bubble, v.tokens_per_second, v.mfu, v.mfu_basis, v.evaluation, v.phases, v.between_steps, v.power,
+                  v.memory, v.reserve, v.host_memory, v.ranks, v.links, v.drives, v.kept_idle, v.fidelity,
+                  v.drives_refuse, v.offload, v.fingerprint, v.hangs_on, v.warnings, v.provenance);
 }
 
 // What is a number is written as it lies in memory.

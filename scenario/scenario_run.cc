@@ -27,6 +27,7 @@
 #include "scenario/evaluation.h"
 #include "scenario/evaluator.h"
 #include "scenario/idle_edits.h"
+#include "scenario/load_and_save.h"
 #include "scenario/relaxation_setting.h"
 #include "scenario/relaxed_hardware.h"
 #include "scenario/reserve.h"
@@ -237,6 +238,7 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given, const Scenar
   loaded.trace = step ? std::move(*step) : generate_trace(model, setup, machine.cost, machine.cluster);
   if (setup.evaluate_every > 0) loaded.evaluation = evaluation_traces(model, setup, machine);
   hold_phases(loaded, model, machine);
+  loaded.between_steps = load_and_save(model, setup, machine.hardware.gpu_count);
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
   loaded.layers = chunked_layers(model, setup);
   loaded.options.tokens_per_step = setup.step_tokens();

@@ -69,9 +69,11 @@ struct LoadedScenario {
   std::vector<InputProvenance> provenance;
   TrainingSetup setup;  // of a generated step: the scenario's, with its defaults filled in
   std::shared_ptr<const EvaluationTraces> evaluation;  // of a generated step with evaluate_every; else null
-  // The inference engine of a generated step, and the reference's forwards before the training.
+  // The inference engine of a generated step, and what other models do before the training.
   std::optional<models::InferenceEngine> engine;
   std::vector<PhaseTraces> before_training;
+  // Loads and saves of whole weights (scenario/load_and_save.h).
+  std::vector<PhaseResult> between_steps;
   ChunkedLayers layers;  // of a generated step with a schedule that moves activations
   // `fates`, order and places of the scenario's plan, as far as it has them; null: none. Techniques plan the others.
   std::shared_ptr<const Plan> plan;

@@ -147,6 +147,19 @@ Json phases_json(const Result& result) {
   return phases;
 }
 
+Json between_steps_json(const Result& result) {
+  Json all = Json::array();
+  for (const auto& one : result.between_steps)
+    all.push_back({{"name", one.name},
+                   {"on_host", one.on_host},
+                   {"peak_bytes", one.peak.count()},
+                   {"fits", fits_json(one.verdict)},
+                   {"verdict", to_string(one.verdict)},
+                   {"short_of_bytes", one.short_of.count()},
+                   {"basis", one.basis}});
+  return all;
+}
+
 Json fidelity_json(const Result& result) {
   if (!result.fidelity) return {};
   const Fidelity& found = *result.fidelity;
@@ -257,6 +270,7 @@ Json result_json(const Result& result) {
                               {"tokens_per_second", result.evaluation->tokens_per_second},
                               {"peak_bytes", result.evaluation->peak.count()}};
   if (!result.phases.empty()) document["phases"] = phases_json(result);
+  if (!result.between_steps.empty()) document["between_steps"] = between_steps_json(result);
   if (result.power)
     document["power"] = {{"clock_share", result.power->clock_share},
                          {"gpu_watts", result.power->watts},

@@ -671,6 +671,12 @@ void check_expert_load(const TrainingSetup& setup, const ModelSpec& model) {
                      fmt::format("give 0 .. {}, the number of experts", model.experts.count));
 }
 
+void check_saving(const TrainingSetup& setup) {
+  if (setup.saving == Saving::shares || setup.zero_stage == 3) return;
+  throw InputError("", "saving", "whole weights are gathered from shares that zero_stage 3 makes",
+                   "set it to shares, or zero_stage to 3 over several GPUs");
+}
+
 void check_evaluation(const TrainingSetup& setup, const ModelSpec& model) {
   if (setup.evaluate_every == 0) {
     if (setup.evaluation_keeps == EvaluationKeeps::loss) return;
@@ -798,6 +804,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   check_range("bucket_bytes", result.bucket_bytes, whole_layers);
   apply_split(result, model);
   check_size(result, model);
+  check_saving(result);
   check_evaluation(result, model);
   return result;
 }

@@ -148,6 +148,13 @@ enum class Reference : std::uint8_t { none, base, model };
 // staging buffers in host memory.
 enum class StateDevice : std::uint8_t { gpu, cpu, drives };
 
+// Whole copies of the weights between steps (scenario/load_and_save.h). Of loading: `shares`, each process reads what
+// it keeps; `first`, one process of each machine has the whole model in host memory, the others get it from there;
+// `each`, every process has. Of saving: `shares`; `first`, weights are gathered a layer at a time and come together in
+// one process's host memory; `gpu`, they come together on every GPU.
+enum class Loading : std::uint8_t { shares, first, each };
+enum class Saving : std::uint8_t { shares, first, gpu };
+
 constexpr std::int64_t most_micro_batches = 65'534;  // of one step
 
 struct TrainingSetup {
@@ -356,6 +363,9 @@ struct TrainingSetup {
   // (ZeRO-Offload's delayed parameter update).
   bool delayed_update = false;
 
+  Loading loading = Loading::shares;
+  Saving saving = Saving::shares;  // zero_stage 3
+
   // Training steps between two evaluations, which run forwards alone; 0: none. Their memory is part of the allocator's
   // history before the step shown, their time is printed beside the step's (models/step/evaluation_pass.h).
   std::int64_t evaluate_every = 0;
@@ -516,6 +526,8 @@ std::string_view to_string(LossForm form);
 std::string_view to_string(Reference reference);
 std::string_view to_string(EvaluationKeeps keeps);
 std::string_view to_string(ExpertSpread spread);
+std::string_view to_string(Loading loading);
+std::string_view to_string(Saving saving);
 std::string_view to_string(StateDevice device);
 
 }  // namespace spillway::models

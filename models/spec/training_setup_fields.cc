@@ -146,6 +146,20 @@ const Words& evaluation_keeps_words() {
   return words;
 }
 
+const Words& loading_words() {
+  static const Words words = {{"shares", "each process reads what it keeps"},
+                              {"first", "one process of each machine has all in host memory"},
+                              {"each", "every process has"}};
+  return words;
+}
+
+const Words& saving_words() {
+  static const Words words = {{"shares", "each process writes what it has"},
+                              {"first", "gathered layer by layer into one process's host memory"},
+                              {"gpu", "gathered whole on every GPU"}};
+  return words;
+}
+
 const Words& expert_spread_words() {
   static const Words words = {{"even", "every expert gets as many rows"},
                               {"lognormal", "exponentials of normal numbers"},
@@ -776,6 +790,10 @@ void describe_host_update(TrainingSetup& setup, FieldVisitor& visitor) {
 }
 
 void describe_evaluation(TrainingSetup& setup, FieldVisitor& visitor) {
+  fields::word(visitor, {.key = "loading", .about = "Weights as they are loaded, before the first step."},
+               setup.loading, loading_words());
+  fields::word(visitor, {.key = "saving", .about = "With zero_stage 3: weights as they are saved, between steps."},
+               setup.saving, saving_words());
   fields::integer(visitor,
                   {.key = "evaluate_every",
                    .max = 0x1p40,
@@ -871,6 +889,8 @@ std::string_view to_string(ContextExchange exchange) { return context_exchange_w
 std::string_view to_string(ExpertDispatcher dispatcher) { return expert_dispatcher_words()[dispatcher].name; }
 std::string_view to_string(AttentionKernel kernel) { return attention_kernel_words()[kernel].name; }
 std::string_view to_string(EvaluationKeeps keeps) { return evaluation_keeps_words()[keeps].name; }
+std::string_view to_string(Loading loading) { return loading_words()[loading].name; }
+std::string_view to_string(Saving saving) { return saving_words()[saving].name; }
 std::string_view to_string(ExpertSpread spread) { return expert_spread_words()[spread].name; }
 std::string_view to_string(LossForm form) { return loss_words()[form].name; }
 std::string_view to_string(Reference reference) { return reference_words()[reference].name; }

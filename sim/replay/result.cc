@@ -34,6 +34,7 @@ Verdict MemoryResult::verdict() const {
 Verdict Result::as_replayed() const {
   Verdict found = both(memory.verdict(), host_memory.verdict());
   for (const RankResult& rank : ranks) found = both(found, rank.verdict);
+  for (const PhaseResult& one : between_steps) found = both(found, one.verdict);
   return found;
 }
 

@@ -228,8 +228,9 @@ struct PhaseResult {
   Bytes peak{};                   // of one GPU, all that is there then
   Bytes allocated{}, reserved{};  // of that, what is not in the reserve
   Verdict verdict = Verdict::unknown;
-  Bytes short_of{};   // 0: it fits, or is unknown
-  std::string basis;  // what time and peak rest on
+  Bytes short_of{};      // 0: it fits, or is unknown
+  std::string basis;     // what time and peak rest on
+  bool on_host = false;  // peak is a machine's host memory
 };
 
 // Expected range of a predicted figure's measured value, in 80 % of steps like it.
@@ -270,6 +271,8 @@ struct Result {
   // Empty without an inference engine. step_time is their sum, the verdict the worst, memory that of the fullest; all
   // else is the training's.
   std::vector<PhaseResult> phases;
+  // Loading and saving whole weights between steps (scenario/load_and_save.h): without times, and part of the verdict.
+  std::vector<PhaseResult> between_steps;
   std::optional<PowerResult> power;  // absent: the trace does not say
   MemoryResult memory;               // of the rank and phase that need most
   Reserve reserve;                   // of each device

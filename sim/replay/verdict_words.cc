@@ -24,8 +24,25 @@ std::string short_words(const Result& result) {
   return (has_figure ? "short " : "short of ") + words;
 }
 
+namespace {
+
+// What loading or saving whole weights lacks beside a step that fits; null: nothing, or the step doesn't.
+const PhaseResult* lacking_between(const Result& result) {
+  if (both(result.memory.verdict(), result.host_memory.verdict()) == Verdict::does_not_fit) return nullptr;
+  const auto found = std::find_if(result.between_steps.begin(), result.between_steps.end(),
+                                  [](const PhaseResult& one) { return one.verdict == Verdict::does_not_fit; });
+  return found == result.between_steps.end() ? nullptr : &*found;
+}
+
+std::string lack_words(const PhaseResult& one) {
+  return short_size(one.short_of) + (one.on_host ? " of host memory" : "") + " for " + one.name;
+}
+
+}  // namespace
+
 std::string lacking(const Result& result) {
   if (result.may_fit()) return result.drives_refuse;
+  if (const PhaseResult* one = lacking_between(result)) return lack_words(*one);
   if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
     return short_size(host.peak - host.capacity) + " of host memory";
   if (result.memory.short_of > Bytes(0)) return short_size(result.memory.short_of);
@@ -55,6 +72,9 @@ std::string plain_sentence(const Result& result) {
       if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
         return "does not fit: " + short_size(host.peak) + " of host memory wanted, the machine has " +
                short_size(host.capacity);
+      if (const PhaseResult* one = lacking_between(result))
+        return "does not fit: the step does, but " + one->name + " is " + short_size(one->short_of) + " short" +
+               (one->on_host ? " of host memory" : "") + " (" + one->basis + ")";
       if (memory.verdict() == Verdict::does_not_fit && memory.short_of == Bytes(0))
         return "does not fit: it runs out of memory";
       return "does not fit: " + short_size(memory.short_of) + " short on the GPU's " + short_size(memory.capacity);

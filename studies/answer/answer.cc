@@ -86,6 +86,12 @@ AnswerWhy why_of(const Result& result) {
             fmt::format("Host memory lacks: the step holds {} of {} GiB there for the GPUs of a machine.",
                         gib_number(result.host_memory.peak), gib_number(result.host_memory.capacity)),
             {}};
+  for (const auto& one : result.between_steps)
+    if (one.verdict == Verdict::does_not_fit && result.memory.verdict() != Verdict::does_not_fit)
+      return {"elsewhere",
+              fmt::format("Between steps {} takes {} of {}: {}.", one.name, short_size(one.peak),
+                          one.on_host ? "host memory" : "a GPU's memory", one.basis),
+              {}};
   for (const auto& phase : result.phases)
     if (phase.verdict == Verdict::does_not_fit && &phase != &result.phases.back())
       return {"elsewhere",

@@ -149,6 +149,9 @@ std::vector<AnswerFact> facts_of(const Result& result) {
   if (result.memory.known && result.host_memory.known && result.host_memory.peak > Bytes(0))
     add("host", fmt::format("{} of {} GiB held for the GPUs of a machine", gib_digits(result.host_memory.peak),
                             gib_digits(result.host_memory.capacity)));
+  for (const PhaseResult& one : result.between_steps)
+    add(one.name, fmt::format("{} of {}: {}; {}", short_size(one.peak), one.on_host ? "host memory" : "a GPU's memory",
+                              to_string(one.verdict), one.basis));
   if (result.evaluation)
     add("evaluation", fmt::format("{} every {} steps, {} of the time; {} tokens/s trained with it",
                                   short_duration(to_seconds(result.evaluation->time)), result.evaluation->every_steps,

@@ -47,6 +47,8 @@ const std::map<std::string_view, Key>& keys() {
       {"rollout_parallel", {question}},
       {"rollout_group", {question}},
       {"value_model", {question}},
+      {"loading", {question}},
+      {"saving", {question}},
       {"value_micro_batch", {question}},
       {"reward_model", {question}},
       {"prompt_tokens", {question}},
