@@ -203,8 +203,11 @@ Control control_of(const std::string& key) {
     made.key = key;
     made.group = other_group;
     made.kind = ControlKind::entry;
+    constexpr std::string_view profiles_own = "hardware.set.";  // "gpu memory bandwidth"
+    made.label = key.starts_with(profiles_own) ? key.substr(profiles_own.size()) : key;
+    std::replace_if(
+        made.label.begin(), made.label.end(), [](char c) { return c == '_' || c == '.'; }, ' ');
   }
-  made.label = key;
   return made;
 }
 

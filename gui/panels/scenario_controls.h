@@ -41,7 +41,7 @@ struct Control {
 std::vector<Control> scenario_controls();
 
 // The control of any key that a scenario may have: its own, else one made of the scenario's description, under "Other
-// keys".
+// keys". Its label is in people's words, whatever the key.
 Control control_of(const std::string& key);
 
 // Whether the key that it follows is set.

@@ -63,8 +63,7 @@ std::string words_of(const studies::Candidate& point, const std::set<std::string
     const std::size_t equals = edit.find('=');
     const std::string key = edit.substr(0, equals);
     if (!varied.contains(key)) continue;
-    const std::string label = gui::control_of(key).label;
-    words += (words.empty() ? "" : ", ") + (label.empty() ? key : label) + " " + edit.substr(equals + 1);
+    words += (words.empty() ? "" : ", ") + gui::control_of(key).label + " " + edit.substr(equals + 1);
   }
   return words.empty() ? point.name : words;
 }
@@ -212,8 +211,8 @@ void SweepView::show_axes() {
     for (const std::string& edit : row.candidate.edits) {
       const std::string key = edit.substr(0, edit.find('='));
       if (color_->findData(QString::fromStdString(key)) >= 0) continue;
-      const std::string label = control_of(key).label;
-      color_->addItem(QString::fromStdString(label.empty() ? key : label), QString::fromStdString(key));
+      color_->addItem(QString::fromStdString(control_of(key).label), QString::fromStdString(key));
+      color_->setItemData(color_->count() - 1, QString::fromStdString(key), Qt::ToolTipRole);
     }
   color_->setVisible(color_->count() > 1);
 }

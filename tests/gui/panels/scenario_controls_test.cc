@@ -8,6 +8,7 @@
 
 #include "planners/technique/technique_table.h"
 #include "scenario/scenario.h"
+#include "scenario/scenario_fields.h"
 
 namespace spillway::gui {
 namespace {
@@ -41,7 +42,11 @@ TEST(ScenarioControls, OfAnyKey) {
   const Control loss = control_of("model.loss");
   EXPECT_EQ(loss.group, control_groups().back());
   EXPECT_THAT(loss.choices, testing::Contains("fused"));
-  EXPECT_EQ(control_of("hardware.set.gpu.memory").kind, ControlKind::entry);
+  const Control own = control_of("hardware.set.gpu.memory_bandwidth");
+  EXPECT_EQ(own.kind, ControlKind::entry);
+  EXPECT_EQ(own.label, "gpu memory bandwidth");
+  for (const FieldRow& row : scenario_rows())
+    EXPECT_EQ(control_of(std::string(row.path)).label.find_first_of("_."), std::string::npos) << row.path;
 }
 
 TEST(ScenarioControls, AccumulationIsDerivedFromAGlobalBatch) {
