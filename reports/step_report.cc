@@ -8,6 +8,7 @@
 #include "reports/grounds.h"
 #include "sim/replay/fidelity.h"
 #include "sim/replay/peak_owners.h"
+#include "studies/answer/answer.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::reports {
@@ -123,7 +124,7 @@ std::string without_no(const std::string& words) {
 ReportSection grounds_section(const Result& result) {
   ReportSection section;
   section.heading = "What the figures rest on";
-  section.items = result.warnings;
+  for (const std::string& warning : result.warnings) section.items.push_back(studies::warning_words(warning));
   ReportTable table{"Inputs", {"input", "value", "is", "source"}, {}};
   for (const InputProvenance& input : result.provenance)
     table.rows.push_back(

@@ -24,7 +24,8 @@ std::string memory_doubt(const Trace& trace) {
   std::string words;
   for (const Finding& finding : trace.findings) {
     if (!doubts_memory(finding.kind)) continue;
-    words += (words.empty() ? "" : "; ") + finding.kind + " (" + std::to_string(finding.count) + "): " + finding.remedy;
+    words += (words.empty() ? "" : "; ") + finding.remedy;
+    if (finding.count > 1) words += " (" + std::to_string(finding.count) + " times)";
   }
   return words;
 }

@@ -220,7 +220,7 @@ Json head_json(const char* schema, const LoadedScenario& loaded, const Result& r
 void finish(Context& context, const ReportArguments& arguments, const LoadedScenario& loaded, const Json& json,
             const ReportDocument& document) {
   for (const std::string& output : arguments.outputs) write_report(document, output);
-  for (const std::string& warning : loaded.warnings) warn(context, warning);
+  for (const std::string& warning : loaded.warnings) warn(context, studies::warning_words(warning));
   if (context.json())
     print_json(json);
   else

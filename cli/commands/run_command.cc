@@ -137,7 +137,7 @@ std::vector<studies::DefaultStake> stakes_of_run(const Context& context, const L
 // The page has what every modelled step rests on.
 void print_warnings(const Context& context, const Result& result) {
   for (const std::string& warning : result.warnings)
-    if (context.rows_only() || !studies::is_of_modelled_times(warning)) warn(context, warning);
+    if (context.rows_only() || !studies::is_of_modelled_times(warning)) warn(context, studies::warning_words(warning));
 }
 
 void print_result_page(const studies::Answer& answer, const Result& result, const std::string& parts) {

@@ -252,7 +252,7 @@ void run_techniques(Context& context, const TechniquesCall& call) {
       for (const std::string& warning : each.row.result.warnings)
         if ((context.rows_only() || !studies::is_of_modelled_times(warning)) &&
             (&each == &comparison.rows.front() || !is_of_plain(comparison, warning)))
-          warn(context, name + ": " + warning);
+          warn(context, name + ": " + studies::warning_words(warning));
     }
   }
   if (comparison.is_whole) return;

@@ -55,7 +55,7 @@ class ProgramTest(unittest.TestCase):
             result = spillway.run(trace, program=PROGRAM)
         self.assertIsNone(result.fits)
         self.assertEqual((result.verdict, result.code), ("unknown", 4))
-        self.assertIn("memory_without_bytes", result.why_unknown)
+        self.assertIn("without a usable size", result.why_unknown)
 
     def test_a_dict_is_a_scenario_and_relative_paths_are_seen_from_beside(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -442,7 +442,9 @@ class NsysReader {
       const std::int64_t size = row.integer(3).value_or(-1), device = row.integer(1).value_or(0);
       const bool sane = start && *start >= 0 && *start <= max_time_ns && address && type &&
                         (*type == 0 || *type == 1) && size >= 0 && size < std::int64_t{1} << 60;
-      if (!sane) return trace_.note("bad_memory_event", table, "no usable time, address or size; left out", true);
+      if (!sane)
+        return trace_.note("bad_memory_event", table,
+                           "a memory event has no usable time, address or size; it is left out", true);
       trace_.memory_events.push_back({.time = nanoseconds(*start),
                                       .address = Addr(static_cast<std::uint64_t>(*address)),
                                       .bytes = Bytes(size),

@@ -157,7 +157,8 @@ class SnapshotReader {
 
   std::int16_t device(std::int64_t number) {
     if (number >= 0 && number < static_cast<std::int64_t>(max_devices)) return static_cast<std::int16_t>(number);
-    trace_.note("device_out_of_range", std::to_string(number), "counted as device 0", false);
+    trace_.note("device_out_of_range", std::to_string(number),
+                "a device's number is out of range and counts as device 0", false);
     return 0;
   }
 

@@ -122,7 +122,7 @@ std::int64_t Reader::find_origin() {
 }
 
 void Reader::note_damage(const std::string& where) {
-  trace_.note("damaged_event", where, "not valid JSON; the event was dropped and reading resumed behind it", true);
+  trace_.note("damaged_event", where, "an event is not valid JSON; it was dropped and reading resumed behind it", true);
 }
 
 // From inside a damaged event to the next '{' that opens an event: after ',' or '[', before a key.

@@ -225,8 +225,10 @@ void KinetoRows::add_memory(const KinetoEvent& event, std::uint64_t place) {
     value = static_cast<std::uint64_t>(event.integer(Field::address, 0));
   row.event.address = Addr(value);
   if (!event.has(Field::address) && row.event.device >= 0)
-    trace_.note("memory_without_address", at_byte(place),
-                "recorded by torch before 1.11: blocks can't be paired; record again with a newer torch", false);
+    trace_.note(
+        "memory_without_address", at_byte(place),
+        "memory events without addresses, of torch before 1.11, can't be paired; record again with a newer torch",
+        false);
   memory_.add(sizeof row);
   memory.push_back(row);
 }

@@ -244,11 +244,11 @@ TEST(Kineto, WhatIsWrongWithMemoryDoubtsIt) {
     return event.replace(event.find(part), part.size(), other);
   };
   const std::pair<std::string, std::string> cases[] = {
-      {without(taken, R"("ts":10)", R"("ts":"never")"), "memory_without_time (1): "},
-      {without(taken, R"("Bytes":512)", R"("Bytes":"many")"), "memory_without_bytes (1): "},
-      {without(taken, R"("Addr":4096,)", ""), "memory_without_address (1): "},
-      {without(taken, R"("args":)", R"("args" )"), "damaged_event (1): "},
-      {given, "memory_before_unknown (1): "}};
+      {without(taken, R"("ts":10)", R"("ts":"never")"), "a memory event without a usable \"ts\""},
+      {without(taken, R"("Bytes":512)", R"("Bytes":"many")"), "a memory event without a usable size was dropped"},
+      {without(taken, R"("Addr":4096,)", ""), "memory events without addresses"},
+      {without(taken, R"("args":)", R"("args" )"), "an event is not valid JSON"},
+      {given, "blocks allocated before the capture"}};
   for (const auto& [event, says] : cases)
     EXPECT_EQ(memory_doubt(read_events(taken + "," + memory_event("512", "8192", 3) + "," + event + "," + given))
                   .substr(0, says.size()),
@@ -257,7 +257,7 @@ TEST(Kineto, WhatIsWrongWithMemoryDoubtsIt) {
   const std::string total = without(given, R"("Device Id")", R"("Total Allocated":0,"Device Id")");
   EXPECT_EQ(memory_doubt(read_events(total)), "") << "what was there is known";
   const std::string whole = "{\"traceEvents\": [" + taken + "," + taken;
-  EXPECT_EQ(memory_doubt(read_text(whole.substr(0, whole.size() - 20))).substr(0, 14), "truncated_file");
+  EXPECT_EQ(memory_doubt(read_text(whole.substr(0, whole.size() - 20))).substr(0, 13), "the file ends");
 }
 
 // A thread may be written as a number and as a text; a stream may be named in "tid" alone.
