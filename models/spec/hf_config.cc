@@ -15,6 +15,7 @@
 #include "models/spec/hf_object.h"
 #include "models/spec/hf_readers.h"
 #include "models/spec/model_check.h"
+#include "models/spec/tower.h"
 
 namespace spillway::models {
 namespace {
@@ -359,7 +360,10 @@ ModelSpec read_hf_config(const nlohmann::json& json, const std::string& file) {
     spec.notes.push_back(fmt::format("\"{}\" is not a type that is known: read as {}, by its class", parts.type,
                                      architecture.model_type));
   if (!parts.is_one) spec.tied_embeddings = parts.whole.flag("tie_word_embeddings", spec.tied_embeddings);
-  spec.held_parameters = tower_parameters(parts, spec);
+  if (auto tower = read_tower(parts.whole, spec.hidden))
+    set_tower(spec, std::move(tower));
+  else
+    spec.held_parameters = tower_parameters(parts, spec);
   for (const char* part : {"vision_config", "audio_config"})
     if (parts.whole.has(part) && (part[0] == 'a' || spec.held_parameters == 0))
       spec.notes.push_back(fmt::format("{}: text only, the part under {} is not counted", spec.title, part));

@@ -1,6 +1,7 @@
 #include "models/spec/model_fields.h"
 
 #include "base/field_schema.h"
+#include "models/spec/tower.h"
 
 namespace spillway::models {
 namespace {
@@ -121,6 +122,8 @@ void describe_shape(ModelSpec& spec, FieldVisitor& visitor) {
                    .max = 0x1p50,
                    .about = "Of other parts, as a vision tower: held frozen in 16 bits and not run."},
                   spec.held_parameters);
+  fields::word(visitor, {.key = "tower", .about = "The vision tower by its kind; in place of held_parameters."},
+               spec.tower_name, tower_words());
 }
 
 void describe(LatentAttention& latent, FieldVisitor& visitor) {

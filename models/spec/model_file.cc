@@ -18,6 +18,7 @@
 #include "models/spec/model_check.h"
 #include "models/spec/model_fields.h"
 #include "models/spec/model_spec.h"
+#include "models/spec/tower.h"
 
 namespace spillway::models {
 namespace {
@@ -56,6 +57,7 @@ ModelSpec read_model(const nlohmann::ordered_json& root, const std::string& file
   throw_first(problems, file);
   spec.name = fs::path(file).stem().string();
   complete(spec, reader, file);
+  settle_tower(spec);
   if (const auto fault = shape_fault(spec)) fail(file, fault->key, fault->cause, fault->remedy);
   if (!reader.gave("/parameters")) return spec;
   if (const std::int64_t computed = parameter_count(spec); computed != spec.published_parameters)
@@ -117,6 +119,7 @@ ModelSpec aliased_model(const ModelAlias& alias) {
     describe(spec, setter);
     SPILLWAY_ASSERT(setter.found());
   }
+  settle_tower(spec);
   if (!alias.overrides.empty()) {
     spec.published_parameters = parameter_count(spec);
     spec.published_basis = CountBasis::config;

@@ -349,8 +349,9 @@ void add_stacks(ParameterList& list, const ModelSpec& spec) {
 
 void add_embeddings(ParameterList& list, const ModelSpec& spec) {
   if (spec.reads_images()) {
-    list.vector("class_token", spec.hidden);
-    list.linear("patches", spec.hidden, spec.patches.values(), true);
+    if (spec.patches.class_token) list.vector("class_token", spec.hidden);
+    list.linear("patches", spec.hidden, spec.patches.values(), spec.patches.bias);
+    if (spec.patches.table > 0) list.matrix("positions", spec.patches.table, spec.hidden);
   } else {
     list.matrix("embedding", spec.vocabulary, spec.embedding_columns());
     if (spec.embedding_width > 0) list.matrix("embedding.projection", spec.hidden, spec.embedding_width);
@@ -385,7 +386,27 @@ void add_mtp(ParameterList& list, const ModelSpec& spec) {
   list.enter(-1, "");
 }
 
+// `is_tap`: its norm is over the whole row.
+void add_projector(ParameterList& list, const ModelSpec& spec, const std::string& name, bool is_tap) {
+  const Projector& projector = spec.projector;
+  const std::int64_t joined = projector.pools ? spec.hidden : projector.merged() * spec.hidden;
+  const bool reduces = projector.reduces && !is_tap;
+  list.belongs_to(Component::head);
+  if (is_tap || (projector.norm && !projector.is_rms)) list.layer_norm(name + ".norm", is_tap ? joined : spec.hidden);
+  if (!is_tap && projector.norm && projector.is_rms) list.rms_norm(name + ".norm", spec.hidden);
+  if (reduces) list.matrix(name + ".merge", spec.hidden, joined);
+  const std::int64_t read = reduces ? spec.hidden : joined;
+  if (projector.inner > 0) list.linear(name + ".in", projector.inner, read, projector.bias);
+  list.linear(name + ".out", projector.width, projector.inner > 0 ? projector.inner : read, projector.bias);
+}
+
 void add_heads(ParameterList& list, const ModelSpec& spec) {
+  if (spec.is_tower()) {
+    add_projector(list, spec, "projector", false);
+    for (std::size_t i = 0; i < spec.projector.taps.size(); ++i)
+      add_projector(list, spec, "projector.taps." + std::to_string(i), true);
+    return;
+  }
   list.belongs_to(Component::head);
   if (spec.pretraining_heads || spec.masked_lm_head) {
     list.linear("mlm.transform", spec.hidden, spec.hidden, spec.norm_bias);

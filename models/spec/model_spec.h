@@ -28,6 +28,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -196,14 +197,31 @@ struct LayerInputs {
   std::int64_t vocabulary = 0;  // rows of the table
 };
 
-// Images cut into squares (ViT, arXiv:2010.11929). The sequence is the patches and one class token.
+// Images cut into squares (ViT, arXiv:2010.11929). The sequence is the patches and, where there is one, a class token.
 struct Patches {
-  std::int64_t image = 0;  // pixels per side; 0: the model reads tokens
-  std::int64_t patch = 0;  // pixels per side, divides image
-  std::int64_t channels = 0;
+  std::int64_t image = 0;     // pixels per side; 0: of any size
+  std::int64_t patch = 0;     // pixels per side, divides image; 0: the model reads tokens
+  std::int64_t channels = 0;  // of all frames that a patch joins
+  bool class_token = true, bias = true;
+  std::int64_t table = 0;  // rows of a learned table beside rotary positions, fitted to the image (Qwen3-VL); 0: none
 
   [[nodiscard]] std::int64_t count() const { return image == 0 ? 0 : (image / patch) * (image / patch); }
   [[nodiscard]] std::int64_t values() const { return channels * patch * patch; }  // of one patch
+};
+
+// What leads from a tower's patches into the text's width (LLaVA, arXiv:2304.08485): squares of merge x merge patches
+// become one row each, side by side or as their mean, which one product or two make a token's.
+struct Projector {
+  std::int64_t width = 0;  // of the text; 0: the model is no tower
+  std::int64_t merge = 1;
+  bool pools = false;                 // their mean (Gemma 3), else side by side
+  bool norm = false, is_rms = false;  // of a patch's width, behind the final norm
+  bool reduces = false;               // a product without bias makes the row a patch's width again (Mistral 3)
+  std::int64_t inner = 0;             // width between the two products; 0: there is one
+  bool bias = true;
+  std::vector<std::int64_t> taps;  // layers with a projector more each, whose tokens go into the text's first layers
+
+  [[nodiscard]] std::int64_t merged() const { return merge * merge; }
 };
 
 // The source of a model file's count: the published checkpoint's own metadata, a paper or documentation that
@@ -256,6 +274,7 @@ struct ModelSpec {
   // empty: what full_every, experts.every, first_dense_layers and global_every say.
   std::vector<Block> blocks;
   Patches patches;
+  Projector projector;
 
   AttentionMask mask = AttentionMask::causal;  // of the decoder when there is an encoder, which is bidirectional
   NormKind norm = NormKind::layer_norm;
@@ -291,9 +310,12 @@ struct ModelSpec {
   CountBasis published_basis = CountBasis::checkpoint;
   std::string published_source;  // of the count, in words
 
-  std::int64_t held_parameters = 0;  // of other parts (a vision tower), which are held frozen and not run
-  bool stored_nf4 = false;           // published in bitsandbytes' 4 bits (nf4_double): adapters alone can be trained
-  std::vector<std::string> notes;    // for people: what isn't taken as it was published
+  std::int64_t held_parameters = 0;  // of other parts (a vision tower), which are held frozen where they are not run
+  std::string tower_name;            // one that models/spec/tower.h knows; "": none, or read from a configuration
+  // Of those the vision tower, a ViT with a projector; null: it has none, or one whose sizes are not known.
+  std::shared_ptr<const ModelSpec> tower;
+  bool stored_nf4 = false;         // published in bitsandbytes' 4 bits (nf4_double): adapters alone can be trained
+  std::vector<std::string> notes;  // for people: what isn't taken as it was published
 
   [[nodiscard]] std::int64_t query_width() const { return heads * head_dim; }
   [[nodiscard]] std::int64_t kv_width() const { return kv_heads * head_dim; }
@@ -312,7 +334,7 @@ struct ModelSpec {
   [[nodiscard]] bool has_encoder() const { return encoder_layers > 0; }
   // Whether a layer's branches are normed; the first behind a norm of the embedding in an encoder reads that.
   [[nodiscard]] bool norms_attention(std::int64_t layer) const {
-    return norms_inputs() && !(layer == 0 && embedding_norm && mask == AttentionMask::bidirectional);
+    return norms_inputs() && !(layer == 0 && embedding_norm && mask == AttentionMask::bidirectional && !reads_images());
   }
   [[nodiscard]] bool norms_embedding() const {
     return embedding_norm || (norm_placement == NormPlacement::post && embedding_width == 0);
@@ -337,7 +359,8 @@ struct ModelSpec {
   [[nodiscard]] bool has_mamba() const { return mamba.heads > 0; }
   [[nodiscard]] bool has_convolutions() const { return convolution.tokens > 0; }
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }
-  [[nodiscard]] bool reads_images() const { return patches.image > 0; }
+  [[nodiscard]] bool reads_images() const { return patches.patch > 0; }
+  [[nodiscard]] bool is_tower() const { return projector.width > 0; }
   // The parts of a layer of the decoder, counted within it, with their sizes.
   [[nodiscard]] Block block(std::int64_t layer) const;
   // The same of all layers and encoder layers, as Parameter::layer counts, and behind them mtp_blocks() of each depth.

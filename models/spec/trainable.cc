@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/input_error.h"
+#include "models/spec/tower.h"
 
 namespace spillway::models {
 namespace {
@@ -43,7 +44,7 @@ bool is_saved(const Parameter& parameter, const TrainingSetup& setup) {
 
 // Per layer that is not frozen, in front of everything or behind everything.
 bool has_backward(const Parameter& parameter, const TrainingSetup& setup) {
-  return parameter.layer < 0 || parameter.layer >= setup.frozen_layers;
+  return parameter.layer < 0 || parameter.layer >= setup.frozen_layers || trains_tower(setup);
 }
 
 }  // namespace
@@ -76,6 +77,9 @@ StoredWeight stored_weight(BaseWeights weights, const Parameter& parameter) {
 }
 
 bool is_trained(const Parameter& parameter, const TrainingSetup& setup, const ModelSpec& model) {
+  if (model.is_tower())
+    return setup.train_tower == TrainTower::whole ||
+           (setup.train_tower == TrainTower::projector && parameter.name.starts_with("projector"));
   if (setup.has_adapters()) return is_saved(parameter, setup);
   if (setup.trained_layers > 0)
     return parameter.layer >= setup.frozen_layers && parameter.layer < setup.frozen_layers + setup.trained_layers;
@@ -132,6 +136,11 @@ TrainableCounts trainable_counts(const ModelSpec& model, const TrainingSetup& se
         adapter_a(parameter, setup.lora_rank).elements() + adapter_b(parameter, setup.lora_rank).elements();
     counts.all += added;
     counts.trained += added;
+  }
+  if (setup.images == 0) return counts;
+  for (const Parameter& parameter : parameters(*model.tower)) {
+    counts.all += parameter.elements();
+    if (is_trained(parameter, setup, *model.tower)) counts.trained += parameter.elements();
   }
   return counts;
 }

@@ -10,6 +10,7 @@
 #include "base/input_error.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/pipeline_setup.h"
+#include "models/spec/tower.h"
 
 namespace spillway::models {
 namespace {
@@ -793,6 +794,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
                                  result.expert_imbalance, result.expert_parallel),
                      "set it to 1, or set expert_parallel");
   check_trainable(result, model);
+  check_tower(result, model);
   check_wide_stream(result, model);
   check_layout(result, model);
   check_state_devices(result);

@@ -91,6 +91,9 @@ enum class Trainable : std::uint8_t { full, lora, qlora };
 // feed-forward blocks and experts, or all of these. Routers, embeddings and heads never have.
 enum class LoraTargets : std::uint8_t { attention, qkv, mlp, all_linear };
 
+// What is trained of a vision tower that runs: nothing, what leads from its result into the text, or all of it.
+enum class TrainTower : std::uint8_t { frozen, projector, whole };
+
 // Of adapters. fp32: 4 bytes in any precision, as PEFT keeps them (autocast_adapter_dtype); gradients and moments too.
 // same: as the precision has other weights.
 enum class LoraWeights : std::uint8_t { fp32, same };
@@ -185,6 +188,10 @@ struct TrainingSetup {
   // So many layers behind the frozen ones are trained and nothing else, neither embeddings nor head; 0: all that isn't
   // frozen. One at a time is BAdam's block (Luo et al. 2024, arXiv 2404.02827).
   std::int64_t trained_layers = 0;
+  // Images of a sequence, which a model's vision tower turns into tokens of it (models/spec/tower.h); 0: text alone,
+  // and the tower is held frozen. Tokens of each; 0: as the tower makes them of images of its one size.
+  std::int64_t images = 0, image_tokens = 0;
+  TrainTower train_tower = TrainTower::frozen;
   StateType main_gradients = StateType::usual;  // of gradient buffers that live all the time: fp32 or bf16
   StateType moments = StateType::usual;         // Adam's
   // fp8_mixed: weights of the layers with products in fp8 are stored so, and not in 16 bits (Megatron-core's
@@ -514,6 +521,7 @@ std::string_view to_string(OptimizerKind optimizer);
 std::string_view to_string(OptimizerForm form);
 std::string_view to_string(Trainable trainable);
 std::string_view to_string(LoraTargets targets);
+std::string_view to_string(TrainTower trained);
 std::string_view to_string(LoraWeights weights);
 std::string_view to_string(SavedModules modules);
 std::string_view to_string(BaseWeights weights);

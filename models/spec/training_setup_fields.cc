@@ -66,6 +66,12 @@ const Words& lora_target_words() {
   return words;
 }
 
+const Words& train_tower_words() {
+  static const Words words = {
+      {"frozen", "nothing of it"}, {"projector", "what leads from its result into the text"}, {"whole", "all of it"}};
+  return words;
+}
+
 const Words& lora_weight_words() {
   static const Words words = {{"fp32", "4 bytes, as PEFT keeps adapters"}, {"same", "as other weights"}};
   return words;
@@ -302,6 +308,24 @@ void describe_trained(TrainingSetup& setup, FieldVisitor& visitor) {
                    .label = "trained layers",
                    .unit = "layers"},
                   setup.trained_layers);
+  fields::integer(visitor,
+                  {.key = "images",
+                   .max = 65'536,
+                   .about = "Images of a sequence, which the model's vision tower turns into tokens of it; 0: text "
+                            "alone, the tower is held and not run.",
+                   .label = "images",
+                   .unit = "a seq."},
+                  setup.images);
+  fields::integer(
+      visitor,
+      {.key = "image_tokens",
+       .max = 0x1p24,
+       .about = "Tokens of the text that an image becomes; 0: of towers whose images have one size, theirs.",
+       .label = "an image's tokens",
+       .unit = "tokens"},
+      setup.image_tokens);
+  fields::word(visitor, {.key = "train_tower", .about = "With images: what is trained of the vision tower."},
+               setup.train_tower, train_tower_words());
 }
 
 void describe_stored(TrainingSetup& setup, FieldVisitor& visitor) {
@@ -881,6 +905,7 @@ std::string_view to_string(OptimizerForm form) { return optimizer_form_words()[f
 std::string_view to_string(Trainable trainable) { return trainable_words()[trainable].name; }
 std::string_view to_string(SavedModules modules) { return saved_module_words()[modules].name; }
 std::string_view to_string(LoraTargets targets) { return lora_target_words()[targets].name; }
+std::string_view to_string(TrainTower trained) { return train_tower_words()[trained].name; }
 std::string_view to_string(LoraWeights weights) { return lora_weight_words()[weights].name; }
 std::string_view to_string(BaseWeights weights) { return base_weight_words()[weights].name; }
 std::string_view to_string(Recompute recompute) { return recompute_words()[recompute].name; }

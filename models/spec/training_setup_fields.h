@@ -15,6 +15,7 @@ const Words& optimizer_words();
 const Words& optimizer_form_words();
 const Words& trainable_words();
 const Words& lora_target_words();
+const Words& train_tower_words();
 const Words& lora_weight_words();
 const Words& base_weight_words();
 const Words& recompute_words();
