@@ -17,6 +17,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "models/pipeline/pipeline_json.h"
 #include "models/spec/model_spec.h"
+#include "models/spec/tower.h"
 #include "models/spec/trainable.h"
 #include "models/spec/training_setup_fields.h"
 #include "models/step/operator_list.h"
@@ -92,7 +93,7 @@ void note_hardware(LoadedScenario& loaded) {
 }
 
 void note_trainable(LoadedScenario& loaded, const ModelSpec& model, const TrainingSetup& setup) {
-  if (setup.trains_all()) return;
+  if (setup.trains_all() && setup.images == 0) return;
   const TrainableCounts counts = trainable_counts(model, setup);
   add_origin(loaded, "model.trainable",
              fmt::format("{} of {} parameters ({:.4g} %)", counts.trained, counts.all,
@@ -210,12 +211,21 @@ void warn_of_precision(LoadedScenario& loaded, TrainingPrecision precision) {
       "give the rate in gpu.peak_flops.bf16");
 }
 
-// A vision tower's frozen weights, in 16 bits; whole on each GPU unless ZeRO 3 shares them out.
+// A vision tower that runs is told of. One that doesn't is held: frozen weights in 16 bits, whole on each GPU unless
+// ZeRO 3 shares them out.
 void hold_other_parts(LoadedScenario& loaded, const ModelSpec& model) {
   if (model.held_parameters == 0) return;
+  if (const TrainingSetup& setup = loaded.setup; setup.images > 0)
+    return add_origin(
+        loaded, "model.images",
+        fmt::format("{} of a sequence, {} of its {} tokens; the vision tower's {:.2f} B parameters run, trained: {}",
+                    setup.images, setup.images * setup.image_tokens, setup.sequence,
+                    1e-9 * static_cast<double>(model.held_parameters), to_string(setup.train_tower)),
+        {.source = "counted: tokens of images are part of the sequence"});
   const std::string words = fmt::format("the vision tower's {:.2f} B parameters are held and not run",
                                         1e-9 * static_cast<double>(model.held_parameters));
-  loaded.warnings.push_back("text only: " + words);
+  const bool would_train = loaded.setup.train_tower != TrainTower::frozen;
+  loaded.warnings.push_back("text only: " + words + (would_train ? ": model.images says how many it would read" : ""));
   const std::int64_t shares = loaded.setup.zero_stage == 3 ? loaded.setup.data_parallel : 1;
   const Bytes held(2 * model.held_parameters / shares);
   loaded.reserve.parts = {{.name = "vision tower", .bytes = held, .provenance = "computed", .source = words}};
@@ -249,7 +259,9 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given, const Scenar
   double attention = 6.0 * static_cast<double>(half_squares_of_scores(model) * setup.document()) * tokens;
   if (setup.frozen_layers > 0)  // a third of it is forward
     attention *= 1 - 2.0 / 3 * static_cast<double>(setup.frozen_layers) / static_cast<double>(model.all_layers());
-  loaded.options.model_flops_per_step = product_flops_per_token(model, setup) * tokens + attention;
+  const auto sequences = static_cast<double>(setup.step_sequences());
+  loaded.options.model_flops_per_step =
+      product_flops_per_token(model, setup) * tokens + attention + tower_flops(model, setup) * sequences;
   note_trainable(loaded, model, setup);
   const Maybe<double> peak = peak_flops_or_wider(loaded.hardware.gpu, peak_precision(setup.precision));
   if (peak) loaded.options.peak_flops_per_second = peak->value * static_cast<double>(setup.gpus());

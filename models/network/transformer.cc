@@ -1,5 +1,6 @@
 #include "models/network/transformer.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,8 +13,8 @@
 #include "models/network/eager_loss.h"
 #include "models/network/eager_ops.h"
 #include "models/network/eager_unfused.h"
-#include "models/network/patch_embedding.h"
 #include "models/network/soft_cap.h"
+#include "models/network/vision_tower.h"
 #include "models/spec/trainable.h"
 
 namespace spillway::models {
@@ -67,7 +68,7 @@ bool is_in_fp8(const ModelSpec& model, const TrainingSetup& setup, const Paramet
 
 Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part,
                          EagerSession& session, Autograd& autograd, Communication* communication,
-                         TrainedParameter* table)
+                         TrainedParameter* table, std::deque<TrainedParameter>* among)
     : model_(model),
       setup_(setup),
       part_(part),
@@ -82,7 +83,10 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       linear_(model, BlockContext(rec_, by_name_)),
       mamba_(model, BlockContext(rec_, by_name_)),
       scan_(model, BlockContext(rec_, by_name_)),
-      convolution_(model, BlockContext(rec_, by_name_)) {
+      convolution_(model, BlockContext(rec_, by_name_)),
+      parameters_(among == nullptr ? own_parameters_ : *among) {
+  if (setup.images > 0 && part.has_embedding)
+    tower_ = std::make_unique<VisionTower>(model, setup, session, autograd, parameters_);
   if (setup.traits().transformers)
     autograd.set_retention(setup.zero_stage == 3 && !setup.trains_all() && setup.traits().keeps_frozen_inputs
                                ? Autograd::Retention::inputs
@@ -90,6 +94,8 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
   std::int64_t fp8_linears = 0;
   for (LocalParameter& local : local_parameters(model, setup, part)) {
     const std::string name = local.shape.name;
+    if (model.is_tower()) local.shape.name = "tower." + name;
+    local.shape.layer = unit_of(local.shape.layer);
     session.set_layer(local.shape.layer);
     if (table != nullptr && name == table->shape.name) {
       table->uses += local.uses;
@@ -131,7 +137,8 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
     scaling_.emplace(fp8_linears, session, communication);
   const bool rotates = model.positions == Positions::rotary && part.layers.count > 0;
   const bool counts =
-      model.positions == Positions::learned && (part.has_embedding || part.layers.contains(model.encoder_layers));
+      (model.positions == Positions::learned && (part.has_embedding || part.layers.contains(model.encoder_layers))) ||
+      model.patches.table > 0;
   for (std::int64_t slice = 0; slice < setup.sequence_slices; ++slice) {
     if (rotates) {
       const bool is_wide = setup.traits().core;  // a table of angles in fp32
@@ -186,7 +193,8 @@ void Transformer::allocate_weight(TrainedParameter& parameter, bool is_adapter) 
 
 Tensor Transformer::empty_input() {
   const Patches& patches = model_.patches;
-  const std::int64_t values = setup_.micro_batch * patches.count() * patches.values();
+  const std::int64_t each = setup_.sequence - (patches.class_token ? 1 : 0);
+  const std::int64_t values = setup_.micro_batch * each * patches.values();
   if (model_.reads_images()) return session_.empty("input.images", type_, values, TensorRole::input);
   return session_.empty("input.ids", DataType::int64, setup_.micro_batch * setup_.slice_tokens(), TensorRole::input);
 }
@@ -215,7 +223,7 @@ Tensor Transformer::rotary(const std::string& name, const Tensor& x, std::int64_
 }
 
 Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Tensor& memory) {
-  if (units_.before) units_.before(-1);
+  if (units_.before && !model_.is_tower()) units_.before(-1);
   memory_ = memory;
   Tensor x = part_.has_embedding ? embed(input) : input;
   if (part_.has_embedding && model_.streams > 1) x = spread_streams(x);
@@ -225,11 +233,12 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
       return std::vector<Tensor>{gradient};
     });
   for (std::int64_t index = part_.layers.first; index < part_.layers.first + part_.layers.count; ++index) {
-    session_.set_layer(index);
+    session_.set_layer(unit_of(index));
     if (model_.has_encoder() && index == model_.encoder_layers) x = enter_decoder(x, labels);
     if (index == part_.layers.first || index == model_.encoder_layers) make_bias(index);
     x = units_.before ? layer_unit(index, x) : layer(index, x);
     if (model_.has_encoder() && index + 1 == model_.encoder_layers) x = leave_encoder(x);
+    x = with_taps(index, x);
   }
   session_.set_layer(-1);
   bias_ = memory_ = layer_inputs_ = {};
@@ -237,6 +246,7 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
   if (scaling_) scaling_->after_forward();
   const std::vector<Tensor> groups = std::exchange(groups_, {});
   if (!part_.has_head) return x;
+  if (model_.is_tower()) return project("projector", norm("final_norm", x), false);
   if (units_.before_head) units_.before_head();
   if (model_.streams > 1) x = read_streams("output", x, model_.streams).read;
   if (model_.residual_group > 0) x = read_groups("output", groups, x);
@@ -252,21 +262,21 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
 // Nodes around the layer tell its backward's begin and end.
 Tensor Transformer::layer_unit(std::int64_t index, const Tensor& x) {
   const auto node = [this, index](const Tensor& at, const std::function<void(std::int64_t)>& tell) {
-    return autograd_.record(at, {at}, false, [index, tell](const Tensor& gradient) {
-      tell(index);
+    return autograd_.record(at, {at}, false, [unit = unit_of(index), tell](const Tensor& gradient) {
+      tell(unit);
       return std::vector<Tensor>{gradient};
     });
   };
-  units_.before(index);
+  units_.before(unit_of(index));
   Tensor out = layer(index, node(x, units_.after_backward));
-  units_.after(index);
+  units_.after(unit_of(index));
   return node(out, units_.before_backward);
 }
 
 Tensor Transformer::embed(const Tensor& ids) {
   if (model_.reads_images()) return embed_patches(ids);
   const bool learned = model_.positions == Positions::learned;
-  const bool scatter = setup_.sequence_parallel && !learned && model_.token_types == 0;
+  const bool scatter = setup_.sequence_parallel && !learned && model_.token_types == 0 && !tower_;
   Tensor x = eager::embedding(rec_, "embedding", ids, weight("embedding"));
   if (!setup_.whole_vocabulary)
     x = eager::leave_tensor_region(rec_, "embedding", x, scatter);
@@ -281,20 +291,12 @@ Tensor Transformer::embed(const Tensor& ids) {
     const Tensor positions = eager::embedding(rec_, "positions", position_ids_[slice_], weight("positions"));
     x = eager::add_broadcast(rec_, "positions.add", x, positions);
   }
+  if (tower_) x = with_images(x);
   if (setup_.sequence_parallel && !scatter) x = eager::split_sequence(rec_, "embedding.split", x);
   if (model_.norms_embedding()) x = norm("embedding_norm", x);
   x = eager::dropout(rec_, "embedding.dropout", x, setup_.dropout);
   if (model_.has_layer_inputs()) layer_inputs_ = make_layer_inputs(ids, x);
   return x;
-}
-
-// A convolution with stride and size of a patch is a product; the class token is put before its rows.
-Tensor Transformer::embed_patches(const Tensor& images) {
-  Tensor x = linear("patches", images);
-  x = prepend_token("class_token", x, *by_name_.find("class_token")->second, setup_.micro_batch, session_, autograd_);
-  const Tensor positions = eager::embedding(rec_, "positions", position_ids_[slice_], weight("positions"));
-  x = eager::add_broadcast(rec_, "positions.add", x, positions);
-  return eager::dropout(rec_, "embedding.dropout", x, setup_.dropout);
 }
 
 // Of those kept as their input, or as that and some results.
@@ -602,15 +604,18 @@ Tensor Transformer::core(const std::string& name, const CoreInput& input) {
   }
   const auto slice = static_cast<std::int64_t>(slice_);
   const Block& block = input.block;
-  const AttentionShape shape{.batch = setup_.micro_batch * setup_.documents(),
+  const std::int64_t parts = model_.is_tower() && block.window > 0
+                                 ? std::max<std::int64_t>(1, setup_.slice_tokens() / block.window)  // apart
+                                 : setup_.documents();
+  const AttentionShape shape{.batch = setup_.micro_batch * parts,
                              .heads = block.heads / setup_.tensor_parallel,
                              .kv_heads = setup_.local_key_heads(block.kv_heads),
-                             .sequence = setup_.slice_tokens() / setup_.documents(),
+                             .sequence = setup_.slice_tokens() / parts,
                              .head_dim = block.head_dim,
                              .causal = input.causal,
                              .keys = setup_.sequence_slices > 1 ? (slice + 1) * setup_.slice_tokens() : 0,
                              .value_dim = block.value_dim == block.head_dim ? 0 : block.value_dim,
-                             .window = block.window < setup_.document() ? block.window : 0,
+                             .window = block.window < setup_.document() && !model_.is_tower() ? block.window : 0,
                              .dropout = attention_dropout() > 0,
                              .kernel = setup_.attention_kernel};
   if (setup_.sequence_slices > 1)

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,6 +31,8 @@
 
 namespace spillway::models {
 
+struct VisionTower;
+
 class Transformer {
  public:
   // The transformer reports which layer's weights it is about to use and when it is done with them (ZeRO stage 2, 3).
@@ -41,11 +44,14 @@ class Transformer {
   };
 
   // Allocates the weights of the part. `setup` is resolved; `communication` null on a single GPU. References must
-  // outlive the transformer. `table`: another part's embedding, to be the tied head; null: a separate copy.
+  // outlive the transformer. `table`: another part's embedding, to be the tied head; null: a separate copy. `among`:
+  // the parameters that its own are added to (a tower's); null: it has them itself.
   Transformer(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part, EagerSession& session,
-              Autograd& autograd, Communication* communication, TrainedParameter* table = nullptr);
+              Autograd& autograd, Communication* communication, TrainedParameter* table = nullptr,
+              std::deque<TrainedParameter>* among = nullptr);
+  ~Transformer();
 
-  void set_units(Units units) { units_ = std::move(units); }
+  void set_units(Units units);
   // With Megatron-core: before the first forward.
   void set_workspaces(Workspaces* workspaces) { rec_.workspaces = workspaces; }
   // Megatron-LM alone has one. To be called before the first forward.
@@ -92,6 +98,14 @@ class Transformer {
   [[nodiscard]] std::int64_t stream_elements() const;
 
  private:
+  // A vision tower is another transformer, which runs before the text's first layer. Its parameters are among the
+  // text's. Units of what is sharded by layer count its layers down from -2 to the first.
+  [[nodiscard]] std::int64_t unit_of(std::int64_t layer) const {
+    return model_.is_tower() && layer >= 0 ? layer - model_.layers - 1 : layer;
+  }
+  Tensor with_images(const Tensor& x);                    // sets taps_
+  Tensor with_taps(std::int64_t index, const Tensor& x);  // a layer's result: takes a token, or leaves some
+  Tensor project(const std::string& name, const Tensor& x, bool is_tap);
   // Its value, or its shard; packed values with their scales.
   void allocate_weight(TrainedParameter& parameter, bool is_adapter);
   // "NAME.weight" and "NAME.bias"; the latter null where the model has none.
@@ -198,13 +212,16 @@ class Transformer {
   MambaBlock mamba_;
   SelectiveScanBlock scan_;
   ShortConvolutionBlock convolution_;
-  std::deque<TrainedParameter> parameters_;  // stable addresses: autograd refers to them
+  std::deque<TrainedParameter> own_parameters_;  // stable addresses: autograd refers to them
+  std::deque<TrainedParameter>& parameters_;
   ParametersByName by_name_;
   std::vector<Tensor> angles_;                            // by slice: cosines and sines of rotary positions
   std::map<std::int64_t, Tensor> other_angles_;           // of heads of other widths, by these
   std::vector<Tensor> position_ids_;                      // by slice
   std::map<std::string, eager::SlicedKeys> sliced_keys_;  // by the name of the attention
   std::size_t slice_ = 0;
+  std::unique_ptr<VisionTower> tower_;  // null: none runs
+  std::vector<Tensor> taps_;            // tokens that the first layers' results get (Projector::taps)
   Tensor next_sentence_labels_;
   Tensor bias_, memory_;        // of the micro-batch and the stack at hand
   Tensor layer_inputs_;         // of all layers

@@ -111,6 +111,13 @@ void EagerSession::memory_event(const Tensor::Body& body, MemoryAction action) {
                                                              : stream_});
 }
 
+void EagerSession::copy_in(const Tensor& tensor) {
+  kernel({.name = "Memcpy HtoD",
+          .writes = {tensor},
+          .cost = {.kind = KernelClass::copy_to_device, .type = tensor.type()},
+          .kind = OpKind::copy_host_to_device});
+}
+
 void EagerSession::set_layer(std::int64_t layer) {
   layer_ = layer < 0 ? no_index16 : static_cast<std::uint16_t>(layer);
 }

@@ -170,6 +170,8 @@ class EagerSession {
   void touch(const Tensor& tensor);
   // Tensors made while this is on belong to a stream beside the program's; the allocator keeps its memory apart.
   void set_beside_memory(bool is_beside) { beside_memory_ = is_beside; }
+  // Copies from the host, on the stream, what the program reads (tokens, images).
+  void copy_in(const Tensor& tensor);
   OpId transfer(const Transfer& transfer);
   // The host computes for so long. `beside`: on a separate thread, from the step's start on.
   OpId host_work(std::string_view name, Picos time, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes,

@@ -18,7 +18,8 @@
 //                      MiniMax-M3 (attention to chosen blocks), LongCat-Flash (experts beside dense blocks, some of
 //                      which do nothing): a list of blocks says what each layer has
 //
-//   encoders           BERT, RoBERTa, ModernBERT (gated, with windows); ViT (patches, class token, classifier)
+//   encoders           BERT, RoBERTa, ModernBERT (gated, with windows); ViT (patches, class token, classifier), and as
+//                      a decoder's vision tower (models/spec/tower.h)
 //
 //   encoder-decoders   T5 1.0 and 1.1, mT5 (relative position bias, cross attention), the same with learned positions
 //
@@ -209,8 +210,8 @@ struct Patches {
   [[nodiscard]] std::int64_t values() const { return channels * patch * patch; }  // of one patch
 };
 
-// What leads from a tower's patches into the text's width (LLaVA, arXiv:2304.08485): squares of merge x merge patches
-// become one row each, side by side or as their mean, which one product or two make a token's.
+// A projector leads from a tower's patches into the text (LLaVA, arXiv:2304.08485). Squares of merge x merge patches
+// become one row each, side by side or as their mean. One product or two make a token of it.
 struct Projector {
   std::int64_t width = 0;  // of the text; 0: the model is no tower
   std::int64_t merge = 1;
@@ -219,7 +220,7 @@ struct Projector {
   bool reduces = false;               // a product without bias makes the row a patch's width again (Mistral 3)
   std::int64_t inner = 0;             // width between the two products; 0: there is one
   bool bias = true;
-  std::vector<std::int64_t> taps;  // layers with a projector more each, whose tokens go into the text's first layers
+  std::vector<std::int64_t> taps;  // layers with one more projector each, into the results of the text's first ones
 
   [[nodiscard]] std::int64_t merged() const { return merge * merge; }
 };
@@ -312,7 +313,7 @@ struct ModelSpec {
 
   std::int64_t held_parameters = 0;  // of other parts (a vision tower), which are held frozen where they are not run
   std::string tower_name;            // one that models/spec/tower.h knows; "": none, or read from a configuration
-  // Of those the vision tower, a ViT with a projector; null: it has none, or one whose sizes are not known.
+  // The vision tower among them, a ViT with a projector; null: there is none, or its sizes are not known.
   std::shared_ptr<const ModelSpec> tower;
   bool stored_nf4 = false;         // published in bitsandbytes' 4 bits (nf4_double): adapters alone can be trained
   std::vector<std::string> notes;  // for people: what isn't taken as it was published

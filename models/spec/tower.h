@@ -26,9 +26,9 @@
 
 namespace spillway::models {
 
-// Of a whole configuration with a vision_config; null where its kind is not known.
+// Reads the vision_config of a whole configuration; null where its kind is not known.
 std::shared_ptr<const ModelSpec> read_tower(const HfObject& whole, std::int64_t text_width);
-// Those that model files and published ids name.
+// The kinds that model files and published ids name.
 const Words& tower_words();
 // Sets tower and held_parameters from tower_name, where there is one.
 void settle_tower(ModelSpec& spec);

@@ -91,7 +91,7 @@ enum class Trainable : std::uint8_t { full, lora, qlora };
 // feed-forward blocks and experts, or all of these. Routers, embeddings and heads never have.
 enum class LoraTargets : std::uint8_t { attention, qkv, mlp, all_linear };
 
-// What is trained of a vision tower that runs: nothing, what leads from its result into the text, or all of it.
+// The trained part of a vision tower that runs: nothing, the projector into the text, or all of it.
 enum class TrainTower : std::uint8_t { frozen, projector, whole };
 
 // Of adapters. fp32: 4 bytes in any precision, as PEFT keeps them (autocast_adapter_dtype); gradients and moments too.

@@ -68,7 +68,7 @@ const Words& lora_target_words() {
 
 const Words& train_tower_words() {
   static const Words words = {
-      {"frozen", "nothing of it"}, {"projector", "what leads from its result into the text"}, {"whole", "all of it"}};
+      {"frozen", "nothing of it"}, {"projector", "the projector into the text"}, {"whole", "all of it"}};
   return words;
 }
 
@@ -316,14 +316,13 @@ void describe_trained(TrainingSetup& setup, FieldVisitor& visitor) {
                    .label = "images",
                    .unit = "a seq."},
                   setup.images);
-  fields::integer(
-      visitor,
-      {.key = "image_tokens",
-       .max = 0x1p24,
-       .about = "Tokens of the text that an image becomes; 0: of towers whose images have one size, theirs.",
-       .label = "an image's tokens",
-       .unit = "tokens"},
-      setup.image_tokens);
+  fields::integer(visitor,
+                  {.key = "image_tokens",
+                   .max = 0x1p24,
+                   .about = "Tokens of the text that an image becomes; 0: the tower's, where its images have one size.",
+                   .label = "an image's tokens",
+                   .unit = "tokens"},
+                  setup.image_tokens);
   fields::word(visitor, {.key = "train_tower", .about = "With images: what is trained of the vision tower."},
                setup.train_tower, train_tower_words());
 }

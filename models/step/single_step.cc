@@ -20,20 +20,13 @@ namespace {
 
 constexpr std::size_t least_periods = 3;  // shown, so that two in a row can be compared
 
-void copy_to_device(EagerSession& session, const Tensor& tensor) {
-  session.kernel({.name = "Memcpy HtoD",
-                  .writes = {tensor},
-                  .cost = {.kind = KernelClass::copy_to_device, .type = tensor.type()},
-                  .kind = OpKind::copy_host_to_device});
-}
-
 void run_micro_batch(EagerSession& session, Autograd& autograd, Transformer& transformer, GradientReducer* reducer,
                      ReferencePass* reference, bool is_last) {
   session.set_phase(Phase::forward);
   const Tensor ids = transformer.empty_input();
-  copy_to_device(session, ids);
+  session.copy_in(ids);
   const Tensor labels = transformer.empty_labels();
-  copy_to_device(session, labels);
+  session.copy_in(labels);
   const Tensor loss = transformer.forward(ids, labels);
   std::vector<Tensor> passed;
   if (reference != nullptr) reference->run(transformer, ids, labels, passed);

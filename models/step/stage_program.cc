@@ -387,10 +387,7 @@ class StageRecorder {
   }
 
   Tensor copied(Tensor tensor) {
-    session_.kernel({.name = "Memcpy HtoD",
-                     .writes = {tensor},
-                     .cost = {.kind = KernelClass::copy_to_device, .type = tensor.type()},
-                     .kind = OpKind::copy_host_to_device});
+    session_.copy_in(tensor);
     return tensor;
   }
 

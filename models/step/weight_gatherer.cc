@@ -31,7 +31,7 @@ WeightGatherer::WeightGatherer(const TrainingSetup& setup, EagerSession& session
     }
     hooks_[layer] += std::max<std::int64_t>(1, parameter.shape.experts);
     const std::string& name = parameter.shape.name;
-    const bool is_behind = layer < 0 && (name.starts_with("head.") || name.starts_with("final_norm."));
+    const bool is_behind = layer == -1 && (name.starts_with("head.") || name.starts_with("final_norm."));
     if (parameter.stored <= persistent_elements && parameter.stored_share < parameter.stored)
       parameter.value = session.empty(name, parameter.type(), parameter.stored, TensorRole::weight);
     else
@@ -87,7 +87,7 @@ void WeightGatherer::gather_ahead(Begin unit, Begin end) {
 
 void WeightGatherer::release(Unit& unit) {
   for (TrainedParameter* parameter : unit)
-    if (parameter->shape.layer >= 0 || goes_after_use(*parameter)) parameter->value = {};
+    if (parameter->shape.layer != -1 || goes_after_use(*parameter)) parameter->value = {};
 }
 
 bool WeightGatherer::goes_after_use(const TrainedParameter& parameter) {
@@ -157,13 +157,13 @@ void WeightGatherer::before(std::int64_t layer) {
   ahead_ = {};
   if (by_module_) {
     run_hooks(layer, zero_forward_hooks);
-    if (layer < 0 && has(behind_layers)) release(units_[behind_layers]);  // of the evaluation's batch before
+    if (layer == -1 && has(behind_layers)) release(units_[behind_layers]);  // of the evaluation's batch before
     if (layer >= 0 && has(-1)) release(units_[-1]);
     gather(layer);
     return gather_ahead(units_.upper_bound(layer), units_.end());
   }
   gather(layer);
-  if (layer < 0) return;
+  if (layer == -1) return;
   for (std::int64_t next = layer + 1; next <= layer + setup_.prefetch && has(next); ++next) gather(next);
 }
 
@@ -192,9 +192,11 @@ void WeightGatherer::after_backward(std::int64_t layer) {
 }
 
 void WeightGatherer::gather_below(std::int64_t layer) {
-  const std::int64_t lowest = std::max(layer - setup_.prefetch, setup_.frozen_layers);
+  const bool of_tower = layer < -1;
+  const std::int64_t reached = of_tower ? std::numeric_limits<std::int64_t>::min() : setup_.frozen_layers;
+  const std::int64_t lowest = std::max(layer - setup_.prefetch, reached);
   if (by_module_) {
-    const auto unit = units_.find(layer), end = units_.lower_bound(setup_.frozen_layers);
+    const auto unit = units_.find(layer), end = units_.lower_bound(reached);
     if (unit != units_.end()) gather_ahead(std::make_reverse_iterator(unit), std::make_reverse_iterator(end));
     return;
   }

@@ -63,7 +63,7 @@ class WeightGatherer {
   const TrainingSetup& setup_;
   EagerSession& session_;
   Communication& communication_;
-  Units units_;  // by layer, -1 outside
+  Units units_;  // by layer, -1 outside, below it a tower's
   bool evaluates_;
   bool by_module_;                              // DeepSpeed
   std::map<std::int64_t, std::int64_t> hooks_;  // modules by layer

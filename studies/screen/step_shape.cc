@@ -472,7 +472,7 @@ PipelineWork::Pass pass_of(const StepShape& shape, const ChunkShape& chunk, Chun
 }
 
 bool has_alike_layers(const ModelSpec& model, const TrainingSetup& setup) {
-  if (setup.recompute_layers != 0 || setup.recompute_every != 1) return false;
+  if (setup.recompute_layers != 0 || setup.recompute_every != 1 || setup.images > 0) return false;
   if (model.blocks.size() > 1) return false;
   return !model.has_encoder() && model.global_every == 0 && !model.reads_images() &&
          (!model.has_experts() || (model.experts.every == 1 && model.experts.first_dense_layers == 0));

@@ -95,6 +95,9 @@ const std::vector<std::string>& scenarios() {
           "loss": "group", "prompt_tokens": 128, "rollout_group": 4, "rollout_memory": 0.1, "rollout_sleep": 1,
           "rollout_parallel": 2, "framework": "huggingface"},
          "hardware": {"profile": "dgx-a100"})",
+      R"("model": {"name": "Qwen/Qwen3-VL-4B-Instruct", "layers": 4, "micro_batch": 1, "sequence": 512, "images": 4,
+          "image_tokens": 16},
+         "hardware": {"profile": "h100-80gb-1gpu"})",
       R"("model": {"name": "gpt2-small", "layers": 2, "micro_batch": 8, "sequence": 1024},
          "hardware": {"profile": "h100-80gb-1gpu"},
          "offload": {"technique": "mix", "tier": "host", "budget_bytes": 2000000000})"};

@@ -187,7 +187,11 @@ TEST(PublishedConfigs, PatternsSayWhatEachLayerHas) {
 // Towers are held, and what is not counted is said.
 TEST(PublishedConfigs, TowersAreHeld) {
   EXPECT_EQ(spec_of("gemma-3-4b").held_parameters, 4'300'079'472 - 3'880'263'168);
-  EXPECT_GT(spec_of("qwen3-vl-8b").held_parameters, 500'000'000);
+  EXPECT_EQ(spec_of("qwen3-vl-8b").held_parameters, 576'388'336);
+  EXPECT_EQ(spec_of("qwen2.5-vl-7b").held_parameters, 676'550'144);
+  EXPECT_EQ(spec_of("mistral-small-3.1-24b").held_parameters, 438'958'080);
+  EXPECT_EQ(spec_of("llava-1.5-7b").held_parameters, 7'063'427'072 - 6'738'939'904);
+  EXPECT_EQ(spec_of("kimi-vl-a3b").held_parameters, 447'545'840);
   EXPECT_EQ(spec_of("qwen3-omni-30b-a3b").notes.size(), 1U);  // audio
 }
 
