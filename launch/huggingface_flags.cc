@@ -184,6 +184,13 @@ void adapters(FlagRows& rows) {
       .or_else(FlagRole::saves)
       .read("freeze_trainable_layers", "model.frozen_layers", facts::trained_layers, whole,
             "LLaMA-Factory, with finetuning_type freeze: the layers before the last ones of this number")
+      .read("freeze_vision_tower", "model.train_tower", facts::frozen_tower, on_off, "LLaMA-Factory, true if not given")
+      .read("freeze_multi_modal_projector", "model.train_tower", facts::frozen_projector, on_off,
+            "LLaMA-Factory, true if not given")
+      .as_modelled_if("freeze_language_model", "false", "")
+      .or_else(FlagRole::saves)
+      .read("image_max_pixels", "model.image_tokens", facts::image_pixels, whole,
+            "LLaMA-Factory, 589824 if not given: an image's pixels over a token's")
       .say("load_in_4bit", "model.base_weights", facts::base_bits, "true=4 false=-", "with adapters")
       .say("load_in_8bit", "model.base_weights", facts::base_bits, "true=8 false=-", "with adapters")
       .read("quantization_bit", "model.base_weights", facts::base_bits, "4=4 8=8", "LLaMA-Factory")

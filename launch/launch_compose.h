@@ -33,6 +33,10 @@ void compose_deepspeed(LaunchLedger& ledger, std::int64_t hidden);
 // Micro-batches, the chunks of a pipeline and frozen layers, of a model that has `layers`.
 void compose_batches(LaunchLedger& ledger, std::int64_t layers);
 
+// The trained part of the model's vision tower, and the tokens of an image. How many images a sequence has is in the
+// data.
+void compose_tower(LaunchLedger& ledger, const ModelSpec& spec);
+
 // Whether torch.autocast over fp32 weights is simulated for the set-up, which may leave it off.
 bool may_autocast(TrainingSetup setup, const ModelSpec& spec);
 

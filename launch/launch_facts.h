@@ -78,6 +78,9 @@ inline constexpr Name liger = "launch.liger";
 inline constexpr Name tokenizer_length = "launch.tokenizer_length";
 // How many of the last layers are trained, with the others frozen; below 0: of the first.
 inline constexpr Name trained_layers = "launch.trained_layers";
+// Vision towers: whether the tower and the projector into the text are frozen; the most pixels of an image.
+inline constexpr Name frozen_tower = "launch.frozen_tower", frozen_projector = "launch.frozen_projector",
+                      image_pixels = "launch.image_pixels";
 // The matrices that have adapters, each by itself.
 inline constexpr Name adapters_of_query = "launch.adapters_of_query", adapters_of_key = "launch.adapters_of_key",
                       adapters_of_value = "launch.adapters_of_value", adapters_of_output = "launch.adapters_of_output",

@@ -39,6 +39,7 @@ class Importer {
     choose_model();
     compose_deepspeed(ledger_, model_.spec.hidden);
     compose_batches(ledger_, model_.layers > 0 ? model_.layers : model_.spec.layers);
+    compose_tower(ledger_, model_.spec);
     choose_dropout();
     choose_hardware();
     choose_autocast();
@@ -154,12 +155,19 @@ class Importer {
     for (const char* key : {"model.micro_batch", "model.sequence", "model.precision"})
       if (!ledger_.chosen(key))
         open.push_back({key, ledger_.is_left_open(key) ? "auto, and nothing says it" : "the launch doesn't say it"});
+    if (model_.spec.tower != nullptr && says_images())
+      open.push_back({"model.images", "how many images a sequence has is in the data"});
     const bool has_recipe =
         ledger_.launcher() == LaunchFormat::bridge || ledger_.launcher() == LaunchFormat::torchtitan;
     if (has_recipe && ledger_.says(facts::recipe))
       open.push_back({"recipe", "what " + ledger_.setting_of(facts::recipe).value + " sets is not read"});
     if (!model_.states_vocabulary) open.push_back({"model.name", "the launch doesn't say its vocabulary"});
     return open;
+  }
+
+  [[nodiscard]] bool says_images() const {
+    return ledger_.says(facts::frozen_tower) || ledger_.says(facts::frozen_projector) ||
+           ledger_.says(facts::image_pixels);
   }
 
   // Keys in the order in which a scenario describes them.

@@ -18,6 +18,11 @@ void of_both(FlagRows& rows) {
       .read("lora_rank", "model.lora_rank", whole)
       .read("lora_dropout", "model.lora_dropout", "")
       .read("target_modules", "model.lora_targets", facts::adapter_modules, "", "")
+      .read("freeze_vit", "model.train_tower", facts::frozen_tower, on_off, "true if not given")
+      .read("freeze_aligner", "model.train_tower", facts::frozen_projector, on_off, "true if not given")
+      .as_modelled_if("freeze_llm", "false", "")
+      .or_else(FlagRole::saves)
+      .read("max_pixels", "model.image_tokens", facts::image_pixels, whole, "an image's pixels over a token's")
       .as_modelled_if("task_type", "causal_lm", "the loss of the next token is modelled")
       .as_modelled_if("packing", "true", "sequences are full")
       .as_modelled_if("padding_free", "true", "sequences are full")
@@ -31,11 +36,11 @@ void of_both(FlagRows& rows) {
           "dataset cached_val_dataset new_special_tokens early_stop_interval val_dataset cached_dataset dataset_* "
           "split_dataset_ratio load_from_cache_file template "
           "template_backend system truncation_strategy agent_template loss_scale use_hf hub_token model_author "
-          "model_name model_type model_revision columns strict lora_alpha freeze_vit freeze_aligner freeze_llm "
+          "model_name model_type model_revision columns strict lora_alpha "
           "vit_gradient_checkpointing vit_lr aligner_lr add_version use_swanlab add_non_thinking_prefix output_dir "
           "save "
           "save_safetensors load_safetensors merge_lora max_epochs num_train_epochs response_prefix custom_* "
-          "remove_unused_columns lazy_tokenize external_plugins enable_thinking max_pixels init_weights check_model "
+          "remove_unused_columns lazy_tokenize external_plugins enable_thinking init_weights check_model "
           "create_checkpoint_symlink report_to group_by_length streaming shuffle_* interleave_prob stopping_strategy "
           "acc_strategy self_cognition_* callbacks metric ddp_backend train_dataloader_shuffle "
           "data_seed ignore_args_error model_kwargs use_chat_template gradient_checkpointing_kwargs",

@@ -27,6 +27,7 @@ class Hinges {
     if (is_open("model.name"))
       say(fits_ ? "unless the vocabulary, which the launch doesn't state, is larger"
                 : "unless the vocabulary, which the launch doesn't state, is smaller");
+    if (is_open("model.images") && fits_) say("unless sequences have images (model.images is not stated)");
     if (is_open("recipe")) say("unless the launch's recipe, which is not read, sets other memory");
     fits_ ? adders() : savers();
     if (clauses_.size() > most_clauses) {

@@ -149,6 +149,35 @@ TEST(LaunchReaders, SwiftWithDeepSpeedByName) {
                           {"model.gradient_accumulation", "8"}});
 }
 
+// LLaMA-Factory and ms-swift freeze towers unless told, others' Trainers don't; adapters leave them frozen. How many
+// images a sequence has is in the data.
+TEST(LaunchReaders, VisionTowers) {
+  const std::string factory = "llamafactory-cli train --stage sft --cutoff_len 512 --bf16 true --model_name_or_path ";
+  const std::string image = "Qwen/Qwen2.5-VL-7B-Instruct --finetuning_type ";
+  const LaunchImport usual = of_text("a.sh", factory + image + "full\n");
+  expect_keys(usual, {{"model.train_tower", "frozen"}, {"model.image_tokens", "752"}});  // 768 x 768 / (28 x 28)
+  EXPECT_TRUE(usual.unstated.empty());  // nothing says that the data have images
+  const LaunchImport whole = of_text("b.sh", factory + image + "full --freeze_vision_tower false\n");
+  expect_keys(whole, {{"model.train_tower", "whole"}, {"model.images", "(none)"}});
+  ASSERT_EQ(whole.unstated.size(), 1U);
+  EXPECT_EQ(whole.unstated[0].key, "model.images");
+  const LaunchImport adapters = of_text("c.sh", factory + image + "lora --freeze_vision_tower false\n");
+  EXPECT_EQ(key(adapters, "model.train_tower"), "(none)");
+  ASSERT_FALSE(adapters.unsayable.empty());
+  EXPECT_EQ(adapters.unsayable[0].flag, "--freeze_vision_tower");
+  // A text alone has no tower, a fixed image no number of pixels.
+  EXPECT_EQ(
+      ignored(of_text("d.sh", factory + "Qwen/Qwen2.5-7B --freeze_vision_tower false\n")).at("--freeze_vision_tower"),
+      "no_effect");
+  EXPECT_EQ(
+      ignored(of_text("e.sh", factory + "google/gemma-3-4b-it --image_max_pixels 1000\n")).at("--image_max_pixels"),
+      "no_effect");
+  const LaunchImport plain = of_text("f.sh",
+                                     "python train.py --model_name_or_path Qwen/Qwen2.5-VL-7B-Instruct --bf16 true "
+                                     "--per_device_train_batch_size 1 --max_steps 3 --output_dir x\n");
+  EXPECT_EQ(key(plain, "model.train_tower"), "whole");
+}
+
 // As many GPUs as each node has, unless a variable or their numbers say it.
 TEST(LaunchReaders, VariablesOfNodesAndGpus) {
   const std::string rest =
