@@ -109,6 +109,9 @@ inline constexpr Name experts = "shape.experts", active_experts = "shape.active_
                       expert_width = "shape.expert_width", shared_width = "shape.shared_width",
                       expert_layers = "shape.expert_layers", selection_bias = "shape.selection_bias",
                       shared_gate = "shape.shared_gate";
+inline constexpr Name hybrid_layers = "shape.hybrid_layers", state_heads = "shape.state_heads",
+                      state_head_dim = "shape.state_head_dim", state_groups = "shape.state_groups",
+                      state_width = "shape.state_width";
 inline constexpr Name latent = "shape.latent", query_rank = "shape.query_rank", kv_rank = "shape.kv_rank",
                       nope_dim = "shape.nope_dim", rope_dim = "shape.rope_dim", value_dim = "shape.value_dim";
 

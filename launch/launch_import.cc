@@ -94,7 +94,7 @@ class Importer {
   // Megatron-LM's other programs, whose flags for sizes mean other models.
   [[nodiscard]] bool trains_another_kind() const {
     if (ledger_.is_on(facts::other_kind)) return true;
-    if (ledger_.program() != LaunchFormat::megatron) return false;
+    if (ledger_.program() != LaunchFormat::megatron || ledger_.says(facts::hybrid_layers)) return false;
     for (const std::string_view kind : {"bert", "t5", "mamba", "hybrid", "vision", "vlm", "retro", "ict"})
       if (ledger_.script().find(kind) != std::string::npos) return true;
     return false;

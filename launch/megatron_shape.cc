@@ -114,6 +114,42 @@ void read_experts(ModelSpec& spec, LaunchLedger& ledger) {
   }
 }
 
+Block hybrid_block(char letter, const LaunchLedger& ledger) {
+  switch (letter) {
+    case 'M':
+      return {.mixer = Mixer::mamba, .feed_forward = FeedForward::none};
+    case '*':
+      return {.mixer = Mixer::attention, .feed_forward = FeedForward::none};
+    case '-':
+      return {.mixer = Mixer::none, .feed_forward = FeedForward::dense};
+    case 'E':
+      return {.mixer = Mixer::none, .feed_forward = FeedForward::experts};
+    default:
+      break;
+  }
+  const LaunchSetting& setting = ledger.setting_of(facts::hybrid_layers);
+  throw InputError(setting.file, setting.place, fmt::format("no kind of layer is '{}'", letter),
+                   "use M, *, - and E, a letter for each layer; or give --model");
+}
+
+// Layers of one part each (megatron/core/ssm/mamba_hybrid_layer_allocation.py), with the sizes that its Mamba-2 has
+// where none are given.
+void read_hybrid(ModelSpec& spec, const LaunchLedger& ledger) {
+  const auto pattern = ledger.text(facts::hybrid_layers);
+  if (!pattern) return;
+  for (const char letter : *pattern) spec.blocks.push_back(hybrid_block(letter, ledger));
+  const std::int64_t width = ledger.number_or(facts::state_head_dim, 64);
+  spec.mamba = {.heads = ledger.number_or(facts::state_heads, 2 * spec.hidden / std::max<std::int64_t>(1, width)),
+                .head_dim = width,
+                .state = ledger.number_or(facts::state_width, 128),
+                .groups = ledger.number_or(facts::state_groups, 8),
+                .chunk = 128};
+  if (static_cast<std::int64_t>(pattern->size()) == spec.layers) return;
+  const LaunchSetting& setting = ledger.setting_of(facts::hybrid_layers);
+  throw InputError(setting.file, setting.place, fmt::format("{} letters for {} layers", pattern->size(), spec.layers),
+                   "give a letter for each");
+}
+
 void read_latent(ModelSpec& spec, const LaunchLedger& ledger) {
   if (!ledger.is_on(facts::latent)) return;
   spec.latent = {.query_rank = ledger.number_or(facts::query_rank, 0),
@@ -130,6 +166,7 @@ Activation activation_of(const LaunchLedger& ledger) {
   if (word == "silu_gated") return Activation::silu_gated;
   if (word == "gelu_gated") return Activation::gelu_gated;
   if (ledger.is_on(facts::gated)) return Activation::gelu_gated;
+  if (word == "relu_squared") return Activation::relu_squared;
   return word == "relu" ? Activation::relu : Activation::gelu;
 }
 
@@ -200,6 +237,7 @@ ModelSpec megatron_spec(LaunchLedger& ledger, const MegatronVocabulary& vocabula
   const std::string positions = ledger.text(facts::positions).value_or("learned");
   spec.positions = positions == "rotary"  ? Positions::rotary
                    : positions == "alibi" ? Positions::alibi
+                   : positions == "none"  ? Positions::none
                                           : Positions::learned;
   if (ledger.is_on(facts::parallel_blocks)) spec.block_layout = BlockLayout::parallel;
   spec.fused_qkv = !ledger.is_on(facts::latent) && spec.kv_heads == spec.heads && spec.positions == Positions::learned;
@@ -218,6 +256,7 @@ ModelSpec megatron_spec(LaunchLedger& ledger, const MegatronVocabulary& vocabula
   read_biases(spec, ledger);
   read_experts(spec, ledger);
   read_latent(spec, ledger);
+  read_hybrid(spec, ledger);
   spec.dropout = probability(ledger, facts::hidden_dropout);
   spec.attention_dropout = probability(ledger, facts::attention_dropout);
   spec.title = fmt::format("{} layers of width {}", spec.layers, spec.hidden);

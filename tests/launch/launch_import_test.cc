@@ -182,6 +182,31 @@ TEST(LaunchImport, SizesOfTheirOwnBecomeAModelFile) {
   EXPECT_EQ(key(import, "model.cuda_graphs"), "attn,mlp");
 }
 
+TEST(LaunchImport, HybridsAreReadLetterByLetter) {
+  const LaunchImport import = import_fixture("megatron-hybrid.sh");
+  const ModelSpec spec = parse_model(import.model, "model.json");
+  EXPECT_EQ(spec.layers, 18);
+  EXPECT_EQ(spec.block(0).mixer, Mixer::mamba);
+  EXPECT_EQ(spec.block(1).feed_forward, FeedForward::dense);
+  EXPECT_EQ(spec.block(1).mixer, Mixer::none);
+  EXPECT_EQ(spec.block(8).mixer, Mixer::attention);
+  EXPECT_EQ(spec.mamba.heads, 2 * 4096 / 64);
+  EXPECT_EQ(spec.mamba.state, 128);
+  EXPECT_EQ(spec.activation, Activation::relu_squared);
+  EXPECT_EQ(spec.positions, Positions::none);
+  const Folder folder;
+  const auto refused = [&folder](const std::string& pattern) {
+    const std::string path = folder.write("run.args",
+                                          "--num-layers 2 --hidden-size 64 --num-attention-heads 2 --vocab-size 512 "
+                                          "--seq-length 64 --hybrid-override-pattern " +
+                                              pattern + "\n");
+    return complaint([&] { return import_launch(request({path})); });
+  };
+  EXPECT_EQ(refused("M-"), "");
+  EXPECT_THAT(refused("MX"), HasSubstr("no kind of layer is 'X'"));
+  EXPECT_THAT(refused("M-M"), HasSubstr("3 letters for 2 layers"));
+}
+
 TEST(LaunchImport, MegatronYamlAndBridge) {
   const LaunchImport core = import_fixture("megatron-core.yaml");
   expect_keys(core, {{"model.name", "gpt2-xl"},
