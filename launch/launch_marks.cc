@@ -96,7 +96,7 @@ constexpr std::array<Mark, 32> command_marks = {{
     {"megatron", "@*pretrain_*.py *"},
 }};
 
-constexpr std::array<Mark, 70> key_marks = {{
+constexpr std::array<Mark, 72> key_marks = {{
     {"hf", "train_dataset cutoff_len"},
     {"hf", "model_class peft_config.name"},
     {"megatron", "--tensor_model_parallel_size"},
@@ -153,6 +153,8 @@ constexpr std::array<Mark, 70> key_marks = {{
     {"torchtune", "*_component_=torchtune.*"},
     {"neox", "pipe_parallel_size"},
     {"neox", "model_parallel_size train_micro_batch_size_per_gpu"},
+    {"verl on Megatron", "actor_rollout_ref.actor.strategy=megatron"},
+    {"verl on Megatron", "actor_rollout_ref.actor.megatron.*"},
     {"verl-rl", "actor_rollout_ref.*"},
     {"verl", "data.micro_batch_size_per_gpu model.partial_pretrain"},
     {"litgpt", "checkpoint_dir lora_query"},

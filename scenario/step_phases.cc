@@ -105,7 +105,7 @@ void hold_phases(LoadedScenario& loaded, const ModelSpec& model, const ScenarioM
   if (!value) return;
   const TrainingSetup trained = resolve(value_setup(setup, value_batches(setup)), *value);
   add_forwards("values", *value, trained);
-  loaded.before_training.push_back({"value training", "its step as replayed; what it allocates beside what is held",
+  loaded.before_training.push_back({"value step", "its step as replayed; what it allocates beside what is held",
                                     step_traces(*value, trained, machine), trained.gradient_accumulation});
 }
 

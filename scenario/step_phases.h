@@ -6,7 +6,7 @@
 //   reference       forwards that keep nothing, of all micro-batches, beside the same and the engine asleep
 //   rewards         the same of a reward model (models/spec/models_beside.h)
 //   values          the same of a value model
-//   value training  a step of the value model, beside the same
+//   value step      a step of the value model, beside the same
 //   training        the step as replayed, beside the engine asleep, which is a part of the reserve
 //
 // Weights and states of every model are there in every phase (models/step/interlude.h, hold_beside()). Deviations: each

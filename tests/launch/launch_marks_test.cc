@@ -25,8 +25,11 @@ TEST(LaunchMarks, WhatIsNotReadIsRefusedByItsName) {
       {"l.yaml", "trainer: {train_batch_size: 256}\nmodel: {type: llama, seq_len: 4096}\n", "Levanter"},
       {"m.sh", "python3 -m MaxText.train configs/base.yml per_device_batch_size=2\n", "MaxText"},
       {"m.yaml", "per_device_batch_size: 2\nmax_target_length: 2048\nici_fsdp_parallelism: 8\n", "MaxText"},
-      {"v.sh", "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B\n", "actor_rollout_ref"},
-      {"v.yaml", "actor_rollout_ref: {model: {path: Qwen/Qwen2.5-7B}}\n", "verl"},
+      {"v.sh",
+       "python3 -m verl.trainer.main_ppo --config-name=ppo_megatron_trainer "
+       "actor_rollout_ref.model.path=Qwen/Qwen2.5-7B\n",
+       "verl on Megatron"},
+      {"v.yaml", "actor_rollout_ref: {actor: {strategy: megatron}}\n", "verl on Megatron"},
       {"o.sh", "deepspeed --module openrlhf.cli.train_dpo --max_len 2048 --zero_stage 3\n", "OpenRLHF"},
       {"e.yaml", "stage: sft\ncutoff_len: 8\nuse_mca: true\ntensor_model_parallel_size: 2\n", "another engine"},
       {"s.sh", "megatron rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B\n", "ms-swift"},

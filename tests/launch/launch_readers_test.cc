@@ -51,7 +51,10 @@ TEST(LaunchReaders, EachReadsItsOwn) {
                                                       {"torchtune-full.yaml", "torchtune"},
                                                       {"neox-pythia.yml", "neox"},
                                                       {"openrlhf-sft.sh", "openrlhf"},
+                                                      {"openrlhf-ppo.sh", "openrlhf-rl"},
                                                       {"verl-sft.sh", "verl"},
+                                                      {"verl-grpo.sh", "verl-rl"},
+                                                      {"verl-ppo.sh", "verl-rl"},
                                                       {"litgpt-lora.yaml", "litgpt"},
                                                       {"foundry-mpt.yaml", "foundry"}};
   for (const auto& [name, format] : formats) {

@@ -112,8 +112,7 @@ TEST(StepPhases, ModelsBeside) {
     EXPECT_GT(phase.time, Picos(0));
     EXPECT_GE(phase.allocated, held);
   }
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"rollout", "reference", "rewards", "values", "value training", "training"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"rollout", "reference", "rewards", "values", "value step", "training"}));
   EXPECT_EQ(result.step_time, sum);
   const auto& training = *loaded.before_training.back().traces;
   EXPECT_EQ(result.phases[4].peak, held + peak_of(training.whole));
