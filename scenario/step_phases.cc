@@ -148,7 +148,10 @@ void add_phases(const LoadedScenario& loaded, Result& result) {
     result.memory.short_of = std::max(result.memory.short_of, phase.short_of);
     result.memory.explanation = fmt::format("{}: {} at once; {}", phase.name, gib_text(phase.peak), phase.basis);
   }
-  if (all == Verdict::tight) result.memory.is_tight = true;
+  if (all == Verdict::tight && !result.memory.is_tight) {
+    result.memory.is_tight = true;
+    result.memory.limit += loaded.reserve.margin;  // given up, as for a training that is tight
+  }
   take_fullest(loaded.trace, result);
   const double share = result.step_time > Picos(0) ? to_seconds(training) / to_seconds(result.step_time) : 1;
   result.tokens_per_second *= share;

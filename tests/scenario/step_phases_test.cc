@@ -81,6 +81,20 @@ TEST(StepPhases, TheWorstPhaseDecides) {
   EXPECT_EQ(empty.phases[0].verdict, Verdict::does_not_fit);
 }
 
+// Only without the margin: the room that is told is what the margin leaves.
+TEST(StepPhases, TightWithoutTheMargin) {
+  const LoadedScenario loaded = phased({"model.rollout_sleep=2"});
+  const Bytes limit = loaded.capacity - loaded.reserve.taken, margin = loaded.reserve.margin;
+  const Bytes wanted = limit - margin / 2 - held_before(loaded.trace);
+  const double share =
+      static_cast<double>(wanted.count()) / static_cast<double>(loaded.hardware.gpu.memory.value.count());
+  const Result result = run(phased({"model.rollout_sleep=2", "model.rollout_memory=" + std::to_string(share)}));
+  EXPECT_EQ(result.phases[0].verdict, Verdict::tight);
+  EXPECT_EQ(result.verdict(), Verdict::tight);
+  EXPECT_GT(result.memory.limit, result.memory.peak_reserved);
+  EXPECT_LT(result.memory.limit - result.memory.peak_reserved, margin);
+}
+
 // With adapters the reference is the base, and no weights come to what is held; ZeRO 3 gathers for its forwards too.
 TEST(StepPhases, AdaptersAndShares) {
   const LoadedScenario lora = phased({"model.trainable=lora", "model.reference=base"});
