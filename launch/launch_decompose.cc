@@ -353,12 +353,9 @@ class Decomposer {
                                                         setup_.precision == TrainingPrecision::fp16_mixed);
     const bool is_known = keeps_stage() && (counts || !is(LaunchFormat::deepspeed));
     if (is_known && bytes == usual_bucket()) return settle("bucket_bytes");
-    const bool is_asked = scenario_.training.bucket_bytes != 0;
-    if (!is_asked) settle("bucket_bytes");  // the framework's own are as good
-    if (bytes == whole_layers) {            // no number to write
-      if (is_asked) lack("bucket_bytes", "it has buckets where FSDP reduces a layer at a time");
-      return;
-    }
+    if (scenario_.training.bucket_bytes == 0) return settle("bucket_bytes");  // the framework's own are as good
+    if (bytes == whole_layers)                                                // no number to write
+      return lack("bucket_bytes", "it has buckets where FSDP reduces a layer at a time");
     if ((is(LaunchFormat::megatron) || counts) && bytes % wide == 0) {
       say(facts::bucket_elements, bytes / wide);
       settle("bucket_bytes");

@@ -443,6 +443,18 @@ TEST(LaunchExport, ARecordedStepHasNoLaunch) {
   EXPECT_THAT(test::complaint([&] { return export_launch(scenario, "megatron"); }), testing::HasSubstr("recorded"));
 }
 
+// What a scenario doesn't ask for is as the framework has it, not as another one would.
+TEST(LaunchExport, BucketsThatNobodyAskedForAreNotSaid) {
+  Draft draft("llama-3-8b");
+  draft.set("model.framework", "eager");
+  draft.set("model.zero_stage", "1");
+  draft.set("model.data_parallel", "2");
+  const auto text = [&] { return export_launch(parse_scenario(draft.text(), "drawn", ""), "megatron").text; };
+  EXPECT_THAT(text(), testing::Not(testing::HasSubstr("--ddp-bucket-size")));
+  draft.set("model.bucket_bytes", "400000000");
+  EXPECT_THAT(text(), testing::HasSubstr("--ddp-bucket-size 100000000"));
+}
+
 TEST(LaunchExport, TextsThatAShellWouldReadAreQuoted) {
   Draft draft("llama-3-8b");
   draft.set("title", "a\\nb $(rm) 'x'");
