@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/number_text.h"
@@ -18,6 +21,7 @@
 #include "cli/options/setting_options.h"
 #include "cli/options/store_option.h"
 #include "cli/options/text_page.h"
+#include "cli/output/cell.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
@@ -128,46 +132,54 @@ std::string beyond_of(const CapacityAnswer& answer, const CapacityAxis& axis) {
   return axis_text(trial.value, axis) + ": " + trial.why_not;
 }
 
-std::string parameters_cell(const CapacityTrial& trial, const char* format) {
-  return trial.parameters > 0 ? fmt::format(fmt::runtime(format), static_cast<double>(trial.parameters) / 1e9) : "-";
+// "255-319 ms"; "?" where nobody knows.
+std::string short_range(const FigureRange& range, double seconds) {
+  if (!range.known) return "?";
+  const std::string low = short_duration(seconds * range.low), high = short_duration(seconds * range.high);
+  const std::string unit = high.substr(high.find(' '));
+  return (low.ends_with(unit) ? low.substr(0, low.size() - unit.size()) : low) + "-" + high;
 }
 
-std::vector<std::string> trial_cells(const CapacityRequest& request, const CapacityTrial& best) {
-  const Result& result = best.row.result;
-  std::vector<std::string> cells = {
-      axis_text(best.value, request.axis) + (best.only_tight ? " (tight)" : ""),
-      parameters_cell(best, "{:.3f}"),
-      std::to_string(best.row.gpus),
-      fmt::format("{:.4f}", to_seconds(result.step_time)),
-      range_cell(result.step_time_range, to_seconds(result.step_time)),
-      result.tokens_per_second > 0 ? fmt::format("{:.1f}", result.tokens_per_second) : "-",
-      result.mfu > 0 ? fmt::format("{:.3f}", result.mfu) : "-",
-      gib(best.needed()),
-      best.capacity() > Bytes(0) ? gib(best.free()) : "-"};
-  if (request.layouts.searched) cells.push_back(best.layout);
-  if (request.is_priced)
-    cells.push_back(best.usd            ? fmt::format("{:.4g}", *best.usd / 1000)
-                    : best.usd_per_hour ? fmt::format("{:.4g}/h", *best.usd_per_hour / 1000)
-                                        : "-");
-  return cells;
+std::vector<Cell> figure_headings(const CapacityRequest& request) {
+  std::vector<Cell> headings = {Cell(request.axis.name),
+                                {"weights", "parameters (B)"},
+                                Cell("GPUs"),
+                                {"step", "step (s)"},
+                                {"80 %", "80 % within"},
+                                Cell("tokens/s"),
+                                Cell("MFU"),
+                                Cell("peak (GiB)"),
+                                Cell("free (GiB)")};
+  if (request.layouts.searched) headings.emplace_back("layout");
+  if (request.is_priced) headings.emplace_back("1000 USD");
+  return headings;
 }
-// As people read it.
-std::vector<std::string> short_trial_cells(const CapacityRequest& request, const CapacityTrial& best) {
+
+std::vector<Cell> trial_cells(const CapacityRequest& request, const CapacityTrial& best) {
   const Result& result = best.row.result;
-  std::vector<std::string> cells = {
-      axis_text(best.value, request.axis) + (best.only_tight ? " ▲" : ""),
-      parameters_cell(best, "{:.3g} B"),
-      std::to_string(best.row.gpus),
-      short_duration(to_seconds(result.step_time)),
-      result.tokens_per_second > 0 ? grouped_text(std::llround(result.tokens_per_second)) : "-",
-      result.mfu > 0 ? short_percent(result.mfu) : "-",
-      three_digits(in_gib(best.needed())),
-      best.capacity() > Bytes(0) ? three_digits(in_gib(best.free())) : "-"};
-  if (request.layouts.searched) cells.push_back(best.layout);
+  const double seconds = to_seconds(result.step_time), billions = static_cast<double>(best.parameters) / 1e9;
+  const Cell unknown("-");
+  const std::string value = axis_text(best.value, request.axis);
+  const auto in_thousands = [](double usd, const char* behind, const char* behind_program) {
+    return Cell(three_digits(usd / 1000) + behind, fmt::format("{:.4g}{}", usd / 1000, behind_program));
+  };
+  std::vector<Cell> cells = {
+      {value + (best.only_tight ? " ▲" : ""), value + (best.only_tight ? " (tight)" : "")},
+      best.parameters > 0 ? Cell(fmt::format("{:.3g} B", billions), fmt::format("{:.3f}", billions)) : unknown,
+      Cell(std::to_string(best.row.gpus)),
+      {short_duration(seconds), fmt::format("{:.4f}", seconds)},
+      {short_range(result.step_time_range, seconds), range_cell(result.step_time_range, seconds)},
+      result.tokens_per_second > 0
+          ? Cell(grouped_text(std::llround(result.tokens_per_second)), fmt::format("{:.1f}", result.tokens_per_second))
+          : unknown,
+      result.mfu > 0 ? Cell(short_percent(result.mfu), fmt::format("{:.3f}", result.mfu)) : unknown,
+      {three_digits(in_gib(best.needed())), gib(best.needed())},
+      best.capacity() > Bytes(0) ? Cell(three_digits(in_gib(best.free())), gib(best.free())) : unknown};
+  if (request.layouts.searched) cells.emplace_back(best.layout);
   if (request.is_priced)
-    cells.push_back(best.usd            ? three_digits(*best.usd / 1000)
-                    : best.usd_per_hour ? three_digits(*best.usd_per_hour / 1000) + " an hour"
-                                        : "-");
+    cells.push_back(best.usd            ? in_thousands(*best.usd, "", "")
+                    : best.usd_per_hour ? in_thousands(*best.usd_per_hour, " an hour", "/h")
+                                        : unknown);
   return cells;
 }
 
@@ -178,63 +190,54 @@ std::string limit_of(const CapacityAnswer& answer, const CapacityAxis& axis) {
   return binds.empty() || beyond.ends_with(binds) ? beyond : beyond + "; " + binds;
 }
 
-void add_extra_headings(const CapacityRequest& request, std::vector<std::string>& headings) {
-  if (request.layouts.searched) headings.emplace_back("layout");
-  if (request.is_priced) headings.emplace_back("1000 USD");
+// A column of the sizes that is the same in all rows says nothing to people; the best answer's line has it.
+void drop_constant_sizes(std::vector<std::vector<std::string>>& rows) {
+  constexpr std::array<std::string_view, 2> sizes = {"weights", "GPUs"};
+  for (std::size_t at = rows.front().size(); at-- > 0 && rows.size() > 2;) {
+    const bool is_size = std::find(sizes.begin(), sizes.end(), rows.front()[at]) != sizes.end();
+    const bool is_constant = std::all_of(rows.begin() + 1, rows.end(),
+                                         [&](const std::vector<std::string>& row) { return row[at] == rows[1][at]; });
+    if (is_size && is_constant)
+      for (std::vector<std::string>& row : rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(at));
+  }
 }
 
-Table programs_table(const CapacityRequest& request, const CapacityOutcome& outcome) {
-  std::vector<std::string> headings = {"technique",  request.axis.name, "parameters (B)", "GPUs",
-                                       "step (s)",   "80 % within",     "tokens/s",       "MFU",
-                                       "peak (GiB)", "free (GiB)"};
-  add_extra_headings(request, headings);
-  const std::size_t figures = headings.size() - 1;
-  headings.insert(headings.end(), {"binds", "beyond"});
-  Table table(headings);
+// By technique: the largest value's figures; for programs what binds and what stops the next value, too.
+Table figures_table(const Context& context, const CapacityRequest& request, const CapacityOutcome& outcome) {
+  std::vector<std::string> headings = shown_cells(context, figure_headings(request));
+  const std::size_t figures = headings.size();
+  headings.insert(headings.begin(), "technique");
+  if (context.rows_only()) headings.insert(headings.end(), {"binds", "beyond"});
+  std::vector<std::vector<std::string>> rows = {std::move(headings)};
   for (const CapacityAnswer& answer : outcome.answers) {
-    std::vector<std::string> row = {answer.technique.name};
-    if (answer.best) {
-      for (std::string& cell : trial_cells(request, *answer.best)) row.push_back(std::move(cell));
-      row.push_back(answer.binding());
-      row.push_back(beyond_of(answer, request.axis));
-    } else {
-      row.emplace_back("none");
-      for (std::size_t i = 1; i < figures; ++i) row.emplace_back("-");
-      row.push_back(answer.refused.empty() ? answer.binding() : "refused: " + answer.refused);
-      row.push_back(answer.refused.empty() ? beyond_of(answer, request.axis) : "");
+    std::vector<std::string> row =
+        answer.best ? shown_cells(context, trial_cells(request, *answer.best)) : std::vector<std::string>{"none"};
+    row.resize(figures, "-");
+    const bool is_refused = !answer.best && !answer.refused.empty();
+    row.insert(row.begin(), context.rows_only() ? answer.technique.name : answer.technique.words);
+    if (context.rows_only()) {
+      row.push_back(is_refused ? "refused: " + answer.refused : answer.binding());
+      row.push_back(is_refused ? "" : beyond_of(answer, request.axis));
     }
-    table.add(std::move(row));
+    rows.push_back(std::move(row));
   }
+  if (!context.rows_only()) drop_constant_sizes(rows);
+  Table table(std::move(rows.front()));
+  for (std::size_t i = 1; i < rows.size(); ++i) table.add(std::move(rows[i]));
   return table;
 }
 
-// The figures, then why no technique goes farther: once, where it is the same for all.
-void print_for_people(const Context& context, const CapacityRequest& request, const CapacityOutcome& outcome) {
-  std::vector<std::string> headings = {"technique", request.axis.name, "weights",   "GPUs", "step", "tokens/s",
-                                       "MFU",       "peak (GiB)",      "free (GiB)"};
-  add_extra_headings(request, headings);
-  Table table(headings), limits({"technique", "next"});
+// Why no technique goes farther: once, where it is the same for all.
+void print_limits(const Context& context, const CapacityRequest& request, const CapacityOutcome& outcome) {
+  Table limits({"technique", "next"});
   std::set<std::string> different;
   for (const CapacityAnswer& answer : outcome.answers) {
-    std::vector<std::string> row = {answer.technique.words};
-    if (answer.best)
-      for (std::string& cell : short_trial_cells(request, *answer.best)) row.push_back(std::move(cell));
-    else
-      row.emplace_back("none");
-    row.resize(headings.size(), "-");
-    table.add(std::move(row));
     limits.add({answer.technique.words, limit_of(answer, request.axis)});
     different.insert(limit_of(answer, request.axis));
   }
-  print(context, table);
-  const bool is_said = different.size() == 1 && outcome.best;  // one step further, below
-  if (!is_said) print("\n");
-  if (!is_said) print(context, limits);
-}
-
-void print_table(const Context& context, const CapacityRequest& request, const CapacityOutcome& outcome) {
-  if (context.rows_only()) return print(context, programs_table(request, outcome));
-  print_for_people(context, request, outcome);
+  if (different.size() == 1 && outcome.best) return;  // said one step further, below
+  print("\n");
+  print(context, limits);
 }
 
 // The best answer's plan and margin, and what would let it go one step further.
@@ -242,8 +245,11 @@ void print_largest(const CapacityRequest& request, const CapacityOutcome& outcom
   if (!outcome.best) return;
   const CapacityAnswer& answer = outcome.answers[*outcome.best];
   const CapacityTrial& best = *answer.best;
-  std::string text = fmt::format("\nbest: {} {} under {}{}\n", axis_text(best.value, request.axis), request.axis.name,
-                                 answer.technique.words, best.layout.empty() ? "" : ", layout " + best.layout);
+  std::string text = fmt::format(
+      "\nbest: {} {} under {}{}{}, on {} GPU{}\n", axis_text(best.value, request.axis), request.axis.name,
+      answer.technique.words, best.layout.empty() ? "" : ", layout " + best.layout,
+      best.parameters > 0 ? fmt::format(", {:.3g} B weights", static_cast<double>(best.parameters) / 1e9) : "",
+      best.row.gpus, best.row.gpus == 1 ? "" : "s");
   std::string margins;
   for (const std::string& margin : best.margins(request.constraints)) margins += (margins.empty() ? "" : "; ") + margin;
   if (!margins.empty()) text += "margin: " + margins + "\n";
@@ -304,8 +310,11 @@ void run_capacity(Context& context, const CapacityCall& call) {
   if (context.json())
     print_json(trial_json(request, outcome));
   else
-    print_table(context, request, outcome);
-  if (!context.json() && !context.rows_only()) print_largest(request, outcome);
+    print(context, figures_table(context, request, outcome));
+  if (!context.json() && !context.rows_only()) {
+    print_limits(context, request, outcome);
+    print_largest(request, outcome);
+  }
   if (outcome.interrupted) note(context, "interrupted: what is missing was not finished");
   if (!outcome.any()) context.exit_code = outcome.is_in_doubt() ? exit_not_known : exit_answer_is_no;
 }

@@ -22,6 +22,7 @@
 #include "cli/options/scenario_argument.h"
 #include "cli/options/setting_options.h"
 #include "cli/options/text_page.h"
+#include "cli/output/cell.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
@@ -82,22 +83,17 @@ std::string case_words(const HybridCase& one) {
   return (one.tier == Tier::host ? ways.back() : ways.front()).about;
 }
 
-void add_case(const Context& context, Table& table, std::string name, const HybridCase& one) {
+void add_case(const Context& context, Table& table, Cell name, const HybridCase& one) {
   const MemoryResult& memory = one.result.memory;
   const Bytes written = studies::drives_written(one.result);
   const double seconds = to_seconds(one.result.step_time);
-  std::vector<std::string> cells = {std::move(name), std::string(yes_or_no(one.result.answer()))};
-  if (context.rows_only())
-    for (std::string cell :
-         {fmt::format("{:.3f}", seconds * 1e3), gib(memory.peak_allocated), gib(memory.peak_reserved), gib(written)})
-      cells.push_back(std::move(cell));
-  else
-    for (std::string cell :
-         {short_duration(seconds), three_digits(in_gib(memory.peak_allocated)),
-          three_digits(in_gib(memory.peak_reserved)), written > Bytes(0) ? three_digits(in_gib(written)) : "-"})
-      cells.push_back(std::move(cell));
-  cells.push_back(life_cell(one.result));
-  table.add(std::move(cells));
+  table.add(shown_cells(context, {std::move(name),
+                                  Cell(std::string(yes_or_no(one.result.answer()))),
+                                  {short_duration(seconds), fmt::format("{:.3f}", seconds * 1e3)},
+                                  {three_digits(in_gib(memory.peak_allocated)), gib(memory.peak_allocated)},
+                                  {three_digits(in_gib(memory.peak_reserved)), gib(memory.peak_reserved)},
+                                  {written > Bytes(0) ? three_digits(in_gib(written)) : "-", gib(written)},
+                                  Cell(life_cell(one.result))}));
 }
 
 Json variant_json(const VariantCase& one) {
@@ -147,22 +143,21 @@ void print_offload_json(const OffloadAnswer& answer) {
 void print_offload(Context& context, const OffloadAnswer& answer) {
   if (context.json()) return print_offload_json(answer);
   const HybridOutcome& outcome = answer.best.outcome;
-  const bool for_programs = context.rows_only();
-  Table table({"plan", "fits", for_programs ? "step time (ms)" : "step", "allocated (GiB)", "reserved (GiB)",
+  Table table({"plan", "fits", context.rows_only() ? "step time (ms)" : "step", "allocated (GiB)", "reserved (GiB)",
                "written (GiB)", "life (years)"});
-  for (const HybridCase& one : outcome.baselines)
-    add_case(context, table, for_programs ? one.name : case_words(one), one);
+  for (const HybridCase& one : outcome.baselines) add_case(context, table, {case_words(one), one.name}, one);
   for (const VariantCase& one : answer.best.variants)
     if (one.loaded != nullptr && !one.is_same)
-      add_case(context, table, for_programs ? one.candidate.name : words_of_ways(one.candidate.name),
+      add_case(context, table, {words_of_ways(one.candidate.name), one.candidate.name},
                {.name = one.candidate.name,
                 .plan = {},
                 .result = one.result,
                 .life_years = std::numeric_limits<double>::infinity()});
   const std::string on = answer.best.settings.empty() ? "" : joined(answer.best.settings);
-  std::string best = "best: " + (for_programs ? outcome.best.name : case_words(outcome.best));
-  if (!on.empty()) best = outcome.best.plan.empty() ? "best: " + on : best + ", " + on;
-  add_case(context, table, std::move(best), outcome.best);
+  const auto best = [&](const std::string& name) {
+    return "best: " + (on.empty() ? name : outcome.best.plan.empty() ? on : name + ", " + on);
+  };
+  add_case(context, table, {best(case_words(outcome.best)), best(outcome.best.name)}, outcome.best);
   print(context, table);
   if (context.rows_only()) return;
   if (!outcome.best.may_fit()) print("\nno: " + why_not(outcome.best.result) + "\n");
