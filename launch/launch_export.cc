@@ -246,6 +246,10 @@ class Exporter {
   // What the framework does by itself, for a key that no flag says.
   [[nodiscard]] std::string by_itself(const std::string& key, const TrainingSetup& usual) const {
     if (key == "framework") return std::string(usual_framework(target_.program));
+    const bool of_data = key == "images" || key == "image_tokens";
+    if (of_data || (key == "train_tower" && setup_.images == 0)) return field_text(setup_, key);
+    if (key == "train_tower" && target_.program == LaunchFormat::hf)
+      return std::string(to_string(setup_.has_adapters() ? TrainTower::frozen : TrainTower::whole));
     for (const LaunchDefault& each : launch_defaults())
       if (each.format == target_.program && each.dialect == Dialect::any && each.fact == "model." + key)
         return std::string(each.value);

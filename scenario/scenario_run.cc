@@ -224,7 +224,7 @@ void hold_other_parts(LoadedScenario& loaded, const ModelSpec& model) {
         {.source = "counted: tokens of images are part of the sequence"});
   const std::string words = fmt::format("the vision tower's {:.2f} B parameters are held and not run",
                                         1e-9 * static_cast<double>(model.held_parameters));
-  const bool would_train = loaded.setup.train_tower != TrainTower::frozen;
+  const bool would_train = loaded.scenario.training.train_tower != TrainTower::frozen;
   loaded.warnings.push_back("text only: " + words + (would_train ? ": model.images says how many it would read" : ""));
   const std::int64_t shares = loaded.setup.zero_stage == 3 ? loaded.setup.data_parallel : 1;
   const Bytes held(2 * model.held_parameters / shares);

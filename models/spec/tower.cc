@@ -84,7 +84,11 @@ void check_tower(TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", place, cause, remedy);
   };
   if (setup.images < 0 || setup.images > 65'536) refuse("images", "no number of images", "give 0 .. 65536");
-  if (setup.images == 0) return;
+  if (setup.images == 0) {  // nothing that the step depends on
+    setup.image_tokens = 0;
+    setup.train_tower = TrainTower::frozen;
+    return;
+  }
   if (model.tower == nullptr)
     refuse("images",
            model.title +

@@ -401,6 +401,23 @@ TEST(LaunchExport, PassesTheFrameworksOwnChecks) {
   EXPECT_THAT(unsaid, testing::Contains("model.zero_stage"));
 }
 
+// Images come with the data, so that nothing is lost of them; a Trainer trains the tower, though.
+TEST(LaunchExport, ImagesAreOfTheData) {
+  const auto lost = [](const char* trained) {
+    Draft draft("gemma-3-4b");
+    for (const auto& [name, value] :
+         {std::pair("images", "1"), std::pair("sequence", "1024"), std::pair("train_tower", trained)})
+      draft.set(std::string("model.") + name, value);
+    std::set<std::string> keys;
+    for (const UnsaidKey& each : export_launch(parse_scenario(draft.text(), "drawn", ""), "torch").unsaid)
+      keys.insert(each.key);
+    EXPECT_FALSE(keys.contains("model.images") || keys.contains("model.image_tokens"));
+    return keys.contains("model.train_tower");
+  };
+  EXPECT_TRUE(lost("frozen"));
+  EXPECT_FALSE(lost("whole"));
+}
+
 TEST(LaunchExport, WhatNoFrameworkHasIsNamed) {
   Draft draft("llama-3-8b");
   draft.set("model.framework", "megatron");
