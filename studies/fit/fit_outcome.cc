@@ -33,9 +33,9 @@ void find_shortages(const FitSubject& subject, ReplayStore* store, FitOutcome& o
   });
   std::vector<Candidate> missing;
   for (const std::size_t i : shown) missing.push_back(outcome.ways[i].row.candidate);
-  const std::vector<Row> rows = evaluate(subject.scenario, missing, {.detail = Detail::figures, .store = store});
+  std::vector<Row> rows = evaluate(subject.scenario, missing, {.detail = Detail::figures, .store = store});
   for (std::size_t i = 0; i < shown.size(); ++i)
-    if (rows[i].ran()) outcome.ways[shown[i]].row.result.memory.short_of = rows[i].result.memory.short_of;
+    if (rows[i].ran()) outcome.ways[shown[i]].row.result.memory = std::move(rows[i].result.memory);
 }
 
 }  // namespace spillway::studies

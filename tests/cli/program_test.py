@@ -1066,6 +1066,7 @@ class FitTest(ProgramTest):
                           "memory.capacity_bytes=40000000000")
         self.assertIn(result.returncode, (0, 1), result.stderr)
         self.assertIn("runs in", result.stdout)
+        self.assertIn("at the peak, then", " ".join(result.stdout.split()))  # why it does not fit as given
         self.assertNotIn("other numerics", result.stdout)
         for line in result.stdout.splitlines():
             self.assertLessEqual(len(line), 80, line)
