@@ -31,7 +31,8 @@ std::vector<LaunchFlag> launchers() {
           "allow-run-as-root bind-to map-by host mca hint distribution wckey overcommit no-kill get-user-env "
           "threads-per-core accel-bind deadline "
           "u segment network gpus mem-bind",
-          "of the batch system");
+          "of the batch system")
+      .no_effect("address runtime-env-json runtime-env working-dir no-wait submission-id", "of ray job submit");
   return rows.take();
 }
 

@@ -6,7 +6,6 @@
 namespace spillway::launch {
 namespace {
 
-constexpr std::string_view of_ray = "address runtime_env_json runtime_env working_dir no_wait submission_id";
 constexpr std::string_view while_idle = "weights or states leave the GPU while other phases run";
 
 std::vector<LaunchFlag> ray_rows() {
@@ -69,8 +68,7 @@ std::vector<LaunchFlag> ray_rows() {
           "aux_loss_coef adam_betas reward_clip_range use_kl_* entropy_* prompt_* label_key input_key input_template "
           "apply_chat_template tokenizer_chat_template use_wandb wandb_* use_tensorboard use_ms agent_func_path "
           "dynamic_filtering* overlong_* stop_properly_* max_len full_determinism no_advantage_std_norm",
-          "of the run, of the data, of sampling, or a value")
-      .no_effect(of_ray, "of ray job submit");
+          "of the run, of the data, of sampling, or a value");
   return rows.take();
 }
 
@@ -173,8 +171,7 @@ std::vector<LaunchFlag> main_ppo_rows() {
           "actor_rollout_ref.rollout.chat_scheduler critic.rollout_n critic.optim.* critic.model.tokenizer_path "
           "critic.model.external_lib critic.model.trust_remote_code critic.grad_clip critic.cliprange_value "
           "critic.shuffle critic.checkpoint.* critic.loss_agg_mode critic.enable",
-          "of the run, of the data, of sampling, or a value")
-      .no_effect(of_ray, "of ray job submit");
+          "of the run, of the data, of sampling, or a value");
   return rows.take();
 }
 
