@@ -18,11 +18,10 @@ void of_both(FlagRows& rows) {
       .read("lora_rank", "model.lora_rank", whole)
       .read("lora_dropout", "model.lora_dropout", "")
       .read("target_modules", "model.lora_targets", facts::adapter_modules, "", "")
-      .read("freeze_vit", "model.train_tower", facts::frozen_tower, on_off, "true if not given")
-      .read("freeze_aligner", "model.train_tower", facts::frozen_projector, on_off, "true if not given")
+      .as_modelled_if("freeze_aligner", "true", "")
+      .or_else(FlagRole::adds)
       .as_modelled_if("freeze_llm", "false", "")
       .or_else(FlagRole::saves)
-      .read("max_pixels", "model.image_tokens", facts::image_pixels, whole, "an image's pixels over a token's")
       .as_modelled_if("task_type", "causal_lm", "the loss of the next token is modelled")
       .as_modelled_if("packing", "true", "sequences are full")
       .as_modelled_if("padding_free", "true", "sequences are full")
@@ -50,7 +49,9 @@ void of_both(FlagRows& rows) {
 std::vector<LaunchFlag> of_trainer() {
   FlagRows rows(LaunchFormat::swift);
   of_both(rows);
-  rows.read("torch_dtype", "model.precision", "bfloat16=bf16 float16=fp16_mixed float32=fp32",
+  rows.read("freeze_vit", "model.train_tower", facts::frozen_tower, on_off, "true if not given")
+      .read("max_pixels", "model.image_tokens", facts::image_pixels, whole, "an image's pixels over a token's")
+      .read("torch_dtype", "model.precision", "bfloat16=bf16 float16=fp16_mixed float32=fp32",
             "weights as they are loaded; with DeepSpeed bf16_mixed")
       .read("attn_impl", "model.flash_attention", facts::attention_backend,
             "flash_attn=flash2 flash_attention_2=flash2 flash_attention_3=best sdpa=best eager=none",
@@ -79,7 +80,10 @@ std::vector<LaunchFlag> of_trainer() {
 std::vector<LaunchFlag> of_megatron() {
   FlagRows rows(LaunchFormat::swift_megatron);
   of_both(rows);
-  rows.read("torch_dtype", "model.precision", "bfloat16=bf16_mixed float16=fp16_mixed", "");
+  rows.read("torch_dtype", "model.precision", "bfloat16=bf16_mixed float16=fp16_mixed", "")
+      .as_modelled_if("freeze_vit", "true", "")
+      .or_else(FlagRole::adds)
+      .no_effect("max_pixels", "of the data or of the run");
   return rows.take();
 }
 
