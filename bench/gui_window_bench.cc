@@ -158,6 +158,7 @@ int measure(int count, char** arguments) {
     measure_edits(window, one.key, one.values);
     measure_edits(window, "model.layers", {one.layers});
     measure_edits(window, one.key, one.values);
+    if (std::string(one.key) != "model.micro_batch") measure_edits(window, "model.micro_batch", {"3", "2", "1", "4"});
     measure_moves(window);
   }
   return 0;

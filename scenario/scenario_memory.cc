@@ -7,6 +7,7 @@
 
 #include "base/input_error.h"
 #include "base/parallel.h"
+#include "scenario/drawn_run.h"
 #include "scenario/reserve.h"
 #include "sim/pictures/memory_snapshot.h"
 #include "sim/replay/memory_replay.h"
@@ -105,7 +106,7 @@ std::vector<MemoryPicture> step_memory_on(const LoadedScenario& loaded, const Sc
     pictures.resize(clocks.size());
   in_parallel(times.start.empty() ? 0 : clocks.size(), [&](std::size_t i) {
     const bool timed = clocks[i] != MemoryClock::program;
-    const std::int64_t end = timed ? run.result.replayed.count() : static_cast<std::int64_t>(trace.ops.size());
+    const std::int64_t end = timed ? end_of_drawn(run.result).count() : static_cast<std::int64_t>(trace.ops.size());
     pictures[i] = memory_picture_on(trace, stream, event_places(trace, times, clocks[i]), timed, end);
   });
   for (MemoryPicture& picture : pictures) {

@@ -393,7 +393,9 @@ bool MainWindow::export_report(const QString& file) {
     if (baseline == nullptr && file.endsWith(".html"))
       write_answer_page(file);
     else
-      write_report(step_report(result_on_gpu_clock(drawn_->loaded, drawn_->run), baseline), file.toStdString());
+      use_whole(*drawn_, [&](const LoadedScenario& loaded, const ScenarioRun& run) {
+        write_report(step_report(result_on_gpu_clock(loaded, run), baseline), file.toStdString());
+      });
     message_->show_note(tr("The report is in %1").arg(file));
     return true;
   } catch (const std::exception& error) {

@@ -119,6 +119,7 @@ class MainWindow : public QMainWindow {
   void make_views();
   QWidget* make_canvas();
   void show_axis();
+  void show_drawn_part();
   void show_ranks();
   void look_at_rank();
   void show_legend();
@@ -237,7 +238,8 @@ class MainWindow : public QMainWindow {
   QSortFilterProxyModel* filtered_ = nullptr;
   QDockWidget *scenario_dock_ = nullptr, *table_dock_ = nullptr;
   QLineEdit *filter_ = nullptr, *search_ = nullptr;
-  QLabel *found_count_ = nullptr, *count_ = nullptr, *state_ = nullptr, *provenance_ = nullptr, *fingerprint_ = nullptr;
+  QLabel *found_count_ = nullptr, *drawn_part_ = nullptr, *count_ = nullptr, *state_ = nullptr, *provenance_ = nullptr,
+         *fingerprint_ = nullptr;
   QPushButton *hidden_lanes_ = nullptr, *selected_range_ = nullptr, *cancel_ = nullptr;
   QProgressBar* progress_ = nullptr;
   QAction *undo_ = nullptr, *redo_ = nullptr, *pin_ = nullptr, *stop_ = nullptr;

@@ -225,7 +225,9 @@ bool MainWindow::export_timeline(const QString& file) {
   export_.on_failed = [this](const SimulationError& error) { show_error(error); };
   export_.on_end = [this] { show_state(); };
   export_.start([this, file, outcome = drawn_](const Worker::Task& task) {
-    reports::write_timeline(outcome->loaded, outcome->run, file.toStdString());
+    use_whole(*outcome, [&file](const LoadedScenario& loaded, const ScenarioRun& run) {
+      reports::write_timeline(loaded, run, file.toStdString());
+    });
     task.post([this, file] { message_->show_note(tr("The timeline is in %1").arg(file)); });
   });
   return true;

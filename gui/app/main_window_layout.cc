@@ -36,6 +36,7 @@
 #include "gui/plots/charts.h"
 #include "gui/plots/legend.h"
 #include "gui/plots/table_model.h"
+#include "scenario/drawn_run.h"
 
 namespace spillway::gui {
 namespace {
@@ -213,6 +214,9 @@ QWidget* MainWindow::make_canvas() {
   QObject::connect(rank_choice_, &QComboBox::currentIndexChanged, this, [this] { look_at_rank(); });
   line->addWidget(rank_choice_);
   line->addSpacing(8);
+  drawn_part_ = new QLabel(this);
+  drawn_part_->setObjectName("drawn part");
+  drawn_part_->setVisible(false);
   selected_range_ = new QPushButton;
   selected_range_->setToolTip(tr("Click to select nothing"));
   selected_range_->setVisible(false);
@@ -253,9 +257,36 @@ void MainWindow::show_axis() {
   show(axis_host_, MemoryClock::host);
   show(axis_order_, MemoryClock::program);
   const bool has_path = drawn_ != nullptr && !drawn_->result().path.empty();
+  show_drawn_part();
   path_button_->setEnabled(has_path && canvas_->axis() != MemoryClock::program);
   path_button_->setChecked(canvas_->shows_path());
   show_selection();
+}
+
+// What of the step is on the canvas, where that is not all.
+void MainWindow::show_drawn_part() {
+  drawn_part_->setVisible(false);
+  if (drawn_ == nullptr) return;
+  const Result& result = drawn_->result();
+  const std::string few = drawn_words(drawn_->loaded);
+  QStringList words, tips;
+  if (!result.phases.empty()) {
+    words += tr("drawn: %1, %2 of %3")
+                 .arg(QString::fromStdString(result.phases.back().name),
+                      QString::fromStdString(short_duration(to_seconds(result.phases.back().time))),
+                      QString::fromStdString(short_duration(to_seconds(result.step_time))));
+    tips += tr("The other parts of the step are in the answer.");
+  }
+  if (!few.empty()) {
+    words += words.isEmpty() ? tr("drawn: %1").arg(QString::fromStdString(few)) : QString::fromStdString(few);
+    tips +=
+        tr("The others repeat what lies between. Figures, tables of the whole step and exported files count all of "
+           "them.");
+  }
+  drawn_part_->setText(words.join(", ") + "  ");
+  drawn_part_->setToolTip(tips.join(" "));
+  tabs_->setCornerWidget(drawn_part_, Qt::TopRightCorner);  // again: the tabs leave it room for its text
+  drawn_part_->setVisible(!words.isEmpty());
 }
 
 // The GPUs whose memory there is to see. What was chosen stays chosen where there still is that one.

@@ -41,6 +41,17 @@ TableCell bytes_cell(std::int64_t bytes) {
   return number_cell(words(short_size(Bytes(bytes))), static_cast<double>(bytes));
 }
 
+// Of the step, also where a part of it is drawn.
+std::int64_t whole_length(const Outcome& outcome) {
+  return std::max(outcome.timeline.whole.length(), outcome.result().replayed.count());
+}
+
+// What is on the canvas: of several parts the last.
+QString whole_words(const Outcome& outcome) {
+  const std::vector<PhaseResult>& phases = outcome.result().phases;
+  return phases.empty() ? MainWindow::tr("the whole step") : MainWindow::tr("the %1").arg(words(phases.back().name));
+}
+
 }  // namespace
 
 // Work by name; everything when nothing is selected.
@@ -57,7 +68,7 @@ TableRows MainWindow::work_table() const {
   const std::vector<studies::WorkRow> found =
       is_part ? work_in(lanes, drawn_->trace(), range, by_area ? &area : nullptr).rows() : drawn_->work;
   for (const studies::WorkRow& row : found) {
-    const std::int64_t length = is_part ? range.length() : drawn_->timeline.whole.length();
+    const std::int64_t length = is_part ? range.length() : whole_length(*drawn_);
     const double share = 100.0 * static_cast<double>(row.total) / static_cast<double>(length);
     rows.rows.push_back({{words(row.name), {}},
                          {words(row.lane), {}},
@@ -81,12 +92,15 @@ TableRows MainWindow::kinds_table() const {
   const TimelineScene& lanes = by_order ? drawn_->issued : drawn_->timeline;
   const TimeRange range = is_part ? *time_.selection() : lanes.whole;
   const std::vector<std::size_t> area = canvas_->lanes_in_area();
-  const studies::WorkSum sum = work_in(lanes, drawn_->trace(), range, canvas_->has_area() ? &area : nullptr);
+  const bool is_whole = !is_part && !by_order && !canvas_->has_area();
+  const studies::WorkSum sum = is_whole ? all_work(lanes, drawn_->trace(), drawn_->result())
+                                        : work_in(lanes, drawn_->trace(), range, canvas_->has_area() ? &area : nullptr);
+  const std::int64_t length = is_whole ? whole_length(*drawn_) : range.length();
   const auto count_cell = [](std::uint64_t count) {
     return number_cell(QString::number(count), static_cast<double>(count));
   };
   for (const studies::KindRow& row : sum.kinds()) {
-    const double share = 100.0 * static_cast<double>(row.total) / static_cast<double>(range.length());
+    const double share = 100.0 * static_cast<double>(row.total) / static_cast<double>(length);
     rows.rows.push_back({{words(row.name), {}},
                          count_cell(row.count),
                          time_cell(row.total, !by_order),
@@ -214,7 +228,8 @@ void MainWindow::show_selection() {
     what = tr("kernels");
   } else if (on_canvas && table_choice_->currentIndex() == 3) {
     rows = kinds_table();
-    what = time_.selection() ? tr("kinds of work in the selection") : tr("kinds of work of the whole step");
+    what =
+        time_.selection() ? tr("kinds of work in the selection") : tr("kinds of work of %1").arg(whole_words(*drawn_));
   } else if (on_canvas && table_choice_->currentIndex() == 2) {
     rows = ranks_table();
     what = tr("stages");
@@ -223,7 +238,7 @@ void MainWindow::show_selection() {
     what = tr("inputs the figures rest on");
   } else {
     rows = work_table();
-    what = time_.selection() ? tr("work in the selection") : tr("work of the whole step");
+    what = time_.selection() ? tr("work in the selection") : tr("work of %1").arg(whole_words(*drawn_));
   }
   const qsizetype left_out = rows.left_out;
   const bool same_shape = rows.headings == selection_->shown().headings && selection_->rowCount() > 0;

@@ -6,6 +6,7 @@
 
 #include "base/stop.h"
 #include "gui/canvas/operator_rows.h"
+#include "scenario/drawn_run.h"
 #include "sim/pictures/timeline_lanes.h"
 #include "studies/diagnosis/passes.h"
 #include "traces/span_tree.h"
@@ -56,7 +57,7 @@ void add_rows(const std::vector<OpId>& ops, const Trace& trace, const Result& re
 }
 
 void set_range(TimelineScene& scene, const Result& result) {
-  std::int64_t end = std::max<std::int64_t>(1, result.replayed.count());
+  std::int64_t end = std::max<std::int64_t>(1, end_of_drawn(result).count());
   for (const SceneLane& lane : scene.lanes)
     if (lane.spans.size() > 0) end = std::max(end, lane.spans.end(lane.spans.size() - 1));
   scene.whole = {0, end};
@@ -68,6 +69,24 @@ std::string lower(std::string_view text) {
   std::string into(text);
   for (char& c : into) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return into;
+}
+
+// repeated: says how often each op runs; null: once.
+studies::WorkSum summed(const TimelineScene& scene, const Trace& trace, TimeRange range,
+                        const std::vector<std::size_t>* lanes, const Result* repeated) {
+  studies::WorkSum sum(trace, {range.begin, range.end});
+  for (std::size_t i = 0; i < scene.lanes.size(); ++i) {
+    const SceneLane& lane = scene.lanes[i];
+    const bool wanted = lanes == nullptr || std::find(lanes->begin(), lanes->end(), i) != lanes->end();
+    if (lane.lane == LaneId::none || !wanted) continue;
+    sum.lane(lane.name);
+    const auto [first, last] = lane.spans.within(range);
+    for (std::size_t k = first; k < last; ++k) {
+      const auto op = static_cast<OpId>(lane.spans.id(k));
+      sum.add(op, lane.spans.begin(k), lane.spans.end(k), repeated == nullptr ? 1 : repeated->runs_of(op));
+    }
+  }
+  return sum;
 }
 
 }  // namespace
@@ -118,17 +137,11 @@ TimelineScene pipeline_scene(const Trace& trace, const Result& result) {
 
 studies::WorkSum work_in(const TimelineScene& scene, const Trace& trace, TimeRange range,
                          const std::vector<std::size_t>* lanes) {
-  studies::WorkSum sum(trace, {range.begin, range.end});
-  for (std::size_t i = 0; i < scene.lanes.size(); ++i) {
-    const SceneLane& lane = scene.lanes[i];
-    const bool wanted = lanes == nullptr || std::find(lanes->begin(), lanes->end(), i) != lanes->end();
-    if (lane.lane == LaneId::none || !wanted) continue;
-    sum.lane(lane.name);
-    const auto [first, last] = lane.spans.within(range);
-    for (std::size_t k = first; k < last; ++k)
-      sum.add(static_cast<OpId>(lane.spans.id(k)), lane.spans.begin(k), lane.spans.end(k));
-  }
-  return sum;
+  return summed(scene, trace, range, lanes, nullptr);
+}
+
+studies::WorkSum all_work(const TimelineScene& scene, const Trace& trace, const Result& result) {
+  return summed(scene, trace, scene.whole, nullptr, &result);
 }
 
 std::vector<std::uint32_t> find_ops(const Trace& trace, const std::string& words) {

@@ -53,6 +53,8 @@ TimelineScene pipeline_scene(const Trace& trace, const Result& result);
 // in scene.lanes; null: all. O(ops in the range).
 studies::WorkSum work_in(const TimelineScene& scene, const Trace& trace, TimeRange range,
                          const std::vector<std::size_t>* lanes = nullptr);
+// All work of the step, with what is not drawn of it (scenario/drawn_run.h).
+studies::WorkSum all_work(const TimelineScene& scene, const Trace& trace, const Result& result);
 
 // Ops with `words` in their name, in that of an operator or annotation around them, or, for copies and storage, in that
 // of a tensor they move. Ignores case; ascending (OpId order is host order). O(ops + uses + names).

@@ -235,16 +235,16 @@ QWidget* AnswerView::make_picture() {
   auto* const column = new QVBoxLayout(whole);
   column->setContentsMargins(6, 8, 14, 8);
   column->setSpacing(4);
-  auto* const title = text_label(14, true);
-  title->setText(tr("Memory over time"));
-  title->setWordWrap(false);
+  picture_title_ = text_label(14, true);
+  picture_title_->setText(tr("Memory over time"));
+  picture_title_->setWordWrap(false);
   stages_ = new QComboBox;
   stages_->setAccessibleName(tr("The stage that memory is shown of"));
   stages_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   legend_ = new Legend;
   auto* const line = new QHBoxLayout;
   line->setSpacing(10);
-  line->addWidget(title);
+  line->addWidget(picture_title_);
   line->addWidget(stages_);
   line->addWidget(legend_, 1);
   preview_ = new QLabel;
@@ -349,6 +349,8 @@ void AnswerView::show_step(const studies::Answer& answer) {
   compose();
   picture_->set_stale(stale_);
   picture_->show(document_);
+  picture_title_->setText(step_.drawn.empty() ? tr("Memory over time")
+                                              : tr("Memory over time, %1").arg(answer_words(step_.drawn)));
   const QSignalBlocker quiet(stages_);
   stages_->clear();
   for (const studies::StageMemory& stage : document_->stages)

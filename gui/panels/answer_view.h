@@ -99,7 +99,7 @@ class AnswerView : public QWidget {
   WayList* ways_ = nullptr;
   QScrollArea *ways_area_ = nullptr, *picture_area_ = nullptr;
   Legend* legend_ = nullptr;
-  QLabel *preview_ = nullptr, *readout_ = nullptr;
+  QLabel *preview_ = nullptr, *readout_ = nullptr, *picture_title_ = nullptr;
   AnswerPicture* picture_ = nullptr;
   QVBoxLayout *binds_ = nullptr, *rests_ = nullptr, *phases_ = nullptr;
   QWidget* phases_card_ = nullptr;  // hidden where the step is of one part

@@ -8,6 +8,7 @@
 #include "base/byte_source.h"
 #include "base/parallel.h"
 #include "gui/workspace/variant_figures.h"
+#include "scenario/drawn_run.h"
 #include "scenario/evaluator.h"
 #include "scenario/reserve.h"
 #include "scenario/scenario_memory.h"
@@ -92,7 +93,7 @@ void draw_issued(Outcome& outcome) {
 void draw_lanes(Outcome& outcome) {
   outcome.timeline = timeline_scene(outcome.trace(), outcome.result());
   outcome.pipeline = pipeline_scene(outcome.trace(), outcome.result());
-  outcome.work = work_in(outcome.timeline, outcome.trace(), outcome.timeline.whole).rows();
+  outcome.work = all_work(outcome.timeline, outcome.trace(), outcome.result()).rows();
 }
 
 void draw_counters(const Outcome& outcome, RankView& view) {
@@ -142,19 +143,29 @@ std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange&
                                   std::shared_ptr<const CapturedTrace>& captured, const Progress& progress) {
   auto outcome = std::make_shared<Outcome>();
   outcome->scenario = scenario;
-  const Scenario parsed = parse_scenario(scenario.text, scenario.name, scenario.folder);
-  outcome->loaded = load_with(parsed, range, captured, progress);
-  if (outcome->loaded.scenario.title.empty()) outcome->loaded.scenario.title = scenario.name;
-  go_on(progress, "replaying");
-  const bool is_snapshot = !outcome->loaded.trace.has(Capability::times);
-  outcome->run = is_snapshot ? run_memory(outcome->loaded) : Evaluator(outcome->loaded, Shortage::left_out).take_run();
+  Scenario parsed = parse_scenario(scenario.text, scenario.name, scenario.folder);
+  if (parsed.title.empty()) parsed.title = scenario.name;
+  const bool in_part = is_drawn_in_part(parsed);
+  bool knows_shortage = in_part;
+  if (in_part) {
+    go_on(progress, "replaying");
+    BriefRun brief = run_briefly(parsed);
+    outcome->loaded = std::move(brief.loaded);
+    outcome->run = std::move(brief.run);
+  } else {
+    outcome->loaded = load_with(parsed, range, captured, progress);
+    go_on(progress, "replaying");
+    knows_shortage = !outcome->loaded.trace.has(Capability::times);
+    outcome->run =
+        knows_shortage ? run_memory(outcome->loaded) : Evaluator(outcome->loaded, Shortage::left_out).take_run();
+  }
   take_replayed_order(outcome->loaded, outcome->run);
   go_on(progress, "drawing");
   outcome->fullest.rank = fullest_rank(outcome->trace(), outcome->result());
   Bytes short_of = outcome->result().memory.short_of;
   const std::array<std::function<void(Outcome&)>, 6> parts = {
-      [&short_of, is_snapshot](Outcome& made) {
-        if (!is_snapshot) short_of = shortage_of(made.loaded, made.run, true).value();
+      [&short_of, knows_shortage](Outcome& made) {
+        if (!knows_shortage) short_of = shortage_of(made.loaded, made.run, true).value();
       },
       [](Outcome& made) { draw_memory(made, {}, made.fullest); },
       [](Outcome& made) { draw_counters(made, made.fullest); },
@@ -209,14 +220,24 @@ RankView rank_view(const Outcome& outcome, std::uint16_t rank) {
   return view;
 }
 
+void use_whole(const Outcome& outcome, const std::function<void(const LoadedScenario&, const ScenarioRun&)>& use) {
+  if (micro_batches_left_out(outcome.loaded) == 0) return use(outcome.loaded, outcome.run);
+  const LoadedScenario loaded = load(outcome.loaded.scenario);
+  ScenarioRun run = run_traced(loaded);
+  take_replayed_order(loaded, run);
+  use(loaded, run);
+}
+
 Sensitivity find_sensitivity(const Outcome& outcome) {
   Sensitivity found;
   found.generation = outcome.generation;
-  if (outcome.trace().has(Capability::times)) found.relaxations = explain(outcome.loaded, outcome.result());
   const MemoryResult& memory = outcome.result().memory;
   const bool stays = !outcome.loaded.scenario.offload.moves();
-  if (memory.known && !memory.on_host && stays)
-    found.knobs = try_memory_knobs(outcome.loaded.trace, allocations_of(outcome.loaded, outcome.run));
+  use_whole(outcome, [&](const LoadedScenario& loaded, const ScenarioRun& run) {
+    if (outcome.trace().has(Capability::times)) found.relaxations = explain(loaded, outcome.result());
+    if (memory.known && !memory.on_host && stays)
+      found.knobs = try_memory_knobs(loaded.trace, allocations_of(loaded, run));
+  });
   return found;
 }
 

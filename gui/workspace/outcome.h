@@ -81,10 +81,12 @@ struct ReadRange {
 };
 
 // Throws InputError, Cancelled (by progress, or by the thread's StopScope). `captured` is taken when it fits, and
-// replaced when it doesn't.
+// replaced when it doesn't. A step of very many micro-batches has the ops of a part of it (scenario/drawn_run.h).
 std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange& range,
                                   std::shared_ptr<const CapturedTrace>& captured, const Progress& progress);
 Sensitivity find_sensitivity(const Outcome& outcome);
+// With all ops of the outcome's step, as files have them: a step that is drawn in part is run once more.
+void use_whole(const Outcome& outcome, const std::function<void(const LoadedScenario&, const ScenarioRun&)>& use);
 // The view of any of the step's GPUs: its allocations are run once more. Throws Cancelled.
 RankView rank_view(const Outcome& outcome, std::uint16_t rank);
 

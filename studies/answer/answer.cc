@@ -11,6 +11,7 @@
 #include "base/number_text.h"
 #include "base/short_text.h"
 #include "planners/offload/drive_life.h"
+#include "scenario/drawn_run.h"
 #include "scenario/relaxation_setting.h"
 #include "scenario/scenario_memory.h"
 #include "sim/replay/fidelity.h"
@@ -305,6 +306,11 @@ void add_pictures(const LoadedScenario& loaded, const ScenarioRun& run, Answer& 
   const std::size_t ranks = std::max<std::size_t>(1, run.result.ranks.size());
   answer.stages = stage_memories(loaded, run, std::clamp(all_bins / ranks, fewest_bins, most_bins));
   answer.held = "at the peak";
+  const std::string few = drawn_words(loaded);
+  const bool has_phases = !run.result.phases.empty();  // the last is drawn
+  std::string part = has_phases ? run.result.phases.back().name : "";
+  if (!few.empty()) part += (part.empty() ? "" : ", ") + few;
+  if (!part.empty()) answer.drawn += (answer.drawn.empty() ? "" : ", ") + part;
   answer.lanes = step_lanes(run.trace(loaded), run.result);
   if (answer.stages.empty()) return;
   const auto fullest =
@@ -317,9 +323,10 @@ void add_pictures(const LoadedScenario& loaded, const ScenarioRun& run, Answer& 
     answer.when += ", before the step that is drawn";
   } else {
     if (!fullest->peak_words.empty()) answer.when += ", " + fullest->peak_words;
-    if (fullest->timed)
+    if (fullest->timed && few.empty())
       answer.when +=
-          fmt::format(", {} into the step", short_duration(to_seconds(Picos(fullest->peak_at - fullest->begin))));
+          fmt::format(", {} into the {}", short_duration(to_seconds(Picos(fullest->peak_at - fullest->begin))),
+                      has_phases ? run.result.phases.back().name : "step");
   }
   answer.when += ".";
 }

@@ -18,6 +18,7 @@
 #include "hwprofiles/price_list.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/offload/drive_life.h"
+#include "scenario/drawn_run.h"
 #include "scenario/scenario_memory.h"
 #include "sim/replay/verdict_words.h"
 #include "studies/offload/result_figures.h"
@@ -388,18 +389,12 @@ class FitAnswerMaker {
   Answer answer_;
 };
 
-struct DrawnRun {
-  LoadedScenario loaded;
-  ScenarioRun run;
-};
-
 // None: it can't be run.
-std::optional<DrawnRun> drawn_run(const BaseScenario& scenario, const std::vector<std::string>& edits) {
+std::optional<BriefRun> drawn_run(const BaseScenario& scenario, const std::vector<std::string>& edits) {
   try {
-    LoadedScenario loaded = load(scenario_of(scenario, edits));
-    ScenarioRun run = run_traced(loaded);
-    take_replayed_order(loaded, run);
-    return DrawnRun{std::move(loaded), std::move(run)};
+    BriefRun drawn = run_to_draw(scenario_of(scenario, edits));
+    take_replayed_order(drawn.loaded, drawn.run);
+    return drawn;
   } catch (const InputError&) {
     return std::nullopt;
   }
@@ -513,7 +508,7 @@ void add_launches(const FitFindings& findings, Answer& answer) {
 void add_fit_pictures(const FitFindings& findings, Answer& answer) {
   const bool has_given = given_step(findings) != nullptr;
   const std::size_t first = has_given ? answer.ways.size() : 0;
-  if (std::optional<DrawnRun> drawn =
+  if (std::optional<BriefRun> drawn =
           drawn_run(findings.subject.scenario, has_given ? std::vector<std::string>() : answer.ways.front().edits)) {
     answer.drawn = has_given ? "as given" : answer.ways.front().name;
     answer.why = why_of(drawn->run.result);
@@ -529,7 +524,7 @@ void add_fit_pictures(const FitFindings& findings, Answer& answer) {
 
 std::vector<WayOutline> way_outlines(const BaseScenario& scenario, const std::vector<std::string>& edits) {
   std::vector<WayOutline> outlines;
-  std::optional<DrawnRun> drawn = drawn_run(scenario, edits);
+  std::optional<BriefRun> drawn = drawn_run(scenario, edits);
   if (!drawn) return outlines;
   for (StageMemory& stage : stage_memories(drawn->loaded, drawn->run, outline_bins)) {
     WayOutline& outline = outlines.emplace_back();

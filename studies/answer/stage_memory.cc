@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "base/short_text.h"
 #include "base/stop.h"
+#include "scenario/drawn_run.h"
 #include "scenario/scenario_memory.h"
 #include "studies/diagnosis/held_tree.h"
 
@@ -196,7 +197,7 @@ std::vector<StageMemory> stage_memories(const LoadedScenario& loaded, const Scen
     options.keep_rows = options.keep_totals = true;
     options.repeat = false;
     const AllocationStreamResult stream = replay_allocation_stream(trace, options);
-    const MemoryPicture picture = memory_picture_on(trace, stream, places, timed, result.replayed.count());
+    const MemoryPicture picture = memory_picture_on(trace, stream, places, timed, end_of_drawn(result).count());
     StageMemory stage = stage_of(picture, bins);
     stage.peak_words = words_at(trace, stage.peak_event);
     add_tensors(trace, picture, stage);

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "scenario/drawn_run.h"
+
 namespace spillway::studies {
 namespace {
 
@@ -32,10 +34,11 @@ StepLanes step_lanes(const Trace& trace, const Result& result) {
   StepLanes lanes;
   const int ranks = std::max<int>(1, trace.rank_count);
   const int columns = std::clamp(all_columns / ranks, fewest_columns, most_columns);
-  std::vector<sim::LaneRow> rows = sim::fold_lanes(trace, result, result.replayed, columns);
+  const Picos end = end_of_drawn(result);
+  std::vector<sim::LaneRow> rows = sim::fold_lanes(trace, result, end, columns);
   if (rows.empty()) return lanes;
   lanes.columns = columns;
-  lanes.end = result.replayed;
+  lanes.end = end;
   for (int i = 0; i < sim::work_color_count; ++i)
     lanes.colors.emplace_back(sim::describe(static_cast<sim::WorkColor>(i)));
   // Device work before the host's, busier before idle ones.

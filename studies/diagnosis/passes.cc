@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/stop.h"
+#include "scenario/drawn_run.h"
 
 namespace spillway::studies {
 namespace {
@@ -39,7 +40,7 @@ bool has_micro_batches(const Trace& trace) {
 }
 
 std::vector<std::vector<Pass>> passes_of(const Trace& trace, const Result& result) {
-  const std::int64_t longest_pause = result.replayed.count() / pauses_in_a_replay;
+  const std::int64_t longest_pause = end_of_drawn(result).count() / pauses_in_a_replay;
   std::vector<std::vector<Pass>> ranks;
   for (const std::vector<Work>& works : work_by_rank(trace, result)) {
     std::vector<Pass>& passes = ranks.emplace_back();

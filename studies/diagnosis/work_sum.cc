@@ -48,14 +48,14 @@ std::string_view kind_words(OpKind kind) {
 
 // WorkRow and KindRow alike.
 template <class Row>
-void count(Row& row, std::uint32_t op, std::int64_t inside, std::int64_t bytes) {
+void count(Row& row, std::uint32_t op, std::int64_t inside, std::int64_t bytes, std::int64_t runs) {
   if (row.count == 0 || inside > row.longest) {
     row.longest = inside;
     row.example = op;
   }
-  ++row.count;
-  row.total += inside;
-  row.bytes += bytes;
+  row.count += static_cast<std::uint64_t>(runs);
+  row.total += inside * runs;
+  row.bytes += bytes * runs;
 }
 
 template <class Row>
@@ -72,7 +72,7 @@ void WorkSum::lane(std::string name) {
   row_of_.assign(trace_.strings.size() * phase_count, 0);
 }
 
-void WorkSum::add(OpId op, std::int64_t begin, std::int64_t end) {
+void WorkSum::add(OpId op, std::int64_t begin, std::int64_t end, std::int64_t runs) {
   const std::int64_t inside = std::min(end, stretch_.end) - std::max(begin, stretch_.begin);
   const bool touches = inside > 0 || (begin == end && begin >= stretch_.begin && begin < stretch_.end);
   if (!touches) return;
@@ -86,8 +86,8 @@ void WorkSum::add(OpId op, std::int64_t begin, std::int64_t end) {
     place = static_cast<std::uint32_t>(rows_.size());
   }
   const std::int64_t bytes = trace_.ops.bytes[i].count();
-  count(rows_[place - 1], static_cast<std::uint32_t>(i), inside, bytes);
-  count(kinds_[static_cast<std::size_t>(trace_.ops.kind[i])], static_cast<std::uint32_t>(i), inside, bytes);
+  count(rows_[place - 1], static_cast<std::uint32_t>(i), inside, bytes, runs);
+  count(kinds_[static_cast<std::size_t>(trace_.ops.kind[i])], static_cast<std::uint32_t>(i), inside, bytes, runs);
 }
 
 std::vector<WorkRow> WorkSum::rows() && {

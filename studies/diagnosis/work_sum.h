@@ -41,8 +41,8 @@ class WorkSum {
   WorkSum(const Trace& trace, Stretch stretch);
   // Starts a lane: all that is added from here on is on it.
   void lane(std::string name);
-  // Nothing where it lies outside.
-  void add(OpId op, std::int64_t begin, std::int64_t end);
+  // Nothing where it lies outside. runs: how many works like it this one stands for.
+  void add(OpId op, std::int64_t begin, std::int64_t end, std::int64_t runs = 1);
   // The most time first. What follows is undefined.
   [[nodiscard]] std::vector<WorkRow> rows() &&;
   [[nodiscard]] std::vector<KindRow> kinds() const;

@@ -18,10 +18,11 @@ Roofline roofline(const LoadedScenario& loaded, const ScenarioRun& run) {
     if (trace.ops.kind[i] != OpKind::kernel || trace.ops.bytes[i] <= Bytes(0)) continue;
     if (result.op_start[i] == unknown_time || result.op_end[i] == unknown_time) continue;
     RooflineKernel& kernel = kernels[trace.ops.name[i]];
-    ++kernel.count;
-    kernel.time += result.op_end[i] - result.op_start[i];
-    kernel.flops += static_cast<double>(std::max<std::int64_t>(0, trace.ops.flops[i].count()));
-    kernel.bytes += static_cast<double>(trace.ops.bytes[i].count());
+    const std::int64_t runs = result.runs_of(OpId{static_cast<std::uint32_t>(i)});
+    kernel.count += static_cast<std::uint64_t>(runs);
+    kernel.time += (result.op_end[i] - result.op_start[i]) * runs;
+    kernel.flops += static_cast<double>(std::max<std::int64_t>(0, trace.ops.flops[i].count()) * runs);
+    kernel.bytes += static_cast<double>(trace.ops.bytes[i].count() * runs);
   }
   for (auto& [name, kernel] : kernels) {
     kernel.name = std::string(trace.strings.text(name));

@@ -9,9 +9,11 @@
 #include <QScrollArea>
 #include <QTableView>
 #include <algorithm>
+#include <fstream>
 
 #include "base/output_file.h"
 #include "gui/panels/answer_view.h"
+#include "gui/panels/diagnosis_panel.h"
 #include "gui/panels/way_list.h"
 #include "gui/plots/answer_picture.h"
 #include "gui/plots/canvas_view.h"
@@ -177,6 +179,36 @@ TEST_F(WindowAnswer, ASnapshotNamesItsLine) {
   const auto* const frames = window_.findChild<QPlainTextEdit*>();
   EXPECT_TRUE(frames->isVisible());
   EXPECT_TRUE(frames->toPlainText().contains(".py:")) << frames->toPlainText().toStdString();
+}
+
+// Of a step of several parts the last is drawn: what is drawn is said, and the others are in the answer.
+TEST_F(WindowAnswer, APartThatIsDrawnIsNamed) {
+  const QString file = folder_.filePath("group.json");
+  std::ofstream(file.toStdString())
+      << R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "layers": 2, "sequence": 512,
+             "micro_batch": 4, "loss": "group", "prompt_tokens": 128, "rollout_group": 4, "rollout_memory": 0.2,
+             "reference": "model", "framework": "huggingface"}, "hardware": {"profile": "h100-80gb-1gpu"}})";
+  window_.open(file);
+  settle();
+  const Result& result = window_.session().outcome()->result();
+  ASSERT_EQ(result.phases.size(), 3U);
+  ASSERT_TRUE(window_.show_view("canvas"));
+  const auto* const drawn = window_.findChild<QLabel*>("drawn part");
+  EXPECT_TRUE(drawn->isVisible());
+  EXPECT_TRUE(drawn->text().startsWith("drawn: training, ")) << drawn->text().toStdString();
+  EXPECT_LT(result.replayed, result.step_time);
+  ASSERT_TRUE(window_.show_view("answer"));
+  ASSERT_TRUE(QTest::qWaitFor([this] { return window_.diagnosis().diagnosed() != nullptr; }, patience_ms));
+  QTest::qWait(50);  // labels made anew are in sight then
+  EXPECT_TRUE(texts().contains("Memory over time, training")) << texts().join(" | ").toStdString();
+  for (const PhaseResult& phase : result.phases) {
+    const auto said = texts().filter(QString::fromStdString(phase.name));
+    EXPECT_FALSE(said.isEmpty()) << phase.name;
+  }
+  EXPECT_NE(view().document()->when.find(" into the training."), std::string::npos) << view().document()->when;
+  open("fits-after-one-toggle");
+  ASSERT_TRUE(window_.show_view("canvas"));
+  EXPECT_FALSE(drawn->isVisible());
 }
 
 // Of a snapshot that ran out of nothing a click says which GPU it is to fit.

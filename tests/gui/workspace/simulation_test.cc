@@ -11,6 +11,7 @@
 #include "base/byte_source.h"
 #include "base/stop.h"
 #include "gui/workspace/shown_figures.h"
+#include "scenario/drawn_run.h"
 #include "studies/offload/result_figures.h"
 #include "studies/offload/ssd_answer.h"
 
@@ -69,6 +70,38 @@ struct Seen {
     return answers;
   }
 };
+
+// A step of very many micro-batches is drawn by few of them; its figures, tables and files are of all.
+TEST(Simulation, ALargeStepIsDrawnInPart) {
+  const std::string large =
+      R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "layers": 2, "sequence": 256,)"
+      R"( "gradient_accumulation": 4100}, "hardware": {"profile": "rtx-4090"}})";
+  std::shared_ptr<const CapturedTrace> captured;
+  const std::shared_ptr<Outcome> outcome = simulate({large, "large", ""}, {}, captured, {});
+  const std::int64_t left_out = micro_batches_left_out(outcome->loaded);
+  EXPECT_GT(left_out, 4000);
+  EXPECT_EQ(drawn_words(outcome->loaded), std::to_string(4100 - left_out) + " of 4100 micro-batches");
+  EXPECT_EQ(outcome->fullest.memory->whole.end, outcome->timeline.whole.end);
+  const std::vector<studies::KindRow> kinds = all_work(outcome->timeline, outcome->trace(), outcome->result()).kinds();
+  bool is_there = false;
+  use_whole(*outcome, [&](const LoadedScenario& loaded, const ScenarioRun& whole) {
+    is_there = true;
+    EXPECT_LT(outcome->trace().ops.size() * 20, loaded.trace.ops.size());
+    EXPECT_LT(outcome->timeline.whole.end * 20, whole.result.replayed.count());
+    EXPECT_EQ(outcome->result().fingerprint, whole.result.fingerprint);
+    EXPECT_EQ(outcome->result().step_time, whole.result.step_time);
+    EXPECT_EQ(outcome->result().memory.peak_reserved, whole.result.memory.peak_reserved);
+    const TimelineScene all = timeline_scene(loaded.trace, whole.result);
+    const std::vector<studies::KindRow> expected = work_in(all, loaded.trace, all.whole).kinds();
+    ASSERT_EQ(kinds.size(), expected.size());
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      EXPECT_EQ(kinds[i].name, expected[i].name);
+      EXPECT_EQ(kinds[i].count, expected[i].count) << kinds[i].name;
+      EXPECT_EQ(kinds[i].total, expected[i].total) << kinds[i].name;
+    }
+  });
+  EXPECT_TRUE(is_there);
+}
 
 // The window's figures are those of the command line's replay of the same scenario.
 TEST(Simulation, AnswersAreThoseOfTheReplay) {
