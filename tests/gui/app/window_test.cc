@@ -10,7 +10,6 @@
 #include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
-#include <QMenu>
 #include <QMenuBar>
 #include <QMouseEvent>
 #include <QPushButton>
@@ -18,7 +17,6 @@
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QTimer>
-#include <QToolButton>
 #include <QTreeView>
 #include <QWheelEvent>
 #include <algorithm>
@@ -26,18 +24,12 @@
 #include <fstream>
 #include <set>
 
-#include "gui/panels/answer_view.h"
 #include "gui/panels/diagnosis_panel.h"
 #include "gui/panels/holders_panel.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/start_page.h"
-#include "gui/panels/sweep_view.h"
 #include "gui/panels/training_run_dialog.h"
-#include "gui/panels/variant_panel.h"
 #include "gui/plots/canvas_view.h"
-#include "gui/plots/charts.h"
-#include "gui/plots/table_model.h"
-#include "scenario/scenario.h"
 #include "studies/diagnosis/training_run_words.h"
 #include "tests/gui/app/window_fixture.h"
 
@@ -204,63 +196,6 @@ TEST_F(Window, EscCancelsASimulation) {
   EXPECT_FALSE(window_.time().selection().has_value());
 }
 
-// The panel shows what matters; what is changed, on demand; and everything that is looked for.
-TEST_F(Window, ThePanelShowsWhatMatters) {
-  open("fits-after-one-toggle");
-  ScenarioPanel& panel = window_.panel();
-  const auto in_sight = [&](const char* key) { return !panel.row(key)->isHidden(); };
-  EXPECT_TRUE(in_sight("model.micro_batch"));
-  EXPECT_FALSE(in_sight("offload.drives"));  // nothing is offloaded
-  EXPECT_FALSE(in_sight("model.pipeline_chunks"));
-  EXPECT_FALSE(in_sight("model.zero_stage"));
-  window_.session().edit("offload.technique", "ssdtrain", false);
-  EXPECT_TRUE(in_sight("offload.drives"));
-  window_.session().edit("model.pipeline_parallel", "2", false);
-  EXPECT_TRUE(in_sight("model.pipeline_chunks"));
-  EXPECT_TRUE(in_sight("what_if.network"));
-  window_.session().undo();
-  window_.session().undo();
-  EXPECT_FALSE(in_sight("offload.drives"));
-  panel.show_keys(KeysShown::changed);
-  EXPECT_FALSE(in_sight("model.micro_batch"));
-  window_.session().edit("model.micro_batch", "2", false);
-  EXPECT_TRUE(in_sight("model.micro_batch"));
-  EXPECT_FALSE(in_sight("model.sequence"));
-  panel.filter("pipeline");
-  EXPECT_TRUE(in_sight("model.pipeline_chunks"));
-  EXPECT_FALSE(in_sight("model.micro_batch"));
-  panel.filter("");
-  panel.reveal("offload.drives");
-  EXPECT_TRUE(in_sight("offload.drives"));
-  // One control for each key.
-  std::set<std::string> keys;
-  for (const Control& control : scenario_controls()) EXPECT_TRUE(keys.insert(control.key).second) << control.key;
-}
-
-// Fewer tokens in a shorter step are no gain when fewer come out of a second.
-TEST_F(Window, ALossOfTokensIsNoGain) {
-  open("fits-after-one-toggle");
-  window_.session().edit("model.micro_batch", "4", false);
-  settle();
-  window_.session().pin();
-  const Result before = window_.session().baseline()->result();
-  for (const char* const batch : {"1", "2", "3", "5", "8"}) {
-    window_.session().edit("model.micro_batch", batch, false);
-    settle();
-    const Result& now = window_.session().outcome()->result();
-    const ShownFigure& step = window_.strip().shown().at(2);
-    EXPECT_EQ(step.direction, now.tokens_per_second > before.tokens_per_second ? Change::better : Change::worse)
-        << batch << ": " << step.change;
-    EXPECT_NE(step.change.find("tokens/s"), std::string::npos) << step.change;
-  }
-  window_.session().edit("model.micro_batch", "1", false);
-  settle();
-  const Result& least = window_.session().outcome()->result();
-  EXPECT_LT(least.step_time, before.step_time);
-  EXPECT_LT(least.tokens_per_second, before.tokens_per_second);
-  EXPECT_EQ(window_.strip().shown().at(2).direction, Change::worse);
-}
-
 // Everything that comes with the program is on the start page, and opens from there.
 TEST_F(Window, EveryExampleIsAtTheStart) {
   std::size_t files = 0;
@@ -278,185 +213,6 @@ TEST_F(Window, EveryExampleIsAtTheStart) {
   EXPECT_TRUE(window_.session().document()->is_trace());
 }
 
-// What a reader found wrong is on screen, and no green verdict stands beside it.
-TEST_F(Window, WarningsAreSeen) {
-  const QString file = folder_.filePath("unpaired.json");
-  // Of three blocks one is freed that was never there, and one event has no address.
-  std::ofstream(file.toStdString())
-      << R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-40GB",
-    "totalGlobalMem": 42000000000}], "traceEvents": [
-    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 10, "dur": 5, "args": {"correlation": 1}},
-    {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 20, "dur": 50, "args": {"correlation": 1, "stream": 7, "device": 0}},
-    {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 11,
-     "args": {"Device Type": 1, "Device Id": 0, "Addr": 4096, "Bytes": 1048576, "Total Allocated": 1048576, "Total Reserved": 2097152}},
-    {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 12,
-     "args": {"Device Type": 1, "Device Id": 0, "Addr": 8192, "Bytes": "no number", "Total Allocated": 1048576, "Total Reserved": 2097152}},
-    {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 13,
-     "args": {"Device Type": 1, "Device Id": 0, "Addr": 4096, "Bytes": -1048576, "Total Allocated": 0, "Total Reserved": 2097152}}]})";
-  window_.open(file);
-  settle();
-  const Outcome& outcome = *window_.session().outcome();
-  ASSERT_FALSE(outcome.trace().findings.empty());
-  ASSERT_FALSE(outcome.result().warnings.empty());
-  const auto labels = window_.answer().findChildren<QLabel*>();
-  for (const std::string& warning : outcome.result().warnings) {
-    const QString words = "▲ " + QString::fromStdString(studies::warning_words(warning));
-    EXPECT_TRUE(std::any_of(labels.begin(), labels.end(), [&](const QLabel* one) { return one->text() == words; }))
-        << warning;
-  }
-  const ShownFigure& verdict = window_.strip().shown().front();
-  EXPECT_TRUE(verdict.is_caution || verdict.is_alarm) << verdict.value;
-  EXPECT_EQ(verdict.short_value.rfind("Unknown", 0), 0U) << verdict.short_value;
-  // As the result says, which every other face prints.
-  EXPECT_EQ(outcome.result().verdict(), Verdict::unknown);
-  EXPECT_EQ(verdict.title, "▲ unknown");
-  EXPECT_EQ(verdict.detail, outcome.result().why_unknown());
-  EXPECT_EQ(outcome.figures->result.answer(), Verdict::unknown);
-}
-
-// What is wrong with work says nothing of memory.
-TEST_F(Window, AWarningOfWorkLeavesTheVerdict) {
-  const QString file = folder_.filePath("work.json");
-  std::ofstream(file.toStdString())
-      << R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-40GB",
-    "totalGlobalMem": 42000000000}], "traceEvents": [
-    {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 20, "dur": 50, "args": {"correlation": 1, "stream": 7, "device": 0}},
-    {"ph": "X", "cat": "kernel", "name": "l", "pid": 0, "tid": 7, "ts": "never", "dur": 50, "args": {"correlation": 2, "stream": 7, "device": 0}},
-    {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 11,
-     "args": {"Device Type": 1, "Device Id": 0, "Addr": 4096, "Bytes": 1048576, "Total Allocated": 1048576, "Total Reserved": 2097152}}]})";
-  window_.open(file);
-  settle();
-  ASSERT_NE(window_.session().outcome()->trace().finding("bad_time"), nullptr);
-  EXPECT_TRUE(window_.session().outcome()->result().fits());
-  EXPECT_EQ(window_.strip().shown().front().title, "✔ fits");
-}
-
-// Where the global batch is said, accumulation follows from it: shown as what runs, and not to be edited.
-TEST_F(Window, AccumulationFollowsFromTheGlobalBatch) {
-  open("fits-after-one-toggle");
-  window_.session().edit("model.micro_batch", "2", false);
-  ScenarioPanel& panel = window_.panel();
-  ControlRow& accumulation = *panel.row("model.gradient_accumulation");
-  ControlRow& batch = *panel.row("model.global_batch");
-  auto* const spin = qobject_cast<QDoubleSpinBox*>(accumulation.editor());
-  EXPECT_TRUE(batch.isHidden());
-  EXPECT_TRUE(spin->isEnabled());
-  window_.session().edit("model.global_batch", "8", false);
-  settle();
-  EXPECT_FALSE(batch.isHidden());
-  EXPECT_FALSE(spin->isEnabled());
-  EXPECT_EQ(spin->text(), "× 4");
-  EXPECT_EQ(window_.session().outcome()->loaded.setup.gradient_accumulation, 4);
-  // Its own control takes whole steps: twice the micro-batches.
-  auto* const batches = qobject_cast<QDoubleSpinBox*>(batch.editor());
-  EXPECT_EQ(batches->value(), 8);
-  batches->stepUp();
-  settle();
-  EXPECT_EQ(window_.session().document()->value("model.global_batch"), "10");
-  EXPECT_EQ(spin->text(), "× 5");
-  EXPECT_EQ(window_.session().outcome()->loaded.setup.gradient_accumulation, 5);
-  window_.session().edit("model.global_batch", "null", false);
-  settle();
-  EXPECT_TRUE(spin->isEnabled());
-  EXPECT_EQ(spin->text(), "1");
-}
-
-// Every key that differs, as Compare has it, and a button that puts it back; also where no control has it.
-TEST_F(Window, ChangedHasEveryKeyAndTakesItBack) {
-  open("fits-after-one-toggle");
-  ScenarioPanel& panel = window_.panel();
-  panel.show_keys(KeysShown::changed);
-  const std::string before = window_.session().document()->text();
-  const auto says_nothing = [&] {
-    for (const QLabel* const label : panel.findChildren<QLabel*>())
-      if (label->isVisible() && label->text().startsWith("Nothing is changed")) return true;
-    return false;
-  };
-  EXPECT_TRUE(says_nothing());
-  const std::pair<const char*, const char*> edits[] = {{"model.loss", "fused"},
-                                                       {"model.micro_batch", "4"},
-                                                       {"model.optimizer_device", "cpu"},
-                                                       {"hardware.set.gpu.memory", "30GiB"}};
-  for (const auto& [key, value] : edits) window_.session().edit(key, value, false);
-  settle();
-  EXPECT_FALSE(says_nothing());
-  const std::vector<ChangedKey> changed = changed_keys({before, window_.session().document()->text()});
-  EXPECT_EQ(changed.size(), 4U);
-  for (const ChangedKey& key : changed) {
-    SCOPED_TRACE(key.key);
-    ControlRow* const row = panel.row(key.key);
-    ASSERT_NE(row, nullptr);
-    EXPECT_FALSE(row->isHidden());
-    auto* const back = row->findChild<QToolButton*>("back");
-    ASSERT_NE(back, nullptr);
-    EXPECT_FALSE(back->isHidden());
-    back->click();
-    EXPECT_EQ(window_.session().document()->value(key.key), setting_of(before, key.key));
-    QApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
-  }
-  settle();
-  EXPECT_TRUE(changed_keys({before, window_.session().document()->text()}).empty());
-  EXPECT_TRUE(says_nothing());
-  EXPECT_EQ(panel.row("model.loss"), nullptr);
-}
-
-// Nothing of another scenario stands around a sweep; its point is a variant of nobody. Of the scenario at hand it is
-// that one's, which is marked.
-TEST_F(Window, ASweepIsADocumentOfItsOwn) {
-  open("fits-after-one-toggle");
-  window_.session().pin();
-  const QString path = folder_.filePath("sweep.json");
-  std::ofstream(path.toStdString()) << R"({"schema": "spillway-sweep", "version": 1, "title": "small",
-    "base": {"model": {"name": "gpt2-small", "sequence": 256}, "hardware": {"profile": "rtx-4090"}},
-    "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2]}],
-    "objectives": ["step_time", "peak_memory"], "margin": 0.9, "memory_margin": 0.9})";
-  window_.open(path);
-  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, patience_ms));
-  const auto marks = [this] {
-    const std::vector<PlotPoint>& points = window_.sweep().chart().scene().points;
-    return std::count_if(points.begin(), points.end(), [](const PlotPoint& point) { return point.id < 0; });
-  };
-  ASSERT_GT(window_.sweep().chart().rows().size(), 0U);
-  EXPECT_EQ(marks(), 0);
-  EXPECT_FALSE(window_.strip().isVisible());
-  EXPECT_FALSE(window_.panel().isVisible());
-  EXPECT_FALSE(window_.variants().isVisible());
-  EXPECT_FALSE(window_.answer().isVisible());
-  EXPECT_TRUE(window_.windowTitle().startsWith("sweep.json")) << window_.windowTitle().toStdString();
-  // The variant is where it was.
-  window_.show_view("canvas");
-  EXPECT_TRUE(window_.strip().isVisible());
-  EXPECT_TRUE(window_.panel().isVisible());
-  window_.show_view("pareto");
-  EXPECT_FALSE(window_.strip().isVisible());
-  const int unrelated = window_.session().current();
-  window_.sweep().load_point(0);
-  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.session().current() != unrelated; }, patience_ms));
-  settle();
-  EXPECT_EQ(window_.session().variant(window_.session().current())->parent, -1);
-  EXPECT_EQ(window_.session().baseline(), nullptr);
-  EXPECT_TRUE(window_.answer().isVisible());
-}
-
-TEST_F(Window, ASweepOfTheScenarioIsItsOwn) {
-  open("fits-after-one-toggle");
-  window_.session().edit("model.layers", "2", false);
-  window_.show_view("pareto");
-  settle();
-  window_.findChild<QPushButton*>("sweep this")->click();
-  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, patience_ms));
-  EXPECT_TRUE(window_.sweep().is_of_scenario());
-  EXPECT_TRUE(window_.strip().isVisible());
-  EXPECT_TRUE(window_.panel().isVisible());
-  const std::vector<PlotPoint>& points = window_.sweep().chart().scene().points;
-  EXPECT_EQ(std::count_if(points.begin(), points.end(), [](const PlotPoint& point) { return point.id < 0; }), 1);
-  const int scenario = window_.session().current();
-  window_.sweep().load_point(0);
-  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.session().current() != scenario; }, patience_ms));
-  settle();
-  EXPECT_EQ(window_.session().variant(window_.session().current())->parent, scenario);
-}
-
 // Whoever holds it, what is stacked is what is allocated: also where a capture's allocations have no addresses.
 TEST_F(Window, OwnersSumToWhatIsAllocated) {
   window_.open(QString::fromStdString(root + "/cli/scenarios/gpt2-tiny-captured-cpu.json"));
@@ -470,70 +226,6 @@ TEST_F(Window, OwnersSumToWhatIsAllocated) {
     EXPECT_EQ(OwnerStack::sum(held), memory->allocated.value_at(at));
     EXPECT_TRUE(std::all_of(held.begin(), held.end(), [](std::int64_t bytes) { return bytes >= 0; }));
   }
-}
-
-// Every choice that the panel offers is one that the loader takes.
-TEST_F(Window, EveryChoiceIsReadBack) {
-  open("bound-by-pcie");
-  for (const Control& control : scenario_controls())
-    for (const std::string& choice : control.choices) {
-      if (control.kind != ControlKind::choice) continue;
-      const std::string text = with_setting(window_.session().document()->text(), control.key + "=" + choice);
-      EXPECT_NO_THROW(static_cast<void>(parse_scenario(text, "choice", ""))) << control.key << "=" << choice;
-    }
-  ControlRow* const allocator = window_.panel().row("memory.allocator");
-  const auto* const list = qobject_cast<QComboBox*>(allocator->editor());
-  EXPECT_GE(list->findText("stalloc"), 0);
-  window_.session().edit("memory.allocator", "stalloc", false);
-  window_.session().edit("offload.technique", "none", false);
-  settle();
-  EXPECT_FALSE(window_.message().isVisible()) << window_.message().text().toStdString();
-}
-
-// A sweep runs beside the scenario; a point becomes the scenario.
-TEST_F(Window, APointOfASweepBecomesTheScenario) {
-  const QString path = folder_.filePath("sweep.json");
-  std::ofstream(path.toStdString()) << R"({"schema": "spillway-sweep", "version": 1, "title": "small",
-    "base": {"model": {"name": "gpt2-small", "sequence": 256}, "hardware": {"profile": "rtx-4090"}},
-    "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2, 4]},
-             {"name": "r", "key": "model.recompute", "values": ["none", "full"]}],
-    "objectives": ["step_time", "peak_memory"], "margin": 0.9, "memory_margin": 0.9})";
-  window_.open(path);
-  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, patience_ms));
-  ASSERT_GT(window_.sweep().chart().rows().size(), 1U) << window_.message().text().toStdString();
-  window_.sweep().load_point(0);
-  settle();
-  const SweepRow& row = window_.sweep().chart().rows().front();
-  EXPECT_NEAR(to_seconds(window_.session().outcome()->result().step_time), row.replayed.step_seconds, 1e-12);
-}
-
-// The front on screen is the one that `spillway sweep` finds.
-TEST_F(Window, TheFrontIsTheSweeps) {
-  const QString path = folder_.filePath("sweep.json");
-  std::ofstream(path.toStdString()) << R"({"schema": "spillway-sweep", "version": 1, "title": "three objectives",
-    "base": {"model": {"name": "gpt2-small", "sequence": 256}, "hardware": {"profile": "dgx-a100"}},
-    "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2, 4]},
-             {"name": "d", "key": "model.data_parallel", "values": [1, 2]},
-             {"name": "r", "key": "model.recompute", "values": ["none", "full"]}],
-    "objectives": ["gpu_time_per_token", "peak_memory", "gpus"], "margin": 0.9, "memory_margin": 0.9})";
-  window_.open(path);
-  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, patience_ms));
-  SweepStore store;
-  const SweepFile file = load_sweep(path.toStdString());
-  const SweepOutcome outcome = run_sweep(file, {}, store);
-  const std::vector<SweepRow>& shown = window_.sweep().chart().rows();
-  ASSERT_EQ(shown.size(), outcome.rows.size());
-  std::size_t members = 0;
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    EXPECT_EQ(shown[i].number, outcome.rows[i].number);
-    EXPECT_EQ(shown[i].on_front, outcome.rows[i].on_front) << shown[i].candidate.name;
-    members += outcome.rows[i].on_front ? 1 : 0;
-  }
-  EXPECT_GT(members, 1U);
-  std::size_t in_table = 0;
-  const TableRows table = window_.sweep().chart().table();
-  for (const auto& row : table.rows) in_table += row[1].text == "yes" ? 1 : 0;
-  EXPECT_EQ(in_table, members);
 }
 
 // A hidden lane is gone from the picture, a button says so and brings it back.
