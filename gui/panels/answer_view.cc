@@ -143,7 +143,10 @@ AnswerView::AnswerView() : theme_(&light_theme()) {
     const auto& then = as_variant ? on_variant : on_apply;
     if (then) then(text, name);
   };
-  picture_->on_readout = [this](const QString& words) { readout_->setText(words); };
+  picture_->on_readout = [this](const QString& words) {
+    readout_->setText(words);
+    readout_->setToolTip(words);
+  };
   picture_->on_stage = [this](int stage) { choose_stage(stage); };
 }
 
@@ -520,12 +523,14 @@ void AnswerView::show_preview(int way) {
   }
   const auto index = static_cast<std::size_t>(way);
   const studies::AnswerWay& of = document_->ways[index];
-  QStringList parts = {answer_words(of.name), tr("step %1").arg(answer_words(of.figures.step))};
+  QStringList parts = {tr("step %1").arg(answer_words(of.figures.step))};
   if (of.figures.tokens != "-")
     parts += tr("tokens/s %1").arg(answer_words(of.figures.tokens).replace('-', QChar(0x2212)));
   parts += answer_words(studies::room_words(of.figures));
   if (!of.figures.binds.empty()) parts += tr("limited by: %1").arg(answer_words(of.figures.binds));
+  parts += answer_words(of.name);  // last: it may have no room, and stands in the list
   preview_->setText(parts.join("   "));
+  preview_->setToolTip(preview_->text());
   tone(preview_, Token::text);
   picture_->preview(&of, outlines_[index]);
   if (outlines_[index].empty() && !of.edits.empty()) pointed_for_.start();

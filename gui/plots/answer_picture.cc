@@ -192,7 +192,8 @@ void AnswerPicture::preview(const studies::AnswerWay* way, const std::vector<stu
       way_level_ = peak(*best);
     }
     if (way_level_ > 0)
-      way_words_ = tr("%1: %2, %3").arg(said(way->name), said(short_size(Bytes(way_level_))), said(way->figures.step));
+      // Figures first: what there is no room for is the end of the name, which stands in the list.
+      way_words_ = tr("%1, %2: %3").arg(said(short_size(Bytes(way_level_))), said(way->figures.step), said(way->name));
   }
   changed();
 }
