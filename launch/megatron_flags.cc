@@ -264,10 +264,11 @@ void megatron_model(FlagRows& rows) {
       .read("moe-pad-expert-input-to-capacity", "model.static_experts", if_on)
       .say("mtp-num-layers", "model.mtp_layers", whole)
       .no_effect("mtp-loss-scaling-factor", "a scale")
+      .no_effect("is-hybrid-model", "its pattern says that")
       .not_said("encoder-num-layers decoder-num-layers decoder-seq-length retriever-seq-length",
                 "encoder-decoders need --model")
       .not_said(
-          "linear-attention-freq hybrid-* mamba-* is-hybrid-model window-attn-skip-freq heterogeneous-layers-* "
+          "linear-attention-freq hybrid-* mamba-* window-attn-skip-freq heterogeneous-layers-* "
           "experimental-attention-variant",
           "layers are alike, with attention")
       .not_said("spec use-legacy-models", "layers are Megatron core's GPT layers");

@@ -189,7 +189,7 @@ TEST(LaunchImport, HybridsAreReadLetterByLetter) {
   EXPECT_EQ(spec.block(0).mixer, Mixer::mamba);
   EXPECT_EQ(spec.block(1).feed_forward, FeedForward::dense);
   EXPECT_EQ(spec.block(1).mixer, Mixer::none);
-  EXPECT_EQ(spec.block(8).mixer, Mixer::attention);
+  EXPECT_EQ(spec.block(7).mixer, Mixer::attention);
   EXPECT_EQ(spec.mamba.heads, 2 * 4096 / 64);
   EXPECT_EQ(spec.mamba.state, 128);
   EXPECT_EQ(spec.activation, Activation::relu_squared);
@@ -198,7 +198,7 @@ TEST(LaunchImport, HybridsAreReadLetterByLetter) {
   const auto refused = [&folder](const std::string& pattern) {
     const std::string path = folder.write("run.args",
                                           "--num-layers 2 --hidden-size 64 --num-attention-heads 2 --vocab-size 512 "
-                                          "--seq-length 64 --hybrid-override-pattern " +
+                                          "--seq-length 64 --mamba-num-groups 1 --hybrid-override-pattern " +
                                               pattern + "\n");
     return complaint([&] { return import_launch(request({path})); });
   };

@@ -81,7 +81,7 @@ const std::vector<std::string>& scenarios() {
       R"("model": {"name": "tinyllama-1.1b", "layers": 2, "micro_batch": 1, "sequence": 2048, "context_parallel": 4},
          "hardware": {"profile": "gh200x4"})",
       R"("model": {"name": "gpt2-small", "layers": 2, "micro_batch": 2, "sequence": 512, "precision": "fp8_mixed",
-          "framework": "megatron"},
+          "framework": "megatron", "mtp_layers": 1},
          "hardware": {"profile": "h100-sxm5-80gb-measured"}, "memory": {"allocator": "gmlake"})",
       R"("model": {"name": "gpt2-small", "layers": 2, "micro_batch": 2, "sequence": 512, "precision": "nvfp4_mixed",
           "bf16_layers_first": 1, "bf16_layers_last": 1, "framework": "megatron"},
