@@ -96,8 +96,11 @@ void batch_and_precision(FlagRows& rows) {
       .say("num-layers-at-start-in-bf16", "model.bf16_layers_first", facts::bf16_first, whole,
            "with --first-last-layers-bf16")
       .say("num-layers-at-end-in-bf16", "model.bf16_layers_last", facts::bf16_last, whole,
-           "with --first-last-layers-bf16")
-      .say("accumulate-allreduce-grads-in-fp32", "model.fp32_gradients", if_on)
+           "with --first-last-layers-bf16");
+}
+
+void states_and_recomputation(FlagRows& rows) {
+  rows.say("accumulate-allreduce-grads-in-fp32", "model.fp32_gradients", if_on)
       .say("optimizer", "model.optimizer", "adam=adamw sgd=sgd_momentum muon=muon dist_muon=muon",
            "adam decouples the decay, sgd has a momentum")
       .say("optimizer-cpu-offload", "model.optimizer_device", "true=cpu false=-")
@@ -344,6 +347,7 @@ std::vector<LaunchFlag> megatron_flags() {
   FlagRows rows(LaunchFormat::megatron);
   megatron_layout(rows);
   batch_and_precision(rows);
+  states_and_recomputation(rows);
   megatron_model(rows);
   megatron_ignored(rows);
   return rows.take();
