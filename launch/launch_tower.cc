@@ -42,7 +42,8 @@ void compose_tower(LaunchLedger& ledger, const ModelSpec& spec) {
   else if (const auto most = ledger.number(facts::image_pixels))
     ledger.set("model.image_tokens", std::to_string(*most / pixels), "");
   else if (is_factory)
-    ledger.set("model.image_tokens", std::to_string(768 * 768 / pixels), "LLaMA-Factory's image_max_pixels, 768 x 768");
+    ledger.set("model.image_tokens", std::to_string(std::int64_t{768} * 768 / pixels),
+               "LLaMA-Factory's image_max_pixels, 768 x 768");
 }
 
 }  // namespace spillway::launch

@@ -544,7 +544,7 @@ Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor&
   if (block.mixer == Mixer::delta_rule) return linear_.run(prefix, x);
   if (model_.has_compressed()) return compressed_.run(prefix, block, x, angles_[slice_]);
   if (model_.has_latent()) {
-    const Tensor attended = latent_.run(prefix, x, angles_[slice_]);
+    Tensor attended = latent_.run(prefix, x, angles_[slice_]);
     if (!model_.attention_gate) return attended;
     return eager::gated(rec_, prefix + "attention.gated", attended,
                         eager::column_linears(rec_, {layer_of(prefix + "attention.gate")}, x)[0]);
