@@ -64,6 +64,13 @@ std::vector<PeakOwner> shown_owners(const Result& result) {
   return owners;
 }
 
+// What losses that are neither fused nor computed in chunks hold of all logits in fp32 (models/network/eager_loss.cc).
+bool is_of_plain_loss(const std::string& tensor) {
+  return tensor.starts_with("loss.") &&
+         (tensor.find("softmax") != tensor.npos || tensor.find("logits_fp32") != tensor.npos ||
+          tensor.find("nll") != tensor.npos);
+}
+
 }  // namespace
 
 std::vector<AnswerShare> binding_shares(const Result& result) {
@@ -109,7 +116,7 @@ AnswerWhy why_of(const Result& result) {
   if (memory.short_of > Bytes(0) && 2 * memory.largest.bytes > memory.short_of)
     return {"request",
             fmt::format("One tensor, {}, takes {}{}.", memory.largest.name, short_size(memory.largest.bytes),
-                        memory.largest.name.starts_with("loss.")
+                        is_of_plain_loss(memory.largest.name)
                             ? ": a loss that is fused or computed in chunks keeps it from memory"
                             : ", more than half of what is missing"),
             {}};

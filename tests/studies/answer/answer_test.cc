@@ -51,6 +51,11 @@ TEST(Answer, OneTensorThatDecidesIsNamed) {
   const AnswerWhy why = why_of(result);
   EXPECT_EQ(why.kind, "request");
   EXPECT_TRUE(why.sentence.starts_with("One tensor, loss.")) << why.sentence;
+  EXPECT_TRUE(why.sentence.ends_with("a loss that is fused or computed in chunks keeps it from memory."))
+      << why.sentence;
+  Result fused = result;
+  fused.memory.largest.name = "loss.logits.grad";
+  EXPECT_TRUE(why_of(fused).sentence.ends_with("more than half of what is missing.")) << why_of(fused).sentence;
 }
 
 TEST(Answer, PiecesTooSmallAreTheReasonWhereWhatIsHeldWouldFit) {
