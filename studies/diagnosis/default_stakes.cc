@@ -12,6 +12,7 @@
 #include "base/short_text.h"
 #include "models/spec/expert_load.h"
 #include "scenario/brief_run.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway::studies {
 namespace {
@@ -78,7 +79,7 @@ void add_routing(const TrainingSetup& stated, const TrainingSetup& setup, const 
 
 // `turning`: those that may take a yes away.
 std::vector<Choice> choices_of(const LoadedScenario& loaded, const Result& result, bool turning) {
-  const models::ModelSpec model = models::find_model(loaded.scenario.model);
+  const models::ModelSpec model = scenario::with_layers(loaded.scenario, models::find_model(loaded.scenario.model));
   std::vector<Choice> choices;
   add_loss(loaded.scenario.training, loaded.setup, model, choices);
   add_gradients(loaded.scenario.training, loaded.setup, model, choices);
