@@ -179,10 +179,8 @@ void compose_graphs(LaunchLedger& ledger) {
   }
   std::string words;
   for (const std::string& word : listed_words(scope.value_or("full"))) {
-    const bool is_known = word == "attn" || word == "mamba" || word == "mlp" || word == "moe_router" ||
-                          word == "moe_preprocess" || word == "full_iteration" || word == "full";
-    if (is_known)
-      words += (words.empty() ? "" : ",") + (word == "full" ? std::string("attn,mlp") : word);
+    if (word == "full" || models::is_graph_scope(word))
+      words += (words.empty() ? "" : ",") + (word == "full" ? std::string("attn,mamba,mlp") : word);
     else
       ledger.warn("graphs of '" + word + "' are left out: model.cuda_graphs has no such part");
   }

@@ -154,7 +154,7 @@ void states_and_recomputation(FlagRows& rows) {
             "Transformer Engine's, of whole layers")
       .read("cuda-graph-impl", "model.cuda_graphs", facts::graphs, "local=true transformer_engine=true none=false", "")
       .read("cuda-graph-scope", "model.cuda_graphs", facts::graph_scope, "",
-            "full: attn,mlp; with one of the flags above")
+            "full: attn,mamba,mlp; with one of the flags above")
       .time("cuda-graph-* enable-experimental optimizer-cuda-graph", "graphs share one pool and are warmed up before")
       .saves(
           "cpu-offloading cpu-offloading-num-layers cpu-offloading-activations cpu-offloading-weights "

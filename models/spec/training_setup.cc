@@ -219,12 +219,10 @@ void check_experts(const TrainingSetup& setup) {
 }
 
 void check_graphs(const TrainingSetup& setup) {
-  static const std::vector<std::string_view> known = {"attn",       "mamba",          "mlp",
-                                                      "moe_router", "moe_preprocess", "full_iteration"};
   for (const std::string_view word : words_of(setup.cuda_graphs))
-    if (std::find(known.begin(), known.end(), word) == known.end())
+    if (!is_graph_scope(word))
       throw InputError("", "cuda_graphs", fmt::format("no scope '{}'", word),
-                       fmt::format("use some of {}", fmt::join(known, ", ")));
+                       fmt::format("use some of {}", fmt::join(graph_scopes, ", ")));
 }
 
 void check_stage_layers(const TrainingSetup& setup, const ModelSpec& model) {
@@ -710,6 +708,10 @@ void check_evaluation(const TrainingSetup& setup, const ModelSpec& model) {
 }
 
 }  // namespace
+
+bool is_graph_scope(std::string_view word) {
+  return std::find(graph_scopes.begin(), graph_scopes.end(), word) != graph_scopes.end();
+}
 
 bool TrainingSetup::captures(std::string_view scope) const {
   const std::vector<std::string_view> words = words_of(cuda_graphs);

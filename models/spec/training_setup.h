@@ -5,6 +5,7 @@
 //   global batch = micro_batch * gradient_accumulation * data_parallel
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -160,6 +161,11 @@ enum class Saving : std::uint8_t { shares, first, gpu };
 
 constexpr std::int64_t most_micro_batches = 65'534;  // of one step
 
+// Of TrainingSetup::cuda_graphs (Megatron-core's --cuda-graph-scope).
+inline constexpr std::array<std::string_view, 6> graph_scopes = {"attn",       "mamba",          "mlp",
+                                                                 "moe_router", "moe_preprocess", "full_iteration"};
+bool is_graph_scope(std::string_view word);
+
 struct TrainingSetup {
   std::int64_t micro_batch = 1;            // sequences per micro-batch, >= 1
   std::int64_t sequence = 0;               // tokens per sequence; 0: the model's longest
@@ -312,8 +318,8 @@ struct TrainingSetup {
   bool router_fusion = true, permute_fusion = true;
   // Framework megatron, dispatcher nccl: shared experts run beside the exchange (--moe-shared-expert-overlap).
   bool overlap_shared_experts = false;
-  // Parts of a micro-batch that the program replays as CUDA graphs, with commas: attn, mlp, moe_router,
-  // moe_preprocess, full_iteration. Their operators cost the host next to nothing.
+  // Parts of a micro-batch that the program replays as CUDA graphs: some of graph_scopes, with commas. Their operators
+  // cost the host next to nothing.
   std::string cuda_graphs;
   // Tensors of captured parts come from the graphs' own pool, which other work never uses (PyTorch's private
   // pools); false: from the program's.

@@ -37,7 +37,7 @@ TEST(LaunchBetween, MegatronEvaluates) {
 }
 
 TEST(LaunchBetween, MegatronCapturesGraphs) {
-  EXPECT_EQ(key(megatron("--enable-cuda-graph"), "model.cuda_graphs"), "attn,mlp");
+  EXPECT_EQ(key(megatron("--enable-cuda-graph"), "model.cuda_graphs"), "attn,mamba,mlp");
   EXPECT_EQ(key(megatron("--cuda-graph-impl transformer_engine --cuda-graph-scope attn"), "model.cuda_graphs"), "attn");
   EXPECT_EQ(key(megatron("--cuda-graph-impl none --cuda-graph-scope attn"), "model.cuda_graphs"), "(none)");
   EXPECT_EQ(key(megatron("--cuda-graph-scope full_iteration"), "model.cuda_graphs"), "full_iteration");

@@ -179,7 +179,7 @@ TEST(LaunchImport, SizesOfTheirOwnBecomeAModelFile) {
   EXPECT_EQ(spec.attention_dropout, 0.0);
   EXPECT_TRUE(spec.tied_embeddings && spec.qkv_bias);
   EXPECT_EQ(ignored(import).at("--no-such-flag"), "unknown");
-  EXPECT_EQ(key(import, "model.cuda_graphs"), "attn,mlp");
+  EXPECT_EQ(key(import, "model.cuda_graphs"), "attn,mamba,mlp");
 }
 
 TEST(LaunchImport, HybridsAreReadLetterByLetter) {
