@@ -15,6 +15,7 @@
 #include "launch/launch_table.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup_fields.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway::launch {
 namespace {
@@ -157,8 +158,7 @@ class Exporter {
     if (scenario.model.empty())
       throw InputError(scenario.path, "/model", "a recorded step has no launch",
                        "export a scenario that names a model");
-    spec_ = find_model(scenario.model);
-    if (scenario.layers > 0) spec_.layers = scenario.layers;
+    spec_ = with_layers(scenario, find_model(scenario.model));
     setup_ = resolve(scenario.training, spec_);
     const std::int64_t per_node = ProfileLibrary::shared().load_system(scenario.hardware).gpu_count;
     said_ = facts_of(scenario, setup_, spec_, target.program, per_node);

@@ -50,7 +50,6 @@ struct Scenario {
   std::string execution_trace;  // joined with `trace` when given
   std::string model;            // name in the model library or file, or empty
   std::int64_t layers = 0;      // instead of the model's own; 0: those
-  std::int64_t mtp_layers = 0;  // models/spec/model_spec.h
   TrainingSetup training;
 
   std::string hardware;     // system or GPU profile; empty: the one the capture names

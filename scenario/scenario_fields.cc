@@ -43,13 +43,6 @@ void describe_model(Scenario& scenario, FieldVisitor& visitor) {
                            .max = 100'000,
                            .about = "Layers instead of the model's own, at the same width; not of encoder-decoders."},
                           scenario.layers);
-  fields::integer(visitor,
-                  {.key = "mtp_layers",
-                   .min = 0,
-                   .max = 16,
-                   .about = "Multi-token prediction of so many tokens further on, each by a layer behind the last one, "
-                            "as Megatron-core trains it."},
-                  scenario.mtp_layers);
   describe(scenario.training, visitor);
 }
 

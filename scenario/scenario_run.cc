@@ -382,8 +382,8 @@ std::string match_gpu(const ProfileLibrary& library, std::string_view device_nam
 }
 
 ModelSpec with_layers(const Scenario& scenario, ModelSpec model) {
-  model.mtp_layers = scenario.mtp_layers;
-  if (scenario.mtp_layers > 0)  // what a configuration left out of it
+  model.mtp_layers = scenario.training.mtp_layers;
+  if (model.mtp_layers > 0)  // what a configuration left out of it
     std::erase_if(model.notes, [](const std::string& note) { return note.find("multi-token") != std::string::npos; });
   if (scenario.layers == 0) return model;
   if (model.has_encoder())
@@ -496,8 +496,8 @@ std::string step_key(const Scenario& scenario) {
   TrainingSetup training = scenario.training;  // visitors may change what they visit; this one does not
   FieldTexts texts;
   describe(training, texts);
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", scenario.model, scenario.layers, scenario.mtp_layers, texts.take(),
-                     scenario.plan, machine_key(scenario));
+  return fmt::format("{}\n{}\n{}\n{}\n{}", scenario.model, scenario.layers, texts.take(), scenario.plan,
+                     machine_key(scenario));
 }
 
 void prepare_for_offload(LoadedScenario& loaded) {

@@ -52,10 +52,11 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
 // Transformer Engine's layers: what multiplies tokens inside the blocks, sides in sixteens. Routers, gates, heads and
 // embeddings are not.
 bool is_in_fp8(const ModelSpec& model, const TrainingSetup& setup, const Parameter& shape) {
-  const bool is_of_mtp = shape.name.starts_with("mtp.");
-  if (!has_narrow_products(setup.precision) || (shape.layer < 0 && !is_of_mtp) || shape.columns == 1) return false;
-  if (is_of_mtp ? setup.bf16_layers_last > 0
-                : shape.layer < setup.bf16_layers_first || shape.layer >= model.all_layers() - setup.bf16_layers_last)
+  if (!has_narrow_products(setup.precision) || (shape.layer < 0 && !shape.is_of_mtp()) || shape.columns == 1)
+    return false;
+  if (shape.is_of_mtp()
+          ? setup.bf16_layers_last > 0
+          : shape.layer < setup.bf16_layers_first || shape.layer >= model.all_layers() - setup.bf16_layers_last)
     return false;
   const bool is_linear = shape.component == Component::attention || shape.component == Component::mlp ||
                          shape.component == Component::experts;

@@ -12,13 +12,11 @@ namespace {
 
 enum class Split : std::uint8_t { none, rows, columns, vocabulary };
 
-bool is_of_mtp(const Parameter& parameter) { return parameter.name.starts_with("mtp."); }
-
 // "attention.q" of "layers.3.attention.q.weight".
 std::string stem_of(const Parameter& parameter) {
   std::string stem = parameter.name;
   constexpr std::string_view layers = "layers.";
-  if (parameter.layer >= 0 || is_of_mtp(parameter))
+  if (parameter.layer >= 0 || parameter.is_of_mtp())
     stem.erase(0, stem.find('.', stem.find(layers) + layers.size()) + 1);
   return stem.substr(0, stem.rfind('.'));
 }

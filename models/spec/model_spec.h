@@ -393,6 +393,7 @@ struct Parameter {
   std::int64_t experts = 0;  // stacked in it; 0: not a routed expert's
 
   [[nodiscard]] std::int64_t elements() const { return rows * columns; }
+  [[nodiscard]] bool is_of_mtp() const { return name.starts_with("mtp."); }  // ModelSpec::mtp_layers
 };
 
 // In the order of the forward pass. A tied head is not listed twice. O(layers).

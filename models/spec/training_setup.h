@@ -194,6 +194,8 @@ struct TrainingSetup {
   // So many layers behind the frozen ones are trained and nothing else, neither embeddings nor head; 0: all that isn't
   // frozen. One at a time is BAdam's block (Luo et al. 2024, arXiv 2404.02827).
   std::int64_t trained_layers = 0;
+  // Depths of multi-token prediction (ModelSpec::mtp_layers, which follows from it).
+  std::int64_t mtp_layers = 0;
   // Images of a sequence, which a model's vision tower turns into tokens of it (models/spec/tower.h); 0: text alone,
   // and the tower is held frozen. Tokens of each; 0: as the tower makes them of images of its one size.
   std::int64_t images = 0, image_tokens = 0;

@@ -309,6 +309,14 @@ void describe_trained(TrainingSetup& setup, FieldVisitor& visitor) {
                    .unit = "layers"},
                   setup.trained_layers);
   fields::integer(visitor,
+                  {.key = "mtp_layers",
+                   .max = 16,
+                   .about = "Multi-token prediction of so many tokens further on, each by a layer behind the last one, "
+                            "as Megatron-core trains it.",
+                   .label = "tokens further on",
+                   .unit = "layers"},
+                  setup.mtp_layers);
+  fields::integer(visitor,
                   {.key = "images",
                    .max = 65'536,
                    .about = "Images of a sequence, which the model's vision tower turns into tokens of it; 0: text "

@@ -62,7 +62,8 @@ void require_generatable(const ModelSpec& model) {
 void require_predictable(const ModelSpec& model, const TrainingSetup& setup) {
   if (model.mtp_layers == 0) return;
   const bool is_plain = !model.has_encoder() && !model.reads_images() && model.streams == 1 &&
-                        model.residual_group == 0 && !model.has_layer_inputs() && !model.shares_keys();
+                        model.residual_group == 0 && !model.has_layer_inputs() && !model.shares_keys() &&
+                        model.embedding_width == 0;
   if (!setup.traits().core || !setup.trains_all() || setup.zero_stage == 3 || setup.sequence_slices > 1 || !is_plain)
     throw InputError("", "mtp_layers",
                      "multi-token prediction is Megatron-core's here, of decoders, with all weights trained and whole "

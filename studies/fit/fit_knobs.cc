@@ -63,6 +63,7 @@ const std::map<std::string_view, Key>& keys() {
       {"fp32_unpacked", {question}},
       {"frozen_layers", {question}},
       {"trained_layers", {question}},
+      {"mtp_layers", {question}},
       {"images", {question}},
       {"image_tokens", {question}},
       {"train_tower", {question}},

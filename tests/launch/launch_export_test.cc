@@ -97,6 +97,7 @@ std::string megatron_scenario(Dice& dice) {
   if (dice.toss()) draft.set("model.bucket_bytes", "160000000");
   if (dice.toss()) draft.set("memory.allocator", "torch-expandable");
   if (dice.toss()) draft.set("model.layers", "8");
+  draft.set("model.mtp_layers", dice.of({"0", "0", "1"}));
   return draft.text();
 }
 
@@ -278,6 +279,7 @@ TEST(LaunchExport, WhatIsLostIsSaid) {
                                                                   {"model.zero_stage", "1"},
                                                                   {"model.bucket_bytes", "12345"},
                                                                   {"model.step_barrier", "false"},
+                                                                  {"model.mtp_layers", "1"},
                                                                   {"model.sequence_parallel", "false"},
                                                                   {"model.framework", "eager"},
                                                                   {"model.dropout", "0.25"}};

@@ -426,9 +426,18 @@ TEST(EngineLayers, TheHeadsStageHasTheEmbeddingForMultiTokenPrediction) {
   EXPECT_EQ(count_of(generate(model, setup), "all_reduce_embedding"), 0);
   model.mtp_layers = 1;
   EXPECT_GT(count_of(generate(model, setup), "all_reduce_embedding"), 0);
-  setup = {.micro_batch = b, .sequence = S};
-  EXPECT_THROW(static_cast<void>(generate_trace(model, setup, CostModel(example_profile()), flat_cluster())),
-               InputError);
+}
+
+TEST(EngineLayers, DepthsAreOfDecodersInMegatron) {
+  ModelSpec model = small_llama(2);
+  model.mtp_layers = 1;
+  const auto generated = [&](const TrainingSetup& setup) {
+    return generate_trace(model, setup, CostModel(example_profile()), flat_cluster());
+  };
+  EXPECT_NO_THROW(static_cast<void>(generated(core())));
+  EXPECT_THROW(static_cast<void>(generated({.micro_batch = b, .sequence = S})), InputError);
+  model.embedding_width = h / 2;
+  EXPECT_THROW(static_cast<void>(generated(core())), InputError);
 }
 
 // Nemotron's layers of one part: the squares of what is above nought, times each row's probability, are one kernel.
