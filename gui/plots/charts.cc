@@ -250,7 +250,8 @@ static std::string value_of(const SweepRow& row, const std::string& key) {
   return "";
 }
 
-// By value, in order of numbers where they are such: a series' number.
+// By value, in order of numbers where they are such: a series' number. Neighbours share one where there are more
+// numbers than colours, so do the last ones of other values.
 static std::map<std::string, std::size_t> add_value_series(const std::vector<SweepRow>& rows, const std::string& key,
                                                            const QString& label, PlotScene& scene) {
   std::map<std::string, std::size_t> series;
@@ -260,11 +261,22 @@ static std::map<std::string, std::size_t> add_value_series(const std::vector<Swe
   std::stable_sort(values.begin(), values.end(), [](const std::string& a, const std::string& b) {
     return QString::fromStdString(a).toDouble() < QString::fromStdString(b).toDouble();
   });
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    series[values[i]] = scene.series.size();
-    const bool is_own = i + 1 < line_tokens || values.size() <= line_tokens;
-    scene.series.push_back({is_own ? QString("%1 %2").arg(label, words(values[i])) : QString(),
-                            is_own ? line_token(i) : Token::muted, PlotShape::disc, 8});
+  const bool are_numbers = std::all_of(values.begin(), values.end(), [](const std::string& value) {
+    bool is_number = false;
+    QString::fromStdString(value).toDouble(&is_number);
+    return is_number;
+  });
+  const std::size_t colors = std::min(values.size(), line_tokens), before = scene.series.size();
+  const auto color_of = [&](std::size_t i) {
+    return are_numbers ? i * colors / values.size() : std::min(i, colors - 1);
+  };
+  for (std::size_t i = 0, end = 0; i < values.size(); i = end) {
+    while (end < values.size() && color_of(end) == color_of(i)) series[values[end++]] = before + color_of(i);
+    const QString one = QString("%1 %2").arg(label, words(values[i]));
+    scene.series.push_back({end == i + 1  ? one
+                            : are_numbers ? ParetoChart::tr("%1 to %2").arg(one, words(values[end - 1]))
+                                          : ParetoChart::tr("others"),
+                            line_token(color_of(i)), PlotShape::disc, 8});
   }
   return series;
 }
@@ -351,7 +363,7 @@ void ParetoChart::draw() {
   enum : std::uint8_t { best, does, fails, baseline, present };
   scene.series = {{tr("front"), Token::good, PlotShape::disc, 11},
                   {tr("does what is required"), Token::accent, PlotShape::disc, 7},
-                  {tr("does not"), Token::muted, PlotShape::ring, 7},
+                  {tr("misses what is required"), Token::muted, PlotShape::ring, 7},
                   {tr("baseline"), Token::text, PlotShape::diamond, 13, true},
                   {tr("this scenario"), Token::warn, PlotShape::diamond, 13}};
   const auto by_value =

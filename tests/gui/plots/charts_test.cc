@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 namespace spillway::gui {
 namespace {
@@ -118,6 +119,33 @@ TEST(ParetoChart, IsColouredByAnAxis) {
   EXPECT_EQ(series(3).shape, PlotShape::ring);
   chart.color_by("", {});
   EXPECT_EQ(series(0).name, series(1).name);
+}
+
+// More values than colours: numbers share one with their neighbours, other values are told apart as far as colours go.
+TEST(ParetoChart, NoPointIsWithoutAName) {
+  std::vector<SweepRow> rows(20);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].is_done = rows[i].does = true;
+    rows[i].candidate.edits = {"model.layers=" + std::to_string(i + 1), "model.name=m" + std::to_string(100 + i)};
+    rows[i].replayed.step_seconds = 0.5 + static_cast<double>(i);
+    rows[i].replayed.peak_bytes = 1e9;
+  }
+  ParetoChart chart;
+  chart.show(rows);
+  const auto names = [&](const char* key, const char* label) {
+    chart.color_by(key, label);
+    std::map<QString, int> points;
+    for (const PlotPoint& point : chart.scene().points) ++points[chart.scene().series[point.series].name];
+    return points;
+  };
+  const auto layers = names("model.layers", "layers");
+  EXPECT_EQ(layers.size(), line_tokens);
+  EXPECT_EQ(layers.at("layers 1 to 3"), 3);
+  EXPECT_EQ(layers.at("layers 19 to 20"), 2);
+  const auto models = names("model.name", "model");
+  EXPECT_EQ(models.size(), line_tokens);
+  EXPECT_EQ(models.at("model m100"), 1);
+  EXPECT_EQ(models.at("others"), 14);
 }
 
 // Titles of axes are whole beside plots as small as they get.
