@@ -19,11 +19,12 @@ def main(arguments):
         if shutil.which(program) is None:
             print(f"skipped: no {program} here; install the Debian package {package}")
             return SKIPPED
-    # A desktop of one screen, with the scale and the motion of no desktop's settings.
+    # A desktop of one screen, as large as the largest window that is tested, with the scale and the motion of no
+    # desktop's settings.
     environment = {key: value for key, value in os.environ.items()
                    if key not in ("WAYLAND_DISPLAY", "QT_SCALE_FACTOR", "QT_STYLE_OVERRIDE")}
     environment["QT_QPA_PLATFORM"] = "xcb"
-    return subprocess.run(["xvfb-run", "-a", "-s", "-screen 0 1400x900x24", *arguments], env=environment).returncode
+    return subprocess.run(["xvfb-run", "-a", "-s", "-screen 0 1920x1080x24", *arguments], env=environment).returncode
 
 
 if __name__ == "__main__":
