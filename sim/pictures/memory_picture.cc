@@ -212,6 +212,18 @@ class Holders {
   std::size_t rest_;
 };
 
+// By place in run.held: the latest time of an event so far; events without one stand at their number.
+std::vector<Picos> times_reached(const Trace& trace, const AllocationStreamResult& run) {
+  std::vector<Picos> reached;
+  reached.reserve(run.held.size());
+  for (const HeldMemory& held : run.held) {
+    const Picos time = trace.memory_events[held.event].time;
+    const Picos own = time == unknown_time ? Picos(static_cast<std::int64_t>(held.event)) : time;
+    reached.push_back(reached.empty() ? own : std::max(reached.back(), own));
+  }
+  return reached;
+}
+
 MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, const Axis& axis, bool with_changes,
                          const OwnerOf& owner = {}) {
   MemoryPicture picture;
@@ -225,6 +237,7 @@ MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, 
   const Frees frees(trace, run);
   Kinds kinds(trace, owner);
   picture.blocks.reserve(run.rows.size());
+  std::vector<Picos> reached;
   for (const AllocationRow& row : run.rows) {
     check_stop();
     if (row.size <= Bytes(0)) continue;
@@ -236,15 +249,13 @@ MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, 
         block.end = std::max(axis.of(*freed), block.begin);
         block.freed = *freed;
       }
-    } else if (row.freed != unknown_time && !run.held.empty()) {
+    } else if (row.freed != unknown_time) {
       // Rows carry the times of events; a block from before the record has no event of its own to go by.
-      const auto after = std::find_if(run.held.begin(), run.held.end(), [&](const HeldMemory& held) {
-        const Picos time = trace.memory_events[held.event].time;
-        return (time == unknown_time ? Picos(static_cast<std::int64_t>(held.event)) : time) >= row.freed;
-      });
-      if (after != run.held.end()) {
-        block.end = axis.of(after->event);
-        block.freed = after->event;
+      if (reached.empty()) reached = times_reached(trace, run);
+      const auto after = std::lower_bound(reached.begin(), reached.end(), row.freed);
+      if (after != reached.end()) {
+        block.freed = run.held[static_cast<std::size_t>(after - reached.begin())].event;
+        block.end = axis.of(block.freed);
       }
     }
     block.kind = kinds.of(row.tag);
