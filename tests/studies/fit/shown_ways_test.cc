@@ -169,6 +169,35 @@ TEST(ShownWays, WhereNothingFitsTheNearestAre) {
   EXPECT_EQ(numbers(shown_ways(outcome)), (std::vector<std::size_t>{0, 1, 2}));
 }
 
+// Classes of which none is as good as another: all up to nine, and the best and the roomiest of more.
+TEST(ShownWays, FiveToNineOfAsManyClasses) {
+  for (std::uint32_t classes = 1; classes <= 14; ++classes) {
+    std::vector<FitWay> ways;
+    for (std::uint32_t i = 0; i < classes; ++i)
+      for (const char* const like : {"", "-too"})  // and one alike of each
+        ways.push_back(
+            way({"a=" + std::to_string(i) + like}, 1 + 0.1 * i + (*like ? 0.001 : 0), 70 - 2.0 * i, 1U << i));
+    const FitOutcome outcome = outcome_of(ways);
+    const std::vector<ShownWay> shown = shown_ways(outcome);
+    EXPECT_EQ(shown.size(), std::min(classes, 9U));
+    EXPECT_EQ(shown.front().way, 0U);
+    EXPECT_EQ(shown.back().way, 2U * (classes - 1)) << "the most room";
+    expect_each_once(outcome, shown);
+  }
+}
+
+// Fewer classes than five: other layouts of them that are not near ones; no tight ones, and none to make up numbers.
+TEST(ShownWays, OtherLayoutsFillUpToFive) {
+  for (int layouts = 1; layouts <= 8; ++layouts) {
+    std::vector<FitWay> ways;
+    for (int i = 0; i < layouts; ++i)
+      ways.push_back(way({"a=" + std::to_string(i)}, 1 + 0.1 * i, 40, 1, std::to_string(i)));
+    EXPECT_EQ(shown_ways(outcome_of(ways)).size(), static_cast<std::size_t>(std::min(layouts, 5)));
+    for (FitWay& one : ways) one.row.result.step_time = from_seconds(1);
+    EXPECT_EQ(shown_ways(outcome_of(ways)).size(), 1U) << "all alike";
+  }
+}
+
 // A real search: at most nine, each way once, no two alike in step and room.
 TEST(ShownWays, OfASearchAreFewAndDiffer) {
   const FitQuestion question{.what = "gpt2-small",
