@@ -280,6 +280,7 @@ QWidget* AnswerView::make_picture() {
   phases_ = phases_rows;
   binds_ = binds_rows;
   binds_title_ = binds->findChild<QLabel*>();
+  rests_card_ = rests;
   rests_ = rests_rows;
   auto* const cards = new QHBoxLayout;
   cards->setSpacing(10);
@@ -484,6 +485,8 @@ void AnswerView::show_cards() {
     line(*phases_, answer_words(verdict_shape(phase.answer) + " " + phase.name + ": " + phase.words),
          phase.answer == Verdict::does_not_fit ? Token::bad : Token::text);
   clear(*rests_);
+  rests_card_->setVisible(!document_->times.empty() || !document_->warnings.empty() || !document_->assumed.empty() ||
+                          !document_->defaults.empty() || !document_->inputs.empty());
   if (!document_->times.empty()) line(*rests_, answer_words(document_->times), Token::muted);
   for (const std::string& warning : document_->warnings) line(*rests_, "▲ " + answer_words(warning), Token::text);
   for (const std::string& each : document_->assumed)

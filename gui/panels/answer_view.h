@@ -102,7 +102,7 @@ class AnswerView : public QWidget {
   QLabel *preview_ = nullptr, *readout_ = nullptr, *picture_title_ = nullptr;
   AnswerPicture* picture_ = nullptr;
   QVBoxLayout *binds_ = nullptr, *rests_ = nullptr, *phases_ = nullptr;
-  QWidget* phases_card_ = nullptr;  // hidden where the step is of one part
+  QWidget *phases_card_ = nullptr, *rests_card_ = nullptr;  // hidden where they say nothing
   QLabel* binds_title_ = nullptr;
   QSplitter* halves_ = nullptr;
   QTimer pointed_for_;

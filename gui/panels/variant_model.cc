@@ -92,7 +92,7 @@ QVariant VariantModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole:
       if (is_name) {
-        const QString mark = is_stale ? "" : QString::fromStdString(verdict_shape(figures->result.answer()) + " ");
+        const QString mark = is_stale ? "" : QString::fromStdString(figures->shape + " ");
         return mark + QString::fromStdString(variant->name) + (variant->document.is_changed() ? " *" : "");
       }
       if (figures == nullptr || figures->result.tokens_per_second <= 0) return QString("–");

@@ -68,6 +68,7 @@ Session::Session() {
       if (variant->id == replayed_other_) {
         auto failed = std::make_shared<VariantFigures>();
         failed->text = variant->document.text();
+        failed->shape = verdict_shape(Verdict::unknown);
         failed->verdict = error.title;
         variant->figures = std::move(failed);
       }

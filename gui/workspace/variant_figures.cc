@@ -67,8 +67,10 @@ VariantFigures variant_figures(const Outcome& outcome) {
   VariantFigures figures;
   static_cast<studies::Row&>(figures) = studies::row_of({outcome.scenario.name, {}}, outcome.loaded, outcome.result());
   figures.text = outcome.scenario.text;
-  figures.verdict = shown_figures(outcome, nullptr).front().short_value;
   Result& result = figures.result;
+  const ShownFigure shown = shown_figures(outcome, nullptr).front();
+  figures.verdict = shown.short_value;
+  figures.shape = verdict_shape(shown.is_alarm ? Verdict::does_not_fit : result.answer());
   if (!outcome.trace().has(Capability::times)) {
     result.step_time = Picos(0);
     result.tokens_per_second = result.mfu = 0;

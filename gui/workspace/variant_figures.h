@@ -18,7 +18,7 @@ namespace spillway::gui {
 // Without times in the file the result has neither a step's time nor what follows from it.
 struct VariantFigures : studies::Row {
   std::string text;                               // of the scenario they are of
-  std::string verdict;                            // in a sentence; why it can't be replayed
+  std::string shape, verdict;                     // its sign; in a sentence, or why it can't be replayed
   std::optional<double> written_bytes_per_token;  // none: not known
   // Time of all kernels of a name, and of the copies, in microseconds a token, or a step where tokens are not known.
   std::map<std::string, double> kernels;
