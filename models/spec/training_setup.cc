@@ -195,6 +195,23 @@ std::vector<std::string_view> words_of(std::string_view list) {
   return words;
 }
 
+// megatron/core/transformer/transformer_config.py: what its merged forwards and backwards go with.
+void check_overlapped_experts(const TrainingSetup& setup) {
+  const auto refuse = [](const char* cause, const char* remedy) {
+    throw InputError("", "overlap_experts", cause, remedy);
+  };
+  if (!setup.traits().core)
+    refuse("Megatron-core alone runs one micro-batch's exchange beside another's computation",
+           "set framework to megatron or leave it out");
+  if (setup.recompute == Recompute::full)
+    refuse("Megatron-core recomputes no whole layers beside another micro-batch", "set recompute to selective or none");
+  if (setup.pipeline_parallel > 1 && setup.pipeline_chunks == 1)
+    refuse("in a pipeline Megatron-core overlaps micro-batches of interleaved chunks alone",
+           "set pipeline_chunks to 2 or more");
+  if (setup.overlap_shared_experts)
+    refuse("shared experts run beside the exchange already", "leave one of the two out");
+}
+
 void check_experts(const TrainingSetup& setup) {
   if (setup.expert_tensor_parallel != 0 && setup.expert_tensor_parallel != 1 &&
       setup.expert_tensor_parallel != setup.tensor_parallel)
@@ -213,6 +230,7 @@ void check_experts(const TrainingSetup& setup) {
   if (setup.expert_dispatcher != ExpertDispatcher::nccl && !setup.traits().core)
     throw InputError("", "expert_dispatcher", "DeepEP and Hybrid-EP are called by Megatron-core's dispatcher",
                      "set framework to megatron or expert_dispatcher to nccl");
+  if (setup.overlap_experts) check_overlapped_experts(setup);
   if (setup.fused_experts && (!setup.traits().core || setup.precision != TrainingPrecision::fp8_mixed))
     throw InputError("", "fused_experts", "Transformer Engine fuses experts' products and casts in fp8 alone",
                      "set framework to megatron and precision to fp8_mixed, or leave it out");

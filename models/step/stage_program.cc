@@ -32,20 +32,35 @@ using Part = StageProgram::Part;
 // contention and closed gaps included; 1 would be the limit of an exchange that takes no multiprocessors.
 constexpr double hidden_exchange = 0.6;
 
+// Whether the forward of the first micro-batch or the backward of the last one has the operation: these have no other
+// micro-batch beside them.
+bool is_alone(const StageProgram& program, OpId op) {
+  for (std::size_t c = 0; c < program.chunks.size(); ++c)
+    for (std::int64_t slice = 0; slice < program.slices; ++slice)
+      for (const Part part : {Part::forward, Part::recompute, Part::backward, Part::weights}) {
+        const std::int64_t recorded = part == Part::forward ? 0 : program.chunks[c].recorded - 1;
+        const StageProgram::Section& section =
+            program.sections[program.section(static_cast<std::int64_t>(c), recorded, slice, part)];
+        if (section.begin.ops <= index_of(op) && index_of(op) < section.end.ops) return true;
+      }
+  return false;
+}
+
 // Exchanges are shorter by what is hidden of them; each layer's against all else that it has on the GPU.
-void hide_exchanges(Trace& trace) {
+void hide_exchanges(StageProgram& program) {
   struct Times {
     double exchange = 0, other = 0;
   };
   std::map<std::uint16_t, Times> layers;
   std::vector<OpId> exchanges;
-  for (const Collective& each : trace.collectives)
-    if (trace.strings.text(each.group) == to_string(CommGroup::expert)) exchanges.push_back(each.op);
-  Ops& ops = trace.ops;
+  for (const Collective& each : program.trace.collectives)
+    if (program.trace.strings.text(each.group) == to_string(CommGroup::expert)) exchanges.push_back(each.op);
+  Ops& ops = program.trace.ops;
   for (std::size_t i = 0; i < ops.size(); ++i)
     if (ops.kind[i] == OpKind::kernel) layers[ops.layer[i]].other += to_seconds(ops.duration[i]);
   for (const OpId op : exchanges) layers[ops.layer[index_of(op)]].exchange += to_seconds(ops.duration[index_of(op)]);
   for (const OpId op : exchanges) {
+    if (is_alone(program, op)) continue;
     const Times& times = layers[ops.layer[index_of(op)]];
     Picos& duration = ops.duration[index_of(op)];
     const double shown = 1 - hidden_exchange * std::min(1.0, times.other / times.exchange);
@@ -99,7 +114,7 @@ class StageRecorder {
       if (!evaluates_) update();
     });
     program_.trace = session_.finish();
-    if (setup_.overlap_experts) hide_exchanges(program_.trace);
+    if (setup_.overlap_experts) hide_exchanges(program_);
     settle_clock(program_, session_.take_drawing(), session_.cost());
     return std::move(program_);
   }
