@@ -269,8 +269,10 @@ class FitAnswerMaker {
   [[nodiscard]] std::string value_now(const std::string& key) const {
     constexpr std::string_view model = "model.";
     const FitSubject& subject = findings_.subject;
-    if (subject.model && key.starts_with(model))
-      return field_text(subject.parsed.training, std::string_view(key).substr(model.size()));
+    if (subject.model && key.starts_with(model)) {
+      const std::string now = field_text(subject.parsed.training, std::string_view(key).substr(model.size()));
+      return now.empty() ? "none" : now;
+    }
     return setting_of(subject.scenario.text, key).value_or("not set");
   }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -121,6 +123,36 @@ std::vector<std::string> other_words(const TrainingSetup& setup, const TrainingS
   return words;
 }
 
+// Of choices that are one word or flag in a scenario.
+std::optional<std::string_view> words_of(std::string_view setting) {
+  static const std::map<std::string_view, std::string_view> words = {
+      {"attention_kernel=best", "fastest attention kernel"},
+      {"context_exchange=a2a", "context exchanged by all-to-all"},
+      {"context_exchange=all_gather", "context exchanged by all-gather"},
+      {"context_exchange=p2p", "context exchanged in a ring"},
+      {"cuda_graphs=full_iteration", "CUDA graphs"},
+      {"expert_dispatcher=deepep", "tokens by DeepEP"},
+      {"expert_dispatcher=hybridep", "tokens by HybridEP"},
+      {"expert_dispatcher=nccl", "tokens by all-to-all"},
+      {"late_prefetch=false", "next weights gathered early"},
+      {"late_prefetch=true", "next weights gathered late"},
+      {"late_reduction=false", "gradients reduced in each micro-batch"},
+      {"late_reduction=true", "gradients reduced once a step"},
+      {"master_remainders=true", "master weights as 16-bit remainders"},
+      {"overlap_experts=false", "experts' exchange not overlapped"},
+      {"overlap_experts=true", "experts' exchange overlapped"},
+      {"overlap_gradients=false", "gradients reduced after the backward"},
+      {"overlap_gradients=true", "gradients reduced in the backward"},
+      {"overlap_shared_experts=true", "shared experts overlapped"},
+      {"overlap_tensor=false", "tensor collectives not overlapped"},
+      {"overlap_tensor=true", "tensor collectives overlapped"},
+      {"permute_fusion=true", "fused permutation"},
+      {"router_fusion=true", "fused router"},
+      {"whole_vocabulary=false", "vocabulary split"}};
+  const auto found = words.find(setting);
+  return found == words.end() ? std::nullopt : std::optional(found->second);
+}
+
 // What the words above and the batch say nothing of, as it is set.
 std::vector<std::string> untold_words(const std::vector<std::string>& settings) {
   static const std::set<std::string_view> told = {"tensor_parallel",
@@ -158,6 +190,10 @@ std::vector<std::string> untold_words(const std::vector<std::string>& settings) 
     const std::string key = setting.substr(model.size(), equals - model.size());
     const std::string text = setting.substr(equals + 1);
     if (told.contains(key)) continue;
+    if (const auto known = words_of(std::string_view(setting).substr(model.size()))) {
+      words.emplace_back(*known);
+      continue;
+    }
     words.push_back(text == "true" ? key : text == "false" ? "no " + key : fmt::format("{} {}", key, text));
     std::replace(words.back().begin(), words.back().end(), '_', ' ');
   }

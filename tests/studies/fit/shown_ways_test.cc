@@ -267,7 +267,9 @@ TEST(WayNames, AreTheFieldsTerms) {
   replicas.data_parallel = 8;
   EXPECT_EQ(way_name(replicas, given, {"model.data_parallel=8"}, {}), "Data parallel 8");
   EXPECT_EQ(way_name(given, given, {"model.overlap_gradients=false"}, {"offload activations to host memory"}),
-            "Offload activations to host memory, no overlap gradients");
+            "Offload activations to host memory, gradients reduced after the backward");
+  EXPECT_EQ(way_name(given, given, {"model.expert_dispatcher=hybridep", "model.cuda_graphs=full_iteration"}, {}),
+            "Tokens by HybridEP, CUDA graphs");
 }
 
 }  // namespace
