@@ -137,7 +137,7 @@ struct Tally {
 // A batch of cases, each of a seed of its own: --gtest_filter runs some of them.
 class NeverWorse : public testing::TestWithParam<int> {
  protected:
-  static constexpr int of_batch = 10;
+  static constexpr int of_batch = 5;
 
   static void TearDownTestSuite() {
     EXPECT_GT(tally().fitting, 0);
@@ -257,7 +257,7 @@ TEST(BestOffload, OfManyMicroBatchesAPlanSoughtOnFewIsReplayedWhole) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Random, NeverWorse, testing::Range(0, test::cases(1, 50)));
+INSTANTIATE_TEST_SUITE_P(Random, NeverWorse, testing::Range(0, test::cases(1, 100)));
 
 }  // namespace
 }  // namespace spillway::studies
