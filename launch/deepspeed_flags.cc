@@ -73,8 +73,8 @@ void zero(FlagRows& rows) {
       .or_else(FlagRole::adds)
       .as_modelled_if("zero_optimization.zero_hpz_partition_size", "1", "weights are split over all replicas")
       .or_else(FlagRole::adds)
-      .read("zero_optimization.mics_shard_size", "model.shard_groups", facts::shard_size, whole,
-            "replicas over this; -1: all share")
+      .say("zero_optimization.mics_shard_size", "model.shard_groups", facts::shard_size, whole,
+           "replicas over this; -1: all share")
       .time("zero_optimization.stage3_max_live_parameters zero_optimization.max_live_parameters",
             "it stops weights from being gathered ahead; those needed are gathered all the same")
       .as_modelled_if("zero_optimization.stage3_max_reuse_distance", "1000000000", "its default")
@@ -106,8 +106,8 @@ void zero(FlagRows& rows) {
           "zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_param.nvme_path "
           "zero_optimization.cpu_offload_use_pin_memory",
           "pinned memory and the hardware's drives are assumed")
-      .read("zero_optimization.stage3_gather_16bit_weights_on_model_save", "model.saving", facts::whole_save,
-            "true=first false=-", "under stage 3")
+      .say("zero_optimization.stage3_gather_16bit_weights_on_model_save", "model.saving", facts::whole_save,
+           "true=first false=-", "under stage 3")
       .read("zero_optimization.stage3_gather_fp16_weights_on_model_save", "model.saving", facts::whole_save,
             "true=first false=-", "its former name")
       .read("zero_optimization.gather_16bit_weights_on_model_save", "model.saving", facts::whole_save,

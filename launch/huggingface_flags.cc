@@ -70,8 +70,8 @@ void huggingface_training(FlagRows& rows) {
       .read("xformers_attention", "model.flash_attention", facts::attention_backend, "true=best false=-", "axolotl")
       .read("sdp_attention", "model.flash_attention", facts::attention_backend, "true=best false=-", "axolotl")
       .say("torch_compile", "model.compile", on_off)
-      .read("use_liger_kernel", "model.loss", facts::liger, "true=chunked false=-",
-            "its fused linear cross-entropy, and model.fused_norms, fused_rotary and fused_gate")
+      .say("use_liger_kernel", "model.loss", facts::liger, "true=chunked false=-",
+           "its fused linear cross-entropy, and model.fused_norms, fused_rotary and fused_gate")
       .read("liger_kernel_config.rope", "model.fused_rotary", on_off, "with use_liger_kernel")
       .read("liger_kernel_config.rms_norm", "model.fused_norms", on_off, "the same")
       .read("liger_kernel_config.swiglu", "model.fused_gate", on_off, "the same")

@@ -184,6 +184,34 @@ std::vector<LaunchSetting> launcher_settings(const ShellWords& words, std::size_
   return settings;
 }
 
+// Whether any format's table has a key of a scenario for a part of the flag's.
+bool has_row(const std::string& shown) {
+  for (std::size_t i = 0; i < launch_format_words().size(); ++i) {
+    const auto format = static_cast<LaunchFormat>(i);
+    const LaunchFlag* row = find_flag(format, flag_name(format, shown));
+    if (row != nullptr && row->role == FlagRole::value) return true;
+  }
+  return false;
+}
+
+// A flag with a JSON object behind it, which transformers' arguments may have, as flags of its keys where one is known.
+std::vector<LaunchSetting> unfolded(const LaunchSetting& setting, TextBudget& budget) {
+  if (!setting.value.starts_with('{') || !setting.unknown.empty()) return {setting};
+  std::vector<LaunchSetting> parts;
+  try {
+    parts = json_settings(setting.value, budget);
+  } catch (const InputError&) {
+    return {setting};  // a value as the table has it
+  }
+  bool is_known = false;
+  for (LaunchSetting& part : parts) {
+    part.shown = part.name = fmt::format("{}.{}", setting.shown, part.name);
+    part.place = setting.place;
+    is_known = is_known || has_row(part.shown);
+  }
+  return is_known ? parts : std::vector<LaunchSetting>{setting};
+}
+
 }  // namespace
 
 std::vector<LaunchSetting> flags_of(const std::vector<ShellWord>& words, const std::string& file,
@@ -242,7 +270,8 @@ LaunchCommand launch_command(const ShellCommand& command, std::vector<std::strin
     else
       program.push_back(word);
   }
-  made.program = flags_of(program, file, made.others);
+  for (const LaunchSetting& setting : flags_of(program, file, made.others))
+    for (LaunchSetting& part : unfolded(setting, budget)) made.program.push_back(std::move(part));
   for (const ShellWord& word : made.others)
     if (!word.unknown.empty())
       throw InputError(file, fmt::format("line {}", word.line),

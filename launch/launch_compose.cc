@@ -173,7 +173,7 @@ void compose_recompute(LaunchLedger& ledger) {
 // Megatron-LM's scopes; without one whole layers are captured.
 void compose_graphs(LaunchLedger& ledger) {
   const auto scope = ledger.text(facts::graph_scope);
-  if (ledger.text(facts::graphs).value_or(scope == "full_iteration" ? "true" : "false") != "true") {
+  if (ledger.text(facts::graphs).value_or(scope == "full_iteration" ? "local" : "false") == "false") {
     ledger.leave_out(facts::graphs, IgnoreReason::as_modelled, "nothing is captured");
     return ledger.leave_out(facts::graph_scope, IgnoreReason::no_effect, "nothing is captured");
   }
@@ -187,17 +187,21 @@ void compose_graphs(LaunchLedger& ledger) {
   if (!words.empty()) ledger.set("model.cuda_graphs", words, "whole layers");
 }
 
-// Megatron-core's three kinds, and who carries what is flexible.
+// Megatron-core's three kinds, and who carries what is flexible; and what runs beside them.
 void compose_dispatcher(LaunchLedger& ledger) {
   if (ledger.launcher() == LaunchFormat::megatron && ledger.says(facts::experts))
     for (const char* fusion : {"model.router_fusion", "model.permute_fusion"})
       ledger.assume(fusion, "false", "Megatron-LM's default");
+  if (ledger.is_on("model.overlap_experts"))
+    ledger.doubt("model.overlap_experts", IgnoreReason::adds, "activations of two micro-batches lie side by side");
   const auto kind = ledger.text(facts::dispatcher);
   if (kind == "flex")
     return ledger.set("model.expert_dispatcher", ledger.text(facts::flex_backend).value_or("deepep"),
                       "Megatron-core's default backend");
   ledger.leave_out(facts::flex_backend, IgnoreReason::no_effect, "of the dispatcher flex");
-  if (kind) ledger.leave_out(facts::dispatcher, IgnoreReason::not_said, "tokens travel by all-to-all");
+  if (kind)
+    ledger.leave_out(facts::dispatcher, kind == "nccl" ? IgnoreReason::as_modelled : IgnoreReason::not_said,
+                     "tokens travel by all-to-all");
 }
 
 // What Liger's apply_liger_kernel_to_*() puts in by itself (linkedin/Liger-Kernel, transformers/monkey_patch.py).

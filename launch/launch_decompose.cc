@@ -42,8 +42,14 @@ class Decomposer {
     dropout();
     evaluation();
     compiled();
-    if (is(LaunchFormat::megatron)) experts();
-    if (is(LaunchFormat::hf)) huggingface_optimizer();
+    if (is(LaunchFormat::megatron)) {
+      experts();
+      graphs();
+    }
+    if (is(LaunchFormat::hf)) {
+      huggingface_optimizer();
+      liger();
+    }
     adapters();
     return std::move(made_);
   }
@@ -161,6 +167,15 @@ class Decomposer {
     }
     if (is(LaunchFormat::hf)) huggingface_sharding();
     if (is(LaunchFormat::torchtitan)) titan_sharding();
+    if (!is(LaunchFormat::deepspeed) || stage != 3) return;
+    if (setup_.shard_groups > 1) {
+      settle("shard_groups");
+      say(facts::shard_size, setup_.data_parallel / setup_.shard_groups);
+    }
+    if (setup_.saving == Saving::first) {
+      settle("saving");
+      say(facts::whole_save, "first");
+    }
   }
 
   void huggingface_sharding() {
@@ -191,6 +206,18 @@ class Decomposer {
       lack("optimizer", "TrainingArguments has no such optimizer");
       lack("optimizer_form", "nor one that updates so");
     }
+  }
+
+  // A switch for all; which of its kernels run is LaunchExport's liger_kernel_config.
+  void liger() {
+    const bool has_kernels = setup_.fused_norms || setup_.fused_rotary || setup_.fused_gate ||
+                             setup_.loss == LossForm::chunked || (setup_.loss == LossForm::fused && !setup_.compile);
+    const bool is_known =
+        spec_.norm == NormKind::rms_norm && spec_.positions == Positions::rotary &&
+        (setup_.loss == LossForm::chunked || setup_.loss == LossForm::fused || setup_.loss == LossForm::fp32);
+    if (!has_kernels || !is_known) return;
+    say(facts::liger, "chunked");
+    for (const char* key : {"loss", "fused_norms", "fused_rotary", "fused_gate"}) settle(key);
   }
 
   // In trl's words, the other way round than compose_adapters().
@@ -257,7 +284,8 @@ class Decomposer {
     say(facts::shards, setup_.data_parallel / copies);
     settle("shard_groups");
     if (stage > 1 && ranks > 1) say(facts::reshard, stage);
-    const bool reduces = stage > 0 && ranks > 1 && is_mixed(setup_.precision);
+    const bool is_narrow = is_mixed(setup_.precision) || setup_.precision == TrainingPrecision::bf16;
+    const bool reduces = stage > 0 && ranks > 1 && is_narrow;
     if (reduces && setup_.fp32_reduction) {
       say(facts::reduce_type, "true");
       settle("fp32_reduction");
@@ -276,12 +304,30 @@ class Decomposer {
     settle("sequence_parallel");
   }
 
-  // Switches that are off unless given, of models with experts.
+  // Switches that are off unless given, of models with experts; and who carries their tokens.
   void experts() {
+    const bool has_any = spec_.has_experts();
     for (const char* key : {"router_fusion", "permute_fusion"}) {
       settle(key);
-      if (!spec_.has_experts()) drop(key);
+      if (!has_any) drop(key);
     }
+    if (setup_.expert_capacity == 0) {
+      drop("expert_capacity");
+      if (setup_.static_experts) lack("static_experts", "Megatron-LM pads to --moe-expert-capacity-factor");
+    }
+    if (!has_any) return;
+    settle("expert_dispatcher");
+    const bool is_flexible = setup_.expert_dispatcher != ExpertDispatcher::nccl;
+    say(facts::dispatcher, is_flexible ? "flex" : "nccl");
+    if (is_flexible) say(facts::flex_backend, text("expert_dispatcher"));
+  }
+
+  // Whole iterations are captured by Megatron-core itself, parts of layers by Transformer Engine.
+  void graphs() {
+    if (setup_.cuda_graphs.empty()) return;
+    settle("cuda_graphs");
+    say(facts::graphs, setup_.cuda_graphs == "full_iteration" ? "local" : "true");
+    say(facts::graph_scope, fmt::format("{}", fmt::join(listed_words(setup_.cuda_graphs), " ")));
   }
 
   // What the compiler fuses by itself.

@@ -55,9 +55,10 @@ std::string shell_quoted(const std::string& text) {
 // A switch stands alone; accelerate's want a value.
 std::string word_of(const Written& flag) {
   const LaunchFlag& row = *flag.row;
-  const bool alone =
-      flag.value == "true" && is_switch(row) && (row.format != LaunchFormat::accelerate || row.fact == facts::fsdp);
-  if (row.fact == facts::adapter_modules) return fmt::format("--{} {}", row.flag, flag.value);  // a list of words
+  const bool alone = flag.value == "true" && (is_switch(row) || row.role != FlagRole::value) &&
+                     (row.format != LaunchFormat::accelerate || row.fact == facts::fsdp);
+  const bool is_list = row.fact == facts::adapter_modules || row.fact == facts::graph_scope;  // of words
+  if (is_list) return fmt::format("--{} {}", row.flag, flag.value);
   return alone ? "--" + row.flag : fmt::format("--{} {}", row.flag, shell_quoted(flag.value));
 }
 
@@ -223,6 +224,9 @@ class Exporter {
         put("use-distributed-optimizer", "true", made);
       }
       if (is_fsdp) put("ckpt-format", "fsdp_dtensor", made);
+      // Graphs replay random numbers; nothing in them goes to the host.
+      if (!setup_.cuda_graphs.empty()) put("te-rng-tracker", "true", made);
+      if (setup_.captures("full_iteration")) put("no-check-for-nan-in-loss-and-grad", "true", made);
       // megatron/core/optimizer/layer_wise_optimizer.py: whole matrices over ranks, without the distributed optimizer
       if (setup_.optimizer == OptimizerKind::muon && setup_.zero_stage == 1) {
         put("optimizer", "dist_muon", made);
@@ -235,12 +239,26 @@ class Exporter {
           whole_number(positions->value).value_or(0) < whole_number(sequence->value).value_or(0))
         put("max-position-embeddings", std::string(sequence->value), made);
     }
+    if (target_.program == hf && written("use_liger_kernel") != nullptr) choose_liger(made);
     // deepspeed/runtime/zero/config.py: the optimizer leaves under stages 1 to 3 alone
     const Written* const stage = target_.program == deepspeed ? written("zero_optimization.stage") : nullptr;
     if (stage == nullptr || stage->value != "0" || setup_.optimizer_device == StateDevice::gpu) return;
     put("zero_optimization.stage", "1", made);
     if (setup_.data_parallel * setup_.context_parallel > 1)
       made.unsaid.push_back({"model.zero_stage", "0", "DeepSpeed moves the optimizer under stages 1 to 3 alone", "1"});
+  }
+
+  // Liger's kernels, where they are not those that it puts in by itself.
+  void choose_liger(LaunchExport& made) {
+    const bool is_chunked = setup_.loss == LossForm::chunked;
+    if (setup_.fused_norms && setup_.fused_rotary && setup_.fused_gate && is_chunked) return;
+    static const LaunchFlag config{.format = hf, .flag = "liger_kernel_config"};
+    nlohmann::ordered_json kernels = {
+        {"rope", setup_.fused_rotary}, {"rms_norm", setup_.fused_norms}, {"swiglu", setup_.fused_gate}};
+    if (!is_chunked) kernels["fused_linear_cross_entropy"] = false;
+    if (setup_.loss == LossForm::fused) kernels["cross_entropy"] = true;
+    written_.push_back({&config, kernels.dump()});
+    made.said.push_back({"model.loss", std::string(to_string(setup_.loss)), config.flag, kernels.dump()});
   }
 
   // What the framework does by itself, for a key that no flag says.

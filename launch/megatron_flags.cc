@@ -57,7 +57,7 @@ void megatron_layout(FlagRows& rows) {
           "overlap-p2p-communication no-overlap-p2p-communication overlap-p2p-comm batch-p2p-comm "
           "overlap-p2p-communication-warmup-flush delay-grad-reduce delay-param-gather",
           "when transfers run is the schedule's")
-      .adds("defer-embedding-wgrad-compute delay-wgrad-compute overlap-moe-expert-parallel-comm",
+      .adds("defer-embedding-wgrad-compute delay-wgrad-compute",
             "weight gradients run with their backward: none is kept for later")
       .read("grad-reduce-in-bf16", "model.main_gradients", "true=bf16 false=-")
       .as_modelled("grad-reduce-in-fp32", "gradients are reduced as their buffer has them")
@@ -152,9 +152,10 @@ void states_and_recomputation(FlagRows& rows) {
       .read("enable-cuda-graph", "model.cuda_graphs", facts::graphs, "true=true false=false", "of whole layers")
       .read("external-cuda-graph", "model.cuda_graphs", facts::graphs, "true=true false=false",
             "Transformer Engine's, of whole layers")
-      .read("cuda-graph-impl", "model.cuda_graphs", facts::graphs, "local=true transformer_engine=true none=false", "")
-      .read("cuda-graph-scope", "model.cuda_graphs", facts::graph_scope, "",
-            "full: attn,mamba,mlp; with one of the flags above")
+      .say("cuda-graph-impl", "model.cuda_graphs", facts::graphs, "local=local transformer_engine=true none=false",
+           "Transformer Engine's, except of whole iterations")
+      .say("cuda-graph-scope", "model.cuda_graphs", facts::graph_scope, "",
+           "full: attn,mamba,mlp; with one of the flags above")
       .time("cuda-graph-* enable-experimental optimizer-cuda-graph", "graphs share one pool and are warmed up before")
       .saves(
           "cpu-offloading cpu-offloading-num-layers cpu-offloading-activations cpu-offloading-weights "
@@ -232,13 +233,14 @@ void megatron_model(FlagRows& rows) {
       .say("qk-head-dim", key, facts::nope_dim, whole, "")
       .say("qk-pos-emb-head-dim", key, facts::rope_dim, whole, "")
       .say("v-head-dim", key, facts::value_dim, whole, "")
-      .read("moe-token-dispatcher-type", "model.expert_dispatcher", facts::dispatcher,
-            "alltoall=- flex=flex allgather=allgather", "flex: the backend's, DeepEP where none is named")
+      .say("moe-token-dispatcher-type", "model.expert_dispatcher", facts::dispatcher,
+           "alltoall=nccl flex=flex allgather=allgather", "flex: the backend's, DeepEP where none is named")
       .say("moe-router-fusion", "model.router_fusion", if_on)
       .say("moe-permute-fusion", "model.permute_fusion", if_on)
       .say("moe-shared-expert-overlap", "model.overlap_shared_experts", if_on)
-      .read("moe-flex-dispatcher-backend", "model.expert_dispatcher", facts::flex_backend,
-            "deepep=deepep hybridep=hybridep", "with --moe-token-dispatcher-type flex")
+      .say("overlap-moe-expert-parallel-comm", "model.overlap_experts", if_on)
+      .say("moe-flex-dispatcher-backend", "model.expert_dispatcher", facts::flex_backend,
+           "deepep=deepep hybridep=hybridep", "with --moe-token-dispatcher-type flex")
       .as_modelled_if("moe-enable-deepep", "true",
                       "the backend of --moe-token-dispatcher-type flex unless one is named")
       .as_modelled("moe-grouped-gemm", "the experts' products run as one")
@@ -263,8 +265,8 @@ void megatron_model(FlagRows& rows) {
           "how experts' kernels run is model.expert_dispatcher's")
       .not_said("moe-token-dropping moe-extended-tp moe-apply-probs-on-input",
                 "experts get all their tokens, or model.expert_capacity")
-      .read("moe-expert-capacity-factor", "model.expert_capacity", "")
-      .read("moe-pad-expert-input-to-capacity", "model.static_experts", if_on)
+      .say("moe-expert-capacity-factor", "model.expert_capacity", "")
+      .say("moe-pad-expert-input-to-capacity", "model.static_experts", if_on)
       .say("mtp-num-layers", "model.mtp_layers", whole)
       .no_effect("mtp-loss-scaling-factor", "a scale")
       .no_effect("is-hybrid-model", "its pattern says that")

@@ -26,6 +26,12 @@ bool gathers(const Setup& s) { return shares(s) && s.zero_stage == 3; }
 bool updates_by_group(const Setup& s) { return gathers(s) && s.traits().deepspeed; }
 bool splits_tensors(const Setup& s) { return s.tensor_parallel > 1; }
 bool spreads_experts(const Setup& s) { return s.expert_parallel > 1; }
+// Of the Trainer, a flag of which puts the kernels in.
+bool may_take_liger(const Setup& s) { return s.framework == Framework::huggingface && !s.compile && !s.fused_kernels; }
+bool may_overlap_experts(const Setup& s) {
+  return spreads_experts(s) && s.traits().core && s.gradient_accumulation > 1 && s.recompute != Recompute::full &&
+         (s.pipeline_parallel == 1 || s.pipeline_chunks > 1) && !s.overlap_shared_experts;
+}
 bool recomputes_layers(const Setup& s) { return s.recompute == Recompute::full; }
 bool has_token_loss(const Setup& s) { return !s.compares_answers(); }
 bool is_core(const Setup& s) { return s.traits().core; }
@@ -82,9 +88,9 @@ const std::map<std::string_view, Key>& keys() {
       {"document_tokens", {question}},
       {"attention_kernel", {knob, {"best"}}},
       {"fused_kernels", {knob, {"true"}}},
-      {"fused_rotary", {question}},
-      {"fused_norms", {question}},
-      {"fused_gate", {question}},
+      {"fused_rotary", {knob, {"true"}, may_take_liger}},
+      {"fused_norms", {knob, {"true"}, may_take_liger}},
+      {"fused_gate", {knob, {"true"}, may_take_liger}},
       {"compile", {question}},
       {"autocast", {question}},
       {"loss", {knob, {"fused", "chunked"}, has_token_loss}},
@@ -117,7 +123,7 @@ const std::map<std::string_view, Key>& keys() {
       {"expert_load_seed", {question}},
       {"expert_load_steps", {question}},
       {"expert_capacity", {question}},
-      {"overlap_experts", {knob, {}, spreads_experts}},
+      {"overlap_experts", {knob, {}, may_overlap_experts}},
       {"static_experts", {question}},
       {"fused_experts", {knob, {}, is_core}},
       {"router_fusion", {knob, {"true"}, is_core}},

@@ -156,14 +156,23 @@ bool does_something(Launches& launches, const CorpusLaunch& launch, const Launch
   return false;
 }
 
-// Some have a part to play beside another alone.
+// Some have a part to play beside another alone, which has most often the same key or begins alike.
 bool does_something_beside_another(Launches& launches, const LaunchFlag& row) {
-  for (const LaunchFlag& other : launch_flags()) {
-    if (other.format != row.format || other.role != FlagRole::value || other.flag == row.flag) continue;
-    for (const std::string& value : their_values(other))
-      if (does_something(launches, launches.of(row.format).front(), row, {{other.flag, value}})) return true;
-  }
-  return false;
+  std::vector<const LaunchFlag*> others;
+  for (const LaunchFlag& other : launch_flags())
+    if (other.format == row.format && other.role == FlagRole::value && other.flag != row.flag) others.push_back(&other);
+  const auto likeness = [&row](const LaunchFlag* other) {
+    const auto differ = std::mismatch(row.flag.begin(), row.flag.end(), other->flag.begin(), other->flag.end());
+    return (other->key == row.key ? 1000 : 0) + (differ.first - row.flag.begin());
+  };
+  std::stable_sort(others.begin(), others.end(),
+                   [&](const LaunchFlag* a, const LaunchFlag* b) { return likeness(a) > likeness(b); });
+  return std::any_of(others.begin(), others.end(), [&](const LaunchFlag* other) {
+    const std::vector<std::string> values = their_values(*other);
+    return std::any_of(values.begin(), values.end(), [&](const std::string& value) {
+      return does_something(launches, launches.of(row.format).front(), row, {{other->flag, value}});
+    });
+  });
 }
 
 // Understood without a change would be a switch that is dropped.
@@ -300,6 +309,17 @@ TEST(LaunchContract, LigersKernels) {
                {"model.fused_norms", "true"},
                {"model.fused_rotary", "false"},
                {"model.fused_gate", "false"}});
+  const Folder folder;  // of the command line, as JSON
+  expect_keys(
+      import_launch(request({folder.write("run.sh",
+                                          "accelerate launch train.py --bf16 true --per_device_train_batch_size 1 "
+                                          "--max_seq_length 4096 --use_liger_kernel true "
+                                          "--liger_kernel_config '{\"swiglu\": false, \"rope\": false}'\n")},
+                            "llama-3-8b")),
+      {{"model.loss", "chunked"},
+       {"model.fused_norms", "true"},
+       {"model.fused_rotary", "false"},
+       {"model.fused_gate", "false"}});
   expect_keys(import_text(args + "use_liger_kernel: false\n"),
               {{"model.loss", "(none)"}, {"model.fused_norms", "(none)"}, {"model.fused_gate", "(none)"}});
   const std::string axolotl = "base_model: Qwen/Qwen3-8B\nsequence_len: 4096\nmicro_batch_size: 1\nbf16: true\n";
@@ -387,6 +407,9 @@ TEST(LaunchContract, MegatronsWords) {
                 "model.expert_dispatcher"),
             "hybridep");
   EXPECT_EQ(key(import(experts + "--moe-token-dispatcher-type alltoall"), "model.expert_dispatcher"), "(none)");
+  const LaunchImport overlapped = import(experts + "--overlap-moe-expert-parallel-comm");
+  EXPECT_EQ(key(overlapped, "model.overlap_experts"), "true");
+  EXPECT_TRUE(is_unsayable(overlapped, "overlap-moe-expert-parallel-comm")) << "two micro-batches' activations";
   EXPECT_EQ(key(import(experts + "--tensor-model-parallel-size 2 --sequence-parallel --expert-tensor-parallel-size 1"),
                 "model.expert_tensor_parallel"),
             "1");

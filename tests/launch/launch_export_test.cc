@@ -77,7 +77,15 @@ std::string megatron_scenario(Dice& dice) {
   draft.set("model.pipeline_parallel", p);
   if (p != "1" && dice.toss()) draft.set("model.pipeline_chunks", "2");
   draft.set("model.data_parallel", d);
-  if (model == "mixtral-8x7b" && d == "8") draft.set("model.expert_parallel", dice.of({"2", "8"}));
+  if (model == "mixtral-8x7b" && d == "8") {
+    draft.set("model.expert_parallel", dice.of({"2", "8"}));
+    draft.set("model.expert_dispatcher", dice.of({"nccl", "deepep", "hybridep"}));
+    draft.set("model.overlap_experts", dice.of({"true", "false"}));
+    if (dice.toss()) {
+      draft.set("model.expert_capacity", "1.25");
+      draft.set("model.static_experts", dice.of({"true", "false"}));
+    }
+  }
   draft.set("model.sequence", dice.of({"1024", "2048"}));
   draft.set("model.micro_batch", dice.of({"1", "2"}));
   draft.set("model.global_batch", dice.of({"64", "128"}));
@@ -98,6 +106,7 @@ std::string megatron_scenario(Dice& dice) {
   if (dice.toss()) draft.set("memory.allocator", "torch-expandable");
   if (dice.toss()) draft.set("model.layers", "8");
   draft.set("model.mtp_layers", dice.of({"0", "0", "1"}));
+  if (dice.toss()) draft.set("model.cuda_graphs", dice.of({"attn", "attn,mlp", "moe_router", "full_iteration"}));
   return draft.text();
 }
 
@@ -151,6 +160,11 @@ std::string deepspeed_scenario(Dice& dice) {
   draft.set("model.optimizer_device", dice.of({"gpu", "cpu", "drives"}));
   if (stage == "3" && setting_of(draft.text(), "model.optimizer_device") != "gpu")
     draft.set("model.weight_device", dice.of({"gpu", "cpu", "drives"}));
+  if (stage == "3" && dice.toss()) {
+    draft.set("model.data_parallel", "8");
+    draft.set("model.shard_groups", dice.of({"1", "2", "4"}));
+    draft.set("model.saving", dice.of({"first", "shares"}));
+  }
   return draft.text();
 }
 
@@ -182,6 +196,11 @@ std::string torch_scenario(Dice& dice) {
   draft.set("model.recompute", dice.of({"none", "full"}));
   draft.set("model.fused_kernels", "false");
   draft.set("model.compile", dice.of({"true", "false"}));
+  if (model != "gpt2-xl" && dice.toss()) {
+    for (const char* key : {"model.fused_norms", "model.fused_rotary", "model.fused_gate"})
+      draft.set(key, dice.of({"true", "true", "false"}));
+    draft.set("model.loss", dice.of({"chunked", "fp32", "fused"}));
+  }
   if (dice.toss()) draft.set("model.attention_kernel", "flash2");
   if (stage == "3") draft.set("model.late_prefetch", dice.of({"true", "false"}));
   if (stage == "3" && dice.toss()) {
@@ -280,6 +299,9 @@ TEST(LaunchExport, WhatIsLostIsSaid) {
                                                                   {"model.bucket_bytes", "12345"},
                                                                   {"model.step_barrier", "false"},
                                                                   {"model.mtp_layers", "1"},
+                                                                  {"model.cuda_graphs", "attn"},
+                                                                  {"model.overlap_experts", "true"},
+                                                                  {"model.expert_dispatcher", "deepep"},
                                                                   {"model.sequence_parallel", "false"},
                                                                   {"model.framework", "eager"},
                                                                   {"model.dropout", "0.25"}};
