@@ -367,6 +367,7 @@ TEST_F(Window, ASnapshotThatRanOutSaysSo) {
   ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.session().is_busy(); }, patience_ms));
   EXPECT_EQ(window_.strip().shown().front().short_value, "Ran out as recorded");
   EXPECT_EQ(window_.strip().shown().front().title, "✖ ran out");
+  EXPECT_EQ(window_.session().variants().front()->figures->shape, "✖");
   EXPECT_EQ(window_.strip().shown().front().value,
             "✖ Ran out: loss.py:9 cross_entropy asked for 1.00 GiB, 0.879 GiB were free");
   EXPECT_EQ(window_.strip().shown().front().detail, "1.00 GiB asked for, 0.879 GiB free");
