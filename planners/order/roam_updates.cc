@@ -145,12 +145,10 @@ class Updates {
                                                          const std::vector<std::int64_t>& backward) const {
     const std::vector<bool> before = dag_.ancestors(from);
     std::vector<bool> seen(dag_.operators(), false);
-    std::vector<OperatorIndex> sources{from};
+    Layers sources(from, dag_.operators(), [this](OperatorIndex op) -> decltype(auto) { return dag_.previous(op); });
     std::optional<OperatorIndex> best;
-    while (!best && !sources.empty()) {
-      sources = all_previous(sources);
+    for (std::vector<OperatorIndex> open = sources.next(); !best && !open.empty(); open = sources.next()) {
       std::int64_t longest = 0;
-      std::vector<OperatorIndex> open = sources;
       while (!open.empty()) {
         const OperatorIndex op = open.back();
         open.pop_back();
@@ -170,15 +168,6 @@ class Updates {
     return best;
   }
 
-  [[nodiscard]] std::vector<OperatorIndex> all_previous(const std::vector<OperatorIndex>& operators) const {
-    std::vector<OperatorIndex> previous;
-    for (const OperatorIndex op : operators)
-      previous.insert(previous.end(), dag_.previous(op).begin(), dag_.previous(op).end());
-    std::sort(previous.begin(), previous.end());
-    previous.erase(std::unique(previous.begin(), previous.end()), previous.end());
-    return previous;
-  }
-
   // An operator that waits for nothing gets a predecessor.
   void start_late() {
     const std::vector<std::int64_t> forward = dag_.forward_levels(), backward = dag_.backward_levels();
@@ -194,11 +183,9 @@ class Updates {
                                                             const std::vector<std::int64_t>& forward,
                                                             const std::vector<std::int64_t>& backward) const {
     std::optional<OperatorIndex> best;
-    std::vector<OperatorIndex> readers{start};
+    Layers readers(start, dag_.operators(), [this](OperatorIndex op) -> decltype(auto) { return dag_.next(op); });
     std::vector<bool> seen(dag_.operators(), false);
-    while (!best && !readers.empty()) {
-      readers = all_next(readers);
-      std::vector<OperatorIndex> open = readers;
+    for (std::vector<OperatorIndex> open = readers.next(); !best && !open.empty(); open = readers.next()) {
       while (!open.empty()) {
         const OperatorIndex op = open.back();
         open.pop_back();
@@ -216,13 +203,34 @@ class Updates {
     return best;
   }
 
-  [[nodiscard]] std::vector<OperatorIndex> all_next(const std::vector<OperatorIndex>& operators) const {
-    std::vector<OperatorIndex> next;
-    for (const OperatorIndex op : operators) next.insert(next.end(), dag_.next(op).begin(), dag_.next(op).end());
-    std::sort(next.begin(), next.end());
-    next.erase(std::unique(next.begin(), next.end()), next.end());
-    return next;
-  }
+  // Layers of operators around some: each the neighbours of the layer before that were in none. Whose neighbours a walk
+  // has been through, it need not meet again.
+  template <class Neighbours>
+  class Layers {
+   public:
+    Layers(OperatorIndex from, std::size_t operators, Neighbours neighbours)
+        : layer_{from}, was_in_(operators, false), neighbours_(std::move(neighbours)) {
+      was_in_[from] = true;
+    }
+    // In order; empty: there are no more.
+    [[nodiscard]] const std::vector<OperatorIndex>& next() {
+      std::vector<OperatorIndex> around;
+      for (const OperatorIndex op : layer_)
+        for (const OperatorIndex each : neighbours_(op)) {
+          if (was_in_[each]) continue;
+          was_in_[each] = true;
+          around.push_back(each);
+        }
+      std::sort(around.begin(), around.end());
+      layer_ = std::move(around);
+      return layer_;
+    }
+
+   private:
+    std::vector<OperatorIndex> layer_;
+    std::vector<bool> was_in_;
+    Neighbours neighbours_;
+  };
 
   const OrderGraph& graph_;
   const RoamBranches& branches_;
