@@ -80,6 +80,24 @@ TEST(Roam, DependenciesNeverCloseACycle) {
   EXPECT_EQ(dag.added().size(), 1U);
 }
 
+// Taken are all but those from an operator to one that it waits for already.
+TEST(Roam, DependenciesAreTakenWhereTheyCloseNone) {
+  std::mt19937 random(8);
+  int taken = 0, refused = 0;
+  for (int cases = 0; cases < spillway::test::cases(50, 1000); ++cases) {
+    RoamDag dag(random_graph(random, 25));
+    for (int tries = 0; tries < 40; ++tries) {
+      const auto from = static_cast<OperatorIndex>(random() % dag.operators());
+      const auto to = static_cast<OperatorIndex>(random() % dag.operators());
+      const bool closes = dag.reaches(to, from);
+      ASSERT_EQ(dag.add(from, to), !closes) << "case " << cases << ": " << from << " to " << to;
+      ++(closes ? refused : taken);
+    }
+  }
+  EXPECT_GT(taken, 300);
+  EXPECT_GT(refused, 300);
+}
+
 // A key point is an operator with n - 1 ancestors and descendants.
 TEST(Roam, KeyPointsAreOrderedWithAll) {
   std::mt19937 random(5);
