@@ -254,8 +254,9 @@ MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, 
       if (reached.empty()) reached = times_reached(trace, run);
       const auto after = std::lower_bound(reached.begin(), reached.end(), row.freed);
       if (after != reached.end()) {
-        block.freed = run.held[static_cast<std::size_t>(after - reached.begin())].event;
-        block.end = axis.of(block.freed);
+        const std::uint32_t event = run.held[static_cast<std::size_t>(after - reached.begin())].event;
+        block.end = axis.of(event);
+        block.freed = event;
       }
     }
     block.kind = kinds.of(row.tag);
