@@ -17,9 +17,8 @@ class RoamDag {
   [[nodiscard]] const std::vector<OperatorIndex>& next(OperatorIndex op) const { return next_[op]; }
   [[nodiscard]] const std::vector<OperatorIndex>& previous(OperatorIndex op) const { return previous_[op]; }
 
-  // Makes `to` wait for `from`; false, and nothing done, where `from` already waits for `to` or they are one. The
-  // operators looked at lie between the two in an order that is kept (Pearce and Kelly 2006, "A dynamic topological
-  // sort algorithm for directed acyclic graphs"); none where `from` is before `to` in it. At most n + m.
+  // Makes `to` wait for `from`; false, and nothing done, where `from` already waits for `to` or they are one. At most
+  // n + m: operators between the two in an order that is kept (Pearce and Kelly, ACM JEA 11, 2006).
   bool add(OperatorIndex from, OperatorIndex to);
   // Is there a way from one to the other (also from an operator to itself)? n + m.
   [[nodiscard]] bool reaches(OperatorIndex from, OperatorIndex to) const;
@@ -41,7 +40,7 @@ class RoamDag {
  private:
   using Lists = std::vector<std::vector<OperatorIndex>>;
   [[nodiscard]] std::vector<OperatorIndex> any_order() const;
-  // The operators that links lead to from one, and it, of those that are within `bound`.
+  // An operator, and those that links lead to from it over operators within alone.
   template <class Within>
   [[nodiscard]] static std::vector<OperatorIndex> reached_within(const Lists& links, OperatorIndex from,
                                                                  const Within& within);
