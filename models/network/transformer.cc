@@ -36,7 +36,7 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .wide_adapters = setup.has_wide_adapters() && setup.precision == TrainingPrecision::bf16,
       .casts_adapters = setup.has_wide_adapters() && is_mixed(setup.precision),
       .widens_logits = setup.traits().widens_results && is_mixed(setup.precision),
-      .waits_for_counts = setup.traits().core && !setup.static_experts && !setup.captures("full_iteration"),
+      .waits_for_counts = setup.traits().core && !setup.static_experts && !setup.captures(whole_iteration),
       .overlaps_shared_experts = setup.overlap_shared_experts && setup.expert_dispatcher == ExpertDispatcher::nccl,
       .overlap_tensor = setup.overlap_tensor && setup.sequence_parallel,
       .waits_for_context = setup.traits().dtensor && setup.compile,

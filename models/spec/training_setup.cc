@@ -8,8 +8,10 @@
 #include <fmt/ranges.h>
 
 #include "base/input_error.h"
+#include "models/spec/expert_setup.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/pipeline_setup.h"
+#include "models/spec/setup_checks.h"
 #include "models/spec/tower.h"
 
 namespace spillway::models {
@@ -88,12 +90,6 @@ std::int64_t moment_bytes(const TrainingSetup& setup) {
       return 0;
   }
   return 0;
-}
-
-void check_divides(const char* name, std::int64_t parts, const char* what, std::int64_t whole) {
-  if (whole % parts != 0)
-    throw InputError("", name, fmt::format("{} does not divide the {} {}", parts, whole, what),
-                     "choose a divisor of it");
 }
 
 // Stages of the encoder: in proportion to its layers, rounded, at least one for each stack.
@@ -193,47 +189,6 @@ std::vector<std::string_view> words_of(std::string_view list) {
     list.remove_prefix(std::min(end + 1, list.size()));
   }
   return words;
-}
-
-// megatron/core/transformer/transformer_config.py: what its merged forwards and backwards go with.
-void check_overlapped_experts(const TrainingSetup& setup) {
-  const auto refuse = [](const char* cause, const char* remedy) {
-    throw InputError("", "overlap_experts", cause, remedy);
-  };
-  if (!setup.traits().core)
-    refuse("Megatron-core alone runs one micro-batch's exchange beside another's computation",
-           "set framework to megatron or leave it out");
-  if (setup.recompute == Recompute::full)
-    refuse("Megatron-core recomputes no whole layers beside another micro-batch", "set recompute to selective or none");
-  if (setup.pipeline_parallel > 1 && setup.pipeline_chunks == 1)
-    refuse("in a pipeline Megatron-core overlaps micro-batches of interleaved chunks alone",
-           "set pipeline_chunks to 2 or more");
-  if (setup.overlap_shared_experts)
-    refuse("shared experts run beside the exchange already", "leave one of the two out");
-}
-
-void check_experts(const TrainingSetup& setup) {
-  if (setup.expert_tensor_parallel != 0 && setup.expert_tensor_parallel != 1 &&
-      setup.expert_tensor_parallel != setup.tensor_parallel)
-    throw InputError(
-        "", "expert_tensor_parallel",
-        fmt::format("experts are split {} ways, other layers {}", setup.expert_tensor_parallel, setup.tensor_parallel),
-        "give 1 or tensor_parallel");
-  if (setup.has_whole_experts() && !setup.sequence_parallel)
-    throw InputError("", "expert_tensor_parallel", "tensor ranks with the same tokens would send each of them twice",
-                     "set sequence_parallel to true");
-  const std::int64_t ranks = setup.data_parallel * setup.context_parallel;
-  if (setup.has_whole_experts())
-    check_divides("expert_parallel", setup.expert_parallel, "ranks of a stage", ranks * setup.tensor_parallel);
-  else
-    check_divides("expert_parallel", setup.expert_parallel, "data-parallel ranks", ranks);
-  if (setup.expert_dispatcher != ExpertDispatcher::nccl && !setup.traits().core)
-    throw InputError("", "expert_dispatcher", "DeepEP and Hybrid-EP are called by Megatron-core's dispatcher",
-                     "set framework to megatron or expert_dispatcher to nccl");
-  if (setup.overlap_experts) check_overlapped_experts(setup);
-  if (setup.fused_experts && (!setup.traits().core || setup.precision != TrainingPrecision::fp8_mixed))
-    throw InputError("", "fused_experts", "Transformer Engine fuses experts' products and casts in fp8 alone",
-                     "set framework to megatron and precision to fp8_mixed, or leave it out");
 }
 
 void check_graphs(const TrainingSetup& setup) {
@@ -734,7 +689,7 @@ bool is_graph_scope(std::string_view word) {
 bool TrainingSetup::captures(std::string_view scope) const {
   const std::vector<std::string_view> words = words_of(cuda_graphs);
   return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return word == scope || word == "full_iteration"; });
+                     [&](std::string_view word) { return word == scope || word == whole_iteration; });
 }
 
 std::vector<std::int64_t> TrainingSetup::stated_layers() const {

@@ -162,8 +162,9 @@ enum class Saving : std::uint8_t { shares, first, gpu };
 constexpr std::int64_t most_micro_batches = 65'534;  // of one step
 
 // Of TrainingSetup::cuda_graphs (Megatron-core's --cuda-graph-scope).
+inline constexpr std::string_view whole_iteration = "full_iteration";
 inline constexpr std::array<std::string_view, 6> graph_scopes = {"attn",       "mamba",          "mlp",
-                                                                 "moe_router", "moe_preprocess", "full_iteration"};
+                                                                 "moe_router", "moe_preprocess", whole_iteration};
 bool is_graph_scope(std::string_view word);
 
 struct TrainingSetup {

@@ -51,7 +51,7 @@ RecordedStep record(const ModelSpec& model, const TrainingSetup& setup, const Co
   EagerSession session(cost, cost.gpu().title);
   if (merges_frees) session.merge_free_events();
   set_host_times(session, setup);
-  session.set_graph_pool(setup.graph_pool && !setup.captures("full_iteration"));
+  session.set_graph_pool(setup.graph_pool && !setup.captures(whole_iteration));
   Autograd autograd(session);
   const ModelPart whole{.layers = {0, model.all_layers()}};
   Transformer transformer(model, setup, whole, session, autograd, nullptr);

@@ -85,7 +85,7 @@ class StageRecorder {
     set_host_times(session_, setup);
     communication_.set_after_kernels(setup.traits().waits_for_collectives);
     program_.stage = stage_;
-    session_.set_graph_pool(setup.graph_pool && !setup.captures("full_iteration"));
+    session_.set_graph_pool(setup.graph_pool && !setup.captures(whole_iteration));
     program_.slices = plan.slices;
     if (setup.has_expert_loads() || keeps_logits()) program_.most_recorded = plan.micro_batches;
     for (const ChunkPasses& passes : chunk_passes(plan, stage)) {
@@ -114,7 +114,7 @@ class StageRecorder {
       if (!evaluates_) update();
     });
     program_.trace = session_.finish();
-    if (setup_.overlap_experts) hide_exchanges(program_);
+    if (setup_.overlap_experts && !evaluates_) hide_exchanges(program_);
     settle_clock(program_, session_.take_drawing(), session_.cost());
     return std::move(program_);
   }
@@ -147,7 +147,7 @@ class StageRecorder {
 
   template <class Work>
   void record(std::size_t index, Work&& work) {
-    const CapturedScope scope(session_, setup_.captures("full_iteration") && index != program_.update_section());
+    const CapturedScope scope(session_, setup_.captures(whole_iteration) && index != program_.update_section());
     StageProgram::Section made;
     made.begin = session_.mark();
     work(made);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "models/spec/expert_setup.h"
 #include "models/spec/training_setup_fields.h"
 
 namespace spillway::studies {
@@ -28,10 +29,7 @@ bool splits_tensors(const Setup& s) { return s.tensor_parallel > 1; }
 bool spreads_experts(const Setup& s) { return s.expert_parallel > 1; }
 // Of the Trainer, a flag of which puts the kernels in.
 bool may_take_liger(const Setup& s) { return s.framework == Framework::huggingface && !s.compile && !s.fused_kernels; }
-bool may_overlap_experts(const Setup& s) {
-  return spreads_experts(s) && s.traits().core && s.gradient_accumulation > 1 && s.recompute != Recompute::full &&
-         (s.pipeline_parallel == 1 || s.pipeline_chunks > 1) && !s.overlap_shared_experts;
-}
+bool may_overlap_experts(const Setup& s) { return s.gradient_accumulation > 1 && !overlap_clash(s); }
 bool recomputes_layers(const Setup& s) { return s.recompute == Recompute::full; }
 bool has_token_loss(const Setup& s) { return !s.compares_answers(); }
 bool is_core(const Setup& s) { return s.traits().core; }

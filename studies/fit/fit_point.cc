@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "models/spec/expert_setup.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/offload/hybrid_search.h"
 #include "planners/offload/offload_settings.h"
@@ -83,6 +84,7 @@ void FitPoints::drop_idle(TrainingSetup& setup) const {
     setup.recompute_layers = given_.setup.recompute_layers;
     setup.recompute_every = given_.setup.recompute_every;
   }
+  if (overlap_clash(setup)) setup.overlap_experts = false;
   if (setup.data_parallel > 1 || setup.context_parallel > 1) return;
   setup.zero_stage = given_.setup.zero_stage;
   setup.shard_groups = given_.setup.shard_groups;

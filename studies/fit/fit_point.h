@@ -31,7 +31,7 @@ class FitPoints {
   // With "key=value" made on top. Throws InputError for no key or value of a scenario.
   [[nodiscard]] FitPoint with(FitPoint point, const std::vector<std::string>& settings) const;
   // Resets idle keys to the values as given, which are no edit. One rank shares nothing out, whatever its settings, and
-  // a step without recomputed layers has no number of them.
+  // a step without recomputed layers has no number of them. Experts' overlap is given up where it can't be.
   void drop_idle(TrainingSetup& setup) const;
   // The value of a key outside "model." at the point: its own, else the scenario's, else, of technique and
   // allocator, what that means; empty: nobody says.

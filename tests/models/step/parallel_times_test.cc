@@ -125,6 +125,12 @@ TEST(ExpertExchange, IsOverlappedWhereMegatronCoreDoes) {
   setup.pipeline_parallel = 2;
   EXPECT_EQ(refused(setup), "overlap_experts");
   setup = usual;
+  setup.precision = TrainingPrecision::fp32;
+  EXPECT_EQ(refused(setup), "overlap_experts");
+  setup = usual;
+  setup.expert_parallel = 1;
+  EXPECT_EQ(refused(setup), "overlap_experts");
+  setup = usual;
   setup.framework = Framework::eager;
   EXPECT_EQ(refused(setup), "overlap_experts");
 }

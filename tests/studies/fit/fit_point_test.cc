@@ -57,6 +57,20 @@ TEST(FitPoint, NamesTellWaysApart) {
   EXPECT_GT(names.size(), 15U);
 }
 
+// What Megatron-core overlaps with nothing is tried without the overlap, which the edits say.
+TEST(FitPoint, AnOverlapIsGivenUpWhereItCannotBe) {
+  FitQuestion question{.what = "mixtral-8x7b", .machine = "8xh100", .sequence = 512, .global_batch = 32};
+  question.settings = {"model.framework=megatron", "model.expert_parallel=8", "model.overlap_experts=true"};
+  const FitSubject on = fit_subject(question);
+  const FitPoints points(on);
+  const auto edits = [&points](const std::vector<std::string>& settings) {
+    return points.settings(points.with(points.as_given(), settings));
+  };
+  EXPECT_EQ(edits({"model.recompute=selective"}), std::vector<std::string>{"model.recompute=selective"});
+  EXPECT_EQ(edits({"model.recompute=full"}),
+            (std::vector<std::string>{"model.recompute=full", "model.overlap_experts=false"}));
+}
+
 // An evaluation sees as many sequences on other replicas, rounded up.
 TEST(FitPoint, AnEvaluationKeepsItsSequences) {
   FitQuestion question{.what = "gpt2-small", .machine = "8xh100", .sequence = 512, .global_batch = 32};
