@@ -53,27 +53,31 @@ bool is_true_or_false(std::string_view text) {
   return is_one_of(text, words);
 }
 
-// Whether any format's table has it as a flag that stands alone.
-bool stands_alone(std::string_view shown) {
+// The rows of a flag, of each format that has it.
+std::vector<const LaunchFlag*> rows_of(std::string_view shown) {
+  std::vector<const LaunchFlag*> rows;
   for (std::size_t i = 0; i < launch_format_words().size(); ++i) {
     const auto format = static_cast<LaunchFormat>(i);
-    const LaunchFlag* row = find_flag(format, flag_name(format, shown));
-    if (row != nullptr && row->role != FlagRole::no_effect && row->role != FlagRole::not_said) return is_switch(*row);
+    if (const LaunchFlag* row = find_flag(format, flag_name(format, shown))) rows.push_back(row);
   }
+  return rows;
+}
+
+bool is_value(const LaunchFlag* row) { return row->role == FlagRole::value; }
+
+// By the first format that has it as more than something that is passed over.
+bool stands_alone(std::string_view shown) {
+  for (const LaunchFlag* row : rows_of(shown))
+    if (row->role != FlagRole::no_effect && row->role != FlagRole::not_said) return is_switch(*row);
   return false;
 }
 
 // Whether every framework that has the flag takes a single whole number behind it.
 bool takes_number(const std::string& shown) {
-  bool found = false;
-  for (std::size_t i = 0; i < launch_format_words().size(); ++i) {
-    const auto format = static_cast<LaunchFormat>(i);
-    const LaunchFlag* row = find_flag(format, flag_name(format, shown));
-    if (row == nullptr || row->role != FlagRole::value) continue;
-    if (row->values != "#") return false;
-    found = true;
-  }
-  return found;
+  const std::vector<const LaunchFlag*> rows = rows_of(shown);
+  return std::any_of(rows.begin(), rows.end(), is_value) &&
+         std::all_of(rows.begin(), rows.end(),
+                     [](const LaunchFlag* row) { return !is_value(row) || row->values == "#"; });
 }
 
 bool starts_program(std::string_view word) {
@@ -184,16 +188,6 @@ std::vector<LaunchSetting> launcher_settings(const ShellWords& words, std::size_
   return settings;
 }
 
-// Whether any format's table has a key of a scenario for a part of the flag's.
-bool has_row(const std::string& shown) {
-  for (std::size_t i = 0; i < launch_format_words().size(); ++i) {
-    const auto format = static_cast<LaunchFormat>(i);
-    const LaunchFlag* row = find_flag(format, flag_name(format, shown));
-    if (row != nullptr && row->role == FlagRole::value) return true;
-  }
-  return false;
-}
-
 // A flag with a JSON object behind it, which transformers' arguments may have, as flags of its keys where one is known.
 std::vector<LaunchSetting> unfolded(const LaunchSetting& setting, TextBudget& budget) {
   if (!setting.value.starts_with('{') || !setting.unknown.empty()) return {setting};
@@ -207,7 +201,8 @@ std::vector<LaunchSetting> unfolded(const LaunchSetting& setting, TextBudget& bu
   for (LaunchSetting& part : parts) {
     part.shown = part.name = fmt::format("{}.{}", setting.shown, part.name);
     part.place = setting.place;
-    is_known = is_known || has_row(part.shown);
+    const std::vector<const LaunchFlag*> rows = rows_of(part.shown);
+    is_known = is_known || std::any_of(rows.begin(), rows.end(), is_value);
   }
   return is_known ? parts : std::vector<LaunchSetting>{setting};
 }

@@ -173,7 +173,12 @@ void compose_recompute(LaunchLedger& ledger) {
 // Megatron-LM's scopes; without one whole layers are captured.
 void compose_graphs(LaunchLedger& ledger) {
   const auto scope = ledger.text(facts::graph_scope);
-  if (ledger.text(facts::graphs).value_or(scope == "full_iteration" ? "local" : "false") == "false") {
+  const auto implementation = ledger.text(facts::graphs);
+  if (implementation == models::whole_iteration) {
+    ledger.leave_out(facts::graph_scope, IgnoreReason::no_effect, "all is captured");
+    return ledger.set("model.cuda_graphs", *implementation, "");
+  }
+  if (implementation.value_or(scope == models::whole_iteration ? "local" : "false") == "false") {
     ledger.leave_out(facts::graphs, IgnoreReason::as_modelled, "nothing is captured");
     return ledger.leave_out(facts::graph_scope, IgnoreReason::no_effect, "nothing is captured");
   }

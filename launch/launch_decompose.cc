@@ -167,7 +167,10 @@ class Decomposer {
     }
     if (is(LaunchFormat::hf)) huggingface_sharding();
     if (is(LaunchFormat::torchtitan)) titan_sharding();
-    if (!is(LaunchFormat::deepspeed) || stage != 3) return;
+    if (is(LaunchFormat::deepspeed) && stage == 3) deepspeed_sharding();
+  }
+
+  void deepspeed_sharding() {
     if (setup_.shard_groups > 1) {
       settle("shard_groups");
       say(facts::shard_size, setup_.data_parallel / setup_.shard_groups);
@@ -326,8 +329,10 @@ class Decomposer {
   void graphs() {
     if (setup_.cuda_graphs.empty()) return;
     settle("cuda_graphs");
-    say(facts::graphs, setup_.cuda_graphs == "full_iteration" ? "local" : "true");
-    say(facts::graph_scope, fmt::format("{}", fmt::join(listed_words(setup_.cuda_graphs), " ")));
+    const std::vector<std::string> words = listed_words(setup_.cuda_graphs);
+    const bool is_whole = std::find(words.begin(), words.end(), whole_iteration) != words.end();
+    say(facts::graphs, is_whole ? "local" : "true");
+    say(facts::graph_scope, is_whole ? std::string(whole_iteration) : fmt::format("{}", fmt::join(words, " ")));
   }
 
   // What the compiler fuses by itself.

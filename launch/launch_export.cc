@@ -226,7 +226,7 @@ class Exporter {
       if (is_fsdp) put("ckpt-format", "fsdp_dtensor", made);
       // Graphs replay random numbers; nothing in them goes to the host.
       if (!setup_.cuda_graphs.empty()) put("te-rng-tracker", "true", made);
-      if (setup_.captures("full_iteration")) put("no-check-for-nan-in-loss-and-grad", "true", made);
+      if (setup_.captures(whole_iteration)) put("no-check-for-nan-in-loss-and-grad", "true", made);
       // megatron/core/optimizer/layer_wise_optimizer.py: whole matrices over ranks, without the distributed optimizer
       if (setup_.optimizer == OptimizerKind::muon && setup_.zero_stage == 1) {
         put("optimizer", "dist_muon", made);

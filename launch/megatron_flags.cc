@@ -152,10 +152,12 @@ void states_and_recomputation(FlagRows& rows) {
       .read("enable-cuda-graph", "model.cuda_graphs", facts::graphs, "true=true false=false", "of whole layers")
       .read("external-cuda-graph", "model.cuda_graphs", facts::graphs, "true=true false=false",
             "Transformer Engine's, of whole layers")
-      .say("cuda-graph-impl", "model.cuda_graphs", facts::graphs, "local=local transformer_engine=true none=false",
+      .say("cuda-graph-impl", "model.cuda_graphs", facts::graphs,
+           "local=local transformer_engine=true full_iteration=full_iteration none=false",
            "Transformer Engine's, except of whole iterations")
       .say("cuda-graph-scope", "model.cuda_graphs", facts::graph_scope, "",
            "full: attn,mamba,mlp; with one of the flags above")
+      .read("cuda-graph-modules", "model.cuda_graphs", facts::graph_scope, "", "its newer name")
       .time("cuda-graph-* enable-experimental optimizer-cuda-graph", "graphs share one pool and are warmed up before")
       .saves(
           "cpu-offloading cpu-offloading-num-layers cpu-offloading-activations cpu-offloading-weights "

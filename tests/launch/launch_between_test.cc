@@ -41,6 +41,10 @@ TEST(LaunchBetween, MegatronCapturesGraphs) {
   EXPECT_EQ(key(megatron("--cuda-graph-impl transformer_engine --cuda-graph-scope attn"), "model.cuda_graphs"), "attn");
   EXPECT_EQ(key(megatron("--cuda-graph-impl none --cuda-graph-scope attn"), "model.cuda_graphs"), "(none)");
   EXPECT_EQ(key(megatron("--cuda-graph-scope full_iteration"), "model.cuda_graphs"), "full_iteration");
+  EXPECT_EQ(key(megatron("--cuda-graph-impl full_iteration"), "model.cuda_graphs"), "full_iteration");
+  EXPECT_EQ(
+      key(megatron("--cuda-graph-impl transformer_engine --cuda-graph-modules attn moe_router"), "model.cuda_graphs"),
+      "attn,moe_router");
 }
 
 TEST(LaunchBetween, MegatronCutsAtACapacity) {
