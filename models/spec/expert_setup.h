@@ -1,4 +1,4 @@
-// What a training set-up says of experts over GPUs, and what goes together.
+// Experts over GPUs in a training set-up: which settings go together.
 #pragma once
 
 #include <optional>
